@@ -1,0 +1,339 @@
+"""Which GPUs there are, by NVML alone: nothing here starts CUDA.
+
+NVML counts the GPUs in PCI order, as nvidia-smi does. CUDA counts them so with
+CUDA_DEVICE_ORDER=PCI_BUS_ID and otherwise puts faster ones first: give a process its GPU by UUID.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+from cluster.errors import UsageError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+NUMBER = re.compile(r"[0-9]{1,9}")
+NUMBERS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")  # 3 or 0-3
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU, or a MIG instance of one.
+
+    index               its number among the visible ones, as `--gpus` counts; for a hidden one its
+                        number among all
+    uuid                GPU-… or MIG-…
+    total_bytes         device memory; 0 where the driver does not tell (memory shared with the CPU)
+    free_bytes          what no process holds at the time of the survey
+    compute_capability  of the GPU; None where unknown
+    mig                 whether it is a MIG instance
+    """
+
+    index: int
+    uuid: str
+    name: str
+    total_bytes: int
+    free_bytes: int
+    compute_capability: tuple[int, int] | None
+    mig: bool
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What NVML and CUDA_VISIBLE_DEVICES say.
+
+    devices  the visible ones, in the order of CUDA_VISIBLE_DEVICES where that is set
+    driver   the driver's version, "580.95.05"; None where there is none
+    cuda     the newest CUDA version the driver runs, (13, 0); None where unknown
+    hidden   GPUs that CUDA_VISIBLE_DEVICES leaves out
+    problem  why `devices` is empty; None where it is not
+    cure     what to do about `problem`
+    faults   GPUs that are there but cannot be asked, a line each
+    broken   whether something present does not work (a loose driver, a lost GPU), rather than
+             being absent or hidden
+    """
+
+    devices: tuple[Device, ...] = ()
+    driver: str | None = None
+    cuda: tuple[int, int] | None = None
+    hidden: tuple[Device, ...] = ()
+    problem: str | None = None
+    cure: str | None = None
+    faults: tuple[str, ...] = ()
+    broken: bool = False
+
+
+NO_DRIVER = Survey(
+    problem="no NVIDIA driver (NVML library not found)",
+    cure="install the NVIDIA driver; into a container, pass the GPUs (docker run --gpus all)",
+)
+NO_PYNVML = Survey(
+    problem="the Python package nvidia-ml-py is not installed",
+    cure="pip install nvidia-ml-py",
+)
+NOT_LOADED = Survey(
+    problem="the NVIDIA driver is installed but not loaded",
+    cure="load it (modprobe nvidia) or restart the machine",
+    broken=True,
+)
+MISMATCH = Survey(
+    problem="the NVIDIA driver and its library do not match (updated while in use)",
+    cure="restart the machine",
+    broken=True,
+)
+NO_PERMISSION = Survey(
+    problem="no permission to use the NVIDIA driver",
+    cure="let this user read and write /dev/nvidia*",
+    broken=True,
+)
+NO_GPU = Survey(
+    problem="the NVIDIA driver sees no GPU",
+    cure="see whether nvidia-smi shows one; into a container, pass them (docker run --gpus all)",
+)
+NO_INSTANCE = Survey(
+    problem="the GPU is in MIG mode and has no MIG instance",
+    cure="create instances (nvidia-smi mig -cgi … -C) or leave MIG mode",
+)
+
+
+def survey() -> Survey:
+    """Ask NVML, then CUDA_VISIBLE_DEVICES. Never raises: what goes wrong is the `problem`."""
+    try:
+        import pynvml
+    except ImportError:
+        return NO_PYNVML
+    try:
+        return _ask(pynvml)
+    except Exception as problem:  # noqa: BLE001 - a library of another version may raise anything
+        return _failed(pynvml, problem)
+
+
+def select(request: str, survey: Survey) -> tuple[Device, ...]:
+    """The devices that `--gpus REQUEST` means, in the order asked for.
+
+    request  auto (all visible ones, or none), all, none, or a list of numbers, ranges and UUIDs
+             (the beginning is enough): 0,2-3,GPU-5a1f…
+    raises   UsageError that names what is there for a device that is not, or is named twice
+    """
+    word = request.strip().lower()
+    if word == "none":
+        return ()
+    if word == "auto":
+        return survey.devices
+    if word == "all" and survey.devices:
+        return survey.devices
+    if word == "all":
+        raise UsageError(f"there is no GPU: {_what_is_there(survey, ())}")
+    chosen = [device for item in request.split(",") for device in _find(item.strip(), survey)]
+    for place, device in enumerate(chosen):
+        if device in chosen[:place]:
+            raise UsageError(f"--gpus {request} names GPU {device.index} ({device.uuid}) twice")
+    return tuple(chosen)
+
+
+def _find(item: str, survey: Survey) -> Sequence[Device]:
+    """The devices that one item of a list means: a number, a range or a UUID."""
+    if item[:4].upper() in ("GPU-", "MIG-"):
+        return [_by_uuid(item, survey)]
+    if not (match := NUMBERS.fullmatch(item)):
+        raise UsageError(
+            f"--gpus does not understand {item!r}: give auto, all, none, or a list such as 0,2-3 "
+            f"or GPU-UUID"
+        )
+    low, high = int(match[1]), int(match[2] or match[1])
+    if low > high:
+        raise UsageError(f"--gpus {item}: the range runs backwards")
+    if high >= len(survey.devices):
+        names = [f"{device.index}: {device.name}" for device in survey.devices]
+        raise UsageError(f"there is no GPU {high}: {_what_is_there(survey, names)}")
+    return survey.devices[low : high + 1]
+
+
+def _by_uuid(start: str, survey: Survey) -> Device:
+    """The one visible device whose UUID begins with `start`."""
+    found = _beginning(start, survey.devices)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"{start} is the beginning of {len(found)} UUIDs: {', '.join(_uuids(found))}"
+        )
+    if hidden := _beginning(start, survey.hidden):
+        raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={_setting()!r}")
+    raise UsageError(f"there is no {start}: {_what_is_there(survey, _uuids(survey.devices))}")
+
+
+def _beginning(start: str, devices: Sequence[Device]) -> list[Device]:
+    return [device for device in devices if device.uuid.lower().startswith(start.lower())]
+
+
+def _uuids(devices: Sequence[Device]) -> list[str]:
+    return [device.uuid for device in devices]
+
+
+def _what_is_there(survey: Survey, labels: Sequence[str]) -> str:
+    """The visible devices in words, "this machine has 2 (LABEL, LABEL)", or why there is none."""
+    if not survey.devices:
+        return f"{survey.problem}; cure: {survey.cure}; or go without: --gpus none"
+    hidden = f", and {VISIBLE} hides {len(survey.hidden)}" if survey.hidden else ""
+    return f"this machine has {len(survey.devices)} ({', '.join(labels)}){hidden}"
+
+
+def _setting() -> str | None:
+    return os.environ.get(VISIBLE)
+
+
+def _failed(nvml: ModuleType, problem: Exception) -> Survey:
+    """What an exception of NVML says about the machine."""
+    known = {
+        "NVMLError_LibraryNotFound": NO_DRIVER,
+        "NVMLError_DriverNotLoaded": NOT_LOADED,
+        "NVMLError_LibRmVersionMismatch": MISMATCH,
+        "NVMLError_NoPermission": NO_PERMISSION,
+    }
+    for name, answer in known.items():
+        if isinstance(problem, getattr(nvml, name, ())):
+            return answer
+    return Survey(
+        problem=f"NVML failed: {problem}", cure="see whether nvidia-smi works", broken=True
+    )
+
+
+def _ask(nvml: ModuleType) -> Survey:
+    nvml.nvmlInit()
+    try:
+        found, faults = _all_devices(nvml)
+        driver, cuda = _text(nvml.nvmlSystemGetDriverVersion()), _cuda_version(nvml)
+    finally:
+        nvml.nvmlShutdown()
+    devices, hidden = _split(found)
+    without = Survey() if devices else _none_left(hidden, faults, bool(found))
+    return replace(
+        without,
+        devices=tuple(replace(device, index=place) for place, device in enumerate(devices)),
+        hidden=tuple(hidden),
+        driver=driver,
+        cuda=cuda,
+        faults=tuple(faults),
+        broken=bool(faults),
+    )
+
+
+def _none_left(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
+    """Why no device is visible although NVML answers."""
+    if hidden:
+        number = "the only GPU is" if len(hidden) == 1 else f"all {len(hidden)} GPUs are"
+        return Survey(
+            problem=f"{number} hidden by {VISIBLE}={_setting()!r}", cure=f"unset {VISIBLE}"
+        )
+    if faults:
+        return Survey(problem=faults[0], cure="see what nvidia-smi says; a restart may help")
+    return NO_INSTANCE if gpus else NO_GPU
+
+
+Found = list[list[Device]]  # for every GPU, in NVML's order: itself or its MIG instances
+
+
+def _all_devices(nvml: ModuleType) -> tuple[Found, list[str]]:
+    """What every GPU offers, and a line for each that cannot be asked (it offers nothing)."""
+    found: Found = []
+    faults: list[str] = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            found.append(list(_offers(nvml, index)))
+        except nvml.NVMLError as problem:
+            found.append([])
+            faults.append(f"GPU {index} is there but does not answer: {problem}")
+    return found, faults
+
+
+def _offers(nvml: ModuleType, index: int) -> Iterator[Device]:
+    """The GPU of this number, or its instances where it is in MIG mode."""
+    gpu = nvml.nvmlDeviceGetHandleByIndex(index)
+    if not _in_mig_mode(nvml, gpu):
+        yield _device(nvml, gpu, gpu, index)
+        return
+    for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+        try:
+            instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, number)
+        except nvml.NVMLError:  # an empty slot, NotFound
+            continue
+        yield _device(nvml, instance, gpu, index)
+
+
+def _in_mig_mode(nvml: ModuleType, gpu: Any) -> bool:
+    try:
+        current, _pending = nvml.nvmlDeviceGetMigMode(gpu)
+    except nvml.NVMLError:  # a GPU or driver without MIG
+        return False
+    return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _device(nvml: ModuleType, handle: Any, gpu: Any, index: int) -> Device:
+    total, free = _memory(nvml, handle)
+    return Device(
+        index=index,
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        total_bytes=total,
+        free_bytes=free,
+        compute_capability=_capability(nvml, gpu),
+        mig=handle is not gpu,
+    )
+
+
+def _memory(nvml: ModuleType, handle: Any) -> tuple[int, int]:
+    try:
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    except nvml.NVMLError_NotSupported:
+        return 0, 0
+    return int(memory.total), int(memory.free)
+
+
+def _capability(nvml: ModuleType, gpu: Any) -> tuple[int, int] | None:
+    try:
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(gpu)
+    except nvml.NVMLError:
+        return None
+    return int(major), int(minor)
+
+
+def _cuda_version(nvml: ModuleType) -> tuple[int, int] | None:
+    try:
+        version = int(nvml.nvmlSystemGetCudaDriverVersion())
+    except nvml.NVMLError:
+        return None
+    return version // 1000, version % 1000 // 10
+
+
+def _text(value: str | bytes) -> str:
+    """NVML's Python package answered bytes before its version 12."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _split(found: Found) -> tuple[list[Device], list[Device]]:
+    """The devices that CUDA_VISIBLE_DEVICES leaves and those it hides."""
+    everything = [device for offers in found for device in offers]
+    setting = _setting()
+    if setting is None:
+        return everything, []
+    devices = list(_named(setting, found))
+    if len({device.uuid for device in devices}) < len(devices):  # CUDA then sees none at all
+        devices = []
+    return devices, [device for device in everything if device not in devices]
+
+
+def _named(setting: str, found: Found) -> Iterator[Device]:
+    """What the list names, up to its first entry that names nothing, which is CUDA's rule."""
+    everything = [device for offers in found for device in offers]
+    for entry in map(str.strip, setting.split(",")):
+        if NUMBER.fullmatch(entry):
+            offers = found[int(entry)] if int(entry) < len(found) else []
+        else:
+            offers = _beginning(entry, everything) if entry else []
+            offers = offers if len(offers) == 1 else []
+        if not offers:
+            return
+        yield from offers

@@ -1,0 +1,221 @@
+"""A file that appears under its name only when it is complete.
+
+The part is written beside the target under a hidden name and renamed at the end, so a run that
+fails leaves what was there before. Standard output, pipes and devices are written directly.
+"""
+
+import errno
+import io
+import os
+import secrets
+import select
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cluster.errors import Failure, UsageError
+
+STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on appending
+BUFFER = 1 << 20
+NAME_KEPT = 200  # bytes of the target's name in the part's: names end at 255
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class PipeClosed(Failure):
+    """Whoever read our output wants no more, as `head` does. Nothing is to be said about it.
+
+    The text is empty; the exit status is what a filter killed by SIGPIPE leaves in a shell.
+    """
+
+    exit_status = 128 + signal.SIGPIPE
+
+
+@contextmanager
+def atomic_output(path: str | None) -> Iterator[BinaryIO]:
+    """A buffered binary file that becomes `path` when the block ends without an exception.
+
+    None and "-" stand for standard output. Raises UsageError before anything is written (see
+    `check_output`), PipeClosed, and Failure where the disk is full or broken; after any
+    exception `path` is as it was before.
+    """
+    check_output(path)
+    if path is None or path in STDOUT:
+        with _closing(_Named("standard output", _standard_output(), owned=False)) as file:
+            yield file
+    elif _is_special(Path(path)):
+        with _closing(_Named(path, _opened(path), owned=True)) as file:
+            yield file
+    else:
+        with _replacing(path) as file:
+            yield file
+
+
+def check_output(path: str | None) -> None:
+    """Raises UsageError where `path` cannot be written: to be asked before hours of work."""
+    if path is None or path in STDOUT:
+        return
+    if not path:
+        raise UsageError("the output has no name")
+    try:
+        problem = _problem(path)
+    except (OSError, RuntimeError, ValueError) as error:  # links in a circle; a zero byte
+        problem = _reason(error)
+    if problem:
+        raise UsageError(f"{path}: cannot be written: {problem}")
+
+
+def _problem(path: str) -> str | None:
+    """What is wrong with the target, None where nothing is."""
+    target = Path(path).resolve()
+    if Path(path).is_dir() or path.endswith("/"):
+        return "it is a directory"
+    if Path(path).exists() and not os.access(path, os.W_OK):
+        return "permission denied"
+    if _is_special(Path(path)):
+        return None
+    if not target.parent.is_dir():
+        return f"there is no directory {target.parent}"
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        return f"no permission to write in {target.parent}"
+    return None
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is there and no regular file: a device or a pipe."""
+    return path.exists() and not path.is_file()
+
+
+# ---- regular files ----------------------------------------------------------------------------
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[BinaryIO]:
+    """Write beside the target, then rename. A symbolic link stays one: its target is replaced."""
+    target = Path(path).resolve()
+    part, raw = _create_part(path, target)
+    try:
+        with _closing(_Named(path, raw, owned=True)) as file:
+            yield file
+            file.flush()
+            with _failures_named(path):
+                _keep_mode(target, raw)
+                os.fsync(raw.fileno())
+        with _failures_named(path):
+            part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _sync_directory(target.parent)
+
+
+def _create_part(path: str, target: Path) -> tuple[Path, io.FileIO]:
+    """A new hidden file in the target's directory, with the permissions that the umask leaves."""
+    name = os.fsdecode(os.fsencode(target.name)[:NAME_KEPT])
+    while True:
+        part = target.with_name(f".{name}.part-{secrets.token_hex(4)}")
+        with suppress(FileExistsError), _failures_named(path):
+            return part, part.open("xb", buffering=0)
+
+
+def _keep_mode(target: Path, raw: io.FileIO) -> None:
+    with suppress(OSError):  # there is none, or the file system knows no permissions
+        os.fchmod(raw.fileno(), stat.S_IMODE(target.stat().st_mode))
+
+
+def _sync_directory(directory: Path) -> None:
+    # The data is safe and has its name; some network file systems refuse this last step.
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+# ---- writing with errors that have a name -----------------------------------------------------
+
+
+def _standard_output() -> Any:
+    """The file under `sys.stdout`: unbuffered, so that nothing is left to fail at the exit."""
+    if sys.stdout is None:
+        raise UsageError("standard output is closed")
+    with _failures_named("standard output"):
+        sys.stdout.flush()
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        raise UsageError("standard output takes no bytes here: name a file")
+    return getattr(buffer, "raw", buffer)
+
+
+def _opened(path: str) -> io.FileIO:
+    with _failures_named(path):
+        return Path(path).open("wb", buffering=0)
+
+
+@contextmanager
+def _closing(raw: "_Named") -> Iterator[BinaryIO]:
+    """A buffer over `raw`: flushed at the end, thrown away after an exception."""
+    file = io.BufferedWriter(raw, BUFFER)
+    try:
+        yield file
+        file.close()
+    except BaseException:
+        raw.discard = True
+        with suppress(Failure):
+            file.close()
+        raise
+
+
+class _Named(io.RawIOBase):
+    """A raw file whose errors are failures that name it. Closes the file where it is `owned`."""
+
+    def __init__(self, name: str, raw: Any, owned: bool) -> None:
+        super().__init__()
+        self.name = name
+        self.discard = False  # what is written
+        self._raw = raw
+        self._owned = owned
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if self.discard:
+            return memoryview(data).nbytes
+        with _failures_named(self.name):
+            # None is "not now" from a pipe that someone made non-blocking.
+            while (count := self._raw.write(data)) is None:
+                select.select([], [self._raw], [])
+        return int(count)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        if self._owned:
+            with _failures_named(self.name):
+                self._raw.close()  # network file systems report a full disk here
+
+
+@contextmanager
+def _failures_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise PipeClosed from error
+    except FileExistsError:
+        raise  # of the part only: another name is tried
+    except OSError as error:
+        raise Failure(f"{name}: cannot be written: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    if error.errno in DISK_FULL:
+        return f"the disk is full ({error.strerror.lower()})"
+    return error.strerror.lower()

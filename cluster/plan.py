@@ -1,0 +1,54 @@
+"""How the input is cut into spans that fit. Pure: no device, no Dask."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cluster.errors import UsageError
+
+MEMORY_FRACTION = 0.8  # of what is free on a device
+CHUNKS_PER_THREAD = 4  # so that the last chunks finish together
+SMALLEST_CHUNK = 1 << 20  # bytes; below it the overhead of a task shows
+
+
+class BudgetError(UsageError):
+    """Not even the smallest chunk fits."""
+
+    def __init__(self, needed: int, budget: int) -> None:
+        super().__init__(needed, budget)
+        self.needed, self.budget = needed, budget
+
+    def __str__(self) -> str:
+        return (
+            f"the smallest chunk needs {self.needed:,} bytes of memory where {self.budget:,} are"
+            " free: free some, or give a larger --memory-fraction"
+        )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Memory that a job takes where it computes: per unit of input, and once."""
+
+    unit_bytes: float
+    fixed_bytes: int
+
+
+def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:
+    """Units that one chunk may have when `lanes` of them are on a device at a time.
+
+    budget, largest: bytes and units. Raises BudgetError where not one unit fits.
+    """
+    fits = int((budget - cost.fixed_bytes) / lanes / cost.unit_bytes)
+    if fits < 1:
+        raise BudgetError(cost.fixed_bytes + int(lanes * cost.unit_bytes), budget)
+    return min(fits, largest)
+
+
+def balanced(units: int, most: int, threads: int) -> int:
+    """A chunk size of at most `most` that gives every one of `threads` several chunks."""
+    return max(1, min(most, max(SMALLEST_CHUNK, -(-units // (threads * CHUNKS_PER_THREAD)))))
+
+
+def spans(units: int, size: int) -> Iterator[range]:
+    """Consecutive ranges of at most `size` units."""
+    for begin in range(0, units, size):
+        yield range(begin, min(begin + size, units))

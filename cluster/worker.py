@@ -1,0 +1,102 @@
+"""What runs on a worker: sessions, one for each job, and the life of a chunk."""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from cluster.workload import P, S, Session, Workload
+
+
+@dataclass(frozen=True)
+class Here:
+    """A place of this process."""
+
+    gpu: int | None
+    free_bytes: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """When a step of a chunk ran: seconds of the clock that all processes of a machine share."""
+
+    name: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[P]):
+    """A part with the history of its chunk."""
+
+    part: P
+    worker: str
+    steps: tuple[Step, ...]
+
+
+_sessions: dict[str, Session[Any, Any]] = {}
+_lock = threading.Lock()
+
+
+def run_chunk(workload: Workload[S, P], gpu: int | None, span: S) -> Outcome[P]:
+    """Load, compute and finish one span. `gpu`: the device to use, None for the CPU."""
+    session = _session(workload, gpu)
+    steps: list[Step] = []
+    loaded = _timed(steps, "load", lambda: session.load(span))
+    computed = _timed(steps, "compute", lambda: session.compute(loaded))
+    part = _timed(steps, "finish", lambda: session.finish(loaded, computed))
+    return Outcome(part, f"{os.getpid()}:{'cpu' if gpu is None else gpu}", tuple(steps))
+
+
+def _timed(steps: list[Step], name: str, run: Callable[[], Any]) -> Any:
+    begin = time.monotonic()
+    result = run()
+    steps.append(Step(name, begin, time.monotonic()))
+    return result
+
+
+def _session(workload: Workload[S, P], gpu: int | None) -> Session[S, P]:
+    with _lock:  # the first chunk sets up, the others wait for it
+        if workload.key not in _sessions:
+            _sessions[workload.key] = workload.open(Here(gpu, free_bytes(gpu)))
+        return _sessions[workload.key]
+
+
+def close(key: str) -> None:
+    """Forget a job: its memory is given back."""
+    with _lock:
+        session = _sessions.pop(key, None)
+    if session is not None:
+        session.close()
+
+
+def free_bytes(gpu: int | None) -> int:
+    """Memory that is free on a device, or available on the host."""
+    if gpu is None:
+        import psutil
+
+        return int(psutil.virtual_memory().available)
+    import cupy
+
+    with cupy.cuda.Device(gpu):
+        return int(cupy.cuda.runtime.memGetInfo()[0])
+
+
+def first_gpu() -> int | None:
+    """The device of a worker that has one to itself, as dask-cuda starts them."""
+    with contextlib.suppress(ImportError):
+        import cupy
+
+        if cupy.is_available():
+            return 0
+    return None
+
+
+def describe(gpu: int | None) -> dict[str, Any]:
+    """What a worker is and has: asked before any work is sent."""
+    import socket
+
+    return {"host": socket.gethostname(), "pid": os.getpid(), "free_bytes": free_bytes(gpu)}

@@ -1,0 +1,59 @@
+"""What the engine knows of the work: spans in, parts out, three steps between.
+
+A **span** says which consecutive piece of the input a task is about; it is small, and a worker can
+open it by itself. A **part** is what comes back. Both are the workload's own and must pickle.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar
+
+S = TypeVar("S")
+P = TypeVar("P")
+
+
+class Session(Protocol[S, P]):
+    """A workload that is set up on one worker. Its steps run in several threads at once."""
+
+    def load(self, span: S) -> Any:
+        """Read the span into host memory."""
+
+    def compute(self, loaded: Any) -> Any:
+        """Run the kernels."""
+
+    def finish(self, loaded: Any, computed: Any) -> P:
+        """Make the part, on the host."""
+
+    def close(self) -> None:
+        """Give everything back that is kept between spans."""
+
+
+class Workload(Protocol[S, P]):
+    """A job as the client describes it. It pickles, and it is sent to every worker once."""
+
+    @property
+    def key(self) -> str:
+        """Unique to the job: workers keep one session for each."""
+
+    def open(self, place: "Place") -> Session[S, P]:
+        """Set up on a worker."""
+
+    def correct(self, span: S, part: P) -> S | None:
+        """The span to run instead, where `part` shows that `span` was cut in the wrong place.
+
+        Called on the client, in the order of the input, once for every part.
+        """
+
+
+class Place(Protocol):
+    """Where a session computes."""
+
+    @property
+    def gpu(self) -> int | None:
+        """The CUDA device number in this process, None for the CPU."""
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that is free there."""
+
+
+Spans = Iterable[S]

@@ -1,0 +1,146 @@
+"""What goes into a scan kernel and what comes out of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels import bases
+
+
+class BadBaseError(ValueError):
+    """A letter that is no IUPAC base, at this position of the chunk's bases."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as an occurrence."""
+
+    first: bool = True  # only the lowest start of every record and signature
+    strict: bool = False  # a sample's base must be a subset of the signature's, not only share one
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The signatures as they are searched: each once, or on both strands.
+
+    sets     uint8[n_bases]     sets of `kernels.bases`, pattern after pattern
+    offsets  int64[n + 1]       ascending, offsets[-1] == n_bases; no pattern is empty
+    strands  1 or 2             pattern p is signature p // strands; with 2 the odd ones are the
+                                reverse complements
+    """
+
+    sets: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    strands: int = 1
+
+    @classmethod
+    def of(cls, signatures: Sequence[NDArray[np.uint8]], both_strands: bool = False) -> "Patterns":
+        """From the signatures' letters (uint8 each). Raises ValueError on an illegal or no letter."""
+        each: list[NDArray[np.uint8]] = []
+        for letters in signatures:
+            sets = bases.encode(letters)
+            if not len(sets) or not sets.all():
+                raise ValueError("a signature is empty or has a letter that is no IUPAC base")
+            each += [sets, bases.reverse_complement(sets)] if both_strands else [sets]
+        offsets = np.zeros(len(each) + 1, np.int64)
+        np.cumsum([len(sets) for sets in each], out=offsets[1:])
+        return cls(np.concatenate(each), offsets, 2 if both_strands else 1)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64[n]: bases of each pattern."""
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive records.
+
+    letters  uint8[n_bases]     ASCII, record after record; C-contiguous
+    offsets  int64[n_records+1] ascending, offsets[0] == 0, offsets[-1] == n_bases
+    """
+
+    letters: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Occurrences, ordered by record, signature, start and strand.
+
+    record   int32[n]   index into the chunk's records
+    pattern  int32[n]   index into the patterns
+    start    int64[n]   within the record
+    """
+
+    record: NDArray[np.int32]
+    pattern: NDArray[np.int32]
+    start: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.record)
+
+    def ordered(self, strands: int, first: bool) -> "Hits":
+        """Sorted; with `first`, only the first of every record and signature is kept."""
+        signature = self.pattern // strands
+        order = np.lexsort((self.pattern, self.start, signature, self.record))
+        if first and len(order):
+            pair = np.stack([self.record[order], signature[order]])
+            order = order[np.r_[True, (pair[:, 1:] != pair[:, :-1]).any(axis=0)]]
+        return Hits(self.record[order], self.pattern[order], self.start[order])
+
+    @classmethod
+    def joined(cls, parts: Sequence["Hits"]) -> "Hits":
+        """One after the other, not sorted again."""
+        return cls(
+            np.concatenate([part.record for part in parts]),
+            np.concatenate([part.pattern for part in parts]),
+            np.concatenate([part.start for part in parts]),
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a chunk, with the positions that it is asked about.
+
+    Hits that begin at `limit` or later in `chunk` belong to the next piece.
+    """
+
+    chunk: Chunk
+    limit: int
+    first_record: int  # the chunk's record that the piece's first one is, or is the rest of
+    cut: int  # how many bases of that record the piece does not have
+
+    def moved(self, hits: Hits) -> Hits:
+        """The piece's hits as hits of the whole chunk."""
+        start = hits.start + np.where(hits.record == 0, self.cut, 0)
+        return Hits(hits.record + np.int32(self.first_record), hits.pattern, start)
+
+
+def split(chunk: Chunk, limit: int, longest: int) -> tuple[Part, Part]:
+    """Two pieces that together have the chunk's hits that begin before `limit`, each once.
+
+    The first piece reaches `longest` - 1 bases over the border, so that a pattern across it is
+    whole in there.
+    """
+    middle = limit // 2
+    stop = min(middle + longest - 1, len(chunk.letters))
+    return _piece(chunk, 0, stop, middle), _piece(chunk, middle, len(chunk.letters), limit)
+
+
+def _piece(chunk: Chunk, begin: int, stop: int, limit: int) -> Part:
+    first = max(0, int(np.searchsorted(chunk.offsets, begin, "right")) - 1)
+    last = int(np.searchsorted(chunk.offsets, stop, "left"))
+    offsets = np.clip(chunk.offsets[first : last + 1], begin, stop) - begin
+    cut = begin - int(chunk.offsets[first])
+    return Part(Chunk(chunk.letters[begin:stop], offsets), limit - begin, first, cut)

@@ -1,0 +1,23 @@
+"""Batch processing for genomics and molecular structures that fills every GPU it is given."""
+
+from typing import TYPE_CHECKING, Any
+
+from multigpu.errors import Failure, InputError, UsageError
+
+if TYPE_CHECKING:
+    from multigpu.api import ScanResult, scan
+    from multigpu.batch import Batch
+
+__version__ = "0.1.0"
+__all__ = ["Batch", "Failure", "InputError", "ScanResult", "UsageError", "scan"]
+
+_LATER = {"scan": "multigpu.api", "ScanResult": "multigpu.api", "Batch": "multigpu.batch"}
+
+
+def __getattr__(name: str) -> Any:
+    """The API is imported when it is used: it brings much with it, and `--help` needs none of it."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LATER[name]), name)

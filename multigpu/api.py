@@ -1,0 +1,203 @@
+"""The Python API, which the commands call too."""
+
+import os
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cluster import deploy, devices, dispatch, worker
+from cluster.deploy import GPU_LANES, Deployment, Workers
+from cluster.devices import Device
+from multigpu.batch import Batch
+from multigpu.config import RunOptions, ScanOptions
+from multigpu.io.signatures import Signatures, read_signatures
+from multigpu.io.sources import Source, expand, inspect
+from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass
+class Facts:
+    """What a run has done so far."""
+
+    records: int = 0
+    bases: int = 0
+    hits: int = 0
+    chunks: int = 0
+    seconds: Counter[str] = field(default_factory=Counter)  # of each step, over all threads
+    spans: list[tuple[str, str, float, float]] = field(default_factory=list)
+
+    def add(self, outcome: worker.Outcome[ScanPart]) -> None:
+        part = outcome.part
+        self.records += part.records
+        self.bases += part.bases
+        self.hits += part.hits
+        self.chunks += 1
+        for step in outcome.steps:
+            self.seconds[step.name] += step.end - step.begin
+            self.spans.append((outcome.worker, step.name, step.begin, step.end))
+
+
+class ScanJob:
+    """A scan: opened (all input looked at), planned, and run once."""
+
+    def __init__(
+        self,
+        samples: Sequence[str],
+        signatures: Sequence[str],
+        options: ScanOptions,
+        run: RunOptions,
+        client: Any = None,
+    ) -> None:
+        self.options, self.run, self.client = options, run, client
+        self.facts = Facts()
+        self.chunk_plan: ScanPlan | None = None
+        self.devices: tuple[Device, ...] = ()
+        if client is None and not (run.scheduler or run.scheduler_file):
+            self.devices = devices.select(run.gpus, devices.survey())
+        self.signatures: Signatures = read_signatures(signatures)
+        self.sources: list[Source] = [inspect(path) for path in expand(samples)]
+
+    @property
+    def threads(self) -> int:
+        """Chunks in hand at a time on each local worker."""
+        if self.devices:
+            return self.run.threads or min(GPU_LANES, max(2, len(os.sched_getaffinity(0))))
+        return self.run.threads or len(os.sched_getaffinity(0))
+
+    def plan(self, workers: Workers | None = None) -> ScanPlan:
+        """The chunk plan; without workers, that of this machine."""
+        if workers is not None and not self.devices and self._remote:
+            free = min(workers.client.run(_free_there, self._forced(workers)).values())
+        elif self.devices:
+            free = min(device.free_bytes for device in self.devices)
+        else:
+            free = worker.free_bytes(None)
+        threads = self.threads * max(1, len(self.devices)) if workers is None else workers.threads
+        return plan_scan(self.sources, self.signatures, free, threads, self.run)
+
+    @property
+    def _remote(self) -> bool:
+        return bool(self.client or self.run.scheduler or self.run.scheduler_file)
+
+    def _forced(self, workers: Workers) -> Any:
+        return None if self.run.gpus == "none" else workers.gpu
+
+    def outcomes(self, fmt: str | None = None) -> Iterator[worker.Outcome[ScanPart]]:
+        """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
+        with ExitStack() as stack:
+            workers = self._workers(stack)
+            self.chunk_plan = self.plan(workers)
+            workload = ScanWorkload(
+                uuid.uuid4().hex, self.sources, self.signatures, self.options, fmt
+            )
+            spans = scan_spans(self.sources, self.chunk_plan, self.options)
+            for outcome in dispatch.dispatch(workers, workload, spans):
+                if outcome.part.error is not None:
+                    raise outcome.part.error
+                self.facts.add(outcome)
+                yield outcome
+
+    def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
+        """The rows of every part in order, samples numbered through the whole input."""
+        before = 0
+        for outcome in self.outcomes(fmt):
+            rows = outcome.part.rows
+            if isinstance(rows, Batch):
+                rows = replace(rows, sample_index=rows.sample_index + before)
+            yield rows
+            before += outcome.part.records
+
+    def _workers(self, stack: ExitStack) -> Workers:
+        if self.client is not None:
+            workers = deploy.of_client(self.client)
+        else:
+            deployment = Deployment(
+                self.devices,
+                self.threads,
+                self.run.processes,
+                self.run.scheduler,
+                self.run.scheduler_file,
+                self.run.connect_timeout,
+            )
+            workers = stack.enter_context(deploy.workers(deployment))
+        if self._remote:
+            workers = replace(workers, gpu=self._forced(workers))
+        return workers
+
+
+def _free_there(gpu: Any) -> int:
+    return worker.free_bytes(worker.first_gpu() if gpu == "first" else gpu)
+
+
+class ScanResult:
+    """The rows of a scan, computed as they are taken; they can be taken once."""
+
+    def __init__(self, job: ScanJob) -> None:
+        self._job = job
+        self.signature_names = [name.decode("utf-8", "replace") for name in job.signatures.names]
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Batches in the order of the input; `sample_index` counts through all of it."""
+        for rows in self._job.rows():
+            assert isinstance(rows, Batch)  # no text format was asked for
+            yield rows
+
+    def to_table(self) -> "pyarrow.Table":
+        """All rows as a pyarrow table with the columns of the Parquet output."""
+        from multigpu.io.writers import to_arrow
+
+        return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """All rows as a pandas frame with the columns of the Parquet output."""
+        return self.to_table().to_pandas()
+
+
+def scan(
+    samples: Paths,
+    signatures: Paths,
+    *,
+    gpus: str = "auto",
+    client: Any = None,
+    hits: Any = "first",
+    strand: Any = "forward",
+    sample_n: Any = "match",
+    min_score: float | None = None,
+    phred_offset: int = 33,
+    **run: Any,
+) -> ScanResult:
+    """Which signatures occur where in which samples, and how sure that is.
+
+    samples, signatures  files, directories, patterns, URLs (FASTQ or FASTA, gzip, zstd)
+    gpus                 auto, all, none, or numbers and UUIDs as in `--gpus`
+    client               a `dask.distributed.Client` to use instead of this machine
+    hits                 "first": the lowest start of each sample and signature, or "all"
+    strand               "forward" or "both"
+    sample_n             "match" or "mismatch": may ambiguous sample bases stand for others?
+    min_score            drop rows with a lower mean quality
+    phred_offset         33, or 64 for old files
+    run                  the other fields of `multigpu.config.RunOptions`
+
+    Raises UsageError and InputError here for what is wrong with the options and the files'
+    beginnings, and from the iteration for what shows later.
+    """
+    options = ScanOptions(hits, strand, sample_n, min_score, phred_offset)
+    job = ScanJob(
+        _paths(samples), _paths(signatures), options, RunOptions(gpus=gpus, **run), client
+    )
+    return ScanResult(job)
+
+
+def _paths(paths: Paths) -> list[str]:
+    if isinstance(paths, str | os.PathLike):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]

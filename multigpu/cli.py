@@ -1,0 +1,92 @@
+"""The command line: commands that load when they are called, errors that become exit statuses."""
+
+import importlib
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from multigpu import __version__
+from multigpu.errors import Failure
+
+INTERRUPTED = 130
+COMMANDS = {
+    "scan": "Find signatures in samples.",
+    "plan": "Show how a job would be cut into chunks, without running it.",
+    "doctor": "Show what would be used, and why.",
+    "simulate": "Make FASTA and FASTQ data.",
+}
+
+
+class LazyGroup(click.Group):
+    """Commands by name; each module is imported when its command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"multigpu.commands.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="multigpu")
+def cli() -> None:
+    """Batch processing for genomics and molecular structures that fills every GPU it is given."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command and exit: 0; 1 the run failed; 2 the user's mistake; 130 Ctrl-C."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    try:
+        status = cli.main(arguments, prog_name="multigpu", standalone_mode=False)
+        _leave(status if isinstance(status, int) else 0)
+    except (KeyboardInterrupt, click.Abort):
+        _complain("interrupted", debug)
+        _leave(INTERRUPTED)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context else ""
+        _complain(error.format_message() + hint, debug=False)
+        _leave(error.exit_code)
+    except Failure as error:
+        _complain(str(error), debug)
+        _leave(error.exit_status)
+    except MemoryError:
+        _complain("there is not enough memory: try a smaller --max-chunk-bytes", debug)
+        _leave(1)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        _complain(f"{problem} (a fault of the program; --debug shows more)", debug)
+        _leave(1)
+
+
+def _complain(text: str, debug: bool) -> None:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    if text:
+        click.echo(f"multigpu: error: {text}", err=True)
+
+
+def _leave(status: int) -> NoReturn:
+    """End at once: threads that still read or wait have nothing more to give."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        pass
+    os._exit(status)
+
+

@@ -1,0 +1,57 @@
+"""`multigpu plan`."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from multigpu.commands.options import RUN, SCAN, options, run_options, scan_options
+
+
+@click.group()
+def command() -> None:
+    """Show how a job would be cut into chunks, without running it."""
+
+
+@command.command()
+@options(SCAN, RUN)
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+def scan(**values: Any) -> None:
+    """The chunk plan of `multigpu scan` with the same options."""
+    from multigpu.api import ScanJob
+
+    job = ScanJob(
+        list(values["samples"]), list(values["signatures"]), scan_options(values),
+        run_options(values),
+    )  # fmt: skip
+    plan = job.plan()
+    devices = [asdict(device) for device in job.devices]
+    rows = [
+        {
+            "path": source.path, "bytes": source.size, "compression": source.compression,
+            "layout": source.layout, "chunks": chunks,
+        }
+        for source, chunks in zip(job.sources, plan.chunks, strict=True)
+    ]  # fmt: skip
+    if as_json := values["as_json"]:
+        facts = {
+            "version": 1, "devices": devices, "chunk_bytes": plan.chunk_bytes,
+            "device_bytes": plan.device_bytes, "budget_bytes": plan.budget, "lanes": plan.lanes,
+            "host_bytes": plan.host_bytes, "sources": rows, "signatures": len(job.signatures),
+        }  # fmt: skip
+        click.echo(json.dumps(facts, indent=2))
+    if as_json:
+        return
+    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
+    click.echo(f"where         {where}")
+    click.echo(f"signatures    {len(job.signatures):,}")
+    click.echo(f"chunk         up to {plan.chunk_bytes:,} bytes of input")
+    click.echo(f"in hand       {plan.lanes} chunks at a time on each worker")
+    click.echo(f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes")
+    click.echo(f"host memory   about {plan.host_bytes:,} bytes")
+    for row in rows:
+        size = "unknown size" if row["bytes"] is None else f"{row['bytes']:,} bytes"
+        chunks = "a stream" if row["chunks"] is None else f"{row['chunks']:,} chunks"
+        click.echo(f"{row['path']}: {row['layout']}, {row['compression']}, {size}, {chunks}")

@@ -1,0 +1,96 @@
+"""`multigpu simulate`: generated signatures and samples to try the program and to measure it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from cluster.output import atomic_output
+from multigpu import simulate
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@click.group("simulate")
+def command() -> None:
+    """Generate signatures and samples; the same seed gives the same bytes.
+
+    The defaults are the classical course data (600 MB). What its generators call
+
+    \b
+        gen_sig 1000 3000 10000 0.1
+        gen_sample sig.fasta 2000 20 1 2 100000 200000 10 30 0.1
+
+    is here
+
+    \b
+        multigpu simulate signatures --count 1000 --min-length 3000 \\
+            --max-length 10000 --n-ratio 0.1 -o sig.fasta
+        multigpu simulate samples --signatures sig.fasta --clean 2000 \\
+            --infected 20 --min-signatures 1 --max-signatures 2 \\
+            --min-length 100000 --max-length 200000 --min-phred 10 \\
+            --max-phred 30 --n-ratio 0.1 -o samples.fastq
+    """
+
+
+def _common(shortest: int, longest: int) -> Callable[[Function], Function]:
+    """The options of both generators, with these default lengths in bases."""
+    options = [
+        _number("--min-length", shortest, "Bases of the shortest."),
+        _number("--max-length", longest, "Bases of the longest."),
+        click.option(
+            "--n-ratio", type=float, default=0.1, show_default=True, help="Share of Ns, 0 to 1."
+        ),
+        _number("--seed", 1, "Another seed gives other data."),
+        click.option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where to write; standard output without it.",
+        ),
+    ]
+
+    def add(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _number(name: str, default: int, text: str) -> Callable[[Function], Function]:
+    return click.option(name, type=int, default=default, show_default=True, help=text)
+
+
+@command.command("signatures")
+@_number("--count", 1000, "How many.")
+@_common(3000, 10_000)
+def _signatures(output: str | None, **quantities: Any) -> None:
+    """Random signatures sig0, sig1, … as FASTA."""
+    with atomic_output(output) as out:
+        simulate.signatures(out, **quantities)
+
+
+@command.command("samples")
+@click.option(
+    "--signatures",
+    "source",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FASTA",
+    help="What to plant: plain FASTA.",
+)
+@_number("--clean", 2000, "Samples without a signature.")
+@_number("--infected", 20, "Samples with signatures.")
+@_number("--min-signatures", 1, "Fewest different signatures of an infected sample.")
+@_number("--max-signatures", 2, "Most different signatures of an infected sample.")
+@_number("--min-phred", 10, "Lowest quality, 0 to 93.")
+@_number("--max-phred", 30, "Highest quality, 0 to 93.")
+@click.option("--fasta", is_flag=True, help="Write FASTA, without qualities.")
+@_common(100_000, 200_000)
+def _samples(source: Path, output: str | None, **quantities: Any) -> None:
+    """Random samples smp0, smp1, … as FASTQ, clean and infected ones shuffled."""
+    signatures = simulate.read_signatures(source)
+    with atomic_output(output) as out:
+        simulate.samples(out, signatures, **quantities)

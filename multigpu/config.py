@@ -1,0 +1,64 @@
+"""The options of a run as frozen objects, handed whole from the command to the worker."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cluster.errors import UsageError
+from cluster.plan import MEMORY_FRACTION
+
+PHRED_OFFSETS = (33, 64)
+DEFAULT_CHUNK_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """What a scan answers; docs/scan.md has the meaning of each."""
+
+    hits: Literal["first", "all"] = "first"
+    strand: Literal["forward", "both"] = "forward"
+    sample_n: Literal["match", "mismatch"] = "match"
+    min_score: float | None = None
+    phred_offset: int = 33
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("hits", ("first", "all")),
+            ("strand", ("forward", "both")),
+            ("sample_n", ("match", "mismatch")),
+            ("phred_offset", PHRED_OFFSETS),
+        ):
+            if getattr(self, name) not in choices:
+                allowed = " or ".join(str(choice) for choice in choices)
+                raise UsageError(f"{name} is {getattr(self, name)!r}; it can be {allowed}")
+        if self.min_score is not None and self.min_score != self.min_score:
+            raise UsageError("min_score is not a number")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where and how a job runs; none of it changes a result.
+
+    threads    CPU threads, or chunks in hand per GPU; 0: as many as serve
+    processes  worker processes on this machine; 0: as few as possible
+    """
+
+    gpus: str = "auto"
+    scheduler: str | None = None
+    scheduler_file: str | None = None
+    connect_timeout: float = 30.0
+    memory_fraction: float = MEMORY_FRACTION
+    max_chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    threads: int = 0
+    processes: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.memory_fraction <= 1:
+            raise UsageError(f"memory fraction {self.memory_fraction:g}: it lies between 0 and 1")
+        if self.max_chunk_bytes < 1:
+            raise UsageError(f"chunks of {self.max_chunk_bytes} bytes are not possible")
+        if self.connect_timeout <= 0:
+            raise UsageError(f"connect timeout {self.connect_timeout:g}: it must be positive")
+        if self.threads < 0 or self.processes < 0:
+            raise UsageError("there cannot be less than no threads or processes")
+        if self.scheduler and self.scheduler_file:
+            raise UsageError("give a scheduler's address or its file, not both")

@@ -1,0 +1,516 @@
+"""What a run would use on this machine and why: versions, processors, memory, GPUs, CuPy.
+
+Nothing here starts CUDA in this process. The kernel check does so in a child process for each
+GPU, so that a broken driver can neither hang nor end the doctor.
+"""
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.devices import VISIBLE, Device, Survey, survey
+
+PACKAGES = (
+    "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "backports.zstd", "fsspec",
+    "click", "rich", "nvidia-ml-py", "dask-cuda",
+)  # fmt: skip
+CUPY = re.compile(r"cupy(-cuda(\d\d)[0-9x]+|-rocm.*)?")
+OLDEST_DRIVERS = {11: "450.80", 12: "525.60", 13: "580.65"}  # CUDA's major version: Linux driver
+NEWEST_CUDA = 13  # the newest our extras know: cu13
+OLDEST_CUDA = 12
+CHECK_SECONDS = 30.0  # a first start of CUDA on a machine of eight GPUs takes some ten
+GIB = 1 << 30
+HEADER = Path("include") / "cuda_fp16.h"
+
+KERNEL_CHECK = """
+import json, time
+begun = time.perf_counter()
+import cupy, numpy
+source = '''extern "C" __global__ void twice(const int* given, int* out, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) out[i] = 2 * given[i];
+}'''
+given = numpy.arange(1000, dtype=numpy.int32)
+out = cupy.empty(given.size, cupy.int32)
+cupy.RawKernel(source, "twice")((4,), (256,), (cupy.asarray(given), out, numpy.int32(given.size)))
+right = bool((out.get() == 2 * given).all())
+print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begun, 3)}))
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know, and what to do about it.
+
+    broken   something that is here does not work: exit status 1
+    no_gpus  because of it no GPU is used
+    """
+
+    text: str
+    cure: str
+    broken: bool = False
+    no_gpus: bool = False
+
+
+@dataclass(frozen=True)
+class Build:
+    """An installed CuPy; `cuda` is the major version it was built for, None where not told."""
+
+    name: str
+    version: str
+    cuda: int | None
+
+
+@dataclass(frozen=True)
+class Packages:
+    """What is installed, by the packages' own records; nothing is imported.
+
+    versions  our dependencies, None where missing
+    cupy      every CuPy; more than one overwrite each other's files
+    cuda      NVIDIA's wheels of the compiler (nvrtc) and the headers (runtime)
+    headers   whether CUDA's headers are found, as wheels or in a toolkit
+    """
+
+    versions: Mapping[str, str | None]
+    cupy: tuple[Build, ...]
+    cuda: Mapping[str, str]
+    headers: bool
+
+
+@dataclass(frozen=True)
+class Host:
+    """Threads and memory that this process may use, with the reason where that is not all."""
+
+    threads: int
+    threads_limit: str | None
+    memory_bytes: int
+    free_bytes: int
+    memory_limit: str | None
+
+
+@dataclass(frozen=True)
+class KernelCheck:
+    """Whether a tiny kernel was compiled and ran on a device; `seconds` with CUDA's start."""
+
+    uuid: str
+    seconds: float
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the doctor saw; `verdict` is what a scan would use."""
+
+    program: str
+    python: str
+    system: str
+    packages: Packages
+    host: Host
+    survey: Survey
+    checks: tuple[KernelCheck, ...]
+    findings: tuple[Finding, ...]
+    verdict: str
+
+    @property
+    def broken(self) -> bool:
+        return any(finding.broken for finding in self.findings)
+
+
+def examine(kernel_check: bool = True) -> Report:
+    """Look at this machine. Takes about a second a kernel check, all GPUs at the same time."""
+    here, found, host = installed(), survey(), this_host()
+    findings = diagnose(found, here)
+    checks: tuple[KernelCheck, ...] = ()
+    if kernel_check and here.cupy and not any(finding.no_gpus for finding in findings):
+        checks = check_kernels(found.devices)
+        findings += failures(checks, found.devices)
+    return Report(
+        program=_version("multigpu") or "not installed, run from its source",
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        packages=here,
+        host=host,
+        survey=found,
+        checks=checks,
+        findings=findings,
+        verdict=verdict(found.devices, findings, checks, host.threads),
+    )
+
+
+# ---- what is wrong ----------------------------------------------------------------------------
+
+
+def diagnose(found: Survey, here: Packages) -> tuple[Finding, ...]:
+    """What stands between the program and the GPUs, most basic first. Pure."""
+    return (*_of_driver(found), *_of_builds(here.cupy), *_of_cupy(found, here))
+
+
+def _of_driver(found: Survey) -> Iterator[Finding]:
+    if found.problem:
+        yield Finding(found.problem, found.cure or "", found.broken, no_gpus=True)
+    for fault in found.faults:
+        if fault != found.problem:
+            yield Finding(fault, "see what nvidia-smi says; a restart may help", broken=True)
+    if found.devices and found.hidden:
+        everything = len(found.devices) + len(found.hidden)
+        text = f"{VISIBLE} hides {len(found.hidden)} of {everything} GPUs"
+        yield Finding(text, f"unset {VISIBLE} to use all")
+
+
+def _of_builds(builds: Sequence[Build]) -> Iterator[Finding]:
+    if len(builds) > 1:
+        names = " and ".join(build.name for build in builds)
+        gone = " ".join(build.name for build in builds)
+        yield Finding(
+            f"{len(builds)} CuPy builds are installed and overwrite each other's files: {names}",
+            f"pip uninstall {gone}, then install one extra: pip install 'multigpu[cu13]' (or cu12)",
+            broken=True,
+        )
+
+
+def _of_cupy(found: Survey, here: Packages) -> Iterator[Finding]:
+    """What is wrong between the GPUs there are and the CuPy there is."""
+    if not found.devices:
+        return
+    if not here.cupy:
+        yield Finding("CuPy is not installed", _how_to_install(found), no_gpus=True)
+        return
+    needed = max(build.cuda or 0 for build in here.cupy)
+    if len(here.cupy) == 1 and found.cuda and found.cuda[0] < needed:
+        yield Finding(
+            f"the driver {found.driver} runs CUDA {_dotted(found.cuda)} at most and is too old for "
+            f"{_names(here.cupy)} (CUDA {needed})",
+            f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
+            + _or_older_cupy(found.cuda[0], here.cupy),
+            broken=True,
+            no_gpus=True,
+        )
+    if len(found.devices) > 1 and not here.versions.get("dask-cuda"):
+        text = f"dask-cuda is not installed: {len(found.devices)} GPUs at the same time need it"
+        yield Finding(text, _how_to_install(found))
+    if not here.headers:
+        yield Finding(
+            "CUDA's headers are not installed: kernels that include them will not compile",
+            f"pip install 'cuda-toolkit[cudart,nvrtc]=={needed or NEWEST_CUDA}.*'",
+        )
+
+
+def _how_to_install(found: Survey) -> str:
+    major = min(found.cuda[0], NEWEST_CUDA) if found.cuda else NEWEST_CUDA
+    if major < OLDEST_CUDA:
+        return (
+            f"update the driver ({found.driver} is too old) to {OLDEST_DRIVERS[NEWEST_CUDA]} or "
+            f"newer, then pip install 'multigpu[cu{NEWEST_CUDA}]'"
+        )
+    return f"pip install 'multigpu[cu{major}]'"
+
+
+def _or_older_cupy(cuda: int, builds: Sequence[Build]) -> str:
+    """The way without a new driver, where an extra for the old one exists."""
+    if cuda < OLDEST_CUDA:
+        return ""
+    return f", or pip uninstall {_names(builds)} and pip install 'multigpu[cu{cuda}]'"
+
+
+def _names(builds: Iterable[Build]) -> str:
+    return " ".join(build.name for build in builds)
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def failures(checks: Sequence[KernelCheck], devices: Sequence[Device]) -> tuple[Finding, ...]:
+    """A finding for each device on which the kernel check failed. Pure."""
+    failed = {check.uuid: check.error for check in checks if check.error}
+    good = [str(device.index) for device in devices if device.uuid not in failed]
+    cure = f"leave it out with --gpus {','.join(good) or 'none'}; see whether nvidia-smi works"
+    return tuple(
+        Finding(
+            f"the kernel check failed on GPU {device.index}: {failed[device.uuid]}",
+            cure,
+            broken=True,
+        )
+        for device in devices
+        if device.uuid in failed
+    )
+
+
+def verdict(
+    devices: Sequence[Device],
+    findings: Sequence[Finding],
+    checks: Sequence[KernelCheck],
+    threads: int,
+) -> str:
+    """What a scan will use, in one line. Pure."""
+    on_cpu = f"{threads} CPU thread{'s' * (threads != 1)}"
+    for finding in findings:
+        if finding.no_gpus:
+            return f"scan will use {on_cpu}: {finding.text}"
+    failed = {check.uuid for check in checks if check.error}
+    if failed:
+        good = ",".join(str(device.index) for device in devices if device.uuid not in failed)
+        instead = f"--gpus {good} uses the others" if good else f"--gpus none uses {on_cpu}"
+        return f"scan will fail on {len(failed)} of {_gpus(len(devices))}; {instead}"
+    names = [device.name for device in devices]
+    kinds = ", ".join(
+        f"{names.count(name)} × {name}" if names.count(name) > 1 else name
+        for name in dict.fromkeys(names)
+    )
+    return f"scan will use {_gpus(len(devices))}: {kinds}"
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'s' * (count != 1)}"
+
+
+# ---- what is installed ------------------------------------------------------------------------
+
+
+def installed() -> Packages:
+    """The packages that matter here."""
+    from importlib.metadata import distributions
+
+    names = {
+        re.sub(r"[-_.]+", "-", name).lower(): distribution.version
+        for distribution in distributions()
+        if (name := distribution.metadata["Name"])
+    }
+    wheel = re.compile(r"(cuda-toolkit|nvidia-cuda-(nvrtc|runtime)(-cu\d+)?)")
+    cuda = {name: names[name] for name in sorted(names) if wheel.fullmatch(name)}
+    return Packages(
+        versions={name: names.get(name.replace(".", "-")) for name in PACKAGES},
+        cupy=tuple(
+            Build(name, names[name], int(match[2]) if match[2] else None)
+            for name in sorted(names)
+            if (match := CUPY.fullmatch(name))
+        ),
+        cuda=cuda,
+        headers=any("runtime" in name for name in cuda) or _toolkit_has_headers(),
+    )
+
+
+def _toolkit_has_headers() -> bool:
+    folders = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    return any((Path(folder) / HEADER).is_file() for folder in folders if folder)
+
+
+def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+# ---- processors and memory --------------------------------------------------------------------
+
+
+def this_host(root: Path = Path("/")) -> Host:
+    """Threads and memory by the kernel and the control group; /proc and /sys stand in `root`."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    allowed, every = len(affinity(0)) if affinity else os.cpu_count() or 1, os.cpu_count() or 1
+    threads, threads_limit = allowed, f"of {every}, by affinity" if allowed < every else None
+    if (quota := _cpu_quota(root)) and quota < threads:
+        threads, threads_limit = max(1, int(quota)), f"of {every}, by the control group"
+    total, free = _memory(root)
+    limit = _group_limit(root, "memory", "memory.max", "memory.limit_in_bytes")
+    if limit is None or limit >= total:
+        return Host(threads, threads_limit, total, free, None)
+    why = f"of {_gib(total)}, by the control group"
+    return Host(threads, threads_limit, int(limit), min(free, int(limit)), why)
+
+
+def _memory(root: Path) -> tuple[int, int]:
+    """Bytes in all and available; 0 where the kernel does not tell."""
+    text = _read(root / "proc/meminfo") or ""
+    sizes = {name: int(size) << 10 for name, size in re.findall(r"(\w+): +(\d+) kB", text)}
+    return sizes.get("MemTotal", 0), sizes.get("MemAvailable", 0)
+
+
+def _cpu_quota(root: Path) -> float | None:
+    """Processors the control group grants; None without a limit."""
+    quotas = [
+        int(words[0]) / int(words[1])
+        for text in _group_files(root, "", "cpu.max")
+        if (words := text.split()) and words[0] != "max"
+    ]
+    pairs = zip(
+        _group_files(root, "cpu", "cpu.cfs_quota_us"),
+        _group_files(root, "cpu", "cpu.cfs_period_us"),
+        strict=False,
+    )
+    quotas += [int(quota) / int(period) for quota, period in pairs if int(quota) > 0]
+    return min(quotas, default=None)
+
+
+def _group_limit(root: Path, controller: str, second: str, first: str) -> float | None:
+    """The smallest number in these files of version 2 and version 1; None where there is none."""
+    texts = [*_group_files(root, "", second), *_group_files(root, controller, first)]
+    return min((int(text) for text in texts if text.strip() != "max"), default=None)
+
+
+def _group_files(root: Path, controller: str, name: str) -> Iterator[str]:
+    """That file of this process's control group and of all above it, innermost first.
+
+    controller  of version 1; empty for version 2
+    """
+    for line in (_read(root / "proc/self/cgroup") or "").splitlines():
+        _number, controllers, group = line.split(":", 2)
+        if controller in controllers.split(","):
+            top = root / "sys/fs/cgroup" / controller
+            folder = top / group.strip("/")
+            for place in dict.fromkeys((folder, *folder.parents)):
+                if place.is_relative_to(top) and (text := _read(place / name)) is not None:
+                    yield text
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+# ---- the kernel check -------------------------------------------------------------------------
+
+
+def check_kernels(
+    devices: Sequence[Device], timeout: float = CHECK_SECONDS
+) -> tuple[KernelCheck, ...]:
+    """Compile and run a tiny kernel on every device, all at once, within `timeout` seconds."""
+    begun = time.monotonic()
+    children = [_start_check(device) for device in devices]
+    try:
+        return tuple(
+            _finish_check(device, child, begun, timeout)
+            for device, child in zip(devices, children, strict=True)
+        )
+    finally:
+        for child in children:
+            child.kill()  # does nothing to those that have ended
+
+
+def _start_check(device: Device) -> subprocess.Popen[str]:
+    """A Python that sees this device alone and takes no kernel from CuPy's cache."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", KERNEL_CHECK],
+        env={**os.environ, VISIBLE: device.uuid, "CUPY_CACHE_IN_MEMORY": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
+def _finish_check(
+    device: Device, child: subprocess.Popen[str], begun: float, timeout: float
+) -> KernelCheck:
+    def failed(error: str) -> KernelCheck:
+        return KernelCheck(device.uuid, round(time.monotonic() - begun, 3), error)
+
+    try:
+        said, complaints = child.communicate(timeout=max(0.1, begun + timeout - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        _abandon(child)
+        return failed(f"no answer within {timeout:g} seconds")
+    if child.returncode:
+        return failed(_last_line(complaints) or f"the process ended with {child.returncode}")
+    try:
+        result = json.loads(said.strip().rpartition("\n")[2])
+        right, seconds = bool(result["right"]), float(result["seconds"])
+    except (ValueError, LookupError, TypeError):
+        return failed(f"the process said {said[:100]!r}")
+    return KernelCheck(device.uuid, seconds, None if right else "the kernel's result is wrong")
+
+
+def _abandon(child: subprocess.Popen[str]) -> None:
+    """Kill it, and wait no longer than a moment: inside a hung driver it cannot die."""
+    child.kill()
+    try:
+        child.communicate(timeout=1)
+    except subprocess.TimeoutExpired:
+        for pipe in (child.stdout, child.stderr):
+            if pipe:
+                pipe.close()
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2][:300]
+
+
+# ---- the report in words ----------------------------------------------------------------------
+
+
+def as_json(report: Report) -> str:
+    """The report as one JSON object; `format` changes when a field is renamed or removed."""
+    data: dict[str, Any] = {"format": 1, **asdict(report), "broken": report.broken}
+    return json.dumps(data, indent=2)
+
+
+def as_lines(report: Report) -> Iterator[tuple[str, str]]:
+    """The report as pairs of a label and a text, findings and verdict left out."""
+    yield "multigpu", report.program
+    yield "Python", f"{report.python} on {report.system}"
+    yield (
+        "packages",
+        ", ".join(
+            f"{name} {version or '(missing)'}" for name, version in report.packages.versions.items()
+        ),
+    )
+    yield "CuPy", ", ".join(f"{b.name} {b.version}" for b in report.packages.cupy) or "none"
+    wheels = [f"{name} {version}" for name, version in report.packages.cuda.items()]
+    yield "CUDA wheels", ", ".join(wheels) or "none"
+    yield "CPU", _limited(f"{report.host.threads} threads", report.host.threads_limit)
+    memory = f"{_gib(report.host.memory_bytes)}, {_gib(report.host.free_bytes)} free"
+    yield "memory", _limited(memory, report.host.memory_limit)
+    yield from _gpu_lines(report)
+
+
+def _gpu_lines(report: Report) -> Iterator[tuple[str, str]]:
+    found = report.survey
+    cuda = f" (CUDA {_dotted(found.cuda)})" if found.cuda else ""
+    yield "driver", f"{found.driver or 'none'}{cuda}"
+    checks = {check.uuid: check for check in report.checks}
+    for device in found.devices:
+        yield f"GPU {device.index}", f"{_gpu(device)}, {_checked(checks.get(device.uuid))}"
+    for device in found.hidden:
+        yield "hidden GPU", _gpu(device)
+
+
+def _gpu(device: Device) -> str:
+    capability = device.compute_capability
+    parts = [
+        device.name,
+        f"{_gib(device.total_bytes)}, {_gib(device.free_bytes)} free"
+        if device.total_bytes
+        else "memory shared with the CPU",
+        f"compute capability {_dotted(capability)}" if capability else "",
+        "MIG instance" if device.mig else "",
+        device.uuid,
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _checked(check: KernelCheck | None) -> str:
+    if check is None:
+        return "kernel not checked"
+    return "kernel failed" if check.error else f"kernel ran in {check.seconds:.1f} s"
+
+
+def _limited(text: str, limit: str | None) -> str:
+    return f"{text} ({limit})" if limit else text
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"

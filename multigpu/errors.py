@@ -1,0 +1,25 @@
+"""Errors about the user's files. They pickle, so they survive the way back from a worker."""
+
+from cluster.errors import Failure, UsageError
+
+__all__ = ["Failure", "InputError", "UsageError"]
+
+QUOTED = 60  # characters of the user's data that a message may repeat
+
+
+class InputError(UsageError):
+    """A file is wrong; the text names the file, the place in it where known, and the problem."""
+
+    def __init__(self, path: str, problem: str, where: str = "") -> None:
+        super().__init__(path, problem, where)  # args equal the signature: it pickles
+        self.path, self.problem, self.where = path, problem, where
+
+    def __str__(self) -> str:
+        place = f"{self.path}: {self.where}" if self.where else self.path
+        return f"{place}: {self.problem}"
+
+
+def quoted(text: bytes | str) -> str:
+    """`text` fit for a message: printable, in quotes, cut when long."""
+    shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    return repr(shown if len(shown) <= QUOTED else shown[: QUOTED - 1] + "…")

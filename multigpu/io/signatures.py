@@ -1,0 +1,63 @@
+"""Signature files to names and letters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels import bases
+from multigpu.errors import InputError, quoted
+from multigpu.io.records import BASES, LENGTH, NAME, NAME_END, Fault, parse
+from multigpu.io.sources import Source, blocks, expand, inspect
+
+READ_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """names: as in the files, up to the first white space; letters: uint8 each, ASCII."""
+
+    names: list[bytes]
+    letters: list[NDArray[np.uint8]]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def read_signatures(paths: Sequence[str]) -> Signatures:
+    """All signatures of the files in order. Raises InputError for what is wrong with them."""
+    names: list[bytes] = []
+    letters: list[NDArray[np.uint8]] = []
+    for path in expand(paths):
+        source = inspect(path)
+        raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
+        parsed = parse(raw, 0, len(raw), source.layout, final=True, offset=33)
+        if parsed.fault is not Fault.NONE:
+            where = f"byte {parsed.stop}"
+            raise InputError(path, "not a complete FASTA record", where)
+        for row in parsed.table:
+            names.append(raw[row[NAME] : row[NAME_END]].tobytes())
+            letters.append(raw[row[BASES] : row[BASES] + row[LENGTH]])
+            _check(source, names[-1], letters[-1])
+    if not names:
+        raise InputError(", ".join(paths) or "--signatures", "there is no signature")
+    return Signatures(names, letters)
+
+
+def _check(source: Source, name: bytes, letters: NDArray[np.uint8]) -> None:
+    if not len(letters):
+        raise InputError(source.path, "the signature has no base", f"record {quoted(name)}")
+    sets = bases.encode(letters)
+    if not sets.all():
+        raise illegal_base(source.path, name, letters, int(np.argmin(sets != 0)))
+
+
+def illegal_base(path: str, name: bytes, letters: NDArray[np.uint8], position: int) -> InputError:
+    """The error for letters[position]; positions are told from 0, as in the output."""
+    letter = quoted(bytes([letters[position]]))
+    return InputError(
+        path,
+        f"{letter} is not a base (A C G T U or an IUPAC code)",
+        f"record {quoted(name)}, position {position} (from 0)",
+    )

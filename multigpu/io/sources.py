@@ -1,0 +1,593 @@
+"""Paths, patterns, URLs and standard input to sources, and the bytes out of them.
+
+Nothing here knows what a read is. A stream is anything with `readinto(view) -> int` (0 at the
+end); compressed streams are such streams over others, and every one of them either gives all
+the data or raises: a short read that looks like the end is the one thing that must not happen.
+"""
+
+import glob
+import gzip
+import hashlib
+import io
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import QUOTED, InputError, quoted
+
+Compression = Literal["none", "gzip", "bgzf", "zstd"]
+Layout = Literal["fastq", "fasta"]
+
+STDIN = "-"
+SUFFIXES = tuple(
+    layout + compression
+    for layout in (".fa", ".fasta", ".fna", ".fq", ".fastq")
+    for compression in ("", ".gz", ".bgz", ".zst")
+)
+
+MIB = 1 << 20
+LOOK = 64 << 10  # content bytes looked at in one go to find the first character
+HEAD = 512  # stored bytes looked at to find the compression
+COMPRESSED_CHUNK = 128 << 10  # more was not faster
+REMOTE_CHUNK = 16 * MIB  # fetched ahead in one request: latency costs more than bytes
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 1..3 of a skippable frame, with which pzstd begins
+ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
+
+BGZF_MAGIC = b"\x1f\x8b\x08\x04"  # gzip, deflate, with an extra field
+BGZF_LARGEST = 64 << 10  # bytes in one block, compressed
+BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+
+# How files begin that are often given by mistake -> what to say instead of the first letters.
+STRANGERS = {
+    b"BZh": "is compressed with bzip2, which is not read: decompress it first",
+    b"\xfd7zXZ\x00": "is compressed with xz, which is not read: decompress it first",
+    b"PK\x03\x04": "is a zip archive, which is not read: unpack it first",
+    b"BAM\x01": "is a BAM file: convert it with `samtools fastq`",
+    b"CRAM": "is a CRAM file: convert it with `samtools fastq`",
+    GZIP_MAGIC: "is compressed twice: decompress it once",
+    ZSTD_MAGIC: "is compressed twice: decompress it once",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input: `size` is what is stored, in bytes, None where nobody knows (pipes)."""
+
+    path: str
+    size: int | None
+    compression: Compression
+    layout: Layout
+
+    @property
+    def cuttable(self) -> bool:
+        """Whether anyone who sees the path can read any range of the content."""
+        local = self.path != STDIN and not is_remote(self.path)
+        return self.compression == "none" and local and self.size is not None
+
+
+class Stream(Protocol):
+    """Where bytes come from."""
+
+    def readinto(self, out: memoryview, /) -> int | None:
+        """Fill the front of `out`; 0 only at the end."""
+
+
+# ---- which files ------------------------------------------------------------------------------
+
+
+def is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def expand(paths: Sequence[str]) -> list[str]:
+    """Files, directories, patterns, URLs and "-" to the paths they stand for, in order.
+
+    A directory stands for its own sequence files by name; a pattern for what a shell would make
+    of it. Raises InputError where one is missing, unreadable or stands for nothing.
+    """
+    if list(paths).count(STDIN) > 1:
+        raise InputError(STDIN, "standard input can be given only once")
+    return [found for path in paths for found in _expand_one(path)]
+
+
+def _expand_one(path: str) -> list[str]:
+    if path == STDIN or is_remote(path):
+        return [path]
+    if not os.path.lexists(path) and any(sign in path for sign in "*?["):
+        return _matches(path)
+    return _files(path)
+
+
+def _matches(pattern: str) -> list[str]:
+    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
+    if not found:
+        raise InputError(pattern, "no file matches this pattern")
+    return [file for path in found for file in _files(path)]
+
+
+def _files(path: str) -> list[str]:
+    """The readable file itself, or the sequence files of a directory."""
+    with _errors_named(path):
+        is_directory = stat.S_ISDIR(Path(path).stat().st_mode)
+    if is_directory:
+        return _sequence_files(path)
+    if not os.access(path, os.R_OK):
+        raise InputError(path, "cannot be read: permission denied")
+    return [path]
+
+
+def _sequence_files(directory: str) -> list[str]:
+    with _errors_named(directory):
+        inside = sorted(Path(directory).iterdir(), key=lambda path: path.name)
+    files = [str(path) for path in inside if _has_sequence_name(path.name) and not path.is_dir()]
+    if not files:
+        raise InputError(directory, f"the directory has no sequence files ({SUFFIXES[0]}, …)")
+    return [file for path in files for file in _files(path)]
+
+
+def _has_sequence_name(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES) and not name.startswith(".")
+
+
+# ---- what is in them --------------------------------------------------------------------------
+
+
+def inspect(path: str) -> Source:
+    """Compression by magic bytes, layout by the first character that is not blank.
+
+    What it reads of a pipe is kept for `blocks`. Raises InputError where the file cannot be
+    read, is empty, is visibly damaged or is neither FASTQ nor FASTA.
+    """
+    try:
+        return _inspect(path)
+    except InputError:
+        _forget(path)
+        raise
+
+
+def _inspect(path: str) -> Source:
+    with _Inlet(path, looking=True) as inlet:
+        compression = _compression(inlet.head())
+        if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
+            _check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
+        layout = _layout(path, _content(inlet, compression))
+        return Source(path, inlet.size, compression, layout)
+
+
+def _compression(head: bytes) -> Compression:
+    if head.startswith(GZIP_MAGIC):
+        return "gzip" if _bgzf_size(head) is None else "bgzf"
+    skippable = head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5
+    return "zstd" if skippable or head.startswith(ZSTD_MAGIC) else "none"
+
+
+def _layout(path: str, content: Stream) -> Layout:
+    start = _first_letters(content)
+    if not start:
+        raise InputError(path, "is empty")
+    layouts: dict[bytes, Layout] = {b"@": "fastq", b">": "fasta"}
+    if start[:1] in layouts:
+        return layouts[start[:1]]
+    for magic, problem in STRANGERS.items():
+        if start.startswith(magic):
+            raise InputError(path, problem)
+    shown = quoted(start[:QUOTED].splitlines()[0])
+    raise InputError(path, f"neither FASTQ nor FASTA: begins with {shown}")
+
+
+def _first_letters(content: Stream) -> bytes:
+    """What stands at the first character that is not blank; nothing where there is none."""
+    piece = bytearray(LOOK)
+    with memoryview(piece) as view:
+        while count := _fill(content, view):
+            if letters := bytes(view[:count]).lstrip():
+                return letters
+    return b""
+
+
+def fingerprint(path: str) -> tuple[int, str]:
+    """Size and a hash of the first, middle and last MiB of a local file.
+
+    Cheap at any size; it tells another file or another version, not a bit flipped on purpose.
+    """
+    with _errors_named(path):
+        status = Path(path).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(path, "only a regular file on this machine has a fingerprint")
+    size = status.st_size
+    starts = (0, max(0, size // 2 - MIB // 2), max(0, size - MIB))
+    digest = hashlib.blake2b(digest_size=16)
+    for start in starts:
+        digest.update(_read(path, start, min(size, MIB)))
+    return size, digest.hexdigest()
+
+
+# ---- their bytes ------------------------------------------------------------------------------
+
+
+def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
+    """Bytes of the file from `start` into `out` (contiguous); how many, fewer at the end."""
+    with _errors_named(path), Path(path).open("rb", buffering=0) as file:
+        file.seek(start)
+        return _fill(file, out.data)
+
+
+def blocks(source: Source, size: int) -> Iterator[NDArray[np.uint8]]:
+    """The decompressed content in fresh arrays of `size` bytes, the last one shorter.
+
+    Raises InputError where the data are damaged, incomplete or followed by something else. That
+    may show only at the end (checksums stand there), so no block is sure before the last.
+    """
+    if size < 1:
+        raise ValueError(f"blocks of {size} bytes")
+    with _Inlet(source.path, looking=False) as inlet:
+        content = _content(inlet, source.compression)
+        while count := _fill(content, (block := np.empty(size, np.uint8)).data):
+            yield block[:count]
+        inlet.check_complete(source.size)
+
+
+def _content(inlet: "_Inlet", compression: Compression) -> Stream:
+    if compression == "zstd":
+        return _ZstdContent(inlet)
+    return inlet if compression == "none" else _GzipContent(inlet)
+
+
+def _fill(stream: Stream, out: memoryview) -> int:
+    """Read until `out` is full or the stream ends; how many bytes."""
+    done = 0
+    while done < len(out) and (count := stream.readinto(out[done:])):
+        done += count
+    return done
+
+
+def _read(path: str, start: int, size: int) -> bytes:
+    out = np.empty(size, np.uint8)
+    return out[: read_into(path, start, out)].tobytes()
+
+
+class _Inlet:
+    """The stored bytes of one source: opened, counted, closed, and their errors named."""
+
+    def __init__(self, path: str, looking: bool) -> None:
+        """`looking`: of a pipe, what is read now is read again by the next inlet."""
+        self.path = path
+        self.taken = 0
+        self._again = b""
+        with _errors_named(path):
+            self._stream, self.size, self._close = _open(path, looking)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def readinto(self, out: memoryview) -> int:
+        if self._again:
+            return self._repeat(out)
+        with _errors_named(self.path):
+            count = self._stream.readinto(out) or 0
+        self.taken += count
+        return count
+
+    def head(self) -> bytes:
+        """The first bytes, enough to tell compressions apart. They are read once more after."""
+        out = bytearray(HEAD)
+        self._again = bytes(out[: _fill(self, memoryview(out))])
+        return self._again
+
+    def _repeat(self, out: memoryview) -> int:
+        piece, self._again = self._again[: len(out)], self._again[len(out) :]
+        out[: len(piece)] = piece
+        return len(piece)
+
+    def check_complete(self, size: int | None) -> None:
+        """At the end: a download that broke off, or a file cut while it was read."""
+        if size is not None and self.taken < size:
+            raise InputError(self.path, f"ends early: {self.taken} of {size} bytes could be read")
+
+
+def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], None]]:
+    """The stream, its size where known, and what closes it."""
+    if is_remote(path):
+        remote = _Remote(path)
+        return remote, remote.size, remote.close
+    if path == STDIN or not stat.S_ISREG(Path(path).stat().st_mode):
+        pipe = _pipe(path, looking)
+        return pipe, None, (lambda: None) if looking else pipe.close
+    file = _opened(path)
+    return file, os.fstat(file.fileno()).st_size, file.close
+
+
+def _opened(path: str) -> io.FileIO:
+    """For reading straight into arrays; whoever calls it closes it."""
+    return Path(path).open("rb", buffering=0)
+
+
+@contextmanager
+def _errors_named(path: str) -> Iterator[None]:
+    """Errors of the operating system and of remote file systems become an InputError."""
+    # Clients of object stores raise classes of their own, so for URLs it is any Exception.
+    kinds = (Exception,) if is_remote(path) else (OSError, ValueError)
+    try:
+        yield
+    except InputError:
+        raise
+    except kinds as error:
+        raise InputError(path, f"cannot be read: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+class _Remote:
+    """A URL, read in order. fsspec is loaded here because most runs never need it."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec.core
+
+        system, path = fsspec.core.url_to_fs(url)
+        self._file = system.open(path, "rb", block_size=REMOTE_CHUNK)
+        size = getattr(self._file, "size", None)
+        self.size = size if isinstance(size, int) else None
+
+    def readinto(self, out: memoryview) -> int:
+        data = self._file.read(len(out))  # not every remote file has a readinto of its own
+        out[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+_pipes: dict[str, "_Pipe"] = {}  # path -> the pipe that `inspect` opened and `blocks` will read
+
+
+def _pipe(path: str, looking: bool) -> "_Pipe":
+    """The open pipe at its first byte; kept for the next call only while `looking`."""
+    if looking and (path not in _pipes or _pipes[path].replaced()):
+        _pipes[path] = _Pipe(path)
+    pipe = _pipes.get(path) if looking else _pipes.pop(path, None)
+    if pipe is None:
+        raise InputError(path, "a pipe can be read only once")
+    pipe.rewind(keep=looking)
+    return pipe
+
+
+def _forget(path: str) -> None:
+    if path in _pipes:
+        _pipes.pop(path).close()
+
+
+class _Pipe:
+    """Standard input or a named pipe. It cannot be opened twice, so what was seen is kept."""
+
+    def __init__(self, path: str) -> None:
+        self._owned = path != STDIN
+        self._file = _opened(path) if self._owned else _standard_input()
+        self._seen = bytearray()
+        self.rewind(keep=True)
+
+    def replaced(self) -> bool:
+        """Whether standard input is another one by now, as in a test or a notebook."""
+        return not self._owned and self._file is not _standard_input()
+
+    def rewind(self, keep: bool) -> None:
+        self._at = 0
+        self._keep = keep
+
+    def readinto(self, out: memoryview) -> int:
+        if self._at < len(self._seen):
+            piece = self._seen[self._at : self._at + len(out)]
+            out[: len(piece)] = piece
+            self._at += len(piece)
+            return len(piece)
+        count = self._read(out)
+        if self._keep:
+            self._seen += out[:count]
+            self._at += count
+        return count
+
+    def _read(self, out: memoryview) -> int:
+        # None is "nothing yet" from a pipe that someone made non-blocking: not the end.
+        while (count := self._file.readinto(out)) is None:  # type: ignore[attr-defined]
+            select.select([self._file], [], [])
+        return int(count)
+
+    def close(self) -> None:
+        if self._owned:
+            self._file.close()
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise InputError(STDIN, "standard input is closed")
+    return sys.stdin.buffer
+
+
+# ---- compressed bytes -------------------------------------------------------------------------
+
+
+class _GzipContent:
+    """The content of a gzip file of any number of members; zeros may pad its end.
+
+    isal checks each member; that a file was cut between two BGZF blocks is seen here.
+    """
+
+    def __init__(self, inlet: _Inlet) -> None:
+        from isal import isal_zlib
+
+        self._path = inlet.path
+        self._stored = _EndKept(inlet)
+        # What IGzipFile reads with; its own readinto copies everything once more (20 % slower).
+        self._reader = isal_zlib._GzipReader(self._stored, COMPRESSED_CHUNK)  # type: ignore[arg-type]
+        self._damage = (gzip.BadGzipFile, OverflowError, isal_zlib.IsalError)
+
+    def readinto(self, out: memoryview) -> int:
+        try:
+            count = self._reader.readinto(out)
+        except EOFError as error:
+            raise _truncated(self._path, "gzip") from error
+        except self._damage as error:  # type: ignore[misc]  # isal types its class as an instance
+            raise _damaged(self._path, "gzip", str(error), "Not a gzipped file") from error
+        if not count:
+            _check_bgzf_end(self._path, self._stored.end, self._stored.zeros)
+        return count
+
+
+class _ZstdContent:
+    """The content of a zstd file of any number of frames."""
+
+    def __init__(self, inlet: _Inlet) -> None:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+
+        self._zstd = zstd
+        self._inlet = inlet
+        self._chunk = memoryview(bytearray(COMPRESSED_CHUNK))
+        self._inside = False  # of a frame: the data must not end here
+        self._begin_frame()
+
+    def readinto(self, out: memoryview) -> int:
+        while (stored := self._stored()) is not None:
+            if piece := self._decompress(stored, len(out)):
+                out[: len(piece)] = piece
+                return len(piece)
+        return 0
+
+    def _begin_frame(self) -> None:
+        options: dict[int, int] = {
+            self._zstd.DecompressionParameter.window_log_max: ZSTD_LONGEST_WINDOW
+        }
+        self._frame = self._zstd.ZstdDecompressor(options=options)
+
+    def _stored(self) -> bytes | memoryview | None:
+        """What to feed next: nothing where output still waits inside; None at the end."""
+        if not self._frame.eof and not self._frame.needs_input:
+            return b""
+        if self._frame.eof:
+            rest = self._frame.unused_data
+            self._begin_frame()
+            if rest:
+                return rest
+        if count := self._inlet.readinto(self._chunk):
+            return self._chunk[:count]
+        if self._inside:
+            raise _truncated(self._inlet.path, "zstd")
+        return None
+
+    def _decompress(self, stored: bytes | memoryview, most: int) -> bytes:
+        try:
+            piece = self._frame.decompress(stored, max_length=most)
+        except self._zstd.ZstdError as error:
+            reason = str(error).rpartition(": ")[2]
+            raise _damaged(self._inlet.path, "zstd", reason, "Unknown frame") from error
+        self._inside = not self._frame.eof
+        return piece
+
+
+def _truncated(path: str, kind: str) -> InputError:
+    return InputError(path, f"{kind} data ends early: the file is truncated")
+
+
+def _damaged(path: str, kind: str, reason: str, stranger: str) -> InputError:
+    """`stranger`: how the library's text begins where what follows is no such data at all."""
+    if reason.startswith(stranger):
+        return InputError(path, f"something that is not {kind} follows the {kind} data")
+    return InputError(path, f"{kind} data is corrupt: {reason}")
+
+
+# ---- BGZF: gzip members with their size in the header, and an empty one as the end marker -----
+
+
+class _EndKept(io.RawIOBase):
+    """Remembers the end of what went through: its last bytes without the zeros after them.
+
+    A file object, because isal takes anything else for the data itself.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__()
+        self._stream = stream
+        self.end = b""  # at most BGZF_LARGEST bytes, the last one not zero
+        self.zeros = 0  # that followed
+
+    def readinto(self, out: Any, /) -> int:
+        count = self._stream.readinto(out) or 0
+        if count:
+            self._remember(out[:count])
+        return count
+
+    def _remember(self, new: memoryview) -> None:
+        solid = _length_without_zeros(new)
+        if solid:
+            kept = self.end + bytes(min(self.zeros, BGZF_LARGEST))
+            kept += new[max(0, solid - BGZF_LARGEST) : solid]
+            self.end, self.zeros = kept[-BGZF_LARGEST:], 0
+        self.zeros += len(new) - solid
+
+
+def _length_without_zeros(data: memoryview) -> int:
+    if data[-1]:
+        return len(data)  # nearly always
+    filled = np.flatnonzero(np.frombuffer(data, np.uint8))
+    return int(filled[-1]) + 1 if filled.size else 0
+
+
+def _stored_end(path: str, size: int) -> tuple[bytes, int]:
+    """End and zeros after it, as `_EndKept` has them, of a local file not padded for long."""
+    data = _read(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
+    end = data.rstrip(b"\0")
+    return end[-BGZF_LARGEST:], len(data) - len(end)
+
+
+def _check_bgzf_end(path: str, end: bytes, zeros: int) -> None:
+    """Cut between two blocks it is valid gzip and half of the reads are gone."""
+    block = _last_bgzf_block(end, zeros)
+    if block is not None and block != BGZF_END:
+        problem = "gzip data ends early: the file is truncated (the BGZF end marker is missing)"
+        raise InputError(path, problem)
+
+
+def _last_bgzf_block(end: bytes, zeros: int) -> bytes | None:
+    """The block that `end` and some of the `zeros` after it finish; None: not a BGZF block."""
+    start = len(end)
+    while (start := end.rfind(BGZF_MAGIC, 0, start)) >= 0:
+        size = _bgzf_size(end[start:])
+        if size is not None and 0 <= start + size - len(end) <= zeros:
+            return end[start:] + bytes(start + size - len(end))
+    return None
+
+
+def _bgzf_size(header: bytes) -> int | None:
+    """Bytes in the block that begins with `header`; None where it is not BGZF."""
+    if not header.startswith(BGZF_MAGIC):
+        return None
+    at, stop = 12, 12 + int.from_bytes(header[10:12], "little")
+    while at + 6 <= min(stop, len(header)):
+        length = int.from_bytes(header[at + 2 : at + 4], "little")
+        if header[at : at + 2] == b"BC" and length == 2:
+            return int.from_bytes(header[at + 4 : at + 6], "little") + 1
+        at += 4 + length
+    return None

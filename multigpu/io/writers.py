@@ -1,0 +1,340 @@
+"""Batches to tables: tsv, text, bed, jsonl and Parquet, compressed or not.
+
+The bytes written depend on the rows and their order only, never on how the rows were divided
+into batches: text is cut anew into blocks before it is compressed, Parquet into row groups.
+"""
+
+import math
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from json.encoder import encode_basestring
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.batch import Batch
+from multigpu.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Compression = Literal["none", "gzip", "zstd"]
+
+FORMATS = ("tsv", "text", "bed", "jsonl", "parquet")
+SUFFIXES = {
+    ".tsv": "tsv",
+    ".txt": "text",
+    ".bed": "bed",
+    ".json": "jsonl",
+    ".jsonl": "jsonl",
+    ".pq": "parquet",
+    ".parquet": "parquet",
+}
+COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+
+COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
+
+PIECE = 1 << 14  # rows rendered at a time: their Python objects stay in the processor's cache
+BLOCK = 1 << 20  # bytes of text that are compressed at a time
+ROW_GROUP = 1 << 20  # rows
+GZIP_LEVEL = 6
+GZIP_FORMAT = 31  # zlib's wbits for a gzip header, which then has no name and no time
+ZSTD_LEVEL = 3
+
+
+def format_of(path: str | None, chosen: str | None) -> str:
+    """The format asked for, or the one the path's suffix means; tsv where it means none."""
+    if chosen is not None:
+        if chosen not in FORMATS:
+            raise UsageError(f"unknown format {chosen!r}: choose from {', '.join(FORMATS)}")
+        return chosen
+    suffixes = [suffix.lower() for suffix in PurePath(path or "").suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return SUFFIXES.get(suffixes[-1], "tsv") if suffixes else "tsv"
+
+
+def compression_of(path: str | None) -> Compression:
+    """What the path's suffix asks for."""
+    return COMPRESSIONS.get(PurePath(path or "").suffix.lower(), "none")
+
+
+# ---- text -------------------------------------------------------------------------------------
+
+
+def header(fmt: str) -> bytes:
+    """What stands above the rows: the column names of a tsv file, nothing elsewhere."""
+    return ("\t".join(COLUMNS) + "\n").encode() if fmt == "tsv" else b""
+
+
+def render(batch: Batch, signature_names: Sequence[bytes], fmt: str) -> bytes:
+    """The rows as lines of one of the text formats; no header.
+
+    tsv    sample, signature, start, end, strand, score; the score as the shortest decimal that
+           reads back equal, empty without quality
+    text   `sample: signature (score)` with three decimals, `(-)` without quality
+    bed    BED6: sample, start, end, signature, score, strand; the score is 10 x the score,
+           rounded (halves to even) and held within 0..1000, 0 without quality
+    jsonl  an object with the tsv columns on each line; names that are no UTF-8 get U+FFFD; the
+           score is null without quality
+    """
+    pieces = range(0, len(batch), PIECE)
+    return b"".join([RENDERERS[fmt](batch[at : at + PIECE], signature_names) for at in pieces])
+
+
+Columns = tuple[list[str], list[str], list[int], list[int], list[str]]
+
+
+def _tsv(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
+    scores = _per_row(batch.score, repr, "")
+    rows = zip(*_columns(batch, signature_names), scores, strict=True)
+    return "".join(
+        f"{sample}\t{signature}\t{start}\t{end}\t{strand}\t{score}\n"
+        for sample, signature, start, end, strand, score in rows
+    ).encode("latin-1")
+
+
+def _text(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
+    scores = _per_row(batch.score, "{:.3f}".format, "-")
+    rows = zip(*_columns(batch, signature_names), scores, strict=True)
+    return "".join(
+        f"{sample}: {signature} ({score})\n" for sample, signature, _, _, _, score in rows
+    ).encode("latin-1")
+
+
+def _bed(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
+    scores = np.clip(np.rint(np.nan_to_num(batch.score) * 10), 0, 1000).astype(np.int64)
+    rows = zip(*_columns(batch, signature_names), scores.tolist(), strict=True)
+    return "".join(
+        f"{sample}\t{start}\t{end}\t{signature}\t{score}\t{strand}\n"
+        for sample, signature, start, end, strand, score in rows
+    ).encode("latin-1")
+
+
+def _jsonl(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
+    scores = _per_row(batch.score, repr, "null")
+    rows = zip(*_columns(batch, signature_names, _json_strings), scores, strict=True)
+    return "".join(
+        f'{{"sample":{sample},"signature":{signature},"start":{start},"end":{end}'
+        f',"strand":"{strand}","score":{score}}}\n'
+        for sample, signature, start, end, strand, score in rows
+    ).encode()
+
+
+RENDERERS: dict[str, Callable[[Batch, Sequence[bytes]], bytes]] = {
+    "tsv": _tsv,
+    "text": _text,
+    "bed": _bed,
+    "jsonl": _jsonl,
+}
+
+
+def _latin1(names: Sequence[bytes]) -> list[str]:
+    """Bytes as characters, one each: put together as text and encoded they are the same bytes."""
+    return _decoded(names, "latin-1")
+
+
+def _json_strings(names: Sequence[bytes]) -> list[str]:
+    return list(map(encode_basestring, _decoded(names, "utf-8")))
+
+
+def _decoded(names: Sequence[bytes], encoding: str) -> list[str]:
+    """All at once: a call for each name takes longer. Names hold no line ends."""
+    return b"\n".join(names).decode(encoding, "replace").split("\n") if names else []
+
+
+def _columns(
+    batch: Batch,
+    signature_names: Sequence[bytes],
+    decode: Callable[[Sequence[bytes]], list[str]] = _latin1,
+) -> Columns:
+    """All columns but the score, as lists: an array's elements are slow to take one by one."""
+    signatures, strands = np.array(decode(signature_names), object), np.array(["+", "-"], object)
+    return (
+        decode(batch.sample),
+        signatures[batch.signature].tolist(),
+        batch.start.tolist(),
+        batch.end.tolist(),
+        strands[batch.reverse.astype(np.intp)].tolist(),
+    )
+
+
+def _per_row(scores: NDArray[np.float64], show: Callable[[float], str], missing: str) -> list[str]:
+    """float64[n] as n texts; each distinct score is rendered once, NaN as `missing`."""
+    distinct, rows = np.unique(scores + 0.0, return_inverse=True)  # + 0.0: no -0.0 beside 0.0
+    texts = [missing if math.isnan(score) else show(score) for score in distinct.tolist()]
+    texts_by_row: list[str] = np.array(texts, object)[rows].tolist()
+    return texts_by_row
+
+
+# ---- Arrow ------------------------------------------------------------------------------------
+
+
+def to_arrow(batch: Batch, signature_names: Sequence[bytes]) -> "pa.Table":
+    """The rows as a table with the columns of the Parquet files (see `_schema`).
+
+    Names that are no UTF-8 get U+FFFD; the score is null without quality.
+    """
+    pa = _pyarrow()
+    schema = _schema(pa)
+    # In pieces, because one array of strings holds 2 GiB at most.
+    pieces = [
+        pa.Table.from_arrays(
+            _arrays(pa, batch[at : at + ROW_GROUP], signature_names), schema=schema
+        )
+        for at in range(0, len(batch), ROW_GROUP)
+    ]
+    return pa.concat_tables(pieces) if pieces else schema.empty_table()
+
+
+def _pyarrow() -> Any:
+    """Loaded when a table is made and not before: it takes longer than the rest of a start."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise UsageError("Parquet and Arrow tables need the package pyarrow") from error
+    return pa
+
+
+def _schema(pa: Any) -> "pa.Schema":
+    return pa.schema(
+        [
+            pa.field("sample", pa.string(), nullable=False),
+            pa.field("sample_index", pa.int64(), nullable=False),
+            pa.field("signature", pa.string(), nullable=False),
+            pa.field("start", pa.int64(), nullable=False),
+            pa.field("end", pa.int64(), nullable=False),
+            pa.field("strand", pa.string(), nullable=False),
+            pa.field("score", pa.float64()),
+        ]
+    )
+
+
+def _arrays(pa: Any, batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
+    """The columns in the order of the schema."""
+    names = pa.array(_decoded(signature_names, "utf-8"), pa.string())
+    return [
+        pa.array(_decoded(batch.sample, "utf-8"), pa.string()),
+        pa.array(batch.sample_index),
+        names.take(pa.array(batch.signature)),
+        pa.array(batch.start),
+        pa.array(batch.end),
+        pa.array(["+", "-"]).take(pa.array(batch.reverse.astype(np.int8))),
+        pa.array(batch.score, from_pandas=True),  # NaN to null
+    ]
+
+
+# ---- sinks ------------------------------------------------------------------------------------
+
+
+class Sink(Protocol):
+    """Where rows go, in order. `raw` stays open: who opened it closes it."""
+
+    def write(self, rows: Batch | bytes) -> None:
+        """Rows, or text that `render` made of rows elsewhere."""
+
+    def close(self) -> None:
+        """Write what is still held back. Without this call the file is not complete."""
+
+
+def open_sink(
+    raw: BinaryIO, fmt: str, compression: Compression, signature_names: Sequence[bytes]
+) -> Sink:
+    """A sink that has written its header. Raises UsageError for what does not go together."""
+    if fmt != "parquet":
+        return _TextSink(raw, fmt, compression, signature_names)
+    if compression != "none":
+        raise UsageError("Parquet files are compressed inside: choose a name without .gz or .zst")
+    return _ParquetSink(raw, signature_names)
+
+
+class _Compressor(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def _compressor(compression: Compression) -> _Compressor | None:
+    if compression == "gzip":
+        return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_FORMAT)
+    return _zstd_compressor() if compression == "zstd" else None
+
+
+def _zstd_compressor() -> _Compressor:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    parameter = zstd.CompressionParameter
+    options: dict[int, int] = {parameter.compression_level: ZSTD_LEVEL, parameter.checksum_flag: 1}
+    return zstd.ZstdCompressor(options=options)
+
+
+class _TextSink:
+    """Lines, through a compressor that is always fed `BLOCK` bytes at a time."""
+
+    def __init__(
+        self, raw: BinaryIO, fmt: str, compression: Compression, signature_names: Sequence[bytes]
+    ) -> None:
+        self._raw, self._fmt, self._names = raw, fmt, signature_names
+        self._compressor = _compressor(compression)
+        self._waiting = bytearray()
+        self.write(header(fmt))
+
+    def write(self, rows: Batch | bytes) -> None:
+        text = render(rows, self._names, self._fmt) if isinstance(rows, Batch) else rows
+        if self._compressor is None:
+            self._raw.write(text)
+            return
+        self._waiting += text
+        whole = len(self._waiting) // BLOCK * BLOCK
+        for at in range(0, whole, BLOCK):
+            self._raw.write(self._compressor.compress(bytes(self._waiting[at : at + BLOCK])))
+        del self._waiting[:whole]
+
+    def close(self) -> None:
+        if self._compressor is not None:
+            self._raw.write(self._compressor.compress(bytes(self._waiting)))
+            self._raw.write(self._compressor.flush())
+
+
+class _ParquetSink:
+    """Row groups of exactly `ROW_GROUP` rows, the last one smaller."""
+
+    def __init__(self, raw: BinaryIO, signature_names: Sequence[bytes]) -> None:
+        self._pa = _pyarrow()
+        import pyarrow.parquet as pq
+
+        self._names = signature_names
+        self._waiting: list[pa.Table] = []
+        self._writer = pq.ParquetWriter(
+            raw,
+            _schema(self._pa),
+            compression="zstd",
+            use_dictionary=["sample", "signature", "strand"],
+        )
+
+    def write(self, rows: Batch | bytes) -> None:
+        if isinstance(rows, bytes):
+            raise TypeError("Parquet is written from batches, not from text")
+        self._waiting.append(to_arrow(rows, self._names))
+        if sum(table.num_rows for table in self._waiting) >= ROW_GROUP:
+            self._write_groups(complete_only=True)
+
+    def close(self) -> None:
+        if self._waiting:
+            self._write_groups(complete_only=False)
+        self._writer.close()
+
+    def _write_groups(self, complete_only: bool) -> None:
+        rows = self._pa.concat_tables(self._waiting)
+        stop = rows.num_rows // ROW_GROUP * ROW_GROUP if complete_only else rows.num_rows
+        for at in range(0, stop, ROW_GROUP):
+            # One chunk for each column: where chunks end shows in the pages (at some 100,000 rows).
+            group = rows.slice(at, min(ROW_GROUP, stop - at)).combine_chunks()
+            self._writer.write_table(group, ROW_GROUP)
+        self._waiting = [rows.slice(stop)] if stop < rows.num_rows else []

@@ -1,0 +1,403 @@
+"""Output that is complete or not there."""
+
+import errno
+import io
+import os
+import pickle
+import resource
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import Failure, UsageError
+from cluster.output import PipeClosed, atomic_output, check_output
+
+WRITE = """
+import sys
+from cluster.errors import Failure
+from cluster.output import atomic_output
+try:
+    with atomic_output(sys.argv[1]) as file:
+        for _ in range(int(sys.argv[2])):
+            file.write(b"x" * 1000)
+except Failure as failure:
+    print(failure, end="", file=sys.stderr)
+    sys.exit(failure.exit_status)
+"""
+BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Broken(Exception):
+    pass
+
+
+def write_half(path: Path, error: type[BaseException]) -> None:
+    with atomic_output(str(path)) as file:
+        file.write(b"x" * 5_000_000)
+        file.write(b"x" * 10)  # these wait in the buffer
+        raise error("half")
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# ---- a new file -------------------------------------------------------------------------------
+
+
+def test_output__appears_only_when_complete(tmp_path: Path) -> None:
+    path = tmp_path / "hits.tsv"
+    with atomic_output(str(path)) as file:
+        file.write(b"x" * 5_000_000)
+        assert not path.exists()
+        (part,) = tmp_path.iterdir()
+        assert part.name.startswith(".hits.tsv.part-")
+    assert path.read_bytes() == b"x" * 5_000_000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [Broken, KeyboardInterrupt, SystemExit, Failure])
+def test_output__after_an_exception_is_not_there(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    with pytest.raises(error, match=r"^half$"):
+        write_half(tmp_path / "hits.tsv", error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output__after_an_exception_is_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "hits.tsv"
+    path.write_bytes(b"before")
+    with pytest.raises(Broken, match=r"half"):
+        write_half(path, Broken)
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("umask")
+def test_output__new_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
+    with atomic_output(str(tmp_path / "hits.tsv")):
+        pass
+    assert mode(tmp_path / "hits.tsv") == 0o640
+
+
+@pytest.mark.usefixtures("umask")
+def test_output__replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "hits.tsv"
+    path.write_bytes(b"before")
+    path.chmod(0o604)
+    with atomic_output(str(path)) as file:
+        file.write(b"after")
+        assert path.read_bytes() == b"before"
+    assert path.read_bytes() == b"after"
+    assert mode(path) == 0o604
+
+
+def test_output__through_a_link_replaces_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "hits.tsv", tmp_path / "link.tsv"
+    link.symlink_to(target)
+    for text in (b"first", b"second"):
+        with atomic_output(str(link)) as file:
+            file.write(text)
+        assert link.is_symlink()
+        assert target.read_bytes() == text
+
+
+def test_output__named_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with atomic_output("hits.tsv") as file:
+        file.write(b"x")
+    assert (tmp_path / "hits.tsv").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "é" * 127])
+def test_output__may_have_the_longest_name(tmp_path: Path, name: str) -> None:
+    with atomic_output(str(tmp_path / name)) as file:
+        file.write(b"x")
+    assert (tmp_path / name).read_bytes() == b"x"
+
+
+def test_output__is_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = []
+    fsync, replace = os.fsync, Path.replace
+
+    def noted_fsync(descriptor: int) -> None:
+        events.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def noted_replace(part: Path, target: Path) -> Path:
+        events.append(f"rename of {part.stat().st_size} bytes")
+        return replace(part, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "replace", noted_replace)
+    with atomic_output(str(tmp_path / "hits.tsv")) as file:
+        file.write(b"xyz")
+    assert events == ["file", "rename of 3 bytes", "directory"]
+
+
+def test_output__never_takes_the_part_of_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".hits.tsv.part-taken").write_bytes(b"theirs")
+    tokens = iter(["taken", "free"])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(tokens))
+    with atomic_output(str(tmp_path / "hits.tsv")) as file:
+        file.write(b"ours")
+    assert (tmp_path / ".hits.tsv.part-taken").read_bytes() == b"theirs"
+    assert (tmp_path / "hits.tsv").read_bytes() == b"ours"
+
+
+# ---- what cannot be written -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("absent/hits.tsv", r"there is no directory .*/absent$"),
+        ("file/hits.tsv", r"there is no directory .*/file$"),
+        ("", r"it is a directory$"),
+        ("absent/", r"it is a directory$"),
+        ("n" * 256, r"file name too long$"),
+        ("zero\0byte", r"embedded null byte$"),
+        ("circle", r"."),
+    ],
+)
+@pytest.mark.parametrize("call", [check_output, lambda path: atomic_output(path).__enter__()])
+def test_check__refuses_what_cannot_become_a_file(
+    tmp_path: Path, name: str, problem: str, call: Callable[[str], Any]
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(UsageError, match=rf"(?s)^{tmp_path}/.*: cannot be written: {problem}"):
+        call(f"{tmp_path}/{name}")
+
+
+def test_check__refuses_no_name() -> None:
+    with pytest.raises(UsageError, match=r"the output has no name"):
+        check_output("")
+
+
+@pytest.mark.parametrize(
+    ("refused", "problem"),
+    [("", "no permission to write in /"), ("hits.tsv", "permission denied")],
+)
+def test_check__refuses_what_permissions_forbid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, problem: str
+) -> None:
+    (tmp_path / "hits.tsv").write_bytes(b"before")
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path / refused)  # for root
+    with pytest.raises(UsageError, match=rf"hits\.tsv: cannot be written: {problem}"):
+        check_output(str(tmp_path / "hits.tsv"))
+    assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
+
+
+def test_check__accepts_what_can_be_written(tmp_path: Path) -> None:
+    for path in (None, "-", "/dev/stdout", "/dev/null", f"{tmp_path}/new", "new"):
+        check_output(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- disks that are full ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [10, 5_000_000])
+def test_disk_full__is_a_failure_that_names_the_path(size: int) -> None:
+    with (
+        pytest.raises(Failure, match=r"^/dev/full: cannot be written: the disk is full \(no space"),
+        atomic_output("/dev/full") as file,
+    ):
+        file.write(b"x" * size)
+
+
+@pytest.mark.parametrize("size", [10, 5_000_000])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("step", ["write", "fsync"])
+def test_disk_full__leaves_nothing_under_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, number: int, size: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    opened = Path.open
+    if step == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    else:
+        monkeypatch.setattr(Path, "open", lambda *args, **kw: Full(opened(*args, **kw), number))
+    with (
+        pytest.raises(Failure, match=r"hits\.tsv: cannot be written: the disk is full"),
+        atomic_output(str(tmp_path / "hits.tsv")) as file,
+    ):
+        file.write(b"x" * size)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Full:
+    """A file on a full disk."""
+
+    def __init__(self, file: Any, number: int) -> None:
+        self.file, self.number = file, number
+
+    def write(self, _: object) -> int:
+        raise OSError(self.number, os.strerror(self.number))
+
+    def fileno(self) -> int:
+        return int(self.file.fileno())
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "hits.tsv").write_bytes(b"before")
+    limit = (100_000, 100_000)
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE, str(tmp_path / "hits.tsv"), "5000"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"{tmp_path}/hits.tsv: cannot be written: file too large"
+    assert (tmp_path / "hits.tsv").read_bytes() == b"before"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_failure__passes_through_a_library_that_writes(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    with (
+        pytest.raises(Failure, match=r"^/dev/full: cannot be written: the disk is full"),
+        atomic_output("/dev/full") as file,
+    ):
+        pq.write_table(pa.table({"x": list(range(1_000_000))}), file, compression="none")
+
+
+# ---- standard output, pipes and devices -------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["-", "/dev/stdout"])
+def test_stdout__follows_what_was_printed(path: str) -> None:
+    code = f"print('first', end=' ')\n{WRITE}\nprint(' third')"
+    done = subprocess.run(
+        [sys.executable, "-c", code, path, "1"],
+        cwd=ROOT,
+        env=BUFFERED,
+        stdout=subprocess.PIPE,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == b"first " + b"x" * 1000 + b" third\n"
+
+
+def test_stdout__after_an_exception_gets_no_more(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with pytest.raises(Broken, match=r"half"):
+        write_half(Path("/dev/stdout"), Broken)
+    assert len(capfdbinary.readouterr().out) == 5_000_000
+
+
+def test_stdout__may_be_replaced_by_a_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer))
+    with atomic_output(None) as file:
+        file.write(b"x")
+    assert buffer.getvalue() == b"x"
+
+
+def test_stdout__that_takes_no_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with pytest.raises(UsageError, match=r"takes no bytes here"), atomic_output(None):
+        pass
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UsageError, match=r"standard output is closed"), atomic_output(None):
+        pass
+
+
+def test_stdout__that_is_full_is_a_failure() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", WRITE, "-", "1"],
+            cwd=ROOT,
+            env=BUFFERED,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"standard output: cannot be written: the disk is full")
+
+
+@pytest.mark.parametrize("kilobytes", [1, 5000])
+def test_stdout__closed_by_its_reader_ends_the_run_quietly(kilobytes: int) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-c", WRITE, "-", str(kilobytes)],
+            cwd=ROOT,
+            env=BUFFERED,
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_stdout__to_a_slow_reader_loses_nothing() -> None:
+    """A non-blocking pipe says "not now" when it is full, which is no error."""
+    code = f"import os\nos.set_blocking(1, False)\n{WRITE}"
+    command = [sys.executable, "-c", code, "-", "3000"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        threading.Event().wait(0.3)
+        assert len(process.stdout.read()) == 3_000_000
+    assert process.returncode == 0
+
+
+def test_pipe_closed__is_silent_and_survives_the_way_from_a_worker() -> None:
+    error = pickle.loads(pickle.dumps(PipeClosed()))
+    assert (str(error), error.exit_status) == ("", 141)
+
+
+def test_fifo__is_written_directly(tmp_path: Path) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
+    reader.start()
+    with atomic_output(str(path)) as file:
+        file.write(b"x" * 300_000)
+    reader.join(10)
+    assert got == [b"x" * 300_000]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_device__is_written_directly() -> None:
+    with atomic_output("/dev/null") as file:
+        file.write(b"x" * 300_000)
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)

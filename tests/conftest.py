@@ -1,0 +1,63 @@
+"""What every test may use: the `gpu` marker, the golden data, the settings of hypothesis."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden"
+
+# A first call of a Numba function compiles for seconds: time is pytest-timeout's business.
+hypothesis.settings.register_profile("multigpu", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("multigpu")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-gpu",
+        action="store_true",
+        help="fail, not skip, the tests marked gpu where there is no CUDA device",
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") is None:
+        return
+    reason = why_no_gpu()
+    if reason and item.config.getoption("--require-gpu"):
+        pytest.fail(f"--require-gpu, but {reason}", pytrace=False)
+    if reason:
+        pytest.skip(reason)
+
+
+@cache
+def why_no_gpu() -> str:
+    """Why the `gpu` tests cannot run; empty where they can. Starts no CUDA in this process."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
+        return "no GPU: CUDA_VISIBLE_DEVICES hides them all"
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        devices = pynvml.nvmlDeviceGetCount()
+        pynvml.nvmlShutdown()
+    except pynvml.NVMLError as error:
+        return f"no GPU: {error}"
+    if not devices:
+        return "no GPU: the NVIDIA driver sees none"
+    try:
+        import cupy  # noqa: F401
+    except ImportError as error:
+        return f"a GPU, but no CuPy: {error} (install requirements/cu12.txt or cu13.txt)"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of golden data: MULTIGPU_GOLDEN, or ../shared/golden beside the repository."""
+    folder = Path(os.environ.get("MULTIGPU_GOLDEN", GOLDEN))
+    if not folder.is_dir():
+        pytest.skip(f"no golden data at {folder} (MULTIGPU_GOLDEN says where they are)")
+    return folder
