@@ -1,0 +1,150 @@
+// What all kernels of a search share: their arguments, the comparison, and where hits go.
+
+#include "planes.cuh"
+
+constexpr u32 WARP = 32;
+constexpr u32 FULL = ALL;
+constexpr int NOTHING = -1;
+constexpr u32 SWEEP_STEPS = 64;  // single bases of a pattern that a sweep looks at
+constexpr u32 SWEEP_AHEAD = 64;  // words behind a tile in which they lie
+
+struct Window {
+  u32 mask, low, high;  // blanked places; two bits a base, 0 where blanked
+};
+
+struct Hashed {
+  u32 place, tag;  // place: the high bits pick filter bit and bucket; tag: tells keys of one apart
+};
+
+__device__ __forceinline__ Hashed hashed(Window key) {
+  const u32 tag = (key.low | (key.high << 16)) ^ (key.mask * 0x9E3779B1u);
+  u32 x = tag * 0x85EBCA77u;
+  x ^= x >> 15;
+  x = (x + key.mask) * 0xC2B2AE3Du;
+  x ^= x >> 13;
+  return {x * 0x27D4EB2Fu, tag};
+}
+
+struct Patterns {
+  const uint4* planes;   // every pattern from a word of its own
+  const i64* words;      // [n + 1] its first word
+  const int* lengths;    // [n]
+  const int* anchors;    // [n] where comparing begins
+  const uint4* anchor;   // [n] the 32 bases from there; behind the end everything matches
+  u32 n, strands;
+};
+
+struct Samples {
+  const uint4* planes;
+  const i64* offsets;  // [records + 1]
+  u32 records, bases;
+  u32 limit;  // hits that begin here or later belong to somebody else
+};
+
+struct Index {
+  u32* clean;  // filter of windows without blanks
+  u32* blank;  // and with
+  int* heads;  // the last entry of each bucket
+  int2* entries;  // tag, the entry before in the bucket; entry = (seed * STRIDE + phase) * masks + m
+  const u32* masks;
+  const int* seeded;  // pattern of each seed
+  u32 clean_shift, blank_shift, bucket_shift;
+  u32 n_masks, n_seeded, k, blanks;
+};
+
+// All hits: a list. First hits: a table of (record, signature) whose values only fall, and of every
+// record how many signatures it has and no less than their greatest start.
+struct Hits {
+  int4* list;  // record, pattern, start, 0
+  u64* keys;
+  u64* values;  // start * strands + strand
+  u32* found;
+  u32* greatest;
+  u32* count;  // [0] hits; [1] set when there was no room
+  u32 capacity;  // of the list, or of the table: a power of two
+};
+
+constexpr u64 EMPTY = ~0ull;
+
+__device__ __forceinline__ u32 differ(uint4 s, uint4 g) {
+  if (STRICT) return (s.x & ~g.x) | (s.y & ~g.y) | (s.z & ~g.z) | (s.w & ~g.w);
+  return ~((s.x & g.x) | (s.y & g.y) | (s.z & g.z) | (s.w & g.w));
+}
+
+// The record that holds a position: the last whose offset is not beyond it.
+__device__ u32 record_of(const Samples& samples, u32 position) {
+  u32 low = 0, high = samples.records;
+  while (high - low > 1) {
+    const u32 middle = (low + high) / 2;
+    if (samples.offsets[middle] <= position) low = middle; else high = middle;
+  }
+  return low;
+}
+
+__device__ __forceinline__ u64 pair_of(u32 record, u32 signature) {
+  return (u64(record) << 32) | signature;
+}
+
+__device__ __forceinline__ u32 slot_of(u64 pair, u32 capacity) {
+  return u32((pair * 0x9E3779B97F4A7C15ull) >> 32) & (capacity - 1);
+}
+
+// The least value known of a pair, EMPTY where there is none. May be out of date, then too high.
+__device__ u64 best_of(const Hits& hits, u64 pair) {
+  const volatile u64* keys = hits.keys;
+  const volatile u64* values = hits.values;
+  for (u32 slot = slot_of(pair, hits.capacity);; slot = (slot + 1) & (hits.capacity - 1)) {
+    const u64 key = keys[slot];
+    if (key == pair) return values[slot];
+    if (key == EMPTY) return EMPTY;
+  }
+}
+
+__device__ void keep_first(const Hits& hits, u32 record, u32 signature, u32 start, u64 value) {
+  const u64 pair = pair_of(record, signature);
+  for (u32 slot = slot_of(pair, hits.capacity);; slot = (slot + 1) & (hits.capacity - 1)) {
+    if (hits.count[1]) return;
+    const u64 key = atomicCAS(&hits.keys[slot], EMPTY, pair);
+    if (key != EMPTY && key != pair) continue;
+    atomicMin(&hits.values[slot], value);
+    if (key == pair) return;
+    if (atomicAdd(&hits.count[0], 1) >= hits.capacity / 2) hits.count[1] = 1;
+    atomicMax(&hits.greatest[record], start);
+    __threadfence();
+    atomicAdd(&hits.found[record], 1);
+    return;
+  }
+}
+
+__device__ void keep(const Hits& hits, const Patterns& patterns, u32 record, u32 pattern,
+                     u32 start) {
+  if (FIRST) {
+    const u64 value = u64(start) * patterns.strands + pattern % patterns.strands;
+    keep_first(hits, record, pattern / patterns.strands, start, value);
+  } else {
+    const u32 place = atomicAdd(&hits.count[0], 1);
+    if (place < hits.capacity) hits.list[place] = make_int4(record, pattern, start, 0);
+    else hits.count[1] = 1;
+  }
+}
+
+// Does word j of pattern p differ from the sample under it, when p begins at `start`?
+__device__ __forceinline__ bool word_differs(const Samples& samples, const Patterns& patterns,
+                                             u32 p, u32 start, u32 j) {
+  return differ(window(samples.planes, start + 32 * j), patterns.planes[patterns.words[p] + j]);
+}
+
+// Whether pattern p may begin at `start` (-1 and less: before the first base) of some record.
+__device__ bool inside(const Samples& samples, const Patterns& patterns, u32 p, int start,
+                       u32& record) {
+  if (start < 0 || u32(start) >= samples.limit) return false;
+  if (u32(start) + patterns.lengths[p] > samples.bases) return false;
+  record = record_of(samples, start);
+  return start + patterns.lengths[p] <= samples.offsets[record + 1];
+}
+
+__device__ bool beaten(const Hits& hits, const Patterns& patterns, u32 record, u32 p, u32 start) {
+  if (!FIRST) return false;
+  const u64 best = best_of(hits, pair_of(record, p / patterns.strands));
+  return best <= u64(start) * patterns.strands + p % patterns.strands;
+}
