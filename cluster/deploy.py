@@ -2,16 +2,18 @@
 
 import contextlib
 import logging
-import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
+from cluster import worker
 from cluster.devices import Device
 from cluster.errors import Failure, UsageError
 
-CPU_LANES = 1  # chunks that a CPU thread has in hand
+LOOPBACK = "127.0.0.1"
 GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
 
@@ -36,11 +38,11 @@ class Deployment:
 class Workers:
     """A client and what its workers compute on.
 
-    gpu: the device number on every worker, None for the CPU, "first" where each has its own.
+    gpu: the UUID of the device, None for the CPU, "first" where every worker has its own.
     """
 
     client: Any
-    gpu: int | Literal["first"] | None
+    gpu: str | None
     count: int
     threads: int  # of all workers together
 
@@ -56,14 +58,15 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
             stack.callback(client.close, timeout=2)
             yield _remote(client)
             return
-        cluster = stack.enter_context(_closing(_local_cluster(deployment)))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="multigpu-"))
+        cluster = stack.enter_context(_closing(_local_cluster(deployment, folder)))
         client = stack.enter_context(Client(cluster, timeout=deployment.connect_timeout))
         count = max(1, len(deployment.devices), deployment.processes)
-        gpu: int | Literal["first"] | None = None
+        gpu: str | None = None
         if len(deployment.devices) == 1 and not deployment.processes:
-            gpu = deployment.devices[0].index
+            gpu = deployment.devices[0].uuid
         elif deployment.devices:
-            gpu = "first"
+            gpu = worker.FIRST
         yield Workers(client, gpu, count, sum(client.nthreads().values()))
 
 
@@ -76,7 +79,7 @@ def _remote(client: Any) -> Workers:
     threads = client.nthreads()
     if not threads:
         raise Failure("the scheduler has no workers: start some with `dask worker` or `dask cuda`")
-    return Workers(client, "first", len(threads), sum(threads.values()))
+    return Workers(client, worker.FIRST, len(threads), sum(threads.values()))
 
 
 def _connect(deployment: Deployment) -> Any:
@@ -85,7 +88,7 @@ def _connect(deployment: Deployment) -> Any:
     where = deployment.scheduler or deployment.scheduler_file
     kind: dict[str, Any] = {"address": deployment.scheduler}
     if deployment.scheduler_file:
-        if not os.path.exists(deployment.scheduler_file):
+        if not Path(deployment.scheduler_file).exists():
             raise UsageError(f"{where}: no such scheduler file")
         kind = {"scheduler_file": deployment.scheduler_file}
     try:
@@ -97,9 +100,17 @@ def _connect(deployment: Deployment) -> Any:
         ) from error
 
 
-def _local_cluster(deployment: Deployment) -> Any:
-    """In this process for one GPU or the CPU, else a process each. Nothing listens off loopback."""
-    common = {"dashboard_address": None, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+def _local_cluster(deployment: Deployment, folder: str) -> Any:
+    """In this process for one GPU or the CPU, else a process each. Nothing listens off loopback.
+
+    folder: for the workers' files, of which there are none unless something goes wrong.
+    """
+    common = {
+        "dashboard_address": f"{LOOPBACK}:0",
+        "memory_limit": 0,
+        "silence_logs": logging.CRITICAL,
+        "local_directory": folder,
+    }
     if len(deployment.devices) > 1 or (deployment.devices and deployment.processes):
         from dask_cuda import LocalCUDACluster
 
@@ -107,7 +118,7 @@ def _local_cluster(deployment: Deployment) -> Any:
             CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
             threads_per_worker=deployment.threads,
             device_memory_limit=None,
-            host="127.0.0.1",
+            host=LOOPBACK,
             **common,
         )
     from distributed import LocalCluster
@@ -116,11 +127,15 @@ def _local_cluster(deployment: Deployment) -> Any:
         return LocalCluster(
             n_workers=deployment.processes,
             threads_per_worker=max(1, deployment.threads // deployment.processes),
-            host="127.0.0.1",
+            host=LOOPBACK,
             **common,
         )
     return LocalCluster(
-        n_workers=1, threads_per_worker=deployment.threads, processes=False, **common
+        n_workers=1,
+        threads_per_worker=deployment.threads,
+        processes=False,
+        worker_dashboard_address=f"{LOOPBACK}:0",
+        **common,
     )
 
 

@@ -51,11 +51,7 @@ def _submit(workers: Workers, shared: Any, span: Any) -> Any:
     """A large span (bytes of a stream) travels as data, a small one in the task."""
     if getattr(span, "nbytes", 0):
         span = workers.client.scatter(span, hash=False)
-    return workers.client.submit(_run, shared, workers.gpu, span, pure=False)
-
-
-def _run(workload: Workload[S, P], gpu: Any, span: S) -> Outcome[P]:
-    return worker.run_chunk(workload, worker.first_gpu() if gpu == "first" else gpu, span)
+    return workers.client.submit(worker.run_chunk, shared, workers.gpu, span, pure=False)
 
 
 def _result(future: Any) -> Any:

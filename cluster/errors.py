@@ -2,7 +2,7 @@
 
 
 class Failure(Exception):
-    """The run failed for a reason outside the input: a device, a worker, the disk. Exit status 1."""
+    """The run failed for a reason outside the input: a device, a worker, the disk."""
 
     exit_status = 1
 

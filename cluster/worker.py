@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
+from cluster import context
 from cluster.workload import P, S, Session, Workload
 
 
@@ -41,14 +42,21 @@ _sessions: dict[str, Session[Any, Any]] = {}
 _lock = threading.Lock()
 
 
-def run_chunk(workload: Workload[S, P], gpu: int | None, span: S) -> Outcome[P]:
-    """Load, compute and finish one span. `gpu`: the device to use, None for the CPU."""
-    session = _session(workload, gpu)
+FIRST = "first"
+
+
+def run_chunk(workload: Workload[S, P], gpu: str | None, span: S) -> Outcome[P]:
+    """Load, compute and finish one span.
+
+    gpu: the UUID of the device to use, None for the CPU, FIRST for the one of this worker, if any.
+    """
+    device = device_of(gpu)
+    session = _session(workload, device)
     steps: list[Step] = []
     loaded = _timed(steps, "load", lambda: session.load(span))
     computed = _timed(steps, "compute", lambda: session.compute(loaded))
     part = _timed(steps, "finish", lambda: session.finish(loaded, computed))
-    return Outcome(part, f"{os.getpid()}:{'cpu' if gpu is None else gpu}", tuple(steps))
+    return Outcome(part, f"{os.getpid()}:{'cpu' if device is None else device}", tuple(steps))
 
 
 def _timed(steps: list[Step], name: str, run: Callable[[], Any]) -> Any:
@@ -58,10 +66,10 @@ def _timed(steps: list[Step], name: str, run: Callable[[], Any]) -> Any:
     return result
 
 
-def _session(workload: Workload[S, P], gpu: int | None) -> Session[S, P]:
+def _session(workload: Workload[S, P], device: int | None) -> Session[S, P]:
     with _lock:  # the first chunk sets up, the others wait for it
         if workload.key not in _sessions:
-            _sessions[workload.key] = workload.open(Here(gpu, free_bytes(gpu)))
+            _sessions[workload.key] = workload.open(Here(device, _free_bytes(device)))
         return _sessions[workload.key]
 
 
@@ -73,20 +81,12 @@ def close(key: str) -> None:
         session.close()
 
 
-def free_bytes(gpu: int | None) -> int:
-    """Memory that is free on a device, or available on the host."""
+def device_of(gpu: str | None) -> int | None:
+    """CUDA's number in this process for what `run_chunk` calls `gpu`."""
     if gpu is None:
-        import psutil
-
-        return int(psutil.virtual_memory().available)
-    import cupy
-
-    with cupy.cuda.Device(gpu):
-        return int(cupy.cuda.runtime.memGetInfo()[0])
-
-
-def first_gpu() -> int | None:
-    """The device of a worker that has one to itself, as dask-cuda starts them."""
+        return None
+    if gpu != FIRST:
+        return context.ordinal(gpu)
     with contextlib.suppress(ImportError):
         import cupy
 
@@ -95,8 +95,18 @@ def first_gpu() -> int | None:
     return None
 
 
-def describe(gpu: int | None) -> dict[str, Any]:
-    """What a worker is and has: asked before any work is sent."""
-    import socket
+def free_bytes(gpu: str | None) -> int:
+    """Memory that is free on a device, or available on the host."""
+    device = device_of(gpu)
+    return _free_bytes(device)
 
-    return {"host": socket.gethostname(), "pid": os.getpid(), "free_bytes": free_bytes(gpu)}
+
+def _free_bytes(device: int | None) -> int:
+    if device is None:
+        import psutil
+
+        return int(psutil.virtual_memory().available)
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return int(cupy.cuda.runtime.memGetInfo()[0])

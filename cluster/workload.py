@@ -4,23 +4,24 @@ A **span** says which consecutive piece of the input a task is about; it is smal
 open it by itself. A **part** is what comes back. Both are the workload's own and must pickle.
 """
 
-from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
 S = TypeVar("S")
 P = TypeVar("P")
+S_contra = TypeVar("S_contra", contravariant=True)
+P_co = TypeVar("P_co", covariant=True)
 
 
-class Session(Protocol[S, P]):
+class Session(Protocol[S_contra, P_co]):
     """A workload that is set up on one worker. Its steps run in several threads at once."""
 
-    def load(self, span: S) -> Any:
+    def load(self, span: S_contra) -> Any:
         """Read the span into host memory."""
 
     def compute(self, loaded: Any) -> Any:
         """Run the kernels."""
 
-    def finish(self, loaded: Any, computed: Any) -> P:
+    def finish(self, loaded: Any, computed: Any) -> P_co:
         """Make the part, on the host."""
 
     def close(self) -> None:
@@ -54,6 +55,3 @@ class Place(Protocol):
     @property
     def free_bytes(self) -> int:
         """Memory that is free there."""
-
-
-Spans = Iterable[S]

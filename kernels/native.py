@@ -26,7 +26,7 @@ def _splat(byte: int) -> ir.Constant:
     return ir.Constant(_BLOCK, [byte] * 64)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def planes_of_64(typing: Any, letters: Any, index: Any) -> Any:
     """Four uint64, one a base A C G T: bit i says whether letters[index + i] may stand for it.
 
@@ -51,7 +51,7 @@ def planes_of_64(typing: Any, letters: Any, index: Any) -> Any:
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def matching_of_8(typing: Any, planes: Any, index: Any, window: Any, strict: Any) -> Any:
     """Which of eight neighbouring windows match `window` in all 64 bases: bits 0..7 of an int64.
 
@@ -93,7 +93,7 @@ def _broadcast(builder: Any, value: Any, vector: Any) -> Any:
     return builder.shuffle_vector(one, one, zeros)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def popcount(typing: Any, word: Any) -> Any:
     """How many bits of a uint64 are set."""
 
@@ -103,7 +103,7 @@ def popcount(typing: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def trailing_zeros(typing: Any, word: Any) -> Any:
     """The lowest set bit's number in a uint64; 64 for zero."""
 
@@ -113,7 +113,7 @@ def trailing_zeros(typing: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def find_byte(typing: Any, data: Any, start: Any, stop: Any, byte: Any) -> Any:
     """The first index in [start, stop) of uint8 `data` that holds `byte`, or -1 (C's memchr)."""
 
@@ -131,9 +131,9 @@ def find_byte(typing: Any, data: Any, start: Any, stop: Any, byte: Any) -> Any:
     return types.int64(data, types.int64, types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> Any:
-    """target[at : at + count] = source[start : start + count], uint8, possibly one array (memmove)."""
+    """target[at : at + count] = source[start : start + count], uint8; memmove."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         target, at, source, start, count = args

@@ -15,7 +15,7 @@ _LATER = {"scan": "multigpu.api", "ScanResult": "multigpu.api", "Batch": "multig
 
 
 def __getattr__(name: str) -> Any:
-    """The API is imported when it is used: it brings much with it, and `--help` needs none of it."""
+    """The API is imported when it is used: it brings much that `--help` does not need."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

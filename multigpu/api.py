@@ -2,15 +2,13 @@
 
 import os
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from cluster import deploy, devices, dispatch, worker
+from cluster import deploy, dispatch, worker
 from cluster.deploy import GPU_LANES, Deployment, Workers
-from cluster.devices import Device
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.io.signatures import Signatures, read_signatures
@@ -18,8 +16,8 @@ from multigpu.io.sources import Source, expand, inspect
 from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
 
 if TYPE_CHECKING:
-    import pandas
-    import pyarrow
+    import pandas as pd
+    import pyarrow as pa
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -32,7 +30,7 @@ class Facts:
     bases: int = 0
     hits: int = 0
     chunks: int = 0
-    seconds: Counter[str] = field(default_factory=Counter)  # of each step, over all threads
+    seconds: dict[str, float] = field(default_factory=dict)  # of each step, over all threads
     spans: list[tuple[str, str, float, float]] = field(default_factory=list)
 
     def add(self, outcome: worker.Outcome[ScanPart]) -> None:
@@ -42,7 +40,8 @@ class Facts:
         self.hits += part.hits
         self.chunks += 1
         for step in outcome.steps:
-            self.seconds[step.name] += step.end - step.begin
+            spent = self.seconds.get(step.name, 0.0)
+            self.seconds[step.name] = spent + step.end - step.begin
             self.spans.append((outcome.worker, step.name, step.begin, step.end))
 
 
@@ -60,9 +59,7 @@ class ScanJob:
         self.options, self.run, self.client = options, run, client
         self.facts = Facts()
         self.chunk_plan: ScanPlan | None = None
-        self.devices: tuple[Device, ...] = ()
-        if client is None and not (run.scheduler or run.scheduler_file):
-            self.devices = devices.select(run.gpus, devices.survey())
+        self.devices = () if client else run.devices()
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
 
@@ -75,8 +72,8 @@ class ScanJob:
 
     def plan(self, workers: Workers | None = None) -> ScanPlan:
         """The chunk plan; without workers, that of this machine."""
-        if workers is not None and not self.devices and self._remote:
-            free = min(workers.client.run(_free_there, self._forced(workers)).values())
+        if workers is not None and self._remote:
+            free = min(workers.client.run(worker.free_bytes, workers.gpu).values())
         elif self.devices:
             free = min(device.free_bytes for device in self.devices)
         else:
@@ -86,10 +83,7 @@ class ScanJob:
 
     @property
     def _remote(self) -> bool:
-        return bool(self.client or self.run.scheduler or self.run.scheduler_file)
-
-    def _forced(self, workers: Workers) -> Any:
-        return None if self.run.gpus == "none" else workers.gpu
+        return bool(self.client) or self.run.elsewhere
 
     def outcomes(self, fmt: str | None = None) -> Iterator[worker.Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
@@ -129,13 +123,7 @@ class ScanJob:
                 self.run.connect_timeout,
             )
             workers = stack.enter_context(deploy.workers(deployment))
-        if self._remote:
-            workers = replace(workers, gpu=self._forced(workers))
-        return workers
-
-
-def _free_there(gpu: Any) -> int:
-    return worker.free_bytes(worker.first_gpu() if gpu == "first" else gpu)
+        return replace(workers, gpu=None) if self.run.gpus == "none" else workers
 
 
 class ScanResult:
@@ -151,13 +139,13 @@ class ScanResult:
             assert isinstance(rows, Batch)  # no text format was asked for
             yield rows
 
-    def to_table(self) -> "pyarrow.Table":
+    def to_table(self) -> "pa.Table":
         """All rows as a pyarrow table with the columns of the Parquet output."""
         from multigpu.io.writers import to_arrow
 
         return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names)
 
-    def to_pandas(self) -> "pandas.DataFrame":
+    def to_pandas(self) -> "pd.DataFrame":
         """All rows as a pandas frame with the columns of the Parquet output."""
         return self.to_table().to_pandas()
 

@@ -4,7 +4,7 @@ import importlib
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except MemoryError:
         _complain("there is not enough memory: try a smaller --max-chunk-bytes", debug)
         _leave(1)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a fault of ours: one line, unless --debug
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
         _complain(f"{problem} (a fault of the program; --debug shows more)", debug)
         _leave(1)
@@ -88,5 +88,3 @@ def _leave(status: int) -> NoReturn:
     except OSError:
         pass
     os._exit(status)
-
-

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from cluster.devices import Device, select, survey
 from cluster.errors import UsageError
 from cluster.plan import MEMORY_FRACTION
 
@@ -62,3 +63,12 @@ class RunOptions:
             raise UsageError("there cannot be less than no threads or processes")
         if self.scheduler and self.scheduler_file:
             raise UsageError("give a scheduler's address or its file, not both")
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether a running cluster does the work."""
+        return bool(self.scheduler or self.scheduler_file)
+
+    def devices(self) -> tuple[Device, ...]:
+        """The GPUs of this machine to use. Raises UsageError for one that is not there."""
+        return () if self.elsewhere else select(self.gpus, survey())

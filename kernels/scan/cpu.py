@@ -114,7 +114,7 @@ def _pack(letters: Any, planes: Any) -> Any:
 
 def _pattern_planes(patterns: Patterns) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Planes of every pattern from a word of its own, and their first words."""
-    words = np.zeros(len(patterns) + 1, np.int64)
+    words: NDArray[np.int64] = np.zeros(len(patterns) + 1, np.int64)
     np.cumsum((patterns.lengths + 63) // 64 + 1, out=words[1:])  # a word of padding behind each
     planes = np.full((int(words[-1]) + 1, 4), ALL)
     _pack_patterns(patterns.sets, patterns.offsets, words, planes)
@@ -177,13 +177,13 @@ def _window(planes: Any, word: Any, position: Any) -> Any:
 @_jit
 def _variety(low: Any, high: Any, run: Any) -> Any:
     """How many different pairs of neighbours a run has: seeds of few are found everywhere."""
-    seen = 0
+    seen = np.uint64(0)
     for i in range(run - 1):
         pair = ((low >> np.uint64(i)) & np.uint64(3)) | (
             ((high >> np.uint64(i)) & np.uint64(3)) << np.uint64(2)
         )
-        seen |= 1 << np.int64(pair)
-    return popcount(np.uint64(seen))
+        seen |= np.uint64(1) << pair
+    return popcount(seen)
 
 
 @_jit
@@ -292,7 +292,9 @@ def _fill_index(index: Any, target: Any, masks: Any) -> None:
         for phase in range(index.stride):
             for mask in masks:
                 kept = k_bits & ~np.uint64(mask)
-                key = _hash(mask, (low >> np.uint64(phase)) & kept, (high >> np.uint64(phase)) & kept)
+                key = _hash(
+                    mask, (low >> np.uint64(phase)) & kept, (high >> np.uint64(phase)) & kept
+                )
                 if mask:
                     _set_bit(index.blank_filter, key >> np.uint64(index.blank_shift))
                 else:
@@ -357,7 +359,18 @@ def _search(planes: Any, offsets: Any, target: Any, index: Any, first: Any, stri
                     break
         if target.seeded.shape[0]:
             out, count, n_found = _probe(
-                planes, target, index, record, reach, out, count, best, found, n_found, first, strict
+                planes,
+                target,
+                index,
+                record,
+                reach,
+                out,
+                count,
+                best,
+                found,
+                n_found,
+                first,
+                strict,
             )
         for i in range(n_found):
             p = found[i]
@@ -398,7 +411,7 @@ def _check(
 
 @_jit
 def _next_matching(anchor: Any, block: Any, window: Any, strict: Any) -> Any:
-    """The next eight anchors, from `block` on, of which one matches: (block, bits); bits 0: none."""
+    """The next eight anchors from `block` on of which one matches: (block, bits), bits 0: none."""
     while block < anchor.shape[1]:
         matching = matching_of_8(anchor, block, window, strict)
         if matching:

@@ -259,8 +259,12 @@ class Lane:
 
     def release(self) -> None:
         """Gives the device memory back; the next chunk takes what it needs."""
-        self._letters = self._planes = self._offsets = self._found = None
-        self._out = self._table = None
+        self._letters: Any = None
+        self._planes: Any = None
+        self._offsets: Any = None
+        self._found: Any = None
+        self._table: Any = None
+        self._out: Any = None
 
     def upload(self, chunk: Chunk) -> None:
         """Starts copying; returns at once when the letters lie in pinned memory.

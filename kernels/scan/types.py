@@ -42,7 +42,7 @@ class Patterns:
 
     @classmethod
     def of(cls, signatures: Sequence[NDArray[np.uint8]], both_strands: bool = False) -> "Patterns":
-        """From the signatures' letters (uint8 each). Raises ValueError on an illegal or no letter."""
+        """From the letters of each, uint8. Raises ValueError for an illegal letter or none."""
         each: list[NDArray[np.uint8]] = []
         for letters in signatures:
             sets = bases.encode(letters)

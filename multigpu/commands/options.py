@@ -1,6 +1,7 @@
 """Options that several commands share, declared once."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -86,6 +87,4 @@ def scan_options(values: dict[str, Any]) -> ScanOptions:
 
 
 def run_options(values: dict[str, Any]) -> RunOptions:
-    fields = ("gpus", "scheduler", "scheduler_file", "connect_timeout", "memory_fraction")
-    fields += ("max_chunk_bytes", "threads", "processes")
-    return RunOptions(**{name: values[name] for name in fields})
+    return RunOptions(**{field.name: values[field.name] for field in fields(RunOptions)})

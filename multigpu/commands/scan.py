@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import click
 
+from cluster import context
 from multigpu.commands.options import RUN, SCAN, options, run_options, scan_options
 from multigpu.errors import UsageError
 
@@ -33,6 +35,9 @@ def command(**values: Any) -> None:
     """
     started = time.time()
     scanning, running = scan_options(values), run_options(values)
+    devices = running.devices()
+    if len(devices) == 1 and not running.processes:
+        threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
     from cluster.output import atomic_output, check_output
     from multigpu.io.writers import compression_of, format_of, open_sink
     from multigpu.progress import Progress

@@ -145,9 +145,7 @@ def block_spans(
             return
         raw = left if block is None else np.concatenate([left, block]) if len(left) else block
         final = block is None
-        parsed = records.parse(
-            raw, 0, len(raw), source.layout, final=final, offset=phred_offset
-        )
+        parsed = records.parse(raw, 0, len(raw), source.layout, final=final, offset=phred_offset)
         good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
         if len(parsed.table) or not good:
             yield BlockSpan(number, raw, replace(parsed, fault=Fault.NONE) if good else parsed)
@@ -188,9 +186,7 @@ class ScanSession:
             source.path, raw, borrowed, begin, stop, table, self._gather(raw, table), error
         )
 
-    def _read(
-        self, source: Source, span: FileSpan
-    ) -> tuple[NDArray[np.uint8], Parsed, int, int]:
+    def _read(self, source: Source, span: FileSpan) -> tuple[NDArray[np.uint8], Parsed, int, int]:
         """(bytes, their records, where in the file the first begins, where the last ends)."""
         size = source.size or 0
         before = 0 if span.exact else 1  # the newline that ends the line before
@@ -234,7 +230,7 @@ class ScanSession:
     def _gather(self, raw: NDArray[np.uint8], table: NDArray[np.int64]) -> Chunk:
         bases = int(table[:, LENGTH].sum())
         letters = self.letters.take(bases)
-        offsets = np.empty(len(table) + 1, np.int64)
+        offsets = self.letters.take(8 * (len(table) + 1)).view(np.int64)
         records.gather(raw, table, letters, offsets)
         return Chunk(letters, offsets)
 
@@ -258,6 +254,7 @@ class ScanSession:
             len(batch), rows, loaded.error,
         )  # fmt: skip
         self.letters.give(loaded.chunk.letters)
+        self.letters.give(loaded.chunk.offsets)
         for buffer in loaded.borrowed:
             self.buffers.give(buffer)
         return part
@@ -289,7 +286,9 @@ class ScanSession:
         if not len(hits) or qualities[0] < 0:
             return np.full(len(hits), np.nan)
         total = records.sums(loaded.raw, qualities + hits.start, lengths)
-        return (total - lengths * self.workload.options.phred_offset) / lengths
+        total -= lengths * self.workload.options.phred_offset
+        score: NDArray[np.float64] = total / lengths
+        return score
 
     def close(self) -> None:
         self.buffers.clear()
@@ -329,9 +328,10 @@ class Buffers:
                 return self._free.pop(best)[:size]
         return self._allocate(max(1, size + size // 8))[:size]
 
-    def give(self, view: NDArray[np.uint8]) -> None:
-        """What `take` gave, back."""
-        whole = view.base if isinstance(view.base, np.ndarray) else view
+    def give(self, view: NDArray[Any]) -> None:
+        """What `take` gave, back; as any view of it."""
+        whole = view.base
+        assert isinstance(whole, np.ndarray)
         with self._lock:
             self._free.append(whole)
 
@@ -440,9 +440,7 @@ def plan_scan(
     return ScanPlan(size, chunks, budget, cost, min(threads, GPU_LANES))
 
 
-def scan_spans(
-    sources: Sequence[Source], plan: ScanPlan, options: ScanOptions
-) -> Iterator[Span]:
+def scan_spans(sources: Sequence[Source], plan: ScanPlan, options: ScanOptions) -> Iterator[Span]:
     """The spans of all sources in order. Streams are read as the spans are taken."""
     for number, source in enumerate(sources):
         if source.cuttable:

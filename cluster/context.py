@@ -1,0 +1,53 @@
+"""A GPU by its UUID through the CUDA driver: NVML and CUDA may number devices differently.
+
+The driver is called without the GIL, so a context can come up while Python imports modules.
+"""
+
+import contextlib
+import ctypes
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from cluster.errors import Failure
+
+DRIVER = "libcuda.so.1"
+
+
+def start(uuid: str) -> None:
+    """Create the context of a device. What fails here fails again where it is used, and is said."""
+    with contextlib.suppress(Failure):
+        context = ctypes.c_void_p()
+        _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal(uuid))
+
+
+@cache
+def ordinal(uuid: str) -> int:
+    """CUDA's number of a device in this process. Raises Failure where it is not visible to CUDA."""
+    for number, found in enumerate(_uuids()):
+        if found in uuid.replace("-", "").lower():
+            return number
+    raise Failure(f"CUDA does not see the GPU {uuid}: `multigpu doctor` says what is there")
+
+
+def _uuids() -> Iterator[str]:
+    """The UUIDs of the devices that CUDA sees, as 32 hexadecimal digits."""
+    driver = _driver()
+    count, device = ctypes.c_int(), ctypes.c_int()
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    for number in range(count.value):
+        uuid = (ctypes.c_ubyte * 16)()
+        driver.cuDeviceGet(ctypes.byref(device), number)
+        driver.cuDeviceGetUuid_v2(ctypes.byref(uuid), device)  # of the instance, where there is MIG
+        yield bytes(uuid).hex()
+
+
+@cache
+def _driver() -> Any:
+    try:
+        driver = ctypes.CDLL(DRIVER)
+    except OSError as error:
+        raise Failure(f"the CUDA driver cannot be loaded ({error})") from error
+    if status := driver.cuInit(0):
+        raise Failure(f"the CUDA driver does not start (error {status})")
+    return driver
