@@ -1,13 +1,14 @@
-"""From "these GPUs" or "that scheduler" to a Dask client, and back to nothing afterwards."""
+"""From "these GPUs" or "that scheduler" to workers, and back to nothing afterwards."""
 
 import contextlib
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cluster import worker
 from cluster.devices import Device
@@ -34,52 +35,128 @@ class Deployment:
     connect_timeout: float = 30.0
 
 
-@dataclass(frozen=True)
-class Workers:
-    """A client and what its workers compute on.
+class Future(Protocol):
+    """What a task is going to give."""
 
-    gpu: the UUID of the device, None for the CPU, "first" where every worker has its own.
+    def result(self) -> Any: ...
+
+    def cancel(self) -> Any: ...
+
+
+class Workers(Protocol):
+    """Threads that run tasks, here or elsewhere.
+
+    threads  of all workers together
+    gpu      what tasks get as their device: a UUID, None for the CPU, or `worker.FIRST`
     """
 
-    client: Any
+    threads: int
     gpu: str | None
-    count: int
-    threads: int  # of all workers together
+
+    def share(self, value: Any) -> Any:
+        """`value` in a form to give to `submit`, sent once to every worker."""
+
+    def send(self, value: Any) -> Any:
+        """`value` in a form to give to `submit`, for data too large for a task."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Run it on some worker."""
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Run it on every worker now."""
+
+
+class LocalWorkers:
+    """The threads of this process: no start, no import of Dask, no copy of anything."""
+
+    def __init__(self, threads: int, gpu: str | None) -> None:
+        self.threads, self.gpu = threads, gpu
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="worker")
+
+    def share(self, value: Any) -> Any:
+        return value
+
+    def send(self, value: Any) -> Any:
+        return value
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        return self._pool.submit(function, *arguments)
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return [function(*arguments)]
+
+    def close(self) -> None:
+        """Forget what has not begun; what has ends by itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class DaskWorkers:
+    """The workers of a Dask scheduler. A task whose worker dies is run again on another one."""
+
+    def __init__(self, client: Any, gpu: str | None) -> None:
+        threads = client.nthreads()
+        if not threads:
+            raise Failure("the scheduler has no workers: start some with `dask worker`")
+        self.threads, self.gpu = sum(threads.values()), gpu
+        self._client = client
+
+    def share(self, value: Any) -> Any:
+        return self._client.scatter(value, broadcast=True, hash=False)
+
+    def send(self, value: Any) -> Any:
+        return self._client.scatter(value, hash=False)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        return _DaskFuture(self._client.submit(function, *arguments, pure=False))
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return list(self._client.run(function, *arguments).values())
+
+
+@dataclass(frozen=True)
+class _DaskFuture:
+    """A future whose failures are ours."""
+
+    future: Any
+
+    def result(self) -> Any:
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        try:
+            return self.future.result()
+        except KilledWorker as error:
+            raise Failure(
+                "a chunk was given up: the workers that ran it died, one after the other"
+            ) from error
+        except FutureCancelledError as error:
+            raise Failure(f"the connection to the scheduler was lost ({error})") from error
+
+    def cancel(self) -> Any:
+        return self.future.cancel()
 
 
 @contextmanager
 def workers(deployment: Deployment) -> Iterator[Workers]:
-    """A client for the deployment; what was started for it ends with the block."""
-    from distributed import Client
+    """The workers of a deployment; what was started for it ends with the block.
 
-    with contextlib.ExitStack() as stack, _quiet_dask():
+    One GPU, or the CPU, is served by threads of this process, more GPUs by a process each.
+    """
+    with contextlib.ExitStack() as stack:
         if deployment.scheduler or deployment.scheduler_file:
+            stack.enter_context(_quiet_dask())
             client = _connect(deployment)
             stack.callback(client.close, timeout=2)
-            yield _remote(client)
-            return
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="multigpu-"))
-        cluster = stack.enter_context(_closing(_local_cluster(deployment, folder)))
-        client = stack.enter_context(Client(cluster, timeout=deployment.connect_timeout))
-        count = max(1, len(deployment.devices), deployment.processes)
-        gpu: str | None = None
-        if len(deployment.devices) == 1 and not deployment.processes:
-            gpu = deployment.devices[0].uuid
-        elif deployment.devices:
-            gpu = worker.FIRST
-        yield Workers(client, gpu, count, sum(client.nthreads().values()))
-
-
-def of_client(client: Any) -> Workers:
-    """The workers of a client that somebody else made."""
-    return _remote(client)
-
-
-def _remote(client: Any) -> Workers:
-    threads = client.nthreads()
-    if not threads:
-        raise Failure("the scheduler has no workers: start some with `dask worker` or `dask cuda`")
-    return Workers(client, worker.FIRST, len(threads), sum(threads.values()))
+            yield DaskWorkers(client, worker.FIRST)
+        elif len(deployment.devices) > 1 or deployment.processes:
+            stack.enter_context(_quiet_dask())
+            client = stack.enter_context(_local_cluster(deployment))
+            yield DaskWorkers(client, worker.FIRST if deployment.devices else None)
+        else:
+            gpu = deployment.devices[0].uuid if deployment.devices else None
+            local = LocalWorkers(deployment.threads, gpu)
+            stack.callback(local.close)
+            yield local
 
 
 def _connect(deployment: Deployment) -> Any:
@@ -100,51 +177,41 @@ def _connect(deployment: Deployment) -> Any:
         ) from error
 
 
-def _local_cluster(deployment: Deployment, folder: str) -> Any:
-    """In this process for one GPU or the CPU, else a process each. Nothing listens off loopback.
-
-    folder: for the workers' files, of which there are none unless something goes wrong.
-    """
-    common = {
-        "dashboard_address": f"{LOOPBACK}:0",
-        "memory_limit": 0,
-        "silence_logs": logging.CRITICAL,
-        "local_directory": folder,
-    }
-    if len(deployment.devices) > 1 or (deployment.devices and deployment.processes):
-        from dask_cuda import LocalCUDACluster
-
-        return LocalCUDACluster(
-            CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
-            threads_per_worker=deployment.threads,
-            device_memory_limit=None,
-            host=LOOPBACK,
-            **common,
-        )
-    from distributed import LocalCluster
-
-    if deployment.processes:
-        return LocalCluster(
-            n_workers=deployment.processes,
-            threads_per_worker=max(1, deployment.threads // deployment.processes),
-            host=LOOPBACK,
-            **common,
-        )
-    return LocalCluster(
-        n_workers=1,
-        threads_per_worker=deployment.threads,
-        processes=False,
-        worker_dashboard_address=f"{LOOPBACK}:0",
-        **common,
-    )
-
-
 @contextmanager
-def _closing(cluster: Any) -> Iterator[Any]:
-    try:
-        yield cluster
-    finally:
-        cluster.close(timeout=2)
+def _local_cluster(deployment: Deployment) -> Iterator[Any]:
+    """A client of worker processes on this machine, one for each GPU. Nothing listens off loopback.
+
+    The workers' folder is for their files, of which there are none unless something goes wrong.
+    """
+    from distributed import Client, LocalCluster
+
+    with tempfile.TemporaryDirectory(prefix="multigpu-") as folder:
+        common = {
+            "host": LOOPBACK,
+            "dashboard_address": f"{LOOPBACK}:0",
+            "memory_limit": 0,
+            "silence_logs": logging.CRITICAL,
+            "local_directory": folder,
+        }
+        if deployment.devices:
+            from dask_cuda import LocalCUDACluster
+
+            cluster = LocalCUDACluster(
+                CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
+                threads_per_worker=deployment.threads,
+                device_memory_limit=None,
+                **common,
+            )
+        else:
+            threads = max(1, deployment.threads // deployment.processes)
+            cluster = LocalCluster(
+                n_workers=deployment.processes, threads_per_worker=threads, **common
+            )
+        try:
+            with Client(cluster, timeout=deployment.connect_timeout) as client:
+                yield client
+        finally:
+            cluster.close(timeout=2)
 
 
 @contextmanager

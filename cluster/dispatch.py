@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cluster import worker
-from cluster.deploy import Workers
-from cluster.errors import Failure
+from cluster.deploy import Future, Workers
 from cluster.worker import Outcome
 from cluster.workload import P, S, Workload
 
@@ -19,13 +18,11 @@ def dispatch(
     """Run every span; yield the outcomes in order.
 
     `spans` is advanced only as outcomes are taken, so that neither a fast reader nor a late chunk
-    lets anything pile up. Dask runs the chunks of a lost worker again elsewhere. Raises what a step
-    raised, and Failure when a chunk cannot be run.
+    lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
     """
-    client = workers.client
-    shared = client.scatter(workload, broadcast=True, hash=False)
+    shared = workers.share(workload)
     source = iter(spans)
-    waiting: deque[tuple[S, Any]] = deque()
+    waiting: deque[tuple[S, Future]] = deque()
     try:
         while True:
             while len(waiting) < workers.threads * WINDOW_PER_THREAD:
@@ -34,35 +31,20 @@ def dispatch(
                 waiting.append((span, _submit(workers, shared, span)))
             if not waiting:
                 return
-            span, future = waiting[0]
-            outcome = _result(future)
+            span, future = waiting.popleft()
+            outcome = future.result()
             while (corrected := workload.correct(span, outcome.part)) is not None:
                 span = corrected
-                outcome = _result(_submit(workers, shared, span))
-            waiting.popleft()
+                outcome = _submit(workers, shared, span).result()
             yield outcome
     finally:
         for _, future in waiting:
             future.cancel()
-        client.run(worker.close, workload.key)
+        workers.everywhere(worker.close, workload.key)
 
 
-def _submit(workers: Workers, shared: Any, span: Any) -> Any:
+def _submit(workers: Workers, shared: Any, span: Any) -> Future:
     """A large span (bytes of a stream) travels as data, a small one in the task."""
     if getattr(span, "nbytes", 0):
-        span = workers.client.scatter(span, hash=False)
-    return workers.client.submit(worker.run_chunk, shared, workers.gpu, span, pure=False)
-
-
-def _result(future: Any) -> Any:
-    from distributed import KilledWorker
-    from distributed.client import FutureCancelledError
-
-    try:
-        return future.result()
-    except KilledWorker as error:
-        raise Failure(
-            "a chunk was given up: the workers that ran it died, one after the other"
-        ) from error
-    except FutureCancelledError as error:
-        raise Failure(f"the connection to the scheduler was lost ({error})") from error
+        span = workers.send(span)
+    return workers.submit(worker.run_chunk, shared, workers.gpu, span)

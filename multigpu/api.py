@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cluster import deploy, dispatch, worker
-from cluster.deploy import GPU_LANES, Deployment, Workers
+from cluster.deploy import GPU_LANES, DaskWorkers, Deployment, Workers
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.io.signatures import Signatures, read_signatures
@@ -73,7 +73,7 @@ class ScanJob:
     def plan(self, workers: Workers | None = None) -> ScanPlan:
         """The chunk plan; without workers, that of this machine."""
         if workers is not None and self._remote:
-            free = min(workers.client.run(worker.free_bytes, workers.gpu).values())
+            free = min(workers.everywhere(worker.free_bytes, workers.gpu))
         elif self.devices:
             free = min(device.free_bytes for device in self.devices)
         else:
@@ -112,7 +112,7 @@ class ScanJob:
 
     def _workers(self, stack: ExitStack) -> Workers:
         if self.client is not None:
-            workers = deploy.of_client(self.client)
+            workers: Workers = DaskWorkers(self.client, worker.FIRST)
         else:
             deployment = Deployment(
                 self.devices,
@@ -123,7 +123,9 @@ class ScanJob:
                 self.run.connect_timeout,
             )
             workers = stack.enter_context(deploy.workers(deployment))
-        return replace(workers, gpu=None) if self.run.gpus == "none" else workers
+        if self.run.gpus == "none":
+            workers.gpu = None
+        return workers
 
 
 class ScanResult:

@@ -20,7 +20,7 @@ from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, split
 COSTS = Costs(probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27)
 THREADS = 256
 BLOCKS_PER_SM = 8  # of THREADS each: all that fit
-SWEEP_STEPS = 64  # as in scan.cuh
+SWEEP_STEPS = 128  # as in scan.cuh
 EMPTY_TABLE = 1 << 18  # pairs that the first table has room for, twice over
 MOST_BLOCKS = 1 << 20
 THREADS_OF_FEW = 32  # where there is one thread for each pattern

@@ -3,12 +3,13 @@
 #include "scan.cuh"
 
 // Tiles of 1,024 positions are compared by `direct` up to this many of them, by `sweep` above.
-constexpr u32 SPARSE = 48;
+constexpr u32 SPARSE = 384;
 
 // The positions of a word that only a window with more than `blanks` ambiguous bases could find; all
-// of them if `every`.
+// of them if `every`. Behind the last whole window there is none.
 __device__ u32 wanted_of(const Samples& samples, u32 word, u32 k, u32 blanks, bool every) {
-  const u32 left = samples.bases - word * 32;
+  const i64 left = i64(samples.bases) - i64(word) * 32 - (every ? 0 : k - 1);
+  if (left <= 0) return 0;
   const u32 inside = left < 32 ? (1u << left) - 1 : ALL;
   if (every) return inside;
   u32 ambiguous[3];

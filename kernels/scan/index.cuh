@@ -37,8 +37,9 @@ extern "C" __global__ void gather_anchors(Patterns patterns, const int* __restri
   if (i < padded) out[i] = i < n_chosen ? patterns.anchor[chosen[i]] : make_uint4(0, 0, 0, 0);
 }
 
-// For the sweep: the pattern's first SWEEP_STEPS single bases from the anchor on, as
-// offset * 4 + plane; the rest of the list, and of its last group of four, repeats the last one.
+// For the sweep: the pattern's first SWEEP_STEPS single bases from the anchor on, each as the word
+// of the held planes in which it is looked up, and the shift: word * 32 + shift. The rest of the list
+// repeats the last one, so that it can be read in groups.
 extern "C" __global__ void list_steps(Patterns patterns, unsigned short* __restrict__ steps,
                                       int* __restrict__ n_steps) {
   const u32 p = blockIdx.x * blockDim.x + threadIdx.x;
@@ -53,7 +54,7 @@ extern "C" __global__ void list_steps(Patterns patterns, unsigned short* __restr
     const uint4 word = planes[(anchor + offset) >> 5];
     if (!(single(word) & bit)) continue;
     const u32 plane = word.x & bit ? 0 : word.y & bit ? 1 : word.z & bit ? 2 : 3;
-    out[count++] = offset * 4 + plane;
+    out[count++] = (plane * SWEEP_HELD + offset / 32) * 32 + offset % 32;
   }
   n_steps[p] = count;
   for (u32 i = count; i < SWEEP_STEPS; ++i) out[i] = count ? out[count - 1] : 0;

@@ -16,7 +16,13 @@ __device__ void settle_survivors(const Samples& samples, const Patterns& pattern
     const int start = int(position) - anchor;
     u64 struck = u64(position) + 1;  // everything below is done with
     u32 record;
-    if (inside(samples, patterns, p, start, record)) {
+    if (start < 0) {
+      struck = anchor;
+    } else if (!inside(samples, patterns, p, start, record)) {
+      // It would reach over the record's end, and so would all that begin later in the record.
+      struck = u32(start) < samples.limit
+                   ? samples.offsets[record_of(samples, start) + 1] + anchor : ~0ull;
+    } else {
       const u32 within = start - samples.offsets[record];
       bool differs = false;
       const bool known =
@@ -40,9 +46,8 @@ extern "C" __global__ void __launch_bounds__(256)
     sweep(Samples samples, Patterns patterns, Hits hits, const int* __restrict__ chosen,
           u32 n_chosen, const unsigned short* __restrict__ steps, const int* __restrict__ n_steps,
           u32 k, u32 blanks, u32 every, u32 max_anchor, u32 heads) {
-  constexpr u32 HELD = WARP + SWEEP_AHEAD + 1;
-  __shared__ u32 shared_planes[256 / WARP][4][HELD];
-  u32(*planes)[HELD] = shared_planes[threadIdx.x / WARP];
+  __shared__ u32 shared_planes[256 / WARP][4 * SWEEP_HELD];
+  u32* planes = shared_planes[threadIdx.x / WARP];
   const u32 lane = threadIdx.x % WARP;
   const u32 words = (samples.bases + 31) / 32;
   const u32 warps = gridDim.x * (blockDim.x / WARP);
@@ -58,14 +63,14 @@ extern "C" __global__ void __launch_bounds__(256)
       if (head != bool(heads)) continue;
       if (!head && settled(samples, patterns, hits, tile * 32, max_anchor)) continue;
     }
-    for (u32 i = lane; i < HELD; i += WARP) {
+    for (u32 i = lane; i < SWEEP_HELD; i += WARP) {
       uint4 word_planes = make_uint4(ALL, ALL, ALL, ALL);
       if (tile + i <= words) word_planes = samples.planes[tile + i];
       const u32 usable = STRICT ? single(word_planes) : ALL;
-      planes[0][i] = word_planes.x & usable;
-      planes[1][i] = word_planes.y & usable;
-      planes[2][i] = word_planes.z & usable;
-      planes[3][i] = word_planes.w & usable;
+      planes[0 * SWEEP_HELD + i] = word_planes.x & usable;
+      planes[1 * SWEEP_HELD + i] = word_planes.y & usable;
+      planes[2 * SWEEP_HELD + i] = word_planes.z & usable;
+      planes[3 * SWEEP_HELD + i] = word_planes.w & usable;
     }
     __syncwarp();
     for (u32 c = 0; c < n_chosen; ++c) {
@@ -78,8 +83,8 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const u32 step = ((i < 2 ? packed.x : packed.y) >> (16 * (i & 1))) & 0xFFFF;
-          const u32* plane = planes[step & 3] + lane + (step >> 7);
-          alive &= __funnelshift_r(plane[0], plane[1], (step >> 2) & 31);
+          const u32* held = planes + lane + (step >> 5);
+          alive &= __funnelshift_r(held[0], held[1], step & 31);
         }
         if (!__any_sync(FULL, alive)) break;
       }
