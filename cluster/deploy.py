@@ -40,6 +40,8 @@ class Future(Protocol):
 
     def result(self) -> Any: ...
 
+    def done(self) -> bool: ...
+
     def cancel(self) -> Any: ...
 
 
@@ -131,6 +133,9 @@ class _DaskFuture:
             ) from error
         except FutureCancelledError as error:
             raise Failure(f"the connection to the scheduler was lost ({error})") from error
+
+    def done(self) -> bool:
+        return bool(self.future.done())
 
     def cancel(self) -> Any:
         return self.future.cancel()

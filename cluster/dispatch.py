@@ -25,10 +25,11 @@ def dispatch(
     waiting: deque[tuple[S, Future]] = deque()
     try:
         while True:
-            while len(waiting) < workers.threads * WINDOW_PER_THREAD:
-                if (span := next(source, None)) is None:
-                    break
+            full = len(waiting) >= workers.threads * WINDOW_PER_THREAD
+            ready = bool(waiting) and waiting[0][1].done()
+            if not (full or ready) and (span := next(source, None)) is not None:
                 waiting.append((span, _submit(workers, shared, span)))
+                continue
             if not waiting:
                 return
             span, future = waiting.popleft()

@@ -4,7 +4,7 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cluster import deploy, dispatch, worker
@@ -13,6 +13,7 @@ from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.io.signatures import Signatures, read_signatures
 from multigpu.io.sources import Source, expand, inspect
+from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ class Facts:
         part = outcome.part
         self.records += part.records
         self.bases += part.bases
-        self.hits += part.hits
         self.chunks += 1
         for step in outcome.steps:
             spent = self.seconds.get(step.name, 0.0)
@@ -95,20 +95,18 @@ class ScanJob:
             )
             spans = scan_spans(self.sources, self.chunk_plan, self.options)
             for outcome in dispatch.dispatch(workers, workload, spans):
-                if outcome.part.error is not None:
-                    raise outcome.part.error
                 self.facts.add(outcome)
                 yield outcome
 
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
         """The rows of every part in order, samples numbered through the whole input."""
-        before = 0
+        joiner = Joiner(self.sources, self.options)
         for outcome in self.outcomes(fmt):
-            rows = outcome.part.rows
-            if isinstance(rows, Batch):
-                rows = replace(rows, sample_index=rows.sample_index + before)
-            yield rows
-            before += outcome.part.records
+            for rows in joiner.rows(outcome.part):
+                self.facts.hits = joiner.hits
+                yield rows
+        yield from joiner.finish()
+        self.facts.hits = joiner.hits
 
     def _workers(self, stack: ExitStack) -> Workers:
         if self.client is not None:

@@ -51,9 +51,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.sample)
 
-    def __getitem__(self, rows: slice) -> "Batch":
-        """Some of the rows; arrays are views."""
+    def __getitem__(self, rows: "slice | NDArray[np.bool_]") -> "Batch":
+        """Some of the rows; those of a slice are views."""
+        if isinstance(rows, np.ndarray):
+            return self.take(np.flatnonzero(rows))
         return Batch(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def take(self, order: NDArray[np.intp]) -> "Batch":
+        """The rows of these indices, in this order."""
+        columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
+        return Batch(sample=[self.sample[i] for i in order.tolist()], **columns)
 
     @classmethod
     def empty(cls) -> Self:

@@ -99,6 +99,14 @@ class Hits:
             order = order[np.r_[True, (pair[:, 1:] != pair[:, :-1]).any(axis=0)]]
         return Hits(self.record[order], self.pattern[order], self.start[order])
 
+    def where(self, wanted: NDArray[np.bool_]) -> "Hits":
+        """Those for which `wanted` is true."""
+        return Hits(self.record[wanted], self.pattern[wanted], self.start[wanted])
+
+    @classmethod
+    def none(cls) -> "Hits":
+        return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
+
     @classmethod
     def joined(cls, parts: Sequence["Hits"]) -> "Hits":
         """One after the other, not sorted again."""

@@ -65,12 +65,30 @@ def parse(
     return Parsed(table, stop, Fault(fault), where)
 
 
-def first_record(raw: NDArray[np.uint8], begin: int, layout: Layout) -> int:
-    """Where the first record at or after the line start `begin` seems to begin, or -1.
+def pieces(
+    raw: NDArray[np.uint8], begin: int, border: int, overlap: int, final: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], bool] | None:
+    """FASTA: the records, and pieces of records, whose bases stand in [begin, border).
 
-    Certain for FASTA, and for FASTQ with four lines a record; wrapped FASTQ can mislead it.
+    Returns the table, how many bases of each piece stand there, and whether the first piece goes on
+    from a record that began before. The last one reaches `overlap` bases over the border if its
+    record does; None where they are not all in `raw` (and `final` does not say that this is all).
     """
-    return int(_first_record(raw, begin, AT if layout == "fastq" else GREATER))
+    table, own, lead, complete = _pieces(raw, begin, border, overlap, final)
+    return (table, own, bool(lead)) if complete else None
+
+
+def first_record(raw: NDArray[np.uint8], begin: int) -> int:
+    """Where the first FASTQ record at or after the line start `begin` seems to begin, or -1.
+
+    Certain where records have four lines; wrapped ones can mislead it.
+    """
+    return int(_first_record(raw, begin))
+
+
+def find_newline(raw: NDArray[np.uint8], begin: int) -> int:
+    """The first newline at or after `begin`, or -1."""
+    return int(_find_newline(raw, begin))
 
 
 def lowest_outside(values: NDArray[np.uint8], low: int) -> int:
@@ -110,9 +128,16 @@ def _line_end(raw: Any, start: Any) -> Any:
 
 
 @_jit
+def _find_newline(raw: Any, start: Any) -> Any:
+    return find_byte(raw, start, raw.shape[0], NEWLINE)
+
+
+@_jit
 def _trimmed(raw: Any, start: Any, end: Any) -> Any:
-    """`end` without the carriage return before it."""
-    return end - 1 if end > start and raw[end - 1] == RETURN else end
+    """`end` without the carriage return before it, if the line ends there."""
+    if end > start and raw[end - 1] == RETURN and (end == raw.shape[0] or raw[end] == NEWLINE):
+        return end - 1
+    return end
 
 
 @_jit
@@ -131,15 +156,13 @@ def _skip_blank(raw: Any, at: Any) -> Any:
 
 
 @_jit
-def _first_record(raw: Any, at: Any, mark: Any) -> Any:
+def _first_record(raw: Any, at: Any) -> Any:
     size = raw.shape[0]
     while at < size:
         end = _line_end(raw, at)
-        if raw[at] == mark:
-            following = end + 1
-            # A quality line may begin with @, but then a header follows, which begins with it too.
-            if mark == GREATER or (following < size and raw[following] != AT):
-                return at
+        # A quality line may begin with @, but then a header follows, which begins with it too.
+        if raw[at] == AT and end + 1 < size and raw[end + 1] != AT:
+            return at
         at = end + 1
     return -1
 
@@ -191,6 +214,87 @@ def _fasta(raw: Any, begin: Any, border: Any, final: Any) -> Any:
         count += 1
         at = min(stop, size)
     return table[:count], at, Fault.NONE.value, at
+
+
+@_jit
+def _letters_in(raw: Any, start: Any, stop: Any) -> Any:
+    """How many letters the lines in [start, stop) have."""
+    letters = 0
+    while start < stop:
+        end = min(_line_end(raw, start), stop)
+        letters += _trimmed(raw, start, end) - start
+        start = end + 1
+    return letters
+
+
+@_jit
+def _record_end(raw: Any, at: Any) -> Any:
+    """The next line that begins with > at or after the line start `at`, or the end of the bytes."""
+    size = raw.shape[0]
+    while at < size and raw[at] != GREATER:
+        at = _line_end(raw, at) + 1
+    return min(at, size)
+
+
+@_jit
+def _lead_begin(raw: Any, begin: Any) -> Any:
+    """Where the sequence goes on at `begin`: behind the header line if `begin` is in one."""
+    line = begin
+    while line > 0 and raw[line - 1] != NEWLINE:
+        line -= 1
+    if line < begin and raw[line] == GREATER:
+        return min(_line_end(raw, begin) + 1, raw.shape[0])
+    return begin
+
+
+@_jit
+def _pieces(raw: Any, begin: Any, border: Any, overlap: Any, final: Any) -> Any:
+    size = raw.shape[0]
+    table, count = np.empty((256, 5), np.int64), 0
+    own = np.empty(256, np.int64)
+    border = min(border, size)
+    at = _lead_begin(raw, begin) if begin else _skip_blank(raw, 0)
+    lead = at < border and not (raw[at] == GREATER and (at == 0 or raw[at - 1] == NEWLINE))
+    first = lead
+    while at < border:
+        name, name_end = at, at
+        if not first:
+            end = _line_end(raw, at)
+            name, name_end = at + 1, _name_end(raw, at + 1, _trimmed(raw, at + 1, end))
+            at = min(end + 1, size)
+            if end >= size and not final:
+                return table[:count], own[:count], lead, False
+        line = at if not first or at == 0 or raw[at - 1] == NEWLINE else _line_end(raw, at) + 1
+        stop = _record_end(raw, line)
+        table = _added(table, count)
+        if count == own.shape[0]:
+            own = np.append(own, np.empty_like(own))
+        reach = stop
+        inside = _letters_in(raw, at, min(stop, max(border, at)))
+        if stop > border:
+            reach = _reach(raw, max(border, at), stop, overlap)
+            if stop >= size and reach >= stop and not final:
+                return table[:count], own[:count], lead, False
+        table[count, NAME], table[count, NAME_END] = name, name_end
+        table[count, BASES], table[count, QUALITY] = at, -1
+        table[count, LENGTH] = _joined(raw, at, reach)
+        own[count] = inside
+        count += 1
+        at, first = stop, False
+    return table[:count], own[:count], lead, True
+
+
+@_jit
+def _reach(raw: Any, start: Any, stop: Any, letters: Any) -> Any:
+    """Where in [start, stop) so many letters have been passed, or `stop`."""
+    while start < stop:
+        end = min(_line_end(raw, start), stop)
+        here = _trimmed(raw, start, end) - start
+        if here >= letters:
+            return start + letters
+        letters -= here
+        start = end + 1
+    return stop
 
 
 @_jit

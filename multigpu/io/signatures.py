@@ -50,14 +50,14 @@ def _check(source: Source, name: bytes, letters: NDArray[np.uint8]) -> None:
         raise InputError(source.path, "the signature has no base", f"record {quoted(name)}")
     sets = bases.encode(letters)
     if not sets.all():
-        raise illegal_base(source.path, name, letters, int(np.argmin(sets != 0)))
+        position = int(np.argmin(sets != 0))
+        raise illegal_base(source.path, name, letters[position : position + 1].tobytes(), position)
 
 
-def illegal_base(path: str, name: bytes, letters: NDArray[np.uint8], position: int) -> InputError:
-    """The error for letters[position]; positions are told from 0, as in the output."""
-    letter = quoted(bytes([letters[position]]))
+def illegal_base(path: str, name: bytes, letter: bytes, position: int) -> InputError:
+    """The error for a letter of a record; positions are told from 0, as in the output."""
     return InputError(
         path,
-        f"{letter} is not a base (A C G T U or an IUPAC code)",
+        f"{quoted(letter)} is not a base (A C G T U or an IUPAC code)",
         f"record {quoted(name)}, position {position} (from 0)",
     )

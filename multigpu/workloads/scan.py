@@ -1,9 +1,8 @@
 """The scan as a workload: spans of sample files in, rows out."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,78 +13,82 @@ from cluster.workload import Place
 from kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
-from multigpu.errors import InputError, quoted
+from multigpu.errors import InputError
 from multigpu.io import records
-from multigpu.io.records import BASES, LENGTH, NAME, NAME_END, QUALITY, Fault, Parsed
+from multigpu.io.reader import (
+    READ_AHEAD,
+    BlockSpan,
+    Buffers,
+    FileSpan,
+    Pieces,
+    Span,
+    SpanReader,
+    block_spans,
+    file_spans,
+)
+from multigpu.io.records import LENGTH, NAME, NAME_END, QUALITY
 from multigpu.io.signatures import Signatures, illegal_base
-from multigpu.io.sources import Source, blocks, read_into
+from multigpu.io.sources import Source
 from multigpu.io.writers import render
 
-READ_AHEAD = 1 << 20  # bytes behind a span that are read with it, for its last record
+LARGEST_BLOCK = 16 << 20  # of a stream: many of them wait where they were read
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
 
 
 @dataclass(frozen=True)
-class FileSpan:
-    """The records of a file that begin in [start, stop), byte positions.
+class BadBase:
+    """An illegal letter: in which piece of the span, where in that, and which."""
 
-    exact: a record begins at `start`; else the first one after it is looked for.
-    """
-
-    source: int
-    start: int
-    stop: int
-    exact: bool
-
-
-@dataclass(frozen=True, eq=False)
-class BlockSpan:
-    """Whole records out of a stream, parsed where it was read; or the error that ended it."""
-
-    source: int
-    raw: NDArray[np.uint8]
-    parsed: Parsed
-    error: InputError | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Tells the engine that this span is data."""
-        return self.raw.nbytes
-
-
-Span = FileSpan | BlockSpan
+    piece: int
+    position: int
+    letter: bytes
 
 
 @dataclass(frozen=True, eq=False)
 class ScanPart:
-    """The rows of one span. `sample_index` counts from the part's first record.
+    """The rows of one span. Samples are counted from the first record that begins in it.
 
     begin, stop  the bytes of the file that the part is about; begin -1: no record was found
-    rows         a batch, or its text where the job has a text format
+    records      how many begin in it
+    rows         of the records that lie in it: a batch, or its text where the job has a text format
+    lead, tail   rows of the piece that goes on from the span before, and of the record that may go
+                 on into the next; starts counted from the piece's first base
+    lead_bases, tail_bases   how long these are; -1: there is none
+    error        what stopped the scan in this span
+    bad_lead     an illegal letter in the lead, whose record's name stands in another span
     """
 
+    source: int
     begin: int
     stop: int
     records: int
     bases: int
     hits: int
     rows: Batch | bytes
+    lead: Batch
+    lead_bases: int
+    tail: Batch
+    tail_bases: int
+    tail_name: bytes
     error: InputError | None
+    bad_lead: BadBase | None
 
 
 @dataclass(eq=False)
 class Loaded:
-    """The records of a span in host memory. `raw` and `chunk.letters` are borrowed buffers."""
+    """Pieces in host memory, and their bases as the kernels want them, in a borrowed buffer."""
 
-    path: str
-    raw: NDArray[np.uint8]
-    borrowed: list[NDArray[np.uint8]]
-    begin: int
-    stop: int
-    table: NDArray[np.int64]
+    pieces: Pieces
     chunk: Chunk
-    error: InputError | None
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """The hits, or the illegal letter for which there are none."""
+
+    hits: Hits
+    bad: BadBase | None = None
 
 
 class Scanner(Protocol):
@@ -109,12 +112,12 @@ class ScanWorkload:
         return ScanSession(self, place)
 
     def correct(self, span: Span, part: ScanPart) -> Span | None:
-        """A part is good when it begins where the one before it ended.
+        """A FASTQ part is good when it begins where the one before it ended.
 
-        The first span of a file begins at a record, so by induction all do, whatever the search
-        for the first record of a span made of a file.
+        The first span of a file begins at a record, so by induction all do, however the first
+        record of a span was looked for. FASTA spans and blocks are exact by themselves.
         """
-        if isinstance(span, BlockSpan):
+        if isinstance(span, BlockSpan) or self.sources[span.source].layout == "fasta":
             return None
         expected = self.reached.get(span.source, 0)
         if expected >= span.stop and not part.records and part.error is None:
@@ -123,39 +126,6 @@ class ScanWorkload:
             self.reached[span.source] = part.stop
             return None
         return replace(span, start=expected, exact=True)
-
-
-def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
-    """A file cut every `chunk_bytes`, wherever that is."""
-    for start in range(0, size, chunk_bytes):
-        yield FileSpan(source, start, min(start + chunk_bytes, size), exact=start == 0)
-
-
-def block_spans(
-    number: int, source: Source, chunk_bytes: int, phred_offset: int
-) -> Iterator[BlockSpan]:
-    """A stream cut at record borders. What goes wrong with it becomes the last span's error."""
-    left = np.empty(0, np.uint8)
-    content = blocks(source, chunk_bytes)
-    while True:
-        try:
-            block = next(content, None)
-        except InputError as error:
-            yield BlockSpan(number, left[:0], _nothing(), error)
-            return
-        raw = left if block is None else np.concatenate([left, block]) if len(left) else block
-        final = block is None
-        parsed = records.parse(raw, 0, len(raw), source.layout, final=final, offset=phred_offset)
-        good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
-        if len(parsed.table) or not good:
-            yield BlockSpan(number, raw, replace(parsed, fault=Fault.NONE) if good else parsed)
-        if not good:
-            return
-        left = raw[parsed.stop :]
-
-
-def _nothing() -> Parsed:
-    return Parsed(np.empty((0, 5), np.int64), 0, Fault.NONE, 0)
 
 
 class ScanSession:
@@ -167,110 +137,77 @@ class ScanSession:
         rules = Rules(options.hits == "first", options.sample_n == "mismatch")
         self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
         self.scanner, allocate = _backend(place, self.patterns, rules)
-        self.buffers = Buffers(lambda size: np.empty(size, np.uint8))
+        overlap = int(self.patterns.lengths.max()) - 1
+        self.reader = SpanReader(workload.sources, overlap, options.phred_offset)
         self.letters = Buffers(allocate)
 
     def load(self, span: Span) -> Loaded:
         """Reads and parses the span; its bases lie one after the other in `chunk`."""
-        source = self.workload.sources[span.source]
-        borrowed: list[NDArray[np.uint8]] = []
-        if isinstance(span, BlockSpan):
-            raw, parsed, begin, stop = span.raw, span.parsed, 0, span.parsed.stop
-            error = span.error or self._fault(source, raw, parsed, 0)
-        else:
-            raw, parsed, begin, stop = self._read(source, span)
-            borrowed.append(raw)
-            error = self._fault(source, raw, parsed, stop - parsed.stop)
-        table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
-        return Loaded(
-            source.path, raw, borrowed, begin, stop, table, self._gather(raw, table), error
-        )
-
-    def _read(self, source: Source, span: FileSpan) -> tuple[NDArray[np.uint8], Parsed, int, int]:
-        """(bytes, their records, where in the file the first begins, where the last ends)."""
-        size = source.size or 0
-        before = 0 if span.exact else 1  # the newline that ends the line before
-        origin = span.start - before
-        ahead = READ_AHEAD
-        raw = self.buffers.take(min(span.stop + ahead, size) - origin)
-        held = read_into(source.path, origin, raw)
-        tables: list[NDArray[np.int64]] = []
-        begin = 0 if span.exact else _after_first_line(raw, source.layout)
-        first = begin
-        while True:
-            border = span.stop - origin
-            if begin < 0 or begin >= border:
-                parsed = replace(_nothing(), stop=border)
-            else:
-                final = origin + held >= size or held < len(raw)
-                parsed = records.parse(
-                    raw[:held], begin, border, source.layout,
-                    final=final, offset=self.workload.options.phred_offset,
-                )  # fmt: skip
-            tables.append(parsed.table)
-            if parsed.fault is not Fault.INCOMPLETE or origin + held >= size or held < len(raw):
-                break
-            ahead *= 4
-            larger = self.buffers.take(min(span.stop + ahead, size) - origin)
-            larger[:held] = raw[:held]
-            held += read_into(source.path, origin + held, larger[held:])
-            self.buffers.give(raw)
-            raw, begin = larger, parsed.stop
-        whole = replace(parsed, table=np.concatenate(tables))
-        return raw, whole, -1 if first < 0 else origin + first, origin + parsed.stop
-
-    def _fault(
-        self, source: Source, raw: NDArray[np.uint8], parsed: Parsed, origin: int
-    ) -> InputError | None:
-        if parsed.fault is Fault.NONE:
-            return None
-        offset = self.workload.options.phred_offset
-        return InputError(source.path, *_described(source, raw, parsed, origin, offset))
-
-    def _gather(self, raw: NDArray[np.uint8], table: NDArray[np.int64]) -> Chunk:
-        bases = int(table[:, LENGTH].sum())
+        pieces = self.reader.read(span)
+        bases = int(pieces.table[:, LENGTH].sum())
         letters = self.letters.take(bases)
-        offsets = self.letters.take(8 * (len(table) + 1)).view(np.int64)
-        records.gather(raw, table, letters, offsets)
-        return Chunk(letters, offsets)
+        offsets = self.letters.take(8 * (len(pieces.table) + 1)).view(np.int64)
+        records.gather(pieces.raw, pieces.table, letters, offsets)
+        return Loaded(pieces, Chunk(letters, offsets))
 
-    def compute(self, loaded: Loaded) -> Hits:
-        """The hits; none where the records are not in order, which then `loaded.error` says."""
+    def compute(self, loaded: Loaded) -> Computed:
+        """The hits that begin in the span."""
         try:
-            return self.scanner.scan(loaded.chunk)
+            hits = self.scanner.scan(loaded.chunk)
         except BadBaseError as problem:
-            loaded.error = _illegal(loaded, problem.position)
-            nothing = np.empty(0, np.int32)
-            return Hits(nothing, nothing, np.empty(0, np.int64))
+            return Computed(Hits.none(), _bad_base(loaded.chunk, problem.position))
+        return Computed(hits.where(hits.start < loaded.pieces.own[hits.record]))
 
-    def finish(self, loaded: Loaded, hits: Hits) -> ScanPart:
+    def finish(self, loaded: Loaded, computed: Computed) -> ScanPart:
         """Scores, names and, where the job has a text format, text."""
-        batch = self._batch(loaded, hits)
-        rows: Batch | bytes = batch
+        pieces = loaded.pieces
+        batch = self._batch(pieces, computed.hits)
+        last = len(pieces.table) - 1
+        is_lead = (batch.sample_index == 0) & pieces.lead
+        is_tail = (batch.sample_index == last) & pieces.tail & ~is_lead
+        renumbered = replace(batch, sample_index=batch.sample_index - int(pieces.lead))
+        whole = renumbered[~(is_lead | is_tail)]
+        rows: Batch | bytes = whole
         if self.workload.fmt is not None:
-            rows = render(batch, self.workload.signatures.names, self.workload.fmt)
+            rows = render(whole, self.workload.signatures.names, self.workload.fmt)
+        has_tail = pieces.tail and last >= int(pieces.lead)
         part = ScanPart(
-            loaded.begin, loaded.stop, len(loaded.table), len(loaded.chunk.letters),
-            len(batch), rows, loaded.error,
+            pieces.source, pieces.begin, pieces.stop, len(pieces.table) - int(pieces.lead),
+            int(pieces.own.sum()), len(whole), rows,
+            renumbered[is_lead], int(pieces.own[0]) if pieces.lead else -1,
+            renumbered[is_tail], int(pieces.own[-1]) if has_tail else -1,
+            _name(pieces, last) if has_tail else b"", *self._problems(pieces, computed.bad),
         )  # fmt: skip
         self.letters.give(loaded.chunk.letters)
         self.letters.give(loaded.chunk.offsets)
-        for buffer in loaded.borrowed:
-            self.buffers.give(buffer)
+        for buffer in pieces.borrowed:
+            self.reader.buffers.give(buffer)
         return part
 
-    def _batch(self, loaded: Loaded, hits: Hits) -> Batch:
+    def _problems(
+        self, pieces: Pieces, bad: BadBase | None
+    ) -> tuple[InputError | None, BadBase | None]:
+        """(error, bad_lead) of the part: an illegal letter stands before what the reader found."""
+        if bad is None:
+            return pieces.error, None
+        if pieces.lead and bad.piece == 0:
+            return None, bad
+        path = self.workload.sources[pieces.source].path
+        return illegal_base(path, _name(pieces, bad.piece), bad.letter, bad.position), None
+
+    def _batch(self, pieces: Pieces, hits: Hits) -> Batch:
         strands = self.patterns.strands
         lengths = self.patterns.lengths[hits.pattern]
-        score = self._scores(loaded, hits, lengths)
+        score = self._scores(pieces, hits, lengths)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
         record, start = hits.record[kept].astype(np.int64), hits.start[kept]
-        names = _names(loaded, record)
+        unique, row = np.unique(record, return_inverse=True)
+        names = [_name(pieces, piece) for piece in unique.tolist()]
         return Batch(
             record,
-            names,
+            [names[i] for i in row.tolist()],
             (hits.pattern[kept] // strands).astype(np.int32),
             start,
             start + lengths[kept],
@@ -279,20 +216,31 @@ class ScanSession:
         )
 
     def _scores(
-        self, loaded: Loaded, hits: Hits, lengths: NDArray[np.int64]
+        self, pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """The mean quality under every hit: an exact sum, divided once. NaN for FASTA."""
-        qualities = loaded.table[hits.record, QUALITY]
+        qualities = pieces.table[hits.record, QUALITY]
         if not len(hits) or qualities[0] < 0:
             return np.full(len(hits), np.nan)
-        total = records.sums(loaded.raw, qualities + hits.start, lengths)
+        total = records.sums(pieces.raw, qualities + hits.start, lengths)
         total -= lengths * self.workload.options.phred_offset
         score: NDArray[np.float64] = total / lengths
         return score
 
     def close(self) -> None:
-        self.buffers.clear()
+        self.reader.buffers.clear()
         self.letters.clear()
+
+
+def _name(pieces: Pieces, piece: int) -> bytes:
+    begin, end = pieces.table[piece, NAME], pieces.table[piece, NAME_END]
+    return pieces.raw[begin:end].tobytes()
+
+
+def _bad_base(chunk: Chunk, position: int) -> BadBase:
+    piece = int(np.searchsorted(chunk.offsets, position, "right")) - 1
+    letter = chunk.letters[position : position + 1].tobytes()
+    return BadBase(piece, position - int(chunk.offsets[piece]), letter)
 
 
 def _backend(
@@ -309,94 +257,6 @@ def _backend(
 
     with cupy.cuda.Device(place.gpu):
         return cuda.Scanner(patterns, rules), cuda.pinned
-
-
-class Buffers:
-    """Buffers that are used again: fresh pages cost as much as reading into them."""
-
-    def __init__(self, allocate: Callable[[int], NDArray[np.uint8]]) -> None:
-        self._allocate = allocate
-        self._free: list[NDArray[np.uint8]] = []
-        self._lock = threading.Lock()
-
-    def take(self, size: int) -> NDArray[np.uint8]:
-        """uint8[size] with anything in it."""
-        with self._lock:
-            fitting = [i for i, buffer in enumerate(self._free) if len(buffer) >= size]
-            if fitting:
-                best = min(fitting, key=lambda i: len(self._free[i]))
-                return self._free.pop(best)[:size]
-        return self._allocate(max(1, size + size // 8))[:size]
-
-    def give(self, view: NDArray[Any]) -> None:
-        """What `take` gave, back; as any view of it."""
-        whole = view.base
-        assert isinstance(whole, np.ndarray)
-        with self._lock:
-            self._free.append(whole)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._free.clear()
-
-
-def _after_first_line(raw: NDArray[np.uint8], layout: Any) -> int:
-    """The first record behind the first newline: the span was cut in the middle of a line."""
-    newline = np.flatnonzero(raw[: 1 << 16] == records.NEWLINE)
-    if not len(newline):
-        newline = np.flatnonzero(raw == records.NEWLINE)
-    return records.first_record(raw, int(newline[0]) + 1, layout) if len(newline) else -1
-
-
-def _names(loaded: Loaded, record: NDArray[np.int64]) -> list[bytes]:
-    """The name of each row's sample."""
-    unique, row = np.unique(record, return_inverse=True)
-    spans = loaded.table[unique][:, [NAME, NAME_END]].tolist()
-    names = [loaded.raw[begin:end].tobytes() for begin, end in spans]
-    return [names[i] for i in row.tolist()]
-
-
-def _illegal(loaded: Loaded, position: int) -> InputError:
-    record = int(np.searchsorted(loaded.chunk.offsets, position, "right")) - 1
-    row = loaded.table[record]
-    name = loaded.raw[row[NAME] : row[NAME_END]].tobytes()
-    within = position - int(loaded.chunk.offsets[record])
-    return illegal_base(
-        loaded.path, name, loaded.raw[row[BASES] : row[BASES] + row[LENGTH]], within
-    )
-
-
-def _described(
-    source: Source, raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int
-) -> tuple[str, str]:
-    """What is wrong with the record at parsed.stop, and which it is.
-
-    origin: where in the file `raw` begins; offset: the quality character that means 0.
-    """
-    where = f"byte {origin + parsed.stop}"
-    if parsed.fault is Fault.NO_HEADER:
-        mark = "@" if source.layout == "fastq" else ">"
-        return f"a record should begin with {mark!r} here", where
-    words = raw[parsed.stop + 1 : parsed.stop + 1000].tobytes().split()
-    record = f"record {quoted(words[0] if words else b'')} at {where}"
-    if parsed.fault is Fault.INCOMPLETE:
-        return f"the record is cut off: the data end at byte {origin + len(raw)}", record
-    if parsed.fault is Fault.NO_PLUS:
-        return "the sequence is not followed by a line that begins with '+'", record
-    if parsed.fault is Fault.LENGTHS:
-        bases = _bases_at(raw, parsed.stop)
-        return f"the sequence has {bases} bases, the quality has {parsed.where} letters", record
-    row = parsed.table[-1]
-    values = raw[row[QUALITY] : row[QUALITY] + row[LENGTH]]
-    position = records.lowest_outside(values, offset)
-    letter = quoted(bytes([values[position]]))
-    return f"{letter} at position {position} (from 0) is no quality from offset {offset}", record
-
-
-def _bases_at(raw: NDArray[np.uint8], start: int) -> int:
-    """How many bases the FASTQ record at `start` has."""
-    lines = raw[start:].tobytes().split(b"\n+", 1)[0].split(b"\n")[1:]
-    return sum(len(line.rstrip(b"\r")) for line in lines)
 
 
 @dataclass(frozen=True)
@@ -446,4 +306,8 @@ def scan_spans(sources: Sequence[Source], plan: ScanPlan, options: ScanOptions) 
         if source.cuttable:
             yield from file_spans(number, source.size or 0, plan.chunk_bytes)
         else:
-            yield from block_spans(number, source, plan.chunk_bytes, options.phred_offset)
+            block = min(plan.chunk_bytes, LARGEST_BLOCK)
+            yield from block_spans(number, source, block, options.phred_offset)
+
+
+__all__ = ["FileSpan", "ScanPart", "ScanPlan", "ScanWorkload", "plan_scan", "scan_spans"]

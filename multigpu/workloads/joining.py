@@ -1,0 +1,90 @@
+"""Parts back to rows of the whole input: samples numbered through, records in pieces put together.
+
+A FASTA record may stand in several spans. Its rows wait here until it has ended.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from multigpu.batch import Batch
+from multigpu.config import ScanOptions
+from multigpu.errors import InputError
+from multigpu.io.signatures import illegal_base
+from multigpu.io.sources import Source
+from multigpu.workloads.scan import ScanPart
+
+
+class Joiner:
+    """Takes the parts in the order of the input and gives their rows."""
+
+    def __init__(self, sources: Sequence[Source], options: ScanOptions) -> None:
+        self._sources, self._first = sources, options.hits == "first"
+        self._before = 0  # records that began in parts before
+        self._source = -1
+        self._name = b""
+        self._bases = 0  # of the open record, so far
+        self._open: list[Batch] = []
+        self.hits = 0  # rows given
+
+    def rows(self, part: ScanPart) -> Iterator[Batch | bytes]:
+        """What is certain now. Raises InputError where the part says what is wrong."""
+        if part.source != self._source:
+            yield from self.finish()
+            self._source, self._bases = part.source, 0
+        if part.lead_bases >= 0:
+            self._add(part.lead, self._before - 1)
+            if part.bad_lead is not None:
+                raise self._illegal(part)
+            self._bases += part.lead_bases
+        if part.records:
+            yield from self.finish()
+        self.hits += part.hits
+        if len(part.rows):
+            yield self._numbered(part.rows, self._before)
+        if part.error is not None:
+            raise part.error
+        if part.tail_bases >= 0:
+            self._name, self._bases = part.tail_name, 0
+            self._add(part.tail, None)
+            self._bases = part.tail_bases
+        self._before += part.records
+
+    def finish(self) -> Iterator[Batch]:
+        """The rows of the record that was open: no more of it comes."""
+        if self._open:
+            rows = Batch.concatenate(self._open)
+            self._open = []
+            order = np.lexsort((rows.reverse, rows.start, rows.signature))
+            if self._first and len(order):
+                signature = rows.signature[order]
+                order = order[np.r_[True, signature[1:] != signature[:-1]]]
+            self.hits += len(order)
+            yield rows.take(order)
+
+    def _add(self, rows: Batch, index: int | None) -> None:
+        """Rows of a piece of the open record, which is sample `index`; None: as they say."""
+        if not len(rows):
+            return
+        number = rows.sample_index + self._before if index is None else np.full(len(rows), index)
+        self._open.append(
+            replace(
+                rows,
+                sample_index=number,
+                sample=[self._name] * len(rows),
+                start=rows.start + self._bases,
+                end=rows.end + self._bases,
+            )
+        )
+
+    def _numbered(self, rows: Batch | bytes, before: int) -> Batch | bytes:
+        if isinstance(rows, bytes):
+            return rows
+        return replace(rows, sample_index=rows.sample_index + before)
+
+    def _illegal(self, part: ScanPart) -> InputError:
+        assert part.bad_lead is not None
+        position = self._bases + part.bad_lead.position
+        path = self._sources[part.source].path
+        return illegal_base(path, self._name, part.bad_lead.letter, position)
