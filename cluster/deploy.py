@@ -64,8 +64,8 @@ class Workers(Protocol):
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Run it on some worker."""
 
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Run it on every worker now."""
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """Run it on every worker now; what each gave, by its name."""
 
 
 class LocalWorkers:
@@ -84,8 +84,8 @@ class LocalWorkers:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         return self._pool.submit(function, *arguments)
 
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        return [function(*arguments)]
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        return {"this process": function(*arguments)}
 
     def close(self) -> None:
         """Forget what has not begun; what has ends by itself."""
@@ -111,8 +111,14 @@ class DaskWorkers:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         return _DaskFuture(self._client.submit(function, *arguments, pure=False))
 
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        return list(self._client.run(function, *arguments).values())
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        try:
+            given: dict[str, Any] = self._client.run(function, *arguments)
+        except ModuleNotFoundError as error:
+            raise Failure(
+                f"a worker lacks the program: {error}; install the same version"
+            ) from error
+        return given
 
 
 @dataclass(frozen=True)

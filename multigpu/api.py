@@ -4,15 +4,17 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cluster import deploy, dispatch, worker
 from cluster.deploy import GPU_LANES, DaskWorkers, Deployment, Workers
+from cluster.devices import Device
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
+from multigpu.errors import Failure
 from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import Source, expand, inspect
+from multigpu.io.sources import Source, expand, fingerprints, inspect
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
 
@@ -55,11 +57,14 @@ class ScanJob:
         options: ScanOptions,
         run: RunOptions,
         client: Any = None,
+        devices: tuple[Device, ...] | None = None,
     ) -> None:
         self.options, self.run, self.client = options, run, client
         self.facts = Facts()
         self.chunk_plan: ScanPlan | None = None
-        self.devices = () if client else run.devices()
+        if devices is None:
+            devices = () if client else run.devices()
+        self.devices = devices
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
 
@@ -73,7 +78,7 @@ class ScanJob:
     def plan(self, workers: Workers | None = None) -> ScanPlan:
         """The chunk plan; without workers, that of this machine."""
         if workers is not None and self._remote:
-            free = min(workers.everywhere(worker.free_bytes, workers.gpu))
+            free = min(workers.everywhere(worker.free_bytes, workers.gpu).values())
         elif self.devices:
             free = min(device.free_bytes for device in self.devices)
         else:
@@ -89,11 +94,10 @@ class ScanJob:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
         with ExitStack() as stack:
             workers = self._workers(stack)
+            sources = self._seen_by(workers) if self._remote else self.sources
             self.chunk_plan = self.plan(workers)
-            workload = ScanWorkload(
-                uuid.uuid4().hex, self.sources, self.signatures, self.options, fmt
-            )
-            spans = scan_spans(self.sources, self.chunk_plan, self.options)
+            workload = ScanWorkload(uuid.uuid4().hex, sources, self.signatures, self.options, fmt)
+            spans = scan_spans(sources, self.chunk_plan, self.options)
             for outcome in dispatch.dispatch(workers, workload, spans):
                 self.facts.add(outcome)
                 yield outcome
@@ -107,6 +111,27 @@ class ScanJob:
                 yield rows
         yield from joiner.finish()
         self.facts.hits = joiner.hits
+
+    def _seen_by(self, workers: Workers) -> list[Source]:
+        """The sources with paths that mean the same elsewhere.
+
+        Raises Failure that names every worker that does not see a file, or sees another one.
+        """
+        sources = [
+            replace(source, path=os.path.abspath(source.path)) if source.cuttable else source  # noqa: PTH100
+            for source in self.sources
+        ]
+        paths = [source.path for source in sources if source.cuttable]
+        here = fingerprints(paths)
+        problems = [
+            f"worker {name}: {path}: {'not the same file as here' if digest else 'not there'}"
+            for name, there in workers.everywhere(fingerprints, paths).items()
+            for path, ours, digest in zip(paths, here, there, strict=True)
+            if digest != ours
+        ]
+        if problems:
+            raise Failure("; ".join(problems))
+        return sources
 
     def _workers(self, stack: ExitStack) -> Workers:
         if self.client is not None:

@@ -1,11 +1,15 @@
 """The options of a run as frozen objects, handed whole from the command to the worker."""
 
+import logging
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
 
 from cluster.devices import Device, select, survey
 from cluster.errors import UsageError
 from cluster.plan import MEMORY_FRACTION
+
+logger = logging.getLogger(__name__)
 
 PHRED_OFFSETS = (33, 64)
 DEFAULT_CHUNK_BYTES = 64 << 20
@@ -70,5 +74,22 @@ class RunOptions:
         return bool(self.scheduler or self.scheduler_file)
 
     def devices(self) -> tuple[Device, ...]:
-        """The GPUs of this machine to use. Raises UsageError for one that is not there."""
-        return () if self.elsewhere else select(self.gpus, survey())
+        """The GPUs of this machine to use. Raises UsageError for one that cannot be used.
+
+        Where the choice is free and CuPy is missing it is the CPU, and that is said.
+        """
+        chosen = () if self.elsewhere else select(self.gpus, survey())
+        if not chosen:
+            return ()
+        missing = [name for name in _needed(len(chosen)) if find_spec(name) is None]
+        if not missing:
+            return chosen
+        problem = f"{missing[0]} is not installed: pip install 'multigpu[cu13]' or [cu12]"
+        if self.gpus != "auto":
+            raise UsageError(f"GPUs cannot be used: {problem}")
+        logger.warning("multigpu: using the CPU, because %s", problem)
+        return ()
+
+
+def _needed(devices: int) -> tuple[str, ...]:
+    return ("cupy",) if devices == 1 else ("cupy", "dask_cuda")

@@ -1,5 +1,6 @@
 """`multigpu scan`."""
 
+import logging
 import sys
 import tempfile
 import threading
@@ -35,6 +36,8 @@ def command(**values: Any) -> None:
     """
     started = time.time()
     scanning, running = scan_options(values), run_options(values)
+    if values["quiet"]:
+        logging.getLogger("multigpu").setLevel(logging.ERROR)
     devices = running.devices()
     if len(devices) == 1 and not running.processes:
         threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
@@ -57,7 +60,7 @@ def command(**values: Any) -> None:
             raise UsageError("no --signatures given")
         from multigpu.api import ScanJob
 
-        job = ScanJob(samples, signatures, scanning, running)
+        job = ScanJob(samples, signatures, scanning, running, devices=devices)
         shown = _shown(values)
         with atomic_output(output) as file, Progress(shown, job) as progress:
             sink = open_sink(file, fmt, compression_of(output), job.signatures.names)

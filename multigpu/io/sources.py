@@ -214,6 +214,17 @@ def fingerprint(path: str) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
+def fingerprints(paths: Sequence[str]) -> list[tuple[int, str] | None]:
+    """The fingerprint of every file, None for one that cannot be read."""
+    found: list[tuple[int, str] | None] = []
+    for path in paths:
+        try:
+            found.append(fingerprint(path))
+        except InputError:
+            found.append(None)
+    return found
+
+
 # ---- their bytes ------------------------------------------------------------------------------
 
 
