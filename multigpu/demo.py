@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from multigpu.simulate import read_signatures, samples, signatures
+from multigpu.io.signatures import read_signatures
+from multigpu.simulate import samples, signatures
 
 SEED = 1
 
@@ -20,7 +21,7 @@ def demo_files(folder: Path) -> tuple[Path, Path]:
     with searched.open("wb") as out:
         samples(
             out,
-            read_signatures(wanted),
+            read_signatures([str(wanted)]).letters,
             clean=40,
             infected=20,
             min_signatures=1,

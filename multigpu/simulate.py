@@ -10,15 +10,13 @@ and in every version; each part (lengths, bases, Ns, qualities, planting) has a 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import BinaryIO
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
-from kernels.bases import LETTER_SETS
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import UsageError
 
 BASES = b"ACGT"
 N = ord("N")
@@ -30,8 +28,14 @@ WORDS = 1 << 16  # values of a random uint16
 LIMIT = 1 << 32  # lengths and counts stay below
 
 
+class Sink(Protocol):
+    """Where the text goes: a binary file, or something that compresses."""
+
+    def write(self, data: bytes, /) -> Any: ...
+
+
 def signatures(
-    out: BinaryIO, count: int, min_length: int, max_length: int, n_ratio: float, seed: int
+    out: Sink, count: int, min_length: int, max_length: int, n_ratio: float, seed: int
 ) -> None:
     """Write `count` random signatures sig0, sig1, … as FASTA, one line a sequence.
 
@@ -49,7 +53,7 @@ def signatures(
 
 
 def samples(
-    out: BinaryIO,
+    out: Sink,
     signatures: Sequence[NDArray[np.uint8]],
     clean: int,
     infected: int,
@@ -95,35 +99,6 @@ def samples(
         else:
             qualities = _qualities(block.letters.size, min_phred, max_phred, scores)
             out.write(block.fastq(b"smp", qualities))
-
-
-def read_signatures(path: Path) -> list[NDArray[np.uint8]]:
-    """The sequences of a plain FASTA file: uint8[length] each, letters as they stand there.
-
-    Raises InputError naming the record where the text is no FASTA or a letter is no base, and
-    UsageError where the file cannot be read.
-    """
-    try:
-        text = path.read_bytes()
-    except OSError as problem:
-        raise UsageError(f"{path}: {problem.strerror}") from problem
-    before, *records = (b"\n" + text).split(b"\n>")
-    if before.strip() or not records:
-        raise InputError(str(path), "this is no FASTA file: it does not begin with '>'")
-    return [_sequence(str(path), record) for record in records]
-
-
-def _sequence(path: str, record: bytes) -> NDArray[np.uint8]:
-    """The letters of one FASTA record, name line first."""
-    name, *lines = record.splitlines() or [b""]
-    letters = np.frombuffer(b"".join(line.strip() for line in lines), np.uint8)
-    if not letters.size:
-        raise InputError(path, "it has no sequence", f"record {quoted(name)}")
-    wrong = letters[LETTER_SETS[letters] == 0]
-    if wrong.size:
-        problem = f"{quoted(wrong[:1].tobytes())} is no base"
-        raise InputError(path, problem, f"record {quoted(name)}")
-    return letters
 
 
 def _check_at_least(least: int, what: str, value: int) -> None:

@@ -15,7 +15,8 @@ from kernels.bases import encode
 from multigpu import simulate
 from multigpu.commands.simulate import command
 from multigpu.demo import demo_files
-from multigpu.errors import Failure, InputError, UsageError
+from multigpu.errors import Failure, UsageError
+from multigpu.io.signatures import read_signatures
 
 SAMPLES: dict[str, Any] = {
     "clean": 30, "infected": 10, "min_signatures": 1, "max_signatures": 3,
@@ -242,37 +243,10 @@ def test_signatures__impossible_quantities_are_refused() -> None:
         make_signatures(min_length=41)
 
 
-def test_read_signatures__wrapped_lines_carriage_returns_and_lower_case(tmp_path: Path) -> None:
-    path = tmp_path / "some.fasta"
-    path.write_bytes(b"\n>one words\r\nACGT\r\nryn\r\n\r\n>two\nTT")
-    assert [s.tobytes() for s in simulate.read_signatures(path)] == [b"ACGTryn", b"TT"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "this is no FASTA file"),
-        (b"@smp0\nACGT\n+\nIIII\n", "this is no FASTA file"),
-        (b">one\nACGT\n>two\n>three\nA\n", "record 'two': it has no sequence"),
-        (b">one\nAC*T\n", r"record 'one': '\*' is no base"),
-    ],
-)
-def test_read_signatures__what_is_no_fasta(tmp_path: Path, text: bytes, message: str) -> None:
-    path = tmp_path / "some.fasta"
-    path.write_bytes(text)
-    with pytest.raises(InputError, match=message):
-        simulate.read_signatures(path)
-
-
-def test_read_signatures__missing_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"none\.fasta: No such file"):
-        simulate.read_signatures(tmp_path / "none.fasta")
-
-
 def test_demo__is_small_and_a_third_of_it_is_infected(tmp_path: Path) -> None:
     searched, wanted = demo_files(tmp_path / "new" / "demo")
     assert (searched.name, wanted.name) == ("samples.fastq", "signatures.fasta")
-    signatures = simulate.read_signatures(wanted)
+    signatures = read_signatures([str(wanted)]).letters
     samples = searched.read_bytes().split(b"\n")[1::4]
     assert (len(signatures), len(samples)) == (40, 60)
     assert 2e6 < searched.stat().st_size < 7.5e6

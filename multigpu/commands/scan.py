@@ -42,7 +42,8 @@ def command(**values: Any) -> None:
     if len(devices) == 1 and not running.processes:
         threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
     from cluster.output import atomic_output, check_output
-    from multigpu.io.writers import compression_of, format_of, open_sink
+    from multigpu.io.compressed import compression_of
+    from multigpu.io.writers import format_of, open_sink
     from multigpu.progress import Progress
     from multigpu.summary import write_summary
 

@@ -1,13 +1,12 @@
 """`multigpu simulate`: generated signatures and samples to try the program and to measure it."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from cluster.output import atomic_output
 from multigpu import simulate
+from multigpu.io.compressed import compressed_output
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -68,7 +67,7 @@ def _number(name: str, default: int, text: str) -> Callable[[Function], Function
 @_common(3000, 10_000)
 def _signatures(output: str | None, **quantities: Any) -> None:
     """Random signatures sig0, sig1, … as FASTA."""
-    with atomic_output(output) as out:
+    with compressed_output(output) as out:
         simulate.signatures(out, **quantities)
 
 
@@ -76,10 +75,9 @@ def _signatures(output: str | None, **quantities: Any) -> None:
 @click.option(
     "--signatures",
     "source",
-    type=click.Path(path_type=Path),
     required=True,
     metavar="FASTA",
-    help="What to plant: plain FASTA.",
+    help="What to plant.",
 )
 @_number("--clean", 2000, "Samples without a signature.")
 @_number("--infected", 20, "Samples with signatures.")
@@ -89,8 +87,10 @@ def _signatures(output: str | None, **quantities: Any) -> None:
 @_number("--max-phred", 30, "Highest quality, 0 to 93.")
 @click.option("--fasta", is_flag=True, help="Write FASTA, without qualities.")
 @_common(100_000, 200_000)
-def _samples(source: Path, output: str | None, **quantities: Any) -> None:
+def _samples(source: str, output: str | None, **quantities: Any) -> None:
     """Random samples smp0, smp1, … as FASTQ, clean and infected ones shuffled."""
-    signatures = simulate.read_signatures(source)
-    with atomic_output(output) as out:
+    from multigpu.io.signatures import read_signatures
+
+    signatures = read_signatures([source]).letters
+    with compressed_output(output) as out:
         simulate.samples(out, signatures, **quantities)

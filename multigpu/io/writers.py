@@ -5,23 +5,20 @@ into batches: text is cut anew into blocks before it is compressed, Parquet into
 """
 
 import math
-import sys
-import zlib
 from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.batch import Batch
 from multigpu.errors import UsageError
+from multigpu.io.compressed import COMPRESSIONS, Compressed, Compression
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Compression = Literal["none", "gzip", "zstd"]
 
 FORMATS = ("tsv", "text", "bed", "jsonl", "parquet")
 SUFFIXES = {
@@ -33,16 +30,11 @@ SUFFIXES = {
     ".pq": "parquet",
     ".parquet": "parquet",
 }
-COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
 COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
 
 PIECE = 1 << 14  # rows rendered at a time: their Python objects stay in the processor's cache
-BLOCK = 1 << 20  # bytes of text that are compressed at a time
 ROW_GROUP = 1 << 20  # rows
-GZIP_LEVEL = 6
-GZIP_FORMAT = 31  # zlib's wbits for a gzip header, which then has no name and no time
-ZSTD_LEVEL = 3
 
 
 def format_of(path: str | None, chosen: str | None) -> str:
@@ -55,14 +47,6 @@ def format_of(path: str | None, chosen: str | None) -> str:
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     return SUFFIXES.get(suffixes[-1], "tsv") if suffixes else "tsv"
-
-
-def compression_of(path: str | None) -> Compression:
-    """What the path's suffix asks for."""
-    return COMPRESSIONS.get(PurePath(path or "").suffix.lower(), "none")
-
-
-# ---- text -------------------------------------------------------------------------------------
 
 
 def header(fmt: str) -> bytes:
@@ -251,55 +235,21 @@ def open_sink(
     return _ParquetSink(raw, signature_names)
 
 
-class _Compressor(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-def _compressor(compression: Compression) -> _Compressor | None:
-    if compression == "gzip":
-        return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_FORMAT)
-    return _zstd_compressor() if compression == "zstd" else None
-
-
-def _zstd_compressor() -> _Compressor:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-
-    parameter = zstd.CompressionParameter
-    options: dict[int, int] = {parameter.compression_level: ZSTD_LEVEL, parameter.checksum_flag: 1}
-    return zstd.ZstdCompressor(options=options)
-
-
 class _TextSink:
-    """Lines, through a compressor that is always fed `BLOCK` bytes at a time."""
+    """Lines."""
 
     def __init__(
         self, raw: BinaryIO, fmt: str, compression: Compression, signature_names: Sequence[bytes]
     ) -> None:
-        self._raw, self._fmt, self._names = raw, fmt, signature_names
-        self._compressor = _compressor(compression)
-        self._waiting = bytearray()
+        self._fmt, self._names = fmt, signature_names
+        self._lines = Compressed(raw, compression)
         self.write(header(fmt))
 
     def write(self, rows: Batch | bytes) -> None:
-        text = render(rows, self._names, self._fmt) if isinstance(rows, Batch) else rows
-        if self._compressor is None:
-            self._raw.write(text)
-            return
-        self._waiting += text
-        whole = len(self._waiting) // BLOCK * BLOCK
-        for at in range(0, whole, BLOCK):
-            self._raw.write(self._compressor.compress(bytes(self._waiting[at : at + BLOCK])))
-        del self._waiting[:whole]
+        self._lines.write(render(rows, self._names, self._fmt) if isinstance(rows, Batch) else rows)
 
     def close(self) -> None:
-        if self._compressor is not None:
-            self._raw.write(self._compressor.compress(bytes(self._waiting)))
-            self._raw.write(self._compressor.flush())
+        self._lines.close()
 
 
 class _ParquetSink:

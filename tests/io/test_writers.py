@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from multigpu.batch import Batch
 from multigpu.errors import UsageError
 from multigpu.io import writers
+from multigpu.io.compressed import compression_of
 from multigpu.io.writers import (
     FORMATS,
-    compression_of,
     format_of,
     header,
     open_sink,

@@ -1,0 +1,40 @@
+"""Signature files to names and letters."""
+
+from pathlib import Path
+
+import pytest
+
+from multigpu.errors import InputError
+from multigpu.io.signatures import read_signatures
+
+
+def test_read_signatures__wrapped_lines_carriage_returns_and_lower_case(tmp_path: Path) -> None:
+    path = tmp_path / "some.fasta"
+    path.write_bytes(b"\n>one words\r\nACGT\r\nryn\r\n\r\n>two\nTT")
+    found = read_signatures([str(path)])
+    assert found.names == [b"one", b"two"]
+    assert [letters.tobytes() for letters in found.letters] == [b"ACGTryn", b"TT"]
+
+
+def test_read_signatures__several_files_in_order_and_repeated_names(tmp_path: Path) -> None:
+    for name, base in (("b.fa", "A"), ("a.fa", "C")):
+        (tmp_path / name).write_text(f">same\n{base}\n")
+    found = read_signatures([str(tmp_path / "b.fa"), str(tmp_path / "a.fa")])
+    assert found.names == [b"same", b"same"]
+    assert [letters.tobytes() for letters in found.letters] == [b"A", b"C"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "is empty"),
+        (b"ACGT\n", "neither FASTQ nor FASTA"),
+        (b">one\nACGT\n>two\n>three\nA\n", "record 'two': the signature has no base"),
+        (b">one\nAC*T\n", r"record 'one', position 2 \(from 0\): '\*' is not a base"),
+    ],
+)
+def test_read_signatures__what_is_wrong_is_named(tmp_path: Path, text: bytes, message: str) -> None:
+    path = tmp_path / "some.fasta"
+    path.write_bytes(text)
+    with pytest.raises(InputError, match=message):
+        read_signatures([str(path)])
