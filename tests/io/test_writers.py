@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from multigpu.batch import Batch
 from multigpu.errors import UsageError
-from multigpu.io import writers
+from multigpu.io import compressed, writers
 from multigpu.io.compressed import compression_of
 from multigpu.io.writers import (
     FORMATS,
@@ -226,7 +226,7 @@ def test_render__of_no_rows_is_nothing(fmt: str) -> None:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writers, "BLOCK", 1000)
+    monkeypatch.setattr(compressed, "BLOCK", 1000)
     monkeypatch.setattr(writers, "ROW_GROUP", 50)
 
 
