@@ -94,6 +94,45 @@ def _broadcast(builder: Any, value: Any, vector: Any) -> Any:
 
 
 @intrinsic
+def strike_8(typing: Any, held: Any, steps: Any, index: Any, alive: Any) -> Any:
+    """Four steps of a sweep over eight words: the words that are left non-zero, as bits 0..7.
+
+    held   uint64[n]    words of planes; a step is word * 64 + shift
+    steps  uint16[m]    index + 4 <= m
+    alive  uint64[8]    and-ed with held[word : word + 9] shifted down by `shift`, for each step
+    """
+    signature = types.int64(held, steps, types.int64, alive)
+    vector = ir.VectorType(_I64, 8)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _, steps, index, alive = args
+
+        def load(array: Any, word: Any) -> Any:
+            at = builder.mul(word, _I64(8))
+            pointer = _address(context, builder, sig.args[array], args[array], at)
+            return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=1)
+
+        funnel_type = ir.FunctionType(vector, [vector, vector, vector])
+        funnel = cgutils.get_or_insert_function(builder.module, funnel_type, "llvm.fshr.v8i64")
+        left = load(3, _I64(0))
+        for i in range(4):
+            at = builder.mul(builder.add(index, _I64(i)), _I64(2))
+            pointer = _address(context, builder, sig.args[1], steps, at)
+            step = builder.load(builder.bitcast(pointer, ir.IntType(16).as_pointer()), align=1)
+            step = builder.zext(step, _I64)
+            word = builder.lshr(step, _I64(6))
+            shift = _broadcast(builder, builder.and_(step, _I64(63)), vector)
+            low, high = load(0, word), load(0, builder.add(word, _I64(1)))
+            left = builder.and_(left, builder.call(funnel, [high, low, shift]))
+        pointer = _address(context, builder, sig.args[3], alive, _I64(0))
+        builder.store(left, builder.bitcast(pointer, vector.as_pointer()), align=1)
+        nonzero = builder.icmp_unsigned("!=", left, ir.Constant(vector, [0] * 8))
+        return builder.zext(builder.bitcast(nonzero, _I8), _I64)
+
+    return signature, generate
+
+
+@intrinsic
 def popcount(typing: Any, word: Any) -> Any:
     """How many bits of a uint64 are set."""
 
