@@ -44,7 +44,7 @@ def signatures(
     n_ratio     chance of a base to be N, 0..1, to within 1/65536
     raises      UsageError for impossible quantities, before anything is written
     """
-    shape = _Shape(min_length, max_length, n_ratio, seed)
+    shape = _Shape(min_length, max_length, n_ratio, seed, _SIGNATURES)
     _check_at_least(0, "count", count)
     places = shape.stream(_NS)
     for block in _blocks(count, shape):
@@ -80,7 +80,7 @@ def samples(
     raises          UsageError for impossible quantities, before anything is written; among them
                     signatures that would not fit into the shortest sample
     """
-    shape = _Shape(min_length, max_length, n_ratio, seed)
+    shape = _Shape(min_length, max_length, n_ratio, seed, _SAMPLES)
     _check_at_least(0, "clean", clean)
     _check_at_least(0, "infected", infected)
     _check_range("phred", min_phred, max_phred, 0, HIGHEST_PHRED)
@@ -113,14 +113,15 @@ def _check_range(what: str, low: int, high: int, least: int, most: int) -> None:
         raise UsageError(f"{what} {low} to {high}: it must lie within {least} to {most}")
 
 
+_SIGNATURES, _SAMPLES = range(2)
 _LENGTHS, _LETTERS, _NS, _QUALITIES, _ORDER, _PLANTS = range(6)  # streams: never renumber
 
 
 class _Stream:
     """One stream of random numbers."""
 
-    def __init__(self, seed: int, part: int) -> None:
-        self._bits = PCG64(SeedSequence(seed, spawn_key=(part,)))
+    def __init__(self, seed: int, *place: int) -> None:
+        self._bits = PCG64(SeedSequence(seed, spawn_key=place))
 
     def bytes(self, count: int) -> NDArray[np.uint8]:
         """uint8[count]"""
@@ -145,6 +146,7 @@ class _Shape:
     max_length: int
     n_ratio: float
     seed: int
+    kind: int  # signatures and samples of one seed have nothing in common
 
     def __post_init__(self) -> None:
         _check_range("length", self.min_length, self.max_length, 1, LIMIT - 1)
@@ -153,7 +155,7 @@ class _Shape:
             raise UsageError(f"n-ratio is {self.n_ratio}: it must lie within 0 to 1")
 
     def stream(self, part: int) -> _Stream:
-        return _Stream(self.seed, part)
+        return _Stream(self.seed, self.kind, part)
 
     def lengths(self, count: int, random: _Stream) -> NDArray[np.int64]:
         """int64[count], in bases"""

@@ -19,6 +19,7 @@ from kernels.scan.cpu_patterns import (
     single,
     window,
 )
+from kernels.scan.seeds import EXPECTED_BASES
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
 
 SPARSE = 128  # more of a tile's 512 positions than this are swept, fewer compared one by one
@@ -37,11 +38,14 @@ class Sink(NamedTuple):
 
 
 class Scanner:
-    """Searches chunks for the same patterns. Safe to use from several threads at once."""
+    """Searches chunks for the same patterns. Safe to use from several threads at once.
 
-    def __init__(self, patterns: Patterns, rules: Rules) -> None:
+    bases: about how many are going to be searched; nothing but speed depends on it.
+    """
+
+    def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
         self.patterns, self.rules = patterns, rules
-        self.target, self.plan = make_target(patterns)
+        self.target, self.plan = make_target(patterns, bases)
         self.index = make_index(self.target, self.plan)
 
     def scan(self, chunk: Chunk) -> Hits:

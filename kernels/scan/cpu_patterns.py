@@ -61,11 +61,11 @@ class Target(NamedTuple):
     n_steps: NDArray[np.int32]  # [n]
 
 
-def make_target(patterns: Patterns) -> tuple[Target, SeedPlan]:
+def make_target(patterns: Patterns, bases: float) -> tuple[Target, SeedPlan]:
     """The patterns ready for comparing, and how they are indexed."""
     planes, words = _pattern_planes(patterns)
     runs = _longest_runs(planes, words, patterns.lengths)
-    plan = plan_seeds(runs, COSTS)
+    plan = plan_seeds(runs, COSTS, bases)
     anchors = _anchors(planes, words, patterns.lengths, plan.run)
     seeded = np.flatnonzero(runs >= plan.run).astype(np.int32)
     unseeded = np.flatnonzero(runs < plan.run).astype(np.int32)

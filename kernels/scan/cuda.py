@@ -13,7 +13,7 @@ import numpy as np
 from cupy.cuda import runtime
 from numpy.typing import NDArray
 
-from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, plan_seeds
+from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.sources import source
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, split
 
@@ -84,11 +84,12 @@ def _bits(count: int) -> int:
 class Scanner:
     """Searches chunks for the same patterns on the current device.
 
-    `scan` may be called from several threads at once: each gets a lane of its own.
+    bases: about how many are going to be searched; nothing but speed depends on it. `scan` may be
+    called from several threads at once: each gets a lane of its own.
     """
 
-    def __init__(self, patterns: Patterns, rules: Rules) -> None:
-        self.patterns, self.rules = patterns, rules
+    def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
+        self.patterns, self.rules, self._bases = patterns, rules, bases
         self.device = cupy.cuda.Device()
         self.longest = int(patterns.lengths.max())
         self._own = threading.local()
@@ -110,7 +111,7 @@ class Scanner:
             arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs,
         )  # fmt: skip
         found = runs.get()
-        self.plan: SeedPlan = plan_seeds(found, COSTS)
+        self.plan: SeedPlan = plan_seeds(found, COSTS, self._bases)
         self.module = _search_module(self.plan.stride, self.rules.first, self.rules.strict)
         _launch(
             self.module, "place_anchors", each, THREADS_OF_FEW,

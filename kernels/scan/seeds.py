@@ -15,7 +15,7 @@ WINDOWS = range(4, 17)
 MOST_BLANKS = 4
 
 EXPECTED_N = 0.1  # the share of ambiguous bases that the index is made for
-EXPECTED_BASES = 1e8  # over how many bases of samples making the index has to pay
+EXPECTED_BASES = 1e8  # to search, where nobody says: making the index has to pay over them
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,13 @@ def _candidates(plan: SeedPlan) -> float:
     return sum(_share(plan.k, m) / 4.0 ** (plan.k - m) for m in range(plan.blanks + 1))
 
 
-def plan_seeds(runs: NDArray[np.integer[Any]], costs: Costs) -> SeedPlan:
+def plan_seeds(
+    runs: NDArray[np.integer[Any]], costs: Costs, bases: float = EXPECTED_BASES
+) -> SeedPlan:
     """The plan with the least expected work for a base of the samples.
 
-    runs: the longest clean run of each pattern, not counted beyond LONGEST_RUN.
+    runs: the longest clean run of each pattern, not counted beyond LONGEST_RUN; bases: how many are
+    going to be searched.
     """
     table = _table()
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
@@ -109,6 +112,6 @@ def plan_seeds(runs: NDArray[np.integer[Any]], costs: Costs) -> SeedPlan:
     work = costs.probe * (seeded > 0) / table.stride + costs.direct * direct
     work += costs.candidate * table.candidates * seeded
     entries = seeded * table.windows
-    work += costs.entry * entries / EXPECTED_BASES
+    work += costs.entry * entries / max(bases, 1.0)
     work[entries > costs.max_entries] = np.inf
     return table.plans[int(np.argmin(work))]

@@ -11,6 +11,7 @@ from cluster.deploy import GPU_LANES
 from cluster.plan import Cost, balanced, chunk_units
 from cluster.workload import Place
 from kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules
+from kernels.scan.seeds import EXPECTED_BASES
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.errors import InputError
@@ -136,10 +137,15 @@ class ScanSession:
         options = workload.options
         rules = Rules(options.hits == "first", options.sample_n == "mismatch")
         self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
-        self.scanner, allocate = _backend(place, self.patterns, rules)
+        self.scanner, allocate = _backend(place, self.patterns, rules, self._bases())
         overlap = int(self.patterns.lengths.max()) - 1
         self.reader = SpanReader(workload.sources, overlap, options.phred_offset)
         self.letters = Buffers(allocate)
+
+    def _bases(self) -> float:
+        """About how many bases there are to search: where sizes are known, half of the bytes."""
+        sizes = [source.size for source in self.workload.sources if source.cuttable]
+        return sum(size or 0 for size in sizes) / 2 if sizes else EXPECTED_BASES
 
     def load(self, span: Span) -> Loaded:
         """Reads and parses the span; its bases lie one after the other in `chunk`."""
@@ -244,19 +250,19 @@ def _bad_base(chunk: Chunk, position: int) -> BadBase:
 
 
 def _backend(
-    place: Place, patterns: Patterns, rules: Rules
+    place: Place, patterns: Patterns, rules: Rules, bases: float
 ) -> tuple[Scanner, Callable[[int], NDArray[np.uint8]]]:
     """The scanner of a place, and where the letters for it should lie."""
     if place.gpu is None:
         from kernels.scan import cpu
 
-        return cpu.Scanner(patterns, rules), lambda size: np.empty(size, np.uint8)
+        return cpu.Scanner(patterns, rules, bases), lambda size: np.empty(size, np.uint8)
     import cupy
 
     from kernels.scan import cuda
 
     with cupy.cuda.Device(place.gpu):
-        return cuda.Scanner(patterns, rules), cuda.pinned
+        return cuda.Scanner(patterns, rules, bases), cuda.pinned
 
 
 @dataclass(frozen=True)
