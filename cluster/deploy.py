@@ -15,6 +15,8 @@ from cluster.devices import Device
 from cluster.errors import Failure, UsageError
 
 LOOPBACK = "127.0.0.1"
+CLOSE_TIMEOUT = 2.0  # seconds, and
+CONNECT_GRACE = 1.0
 GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
 
@@ -49,10 +51,12 @@ class Workers(Protocol):
     """Threads that run tasks, here or elsewhere.
 
     threads  of all workers together
+    lanes    of the worker that has most
     gpu      what tasks get as their device: a UUID, None for the CPU, or `worker.FIRST`
     """
 
     threads: int
+    lanes: int
     gpu: str | None
 
     def share(self, value: Any) -> Any:
@@ -72,7 +76,7 @@ class LocalWorkers:
     """The threads of this process: no start, no import of Dask, no copy of anything."""
 
     def __init__(self, threads: int, gpu: str | None) -> None:
-        self.threads, self.gpu = threads, gpu
+        self.threads, self.lanes, self.gpu = threads, threads, gpu
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="worker")
 
     def share(self, value: Any) -> Any:
@@ -99,7 +103,8 @@ class DaskWorkers:
         threads = client.nthreads()
         if not threads:
             raise Failure("the scheduler has no workers: start some with `dask worker`")
-        self.threads, self.gpu = sum(threads.values()), gpu
+        self.threads, self.lanes = sum(threads.values()), max(threads.values())
+        self.gpu = gpu
         self._client = client
 
     def share(self, value: Any) -> Any:
@@ -179,13 +184,16 @@ def _connect(deployment: Deployment) -> Any:
         if not Path(deployment.scheduler_file).exists():
             raise UsageError(f"{where}: no such scheduler file")
         kind = {"scheduler_file": deployment.scheduler_file}
+    limit = deployment.connect_timeout
+    # In a thread of its own: what is no scheduler may accept the connection and say nothing.
+    waiting = ThreadPoolExecutor(1, thread_name_prefix="connect").submit(
+        Client, **kind, timeout=limit
+    )
     try:
-        return Client(**kind, timeout=deployment.connect_timeout)
+        return waiting.result(limit + CONNECT_GRACE)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(
-            f"{where}: no scheduler answered within {deployment.connect_timeout:g} s ({reason})"
-        ) from error
+        raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
 
 
 @contextmanager
@@ -222,7 +230,8 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             with Client(cluster, timeout=deployment.connect_timeout) as client:
                 yield client
         finally:
-            cluster.close(timeout=2)
+            with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
+                cluster.close(timeout=CLOSE_TIMEOUT)
 
 
 @contextmanager

@@ -210,7 +210,8 @@ def _failures_named(name: str) -> Iterator[None]:
     except FileExistsError:
         raise  # of the part only: another name is tried
     except OSError as error:
-        raise Failure(f"{name}: cannot be written: {_reason(error)}") from error
+        kind = UsageError if error.errno in DISK_FULL else Failure  # the user can make room
+        raise kind(f"{name}: cannot be written: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:

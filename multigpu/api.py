@@ -83,8 +83,11 @@ class ScanJob:
             free = min(device.free_bytes for device in self.devices)
         else:
             free = worker.free_bytes(None)
-        threads = self.threads * max(1, len(self.devices)) if workers is None else workers.threads
-        return plan_scan(self.sources, self.signatures, free, threads, self.run)
+        if workers is None:
+            threads, lanes = self.threads * max(1, len(self.devices)), self.threads
+        else:
+            threads, lanes = workers.threads, workers.lanes
+        return plan_scan(self.sources, self.signatures, free, threads, lanes, self.run)
 
     @property
     def _remote(self) -> bool:

@@ -78,6 +78,11 @@ class RunOptions:
 
         Where the choice is free and CuPy is missing it is the CPU, and that is said.
         """
+        if self.elsewhere and self.gpus not in ("auto", "all", "none"):
+            raise UsageError(
+                f"--gpus {self.gpus}: the workers of a scheduler have their own GPUs;"
+                " give --gpus none for their CPUs, or nothing"
+            )
         chosen = () if self.elsewhere else select(self.gpus, survey())
         if not chosen:
             return ()

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.output import atomic_output
 from multigpu import __version__
+from multigpu.io.compressed import compressed_output
 
 if TYPE_CHECKING:
     from multigpu.api import ScanJob
@@ -19,7 +19,7 @@ PACKAGES = ("numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x"
 
 def write_summary(path: str, job: "ScanJob", fmt: str, output: str | None, started: float) -> None:
     """Write the facts of a finished scan; `started`: time.time() of its beginning."""
-    with atomic_output(path) as file:
+    with compressed_output(path) as file:
         file.write(json.dumps(_summary(job, fmt, output, started), indent=2).encode() + b"\n")
 
 

@@ -92,7 +92,7 @@ def block_spans(
     number: int, source: Source, chunk_bytes: int, phred_offset: int
 ) -> Iterator[BlockSpan]:
     """A stream cut at record borders. What goes wrong with it becomes the last span's error."""
-    left = np.empty(0, np.uint8)
+    left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
     content = read_ahead(blocks(source, chunk_bytes), BLOCKS_AHEAD)
     while True:
         try:
@@ -104,12 +104,12 @@ def block_spans(
         final = block is None
         parsed = records.parse(raw, 0, len(raw), source.layout, final=final, offset=phred_offset)
         good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
-        error = None if good else described(source, raw, parsed, 0, phred_offset)
+        error = None if good else described(source, raw, parsed, before, phred_offset)
         if len(parsed.table) or error:
             yield BlockSpan(number, raw, parsed, error)
         if error or final:
             return
-        left = raw[parsed.stop :]
+        left, before = raw[parsed.stop :], before + parsed.stop
 
 
 def read_ahead(items: Iterable[T], depth: int) -> Iterator[T]:

@@ -7,7 +7,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.deploy import GPU_LANES
 from cluster.plan import Cost, balanced, chunk_units
 from cluster.workload import Place
 from kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules
@@ -292,18 +291,19 @@ class ScanPlan:
 
 
 def plan_scan(
-    sources: Sequence[Source], signatures: Signatures, free: int, threads: int, run: RunOptions
-) -> ScanPlan:
-    """free: bytes on the device that has least; threads: chunks that are in hand at a time."""
+    sources: Sequence[Source], signatures: Signatures, free: int, threads: int, lanes: int,
+    run: RunOptions,
+) -> ScanPlan:  # fmt: skip
+    """free: bytes on the device that has least; threads, lanes: as in `cluster.deploy.Workers`."""
     budget = int(free * run.memory_fraction)
     largest = max((len(letters) for letters in signatures.letters), default=0)
     total = sum(len(letters) for letters in signatures.letters)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + 2 * total + largest)
-    most = chunk_units(cost, budget, min(threads, GPU_LANES), run.max_chunk_bytes)
+    most = chunk_units(cost, budget, lanes, run.max_chunk_bytes)
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, threads) if known else most
     chunks = tuple(-(-(s.size or 0) // size) if s.cuttable else None for s in sources)
-    return ScanPlan(size, chunks, budget, cost, min(threads, GPU_LANES))
+    return ScanPlan(size, chunks, budget, cost, lanes)
 
 
 def scan_spans(sources: Sequence[Source], plan: ScanPlan, options: ScanOptions) -> Iterator[Span]:

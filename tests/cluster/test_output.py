@@ -347,7 +347,7 @@ def test_stdout__that_is_full_is_a_failure() -> None:
             timeout=60,
             check=False,
         )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(b"standard output: cannot be written: the disk is full")
 
 
