@@ -2,7 +2,10 @@
 
 import contextlib
 import logging
+import os
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +20,7 @@ from cluster.errors import Failure, UsageError
 LOOPBACK = "127.0.0.1"
 CLOSE_TIMEOUT = 2.0  # seconds, and
 CONNECT_GRACE = 1.0
+WORKER_NICENESS = 5
 GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
 
@@ -77,7 +81,7 @@ class LocalWorkers:
 
     def __init__(self, threads: int, gpu: str | None) -> None:
         self.threads, self.lanes, self.gpu = threads, threads, gpu
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="worker")
+        self._pool = ThreadPoolExecutor(threads, "worker", _step_back)
 
     def share(self, value: Any) -> Any:
         return value
@@ -94,6 +98,16 @@ class LocalWorkers:
     def close(self) -> None:
         """Forget what has not begun; what has ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _step_back() -> None:
+    """Lets the thread that reads and decompresses go first where there are more threads than cores.
+
+    What it does cannot be divided, and the workers wait for it.
+    """
+    if sys.platform == "linux":  # where every thread has a priority of its own
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), WORKER_NICENESS)
 
 
 class DaskWorkers:

@@ -26,6 +26,7 @@ from multigpu.io.sources import Source, blocks, read_into
 READ_AHEAD = 1 << 20  # bytes behind a span that are read with it, for its last record
 LOOK_BACK = 1 << 16  # bytes before a FASTA span: longer header lines are not recognized
 BLOCKS_AHEAD = 2  # of a stream, read while others are computed
+HEADROOM = 1 << 20  # before a block, for the record that began in the one before
 
 T = TypeVar("T")
 
@@ -93,14 +94,14 @@ def block_spans(
 ) -> Iterator[BlockSpan]:
     """A stream cut at record borders. What goes wrong with it becomes the last span's error."""
     left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
-    content = read_ahead(blocks(source, chunk_bytes), BLOCKS_AHEAD)
+    content = read_ahead(blocks(source, chunk_bytes, HEADROOM), BLOCKS_AHEAD)
     while True:
         try:
             block = next(content, None)
         except InputError as damage:
             yield BlockSpan(number, left[:0], _nothing(0), damage)
             return
-        raw = left if block is None else np.concatenate([left, block]) if len(left) else block
+        raw = left if block is None else _behind(left, block)
         final = block is None
         parsed = records.parse(raw, 0, len(raw), source.layout, final=final, offset=phred_offset)
         good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
@@ -110,6 +111,17 @@ def block_spans(
         if error or final:
             return
         left, before = raw[parsed.stop :], before + parsed.stop
+
+
+def _behind(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The block with what was left before it; in its headroom, where that is enough."""
+    if len(left) > HEADROOM:
+        return np.concatenate([left, block])
+    room = block.base
+    assert isinstance(room, np.ndarray)
+    begin = HEADROOM - len(left)
+    room[begin:HEADROOM] = left
+    return room[begin : HEADROOM + len(block)]
 
 
 def read_ahead(items: Iterable[T], depth: int) -> Iterator[T]:

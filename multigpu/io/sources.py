@@ -235,8 +235,10 @@ def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
         return _fill(file, out.data)
 
 
-def blocks(source: Source, size: int) -> Iterator[NDArray[np.uint8]]:
+def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.uint8]]:
     """The decompressed content in fresh arrays of `size` bytes, the last one shorter.
+
+    Each is the view of an array (its `base`) with `headroom` free bytes before it.
 
     Raises InputError where the data are damaged, incomplete or followed by something else. That
     may show only at the end (checksums stand there), so no block is sure before the last.
@@ -245,8 +247,11 @@ def blocks(source: Source, size: int) -> Iterator[NDArray[np.uint8]]:
         raise ValueError(f"blocks of {size} bytes")
     with _Inlet(source.path, looking=False) as inlet:
         content = _content(inlet, source.compression)
-        while count := _fill(content, (block := np.empty(size, np.uint8)).data):
-            yield block[:count]
+        while True:
+            room = np.empty(headroom + size, np.uint8)
+            if not (count := _fill(content, room[headroom:].data)):
+                break
+            yield room[headroom : headroom + count]
         inlet.check_complete(source.size)
 
 

@@ -31,7 +31,7 @@ from multigpu.io.signatures import Signatures, illegal_base
 from multigpu.io.sources import Source
 from multigpu.io.writers import render
 
-LARGEST_BLOCK = 16 << 20  # of a stream: many of them wait where they were read
+LARGEST_BLOCK = 4 << 20  # of a stream: many of them wait where they were read
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
 
