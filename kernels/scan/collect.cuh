@@ -4,6 +4,7 @@
 
 // The table's pairs as a list: record, pattern, start. `collected` counts them.
 extern "C" __global__ void collect(Hits hits, u32 strands, u32* collected) {
+  if (*hits.full) return;  // the list would be too short
   for (u32 slot = blockIdx.x * blockDim.x + threadIdx.x; slot < hits.capacity;
        slot += gridDim.x * blockDim.x) {
     const u64 pair = hits.keys[slot];

@@ -204,13 +204,13 @@ def _probe(
     q = (max(begin, 64 * tile) + stride - 1) // stride * stride
     stop = min(end, 64 * (tile + TILE) + index.k - 1)  # of the last window that begins in the tile
     while True:
-        q, key, blanks = _next_candidate(
+        q, key, mask = _next_candidate(
             planes, q, stop, index.k, stride, index.blanks, strict,
             index.clean_filter, index.clean_shift, index.blank_filter, index.blank_shift,
         )  # fmt: skip
         if q < 0:
             break
-        if blanks > index.blanks:
+        if popcount(mask) > index.blanks:
             for position in range(max(begin, q - stride + 1), q + 1):
                 if position < 64 * tile:
                     _compare(planes, position, target, reach, sink, first, strict)
@@ -218,20 +218,21 @@ def _probe(
                     i = position - 64 * tile
                     wanted[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
         else:
-            _follow(planes, q, key, target, index, reach, sink, first, strict)
+            _follow(planes, q, key, mask, target, index, reach, sink, first, strict)
         q += stride
 
 
 @jit
 def _follow(
-    planes: Any, q: Any, key: Any, target: Any, index: Any, reach: Any, sink: Any,
+    planes: Any, q: Any, key: Any, mask: Any, target: Any, index: Any, reach: Any, sink: Any,
     first: Any, strict: Any,
 ) -> None:  # fmt: skip
     """Checks every pattern that the index has for the window at q."""
+    n_masks = index.masks.shape[0]
     entry = index.heads[key >> np.uint64(index.bucket_shift)]
     while entry >= 0:
-        if index.entries[entry, 0] == np.int32(key):
-            seed = entry // index.masks
+        if index.entries[entry, 0] == np.int32(key) and index.masks[entry % n_masks] == mask:
+            seed = entry // n_masks
             p = target.seeded[seed // index.stride]
             start = q - seed % index.stride - target.anchors[p]
             _check(planes, start, p, target, reach, sink, first, strict)
@@ -243,7 +244,7 @@ def _next_candidate(
     planes: Any, q: Any, end: Any, k: Any, stride: Any, most_blanks: Any, strict: Any,
     clean_filter: Any, clean_shift: Any, blank_filter: Any, blank_shift: Any,
 ) -> Any:  # fmt: skip
-    """The next window that the index may hold, or cannot: (position or -1, hash, blanks)."""
+    """The next window that the index may hold, or cannot: (position or -1, hash, blanked)."""
     k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
     while q + k <= end:
         a, c, g, t = window(planes, 0, q)
@@ -251,15 +252,14 @@ def _next_candidate(
         if mask == 0:
             key = hashed(mask, (c | t) & k_bits, (g | t) & k_bits)
             if bit(clean_filter, key >> np.uint64(clean_shift)):
-                return q, key, 0
+                return q, key, mask
         elif not strict:  # else: a seed's single base is no superset of several
-            blanks = popcount(mask)
             kept = k_bits & ~mask
             key = hashed(mask, (c | t) & kept, (g | t) & kept)
-            if blanks > most_blanks or bit(blank_filter, key >> np.uint64(blank_shift)):
-                return q, key, blanks
+            if popcount(mask) > most_blanks or bit(blank_filter, key >> np.uint64(blank_shift)):
+                return q, key, mask
         q += stride
-    return -1, np.uint64(0), 0
+    return -1, np.uint64(0), np.uint64(0)
 
 
 # ---- the direct way, few positions -----------------------------------------------------------

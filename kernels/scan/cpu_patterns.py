@@ -41,7 +41,7 @@ class Index(NamedTuple):
     clean_shift: int
     blank_shift: int
     bucket_shift: int
-    masks: int  # how many per window
+    masks: NDArray[np.uint64]  # the blanked places of each entry of a window
     k: int
     stride: int
     blanks: int
@@ -231,7 +231,7 @@ def hashed(mask: Any, low: Any, high: Any) -> Any:
 
 
 def make_index(target: Target, plan: SeedPlan) -> Index:
-    masks = plan.masks()
+    masks = plan.masks().astype(np.uint64)
     seeds = len(target.seeded) * plan.stride
     bucket_bits = _bits(seeds * len(masks))
     clean_bits, blank_bits = _bits(128 * seeds), _bits(16 * seeds * (len(masks) - 1))
@@ -243,7 +243,7 @@ def make_index(target: Target, plan: SeedPlan) -> Index:
         64 - clean_bits,
         64 - blank_bits,
         64 - bucket_bits,
-        len(masks),
+        masks,
         plan.k,
         plan.stride,
         plan.blanks,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.sources import source
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, split
+from kernels.scan.types import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
 
 COSTS = Costs(probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27)
 THREADS = 256
@@ -28,7 +28,10 @@ MOST_HITS = 1 << 26  # of one submission; beyond it the chunk is split
 EAGER_HITS = 1024  # copied back together with their count
 MAX_BASES = 1 << 31  # positions are 32 bits wide
 HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("_", "<i4")])
-HEADER = np.dtype([("count", "<u4"), ("full", "<u4"), ("illegal", "<u4"), ("collected", "<u4")])
+HEADER = np.dtype(
+    [("count", "<u8"), ("full", "<u4"), ("illegal", "<u4"), ("collected", "<u4"), ("_", "<u4", 3)]
+)
+HEADER_PLACES = {name: int(field[1]) for name, field in (HEADER.fields or {}).items()}
 
 _POINTER = "<u8"
 _PATTERNS = np.dtype(
@@ -45,7 +48,7 @@ _INDEX = np.dtype(
     + [(name, "<u4") for name in ("n_masks", "n_seeded", "k", "blanks", "_")]
 )
 _HITS = np.dtype(
-    [(name, _POINTER) for name in ("list", "keys", "values", "found", "greatest", "count")]
+    [(name, _POINTER) for name in ("list", "keys", "values", "found", "greatest", "count", "full")]
     + [("capacity", "<u4"), ("_", "<u4")]
 )
 
@@ -242,8 +245,15 @@ class Scanner:
             cupy.get_default_memory_pool().free_all_blocks()
             if limit <= 1:
                 raise
-        parts = split(chunk, limit, self.longest)
-        return Hits.joined([part.moved(self._scan(lane, part.chunk, part.limit)) for part in parts])
+        return Hits.joined(
+            [self._scan_part(lane, part) for part in split(chunk, limit, self.longest)]
+        )
+
+    def _scan_part(self, lane: "Lane", part: Part) -> Hits:
+        try:
+            return part.moved(self._scan(lane, part.chunk, part.limit))
+        except BadBaseError as error:
+            raise BadBaseError(part.begin + error.position) from None
 
 
 class Lane:
@@ -300,7 +310,7 @@ class Lane:
             hits = self._empty_results()
             _launch(
                 _pack_module(), "pack", -(-words // THREADS), THREADS, self._letters,
-                np.uint32(self._bases), np.uint32(words), self._planes, self._out[8:12],
+                np.uint32(self._bases), np.uint32(words), self._planes, self._header("illegal"),
             )  # fmt: skip
             samples = _struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
@@ -308,7 +318,7 @@ class Lane:
             )  # fmt: skip
             scanner.search(samples, hits, self._bases)
             if scanner.rules.first:
-                strands, counted = np.uint32(scanner.patterns.strands), self._out[12:16]
+                strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
                 blocks = -(-self.capacity // (4 * THREADS))
                 _launch(scanner.module, "collect", blocks, THREADS, hits, strands, counted)
             runtime.memcpyAsync(
@@ -333,10 +343,14 @@ class Lane:
                 "found": self._found,
                 "greatest": self._found[self._records :],
             }
-        out = self._out
         return _struct(
-            _HITS, list=out[HEADER.itemsize :], count=out, capacity=self.capacity, **extra
-        )
+            _HITS, list=self._out[HEADER.itemsize :], count=self._header("count"),
+            full=self._header("full"), capacity=self.capacity, **extra,
+        )  # fmt: skip
+
+    def _header(self, name: str) -> Any:
+        """The place of a field of the results' header."""
+        return self._out[HEADER_PLACES[name] :]
 
     def result(self) -> Hits | None:
         """The hits of the chunk, in no order; None where there are too many for one search.
@@ -358,7 +372,7 @@ class Lane:
     def _grow(self, count: int) -> bool:
         """More room for hits. A table says only that it is full, a list how long it should be."""
         first = self._scanner.rules.first
-        wanted = 8 * self.capacity if first else 1 << count.bit_length()
+        wanted = 8 * self.capacity if first else max(2 * self.capacity, 1 << count.bit_length())
         if self.capacity >= MOST_HITS or wanted > 8 * MOST_HITS:
             return False
         self.capacity = min(MOST_HITS, wanted)

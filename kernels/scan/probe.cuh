@@ -3,10 +3,10 @@
 #include "scan.cuh"
 
 __device__ void follow(const Samples& samples, const Patterns& patterns, const Index& index,
-                       const Hits& hits, Hashed key, u32 position) {
+                       const Hits& hits, Hashed key, u32 mask, u32 position) {
   for (int e = index.heads[key.place >> index.bucket_shift]; e != NOTHING;) {
     const int2 entry = index.entries[e];
-    if (u32(entry.x) == key.tag) {
+    if (u32(entry.x) == key.tag && index.masks[u32(e) % index.n_masks] == mask) {
       const u32 window_of_seed = u32(e) / index.n_masks;
       const u32 p = index.seeded[window_of_seed / STRIDE];
       const int at = int(position) - int(window_of_seed % STRIDE);
@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(256)
       const u32 kept = k_bits & ~mask;
       const Hashed key = hashed({mask, __funnelshift_r(low[0], low[1], i) & kept,
                                  __funnelshift_r(high[0], high[1], i) & kept});
-      follow(samples, patterns, index, hits, key, word * 32 + i);
+      follow(samples, patterns, index, hits, key, mask, word * 32 + i);
     }
   }
 }

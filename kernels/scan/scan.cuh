@@ -61,7 +61,8 @@ struct Hits {
   u64* values;  // start * strands + strand
   u32* found;
   u32* greatest;
-  u32* count;  // [0] hits; [1] set when there was no room
+  u64* count;  // more than the capacity, if need be
+  u32* full;   // set when there was no room
   u32 capacity;  // of the list, or of the table: a power of two
 };
 
@@ -104,12 +105,12 @@ __device__ u64 best_of(const Hits& hits, u64 pair) {
 __device__ void keep_first(const Hits& hits, u32 record, u32 signature, u32 start, u64 value) {
   const u64 pair = pair_of(record, signature);
   for (u32 slot = slot_of(pair, hits.capacity);; slot = (slot + 1) & (hits.capacity - 1)) {
-    if (hits.count[1]) return;
+    if (*hits.full) return;
     const u64 key = atomicCAS(&hits.keys[slot], EMPTY, pair);
     if (key != EMPTY && key != pair) continue;
     atomicMin(&hits.values[slot], value);
     if (key == pair) return;
-    if (atomicAdd(&hits.count[0], 1) >= hits.capacity / 2) hits.count[1] = 1;
+    if (atomicAdd(hits.count, 1ull) >= hits.capacity / 2) *hits.full = 1;
     atomicMax(&hits.greatest[record], start);
     __threadfence();
     atomicAdd(&hits.found[record], 1);
@@ -123,9 +124,9 @@ __device__ void keep(const Hits& hits, const Patterns& patterns, u32 record, u32
     const u64 value = u64(start) * patterns.strands + pattern % patterns.strands;
     keep_first(hits, record, pattern / patterns.strands, start, value);
   } else {
-    const u32 place = atomicAdd(&hits.count[0], 1);
+    const u64 place = atomicAdd(hits.count, 1ull);
     if (place < hits.capacity) hits.list[place] = make_int4(record, pattern, start, 0);
-    else hits.count[1] = 1;
+    else *hits.full = 1;
   }
 }
 

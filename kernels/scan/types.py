@@ -126,6 +126,7 @@ class Part:
 
     chunk: Chunk
     limit: int
+    begin: int  # where in the chunk the piece begins
     first_record: int  # the chunk's record that the piece's first one is, or is the rest of
     cut: int  # how many bases of that record the piece does not have
 
@@ -151,4 +152,4 @@ def _piece(chunk: Chunk, begin: int, stop: int, limit: int) -> Part:
     last = int(np.searchsorted(chunk.offsets, stop, "left"))
     offsets = np.clip(chunk.offsets[first : last + 1], begin, stop) - begin
     cut = begin - int(chunk.offsets[first])
-    return Part(Chunk(chunk.letters[begin:stop], offsets), limit - begin, first, cut)
+    return Part(Chunk(chunk.letters[begin:stop], offsets), limit - begin, begin, first, cut)

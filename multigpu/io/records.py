@@ -252,6 +252,8 @@ def _pieces(raw: Any, begin: Any, border: Any, overlap: Any, final: Any) -> Any:
     size = raw.shape[0]
     table, count = np.empty((256, 5), np.int64), 0
     own = np.empty(256, np.int64)
+    if border >= size and not final:
+        return table[:0], own[:0], False, False
     border = min(border, size)
     at = _lead_begin(raw, begin) if begin else _skip_blank(raw, 0)
     lead = at < border and not (raw[at] == GREATER and (at == 0 or raw[at - 1] == NEWLINE))
