@@ -1,8 +1,11 @@
 """From "these GPUs" or "that scheduler" to workers, and back to nothing afterwards."""
 
 import contextlib
+import json
 import logging
 import os
+import queue
+import signal
 import sys
 import tempfile
 import threading
@@ -66,9 +69,6 @@ class Workers(Protocol):
     def share(self, value: Any) -> Any:
         """`value` in a form to give to `submit`, sent once to every worker."""
 
-    def send(self, value: Any) -> Any:
-        """`value` in a form to give to `submit`, for data too large for a task."""
-
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Run it on some worker."""
 
@@ -84,9 +84,6 @@ class LocalWorkers:
         self._pool = ThreadPoolExecutor(threads, "worker", _step_back)
 
     def share(self, value: Any) -> Any:
-        return value
-
-    def send(self, value: Any) -> Any:
         return value
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
@@ -124,9 +121,6 @@ class DaskWorkers:
     def share(self, value: Any) -> Any:
         return self._client.scatter(value, broadcast=True, hash=False)
 
-    def send(self, value: Any) -> Any:
-        return self._client.scatter(value, hash=False)
-
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         return _DaskFuture(self._client.submit(function, *arguments, pure=False))
 
@@ -149,6 +143,7 @@ class _DaskFuture:
     def result(self) -> Any:
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
+        from distributed.comm.core import CommClosedError
 
         try:
             return self.future.result()
@@ -156,7 +151,7 @@ class _DaskFuture:
             raise Failure(
                 "a chunk was given up: the workers that ran it died, one after the other"
             ) from error
-        except FutureCancelledError as error:
+        except (FutureCancelledError, CommClosedError) as error:
             raise Failure(f"the connection to the scheduler was lost ({error})") from error
 
     def done(self) -> bool:
@@ -195,19 +190,50 @@ def _connect(deployment: Deployment) -> Any:
     where = deployment.scheduler or deployment.scheduler_file
     kind: dict[str, Any] = {"address": deployment.scheduler}
     if deployment.scheduler_file:
-        if not Path(deployment.scheduler_file).exists():
-            raise UsageError(f"{where}: no such scheduler file")
+        _check_scheduler_file(Path(deployment.scheduler_file))
         kind = {"scheduler_file": deployment.scheduler_file}
     limit = deployment.connect_timeout
-    # In a thread of its own: what is no scheduler may accept the connection and say nothing.
-    waiting = ThreadPoolExecutor(1, thread_name_prefix="connect").submit(
-        Client, **kind, timeout=limit
-    )
     try:
-        return waiting.result(limit + CONNECT_GRACE)
+        return _within(limit + CONNECT_GRACE, lambda: Client(**kind, timeout=limit))
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
+
+
+def _check_scheduler_file(path: Path) -> None:
+    try:
+        known = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: no such scheduler file") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
+    if not isinstance(known, dict) or "address" not in known:
+        raise UsageError(f"{path}: this is no scheduler file: no address")
+
+
+def _within(seconds: float, make: Callable[[], Any]) -> Any:
+    """What `make` gives, or TimeoutError: not all that accepts a connection answers."""
+    given: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+
+    def run() -> None:
+        try:
+            given.put((make(), None))
+        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+            given.put((None, error))
+
+    threading.Thread(target=run, name="connect", daemon=True).start()
+    try:
+        result, error = given.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError("it accepts connections, but does not answer") from None
+    if error is not None:
+        raise error
+    return result
+
+
+async def _ignore_interrupts() -> None:
+    """On a worker: Ctrl-C reaches all processes of a terminal, but the first one decides."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -242,6 +268,7 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             )
         try:
             with Client(cluster, timeout=deployment.connect_timeout) as client:
+                client.run(_ignore_interrupts)
                 yield client
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves

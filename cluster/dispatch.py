@@ -1,8 +1,8 @@
 """Spans to tasks to outcomes, in the order of the input, with a bounded number under way."""
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from cluster import worker
 from cluster.deploy import Future, Workers
@@ -23,12 +23,16 @@ def dispatch(
     shared = workers.share(workload)
     source = iter(spans)
     waiting: deque[tuple[S, Future]] = deque()
+
+    def submit(span: S) -> Future:
+        return workers.submit(worker.run_chunk, shared, workers.gpu, span)
+
     try:
         while True:
             full = len(waiting) >= workers.threads * WINDOW_PER_THREAD
             ready = bool(waiting) and waiting[0][1].done()
             if not (full or ready) and (span := next(source, None)) is not None:
-                waiting.append((span, _submit(workers, shared, span)))
+                waiting.append((span, submit(span)))
                 continue
             if not waiting:
                 return
@@ -36,16 +40,10 @@ def dispatch(
             outcome = future.result()
             while (corrected := workload.correct(span, outcome.part)) is not None:
                 span = corrected
-                outcome = _submit(workers, shared, span).result()
+                outcome = submit(span).result()
             yield outcome
     finally:
         for _, future in waiting:
             future.cancel()
-        workers.everywhere(worker.close, workload.key)
-
-
-def _submit(workers: Workers, shared: Any, span: Any) -> Future:
-    """A large span (bytes of a stream) travels as data, a small one in the task."""
-    if getattr(span, "nbytes", 0):
-        span = workers.send(span)
-    return workers.submit(worker.run_chunk, shared, workers.gpu, span)
+        with contextlib.suppress(Exception):  # of workers that are gone nothing has to be freed
+            workers.everywhere(worker.close, workload.key)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from cluster import context
+from cluster.errors import Failure
 from cluster.workload import P, S, Session, Workload
 
 
@@ -39,6 +40,7 @@ class Outcome(Generic[P]):
 
 
 _sessions: dict[str, Session[Any, Any]] = {}
+_ended: set[str] = set()  # keys of jobs, so that a late chunk of one does not open it again
 _lock = threading.Lock()
 
 
@@ -68,6 +70,8 @@ def _timed(steps: list[Step], name: str, run: Callable[[], Any]) -> Any:
 
 def _session(workload: Workload[S, P], device: int | None) -> Session[S, P]:
     with _lock:  # the first chunk sets up, the others wait for it
+        if workload.key in _ended:
+            raise Failure("the job has ended")
         if workload.key not in _sessions:
             _sessions[workload.key] = workload.open(Here(device, _free_bytes(device)))
         return _sessions[workload.key]
@@ -76,6 +80,7 @@ def _session(workload: Workload[S, P], device: int | None) -> Session[S, P]:
 def close(key: str) -> None:
     """Forget a job: its memory is given back."""
     with _lock:
+        _ended.add(key)
         session = _sessions.pop(key, None)
     if session is not None:
         session.close()

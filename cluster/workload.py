@@ -1,7 +1,8 @@
 """What the engine knows of the work: spans in, parts out, three steps between.
 
-A **span** says which consecutive piece of the input a task is about; it is small, and a worker can
-open it by itself. A **part** is what comes back. Both are the workload's own and must pickle.
+A **span** says which consecutive piece of the input a task is about: where it stands, so that a
+worker can open it by itself, or the data, some megabytes of a stream. A **part** is what comes
+back. Both are the workload's own and must pickle.
 """
 
 from typing import Any, Protocol, TypeVar

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import inf
 from typing import Literal
 
 from cluster.devices import Device, select, survey
@@ -61,7 +62,7 @@ class RunOptions:
             raise UsageError(f"memory fraction {self.memory_fraction:g}: it lies between 0 and 1")
         if self.max_chunk_bytes < 1:
             raise UsageError(f"chunks of {self.max_chunk_bytes} bytes are not possible")
-        if self.connect_timeout <= 0:
+        if not 0 < self.connect_timeout < inf:
             raise UsageError(f"connect timeout {self.connect_timeout:g}: it must be positive")
         if self.threads < 0 or self.processes < 0:
             raise UsageError("there cannot be less than no threads or processes")

@@ -50,11 +50,6 @@ class BlockSpan:
     parsed: Parsed
     error: InputError | None = None
 
-    @property
-    def nbytes(self) -> int:
-        """Tells the engine that this span is data."""
-        return self.raw.nbytes
-
 
 Span = FileSpan | BlockSpan
 

@@ -330,8 +330,11 @@ def _fastq(raw: Any, begin: Any, border: Any, final: Any, offset: Any) -> Any:
         if lines > 1:
             _joined(raw, bases, plus)
             _joined(raw, quality, min(stop, size))
-        outside = _any_outside(raw, quality, letters, offset)
-        if outside:
+        if _any_outside(raw, quality, letters, offset):
+            end = _line_end(raw, quality)
+            if end < quality + letters:  # the line end at the right place was that of a later line
+                found = _trimmed(raw, quality, end) - quality
+                return table[:count], at, Fault.LENGTHS.value, found
             return table[: count + 1], at, Fault.QUALITY.value, at
         count += 1
         at = _skip_blank(raw, min(stop, size))

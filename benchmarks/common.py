@@ -1,0 +1,437 @@
+"""What the benchmarks share: figures and tables, the machine, timed runs, checks, searches."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # a clone that is not installed
+
+from cluster.devices import survey  # noqa: E402
+from kernels import bases  # noqa: E402
+from kernels.scan import Chunk, Hits, Patterns, Rules  # noqa: E402
+
+PACKAGES = ("multigpu", "numpy", "numba", "llvmlite", "dask", "distributed", "isal", "hyperscan")
+CUDA_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x")
+FIRST = Rules(first=True, strict=False)
+LIMIT = 600.0  # seconds that one process may take
+ANYTHING = 15  # the set of all bases
+
+
+class WrongResultError(Exception):
+    """A check before the timing failed: there is nothing to time."""
+
+
+def require(right: bool, claim: str) -> None:
+    if not right:
+        raise WrongResultError(claim)
+
+
+# ---- figures ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured quantity. `asked`: at most or at least so much; None: only told."""
+
+    part: str
+    what: str
+    unit: str
+    values: list[float]
+    asked: float | None = None
+    at_most: bool = True
+    note: str = ""
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.values))
+
+    @property
+    def reached(self) -> bool | None:
+        if self.asked is None:
+            return None
+        return self.median <= self.asked if self.at_most else self.median >= self.asked
+
+    def cells(self, full_size: bool) -> list[str]:
+        """A table's row. Without the full size nothing is said to be reached."""
+        sign = "≤" if self.at_most else "≥"
+        asked = "" if self.asked is None else f"{sign} {self.asked:.4g} {self.unit}"
+        verdict = {True: "yes", False: "NO", None: ""}[self.reached] if full_size else "scaled"
+        spread = f"{min(self.values):.3g} – {max(self.values):.3g}"
+        reached = f"{self.median:.3g} {self.unit}"
+        return [self.what, asked, reached, spread, str(len(self.values)), verdict, self.note]
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "median": self.median, "reached": self.reached}
+
+
+HEADER = ["what", "asked", "median", "min – max", "runs", "reached", "notes"]
+
+
+def markdown(rows: Iterable[Sequence[str]], header: Sequence[str] = HEADER) -> str:
+    """A Markdown table to read here and to paste into a page; the last column is not filled up."""
+    table = [list(header), *map(list, rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(header) - 1)] + [0]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in table]
+    lines.insert(1, "|" + "|".join("-" * max(3, width + 2) for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def say(text: str) -> None:
+    """Progress: standard output is for the tables."""
+    print(text, file=sys.stderr, flush=True)
+
+
+# ---- the machine ------------------------------------------------------------------------------
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def gpu_missing() -> str | None:
+    """Why nothing can run on a GPU here; None where it can."""
+    found = survey()
+    if not found.devices:
+        return f"no GPU: {found.problem}"
+    try:
+        import cupy
+    except ImportError:
+        return "a GPU, but no CuPy: install the extra cu12 or cu13"
+    return None if cupy.is_available() else "CuPy does not reach the GPU"
+
+
+def machine() -> dict[str, Any]:
+    """Devices, versions and commit: what a figure means nothing without."""
+    found = survey()
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cpu": _cpu_name(),
+        "cores": cores(),
+        "memory_gb": round(pages / 1e9),
+        "gpus": [f"{gpu.name} ({gpu.total_bytes / 1e9:.0f} GB)" for gpu in found.devices],
+        "driver": found.driver,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "packages": {name: v for name in PACKAGES + CUDA_PACKAGES if (v := _version(name))},
+        "commit": _commit(),
+        "when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+    }
+
+
+def machine_line(facts: dict[str, Any]) -> str:
+    gpus = ", ".join(facts["gpus"]) or "no GPU"
+    packages = ", ".join(f"{name} {v}" for name, v in facts["packages"].items())
+    driver = f", driver {facts['driver']}" if facts["driver"] else ""
+    return (
+        f"{facts['cores']} cores of {facts['cpu']}, {facts['memory_gb']} GB; {gpus}{driver}; "
+        f"Python {facts['python']}, {packages}; commit {facts['commit']}; {facts['when']}"
+    )
+
+
+def _cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown CPU"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str:
+    """The commit, with + where files differ from it; $COMMIT where there is no repository."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(ROOT), *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    head = git("rev-parse", "--short=12", "HEAD")
+    if not head:
+        return os.environ.get("COMMIT", "unknown")
+    return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+# ---- timing -----------------------------------------------------------------------------------
+
+
+def timed(run: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def repeated(run: Callable[[], Any], runs: int, warm_up: bool = True) -> list[float]:
+    """Seconds of each run, after one that is not counted."""
+    if warm_up:
+        run()
+    return [timed(run) for _ in range(runs)]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A process that ended well."""
+
+    seconds: float
+    peak_bytes: int  # resident memory, at its highest
+
+
+def process(command: Sequence[str], use_cores: int | None = None, limit: float = LIMIT) -> Ran:
+    """Run a process and wait for it; on the first `use_cores` cores only where told.
+
+    Its standard output is dropped. Raises RuntimeError with its last words where it fails.
+    """
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    with _on_cores(use_cores):
+        begin = time.perf_counter()
+        child = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+        )
+    assert child.stderr is not None
+    killer = threading.Timer(limit, child.kill)
+    killer.start()
+    words = child.stderr.read()  # a few lines: no pipe fills up
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - begin
+    killer.cancel()
+    child.stderr.close()
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        last = words.decode(errors="replace").strip().splitlines()[-1:]
+        raise RuntimeError(f"{' '.join(command[:4])} … gave {child.returncode}: {last}")
+    return Ran(seconds, usage.ru_maxrss * 1024)
+
+
+@contextmanager
+def _on_cores(count: int | None) -> Iterator[None]:
+    """This thread, and processes that it starts, on the first `count` cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def python(*arguments: str) -> list[str]:
+    return [sys.executable, "-W", "ignore", *arguments]
+
+
+# ---- records in memory ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Letters:
+    """Consecutive records in memory: `letters` uint8[n_bases], `offsets` int64[n_records + 1]."""
+
+    letters: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def record(self, number: int) -> NDArray[np.uint8]:
+        return self.letters[self.offsets[number] : self.offsets[number + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some of the records, as a chunk; the first of them is record `first`."""
+
+    first: int
+    chunk: Chunk
+
+    def moved(self, hits: Hits) -> Hits:
+        return Hits(hits.record + np.int32(self.first), hits.pattern, hits.start)
+
+
+def cut(data: Letters, pieces: int) -> list[Piece]:
+    """Cut at record borders into about `pieces` pieces of about as many bases."""
+    wanted = np.arange(1, pieces) * int(data.offsets[-1]) // pieces
+    inner = np.searchsorted(data.offsets, wanted)
+    borders = np.unique(np.r_[0, inner, len(data)])
+    out = []
+    for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        offsets = data.offsets[first : last + 1] - data.offsets[first]
+        span = slice(int(data.offsets[first]), int(data.offsets[last]))
+        out.append(Piece(first, Chunk(data.letters[span], offsets)))
+    return out
+
+
+def joined(pieces: Sequence[Piece], each: Iterable[Hits]) -> Hits:
+    return Hits.joined([piece.moved(hits) for piece, hits in zip(pieces, each, strict=True)])
+
+
+# ---- searches ---------------------------------------------------------------------------------
+
+
+def cpu_search(data: Letters, patterns: Patterns, threads: int, rules: Rules = FIRST) -> Hits:
+    """Index and search on `threads` CPU threads."""
+    from kernels.scan import cpu
+
+    scanner = cpu.Scanner(patterns, rules)
+    pieces = cut(data, 4 * threads)
+    with ThreadPoolExecutor(threads) as pool:
+        return joined(pieces, list(pool.map(lambda piece: scanner.scan(piece.chunk), pieces)))
+
+
+class GpuSearch:
+    """Data cut into pieces, a lane for each; letters and offsets in pinned memory."""
+
+    def __init__(self, data: Letters, pieces: int) -> None:
+        from kernels.scan import cuda
+
+        self._cuda = cuda
+        self.pieces = [
+            Piece(p.first, Chunk(p.chunk.letters, cuda.pinned_like(p.chunk.offsets)))
+            for p in cut(data, pieces)
+        ]
+        self.lanes = [cuda.Lane() for _ in self.pieces]
+
+    def run(self, patterns: Patterns, ahead: int = 1, rules: Rules = FIRST) -> Hits:
+        """Copy in, index, search, hits back. `ahead` copies begin before the index is made.
+
+        More of them would hold up the index: its own small copies queue behind them.
+        """
+        for i in range(min(ahead, len(self.lanes))):
+            self.lanes[i].upload(self.pieces[i].chunk)
+        scanner = self._cuda.Scanner(patterns, rules)
+        return self.search(scanner, ahead)
+
+    def search(self, scanner: Any, uploaded: int = 0) -> Hits:
+        """Copy in what is not there yet, search, hits back, in order."""
+        for i, lane in enumerate(self.lanes):
+            if i + uploaded < len(self.lanes):
+                self.lanes[i + uploaded].upload(self.pieces[i + uploaded].chunk)
+            lane.search(scanner)
+        each = [self._hits(scanner, i) for i in range(len(self.lanes))]
+        return joined(self.pieces, each)
+
+    def _hits(self, scanner: Any, i: int) -> Hits:
+        hits = self.lanes[i].result()
+        if hits is None:  # more than one search may have
+            return scanner.scan(self.pieces[i].chunk)
+        return hits.ordered(scanner.patterns.strands, scanner.rules.first)
+
+    def upload(self) -> None:
+        """All copies in and nothing else."""
+        import cupy
+
+        for lane, piece in zip(self.lanes, self.pieces, strict=True):
+            lane.upload(piece.chunk)
+        cupy.cuda.Device().synchronize()
+
+    def search_uploaded(self, scanner: Any) -> None:
+        """The search alone, after `upload`."""
+        for lane in self.lanes:
+            lane.search(scanner)
+        for i in range(len(self.lanes)):
+            self._hits(scanner, i)
+
+
+# ---- checks -----------------------------------------------------------------------------------
+
+
+def same_hits(a: Hits, b: Hits) -> bool:
+    return all(np.array_equal(getattr(a, n), getattr(b, n)) for n in ("record", "pattern", "start"))
+
+
+def pattern_sets(patterns: Patterns, number: int) -> NDArray[np.uint8]:
+    return patterns.sets[patterns.offsets[number] : patterns.offsets[number + 1]]
+
+
+def first_start(sample: NDArray[np.uint8], pattern: NDArray[np.uint8]) -> int:
+    """The first occurrence by plain narrowing, or -1; both are sets of bases.
+
+    As `kernels.scan.reference`, whose every comparison is made, but fast enough for long records:
+    starts that differ drop out.
+    """
+    begin, size, positions = 0, 1024, len(sample) - len(pattern) + 1
+    fixed = np.flatnonzero(pattern != ANYTHING).tolist()
+    while begin < positions:
+        starts = np.arange(begin, min(begin + size, positions))
+        for offset in fixed:
+            starts = starts[(sample[starts + offset] & pattern[offset]) != 0]
+            if not len(starts):
+                break
+        else:
+            return int(starts[0])
+        begin, size = begin + size, min(4 * size, 1 << 16)
+    return -1
+
+
+def check_hits_are_real(data: Letters, patterns: Patterns, hits: Hits, most: int = 300) -> None:
+    """Compare up to `most` of the hits base by base."""
+    for i in np.linspace(0, len(hits) - 1, min(most, len(hits))).astype(int).tolist():
+        pattern = pattern_sets(patterns, int(hits.pattern[i]))
+        start = int(hits.start[i])
+        under = bases.encode(data.record(int(hits.record[i])))[start : start + len(pattern)]
+        real = len(under) == len(pattern) and bool(((under & pattern) != 0).all())
+        require(real, f"hit {i} is no match")
+
+
+def check_against_plain(
+    data: Letters, patterns: Patterns, hits: Hits, records: Iterable[int], chosen: Iterable[int]
+) -> None:
+    """The hits of some records and patterns are those of a plain search."""
+    starts = {
+        (record, pattern): start
+        for record, pattern, start in zip(
+            hits.record.tolist(), hits.pattern.tolist(), hits.start.tolist(), strict=True
+        )
+    }
+    patterns_to_see = list(chosen)
+    for record in records:
+        sample = bases.encode(data.record(record))
+        for p in patterns_to_see:
+            found = first_start(sample, pattern_sets(patterns, p))
+            claimed = starts.get((record, p), -1)
+            require(found == claimed, f"record {record}, pattern {p}: {claimed} is not {found}")
+
+
+# ---- results ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Report:
+    """What is printed and written; written after every part, so that nothing is lost."""
+
+    facts: dict[str, Any]
+    options: dict[str, Any]
+    path: Path | None
+    figures: list[Figure] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def write(self) -> None:
+        if self.path is None:
+            return
+        content = {
+            "machine": self.facts,
+            "options": self.options,
+            "figures": [figure.as_json() for figure in self.figures],
+            "details": self.details,
+            "skipped": self.skipped,
+        }
+        self.path.write_text(json.dumps(content, indent=1) + "\n")

@@ -1,0 +1,470 @@
+"""How the scan's time depends on the eight factors of the input, and on five shapes of it.
+
+    python benchmarks/scan_factors.py [--device cpu|gpu|both] [--quick] [--out DIR]
+
+One factor changes at a time, from a base shape: the course's default data set on a GPU, on the CPU
+a twentieth of its samples and a tenth of its signatures. Timed is what `benchmarks/scan.py` calls
+the kernels: from letters in memory (pinned, for a GPU) to hits in memory, making the index
+included, starting the process not. Every point's hits are checked before it is timed. Points run
+in a process of their own that is killed when one takes too long; such points are marked in the
+table and in the figure.
+
+Writes DIR/scan_factors_DEVICE.csv, .json and .png.
+"""
+
+import argparse
+import csv
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from common import Letters, require
+from data import Shape, make_set
+
+from kernels.scan import Hits, Patterns
+
+HERE = Path(__file__).parent
+BASES = {"gpu": Shape(), "cpu": Shape(samples=101, signatures=100, matching=2 / 101)}
+SIZES = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4)
+SIGNATURE_LENGTHS = (1 / 64, 1 / 16, 1 / 4, 1, 4)
+SIGNATURE_COUNTS = (1 / 16, 1 / 4, 1, 4, 8)
+SHARES_OF_N = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99, 1)
+SHARES_MATCHING = (0, 0.01, 0.1, 0.3, 1)
+PER_SAMPLE = (1, 2, 4, 8, 12)
+DOCUMENT_001 = {
+    "22 × 10": Shape(samples=22, signatures=10, matching=2 / 22),
+    "210 × 100": Shape(samples=210, signatures=100, matching=10 / 210),
+    "30–200": Shape(sample_length=(100, 200), signature_length=(30, 100)),
+    "300–2,000": Shape(sample_length=(1000, 2000), signature_length=(300, 1000)),
+    "default": Shape(),
+}
+PIECE_BASES = 24_000_000  # of a chunk on the GPU, about
+MOST_PIECES = 12
+TIMING_SECONDS = 2.0  # after so long a point has no further run
+START_LIMIT = 180.0  # seconds that starting and compiling may take
+
+
+@dataclass(frozen=True)
+class Point:
+    factor: str
+    x: float | str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Measured:
+    """seconds: of each run; empty where `problem` says why."""
+
+    seconds: list[float] = field(default_factory=list)
+    bases: int = 0
+    hits: int = 0
+    plan: str = ""
+    problem: str = ""
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.seconds)) if self.seconds else float("nan")
+
+
+Points = list[tuple[Point, Measured]]
+
+
+# ---- what is measured -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Factor:
+    """size: the input grows with it, so time may grow as much and no more."""
+
+    name: str
+    unit: str
+    size: bool
+    at: Callable[[Shape, float], Shape]
+    base: Callable[[Shape], float]  # where the base shape lies on its axis
+    values: Sequence[float]
+    relative: bool = False  # the values are multiples of the base
+
+
+def _mean(span: tuple[int, int]) -> float:
+    return sum(span) / 2
+
+
+def _same(length: float) -> tuple[int, int]:
+    return round(length), round(length)
+
+
+FACTORS = (
+    Factor(
+        "sample length", "bases", True,
+        lambda s, x: replace(s, sample_length=_same(x)), lambda s: _mean(s.sample_length),
+        SIZES, True,
+    ),
+    Factor(
+        "signature length", "bases", True,
+        lambda s, x: replace(s, signature_length=_same(x)), lambda s: _mean(s.signature_length),
+        SIGNATURE_LENGTHS, True,
+    ),
+    Factor(
+        "samples", "", True,
+        lambda s, x: replace(s, samples=round(x)), lambda s: s.samples, SIZES, True,
+    ),
+    Factor(
+        "signatures", "", True,
+        lambda s, x: replace(s, signatures=round(x)), lambda s: s.signatures,
+        SIGNATURE_COUNTS, True,
+    ),
+    Factor(
+        "N in samples", "share", False,
+        lambda s, x: replace(s, sample_n=x), lambda s: s.sample_n, SHARES_OF_N,
+    ),
+    Factor(
+        "N in signatures", "share", False,
+        lambda s, x: replace(s, signature_n=x), lambda s: s.signature_n, SHARES_OF_N,
+    ),
+    Factor(
+        "samples with a match", "share", False,
+        lambda s, x: replace(s, matching=x), lambda s: s.matching, SHARES_MATCHING,
+    ),
+    Factor(
+        "signatures per matching sample", "", False,
+        lambda s, x: replace(s, per_sample=_same(x)), lambda s: _mean(s.per_sample), PER_SAMPLE,
+    ),
+)  # fmt: skip
+SHAPES = "shapes of document 001"
+
+
+def points(base: Shape, quick: bool) -> Iterator[Point]:
+    for factor in FACTORS:
+        times = factor.base(base)
+        values = [round(v * times) if factor.relative else v for v in factor.values]
+        for x in _some(values) if quick else values:
+            yield Point(factor.name, x, factor.at(base, x))
+    for name, shape in DOCUMENT_001.items():
+        yield Point(SHAPES, name, shape)
+
+
+def _some(values: Sequence[float]) -> list[float]:
+    return [values[0], values[len(values) // 2], values[-1]]
+
+
+# ---- measuring, in a process of its own -------------------------------------------------------
+
+
+class Bench:
+    """Makes, checks and times points on one device."""
+
+    def __init__(self, device: str, runs: int) -> None:
+        self.device, self.runs = device, runs
+        self.buffer: Any = None
+
+    def measure(self, shape: Shape) -> Measured:
+        made = make_set(shape, seed=1, into=self._room(shape.most_bases))
+        patterns = Patterns.of(made.signatures)
+        run = self._search(made.data, patterns)
+        begin = time.perf_counter()
+        hits = run()
+        first = time.perf_counter() - begin
+        check(made.data, patterns, hits, made.planted)
+        seconds = [first] if first > TIMING_SECONDS else []  # slow: starting up does not show
+        while len(seconds) < self.runs and sum(seconds) < TIMING_SECONDS:
+            seconds.append(common.timed(run))
+        return Measured(seconds, len(made.data.letters), len(hits), self._plan(patterns))
+
+    def _room(self, size: int) -> Any:
+        """Pinned memory for a GPU, kept from point to point."""
+        if self.device == "cpu":
+            return None
+        from kernels.scan import cuda
+
+        if self.buffer is None or len(self.buffer) < size:
+            self.buffer = None
+            self.buffer = cuda.pinned(size)
+        return self.buffer
+
+    def _search(self, data: Letters, patterns: Patterns) -> Callable[[], Hits]:
+        if self.device == "cpu":
+            return lambda: common.cpu_search(data, patterns, common.cores())
+        import cupy
+
+        cupy.get_default_memory_pool().free_all_blocks()  # those of the last point's lanes
+        pieces = min(MOST_PIECES, max(1, len(data.letters) // PIECE_BASES))
+        search = common.GpuSearch(data, pieces)
+        return lambda: search.run(patterns)
+
+    def _plan(self, patterns: Patterns) -> str:
+        """How the patterns are indexed: it explains where curves bend."""
+        if self.device == "cpu":
+            from kernels.scan import cpu as backend
+        else:
+            from kernels.scan import cuda as backend
+        plan = backend.Scanner(patterns, common.FIRST).plan
+        return f"k={plan.k} stride={plan.stride} blanks={plan.blanks}"
+
+
+def check(data: Letters, patterns: Patterns, hits: Hits, planted: Any) -> None:
+    """All that was planted was found there or before; hits are real; some by a plain search."""
+    count = len(patterns)
+    pairs = hits.record.astype(np.int64) * count + hits.pattern
+    wanted = planted[:, 0] * count + planted[:, 1]
+    places = np.searchsorted(pairs, wanted)  # hits are in order
+    require(bool((places < len(pairs)).all()), "planted, not found")
+    require(bool((pairs[places] == wanted).all()), "planted, not found")
+    require(bool((hits.start[places] <= planted[:, 2]).all()), "planted, found behind")
+    common.check_hits_are_real(data, patterns, hits, most=50)
+    record = int(planted[0, 0]) if len(planted) else 0
+    common.check_against_plain(data, patterns, hits, [record], [0, count // 2])
+
+
+def work(connection: Any, device: str, runs: int) -> None:
+    """The process: shapes in, Measured out."""
+    bench = Bench(device, runs)
+    bench.measure(Shape(2, (2000, 2000), 2, (100, 100)))
+    connection.send("ready")
+    while (shape := connection.recv()) is not None:
+        try:
+            connection.send(bench.measure(shape))
+        except common.WrongResultError as problem:
+            connection.send(Measured(problem=f"WRONG: {problem}"))
+        except MemoryError:
+            connection.send(Measured(problem="not enough memory"))
+
+
+class Worker:
+    """The process, and another one when it was killed."""
+
+    def __init__(self, device: str, runs: int) -> None:
+        self.device, self.runs = device, runs
+        self.process: Any = None
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        arguments = (theirs, self.device, self.runs)
+        self.process = context.Process(target=work, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
+        require(self.connection.poll(START_LIMIT), "the measuring process does not start")
+        try:
+            self.connection.recv()
+        except EOFError:
+            raise common.WrongResultError("the measuring process died at its start") from None
+
+    def measure(self, shape: Shape, limit: float) -> Measured:
+        if self.process is None:
+            self._start()
+        self.connection.send(shape)
+        if not self.connection.poll(limit):
+            self.stop()
+            return Measured(problem=f"more than {limit:g} s")
+        try:
+            found: Measured = self.connection.recv()
+        except EOFError:
+            self.stop()
+            return Measured(problem="the process died")
+        return found
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.connection.close()
+            self.process = None
+
+
+def sweep(device: str, options: argparse.Namespace) -> Points:
+    """All points of a device, within the time there is."""
+    end = time.monotonic() + options.budget
+    worker, found = Worker(device, options.runs), []
+    for point in sorted(points(BASES[device], options.quick), key=_risky):
+        left = end - time.monotonic()
+        if left < 1:
+            measured = Measured(problem="no time left")
+        else:
+            measured = worker.measure(point.shape, min(options.limit, left))
+        found.append((point, measured))
+        told = measured.problem or f"{1e3 * measured.median:.3g} ms, {measured.hits} hits"
+        common.say(f"  {device} {point.factor} {_shown(point.x)}: {told}")
+    with suppress(OSError):
+        worker.stop()
+    return found
+
+
+def _risky(point: Point) -> bool:
+    """Much N can take long; these points come last, so that they take no other's time."""
+    return point.factor in ("N in samples", "N in signatures")
+
+
+# ---- what is told -----------------------------------------------------------------------------
+
+
+def _shown(x: float | str) -> str:
+    return x if isinstance(x, str) else f"{x:.4g}"
+
+
+def of_factor(found: Points, name: str) -> Points:
+    return [(point, measured) for point, measured in found if point.factor == name]
+
+
+def steepest(found: Points) -> float:
+    """The largest exponent b of time ~ x^b between neighbours: 1 is linear.
+
+    Of the fastest runs, because other work on the machine would show as a slope.
+    """
+    good = [(float(point.x), min(m.seconds)) for point, m in found if m.seconds]
+    slopes = [np.log(b[1] / a[1]) / np.log(b[0] / a[0]) for a, b in pairwise(good)]
+    return max(slopes, default=float("nan"))
+
+
+def table(found: Points) -> str:
+    rows = []
+    for factor in FACTORS:
+        here = of_factor(found, factor.name)
+        good = [measured.median for _, measured in here if measured.seconds]
+        skipped = [f"{_shown(p.x)}: {m.problem}" for p, m in here if m.problem]
+        spread = f"{1e3 * min(good):.3g} – {1e3 * max(good):.3g}" if good else ""
+        slope = f"{steepest(here):.2f}" if factor.size else ""
+        span = f"{_shown(here[0][0].x)} – {_shown(here[-1][0].x)}"
+        rows.append([factor.name, span, spread, slope, "; ".join(skipped)])
+    for point, measured in of_factor(found, SHAPES):
+        took = f"{1e3 * measured.median:.3g}" if measured.seconds else ""
+        rows.append([f"shape {point.x}", "", took, "", measured.problem])
+    return common.markdown(rows, ["factor", "from – to", "ms", "steepest exponent", "skipped"])
+
+
+def write_tables(path: Path, device: str, facts: dict[str, Any], found: Points) -> None:
+    rows = [
+        {
+            "factor": point.factor,
+            "x": point.x,
+            "milliseconds": 1e3 * measured.median,
+            "fastest": 1e3 * min(measured.seconds, default=float("nan")),
+            "slowest": 1e3 * max(measured.seconds, default=float("nan")),
+            "runs": len(measured.seconds),
+            "bases": measured.bases,
+            "hits": measured.hits,
+            "plan": measured.plan,
+            "problem": measured.problem,
+        }
+        for point, measured in found
+    ]
+    with path.with_suffix(".csv").open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    base = asdict(BASES[device])
+    content = {"machine": facts, "device": device, "base": base, "points": rows}
+    path.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def draw(path: Path, device: str, facts: dict[str, Any], found: Points) -> None:
+    """Small multiples: a panel for each factor and one for the shapes."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        common.say("no figure: it needs matplotlib (pip install multigpu[bench])")
+        return
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(3, 3, figsize=(13, 11), layout="constrained")
+    for factor, panel in zip(FACTORS, panels.flat, strict=False):
+        _draw_factor(panel, factor, BASES[device], of_factor(found, factor.name))
+    _draw_shapes(panels.flat[-1], of_factor(found, SHAPES))
+    times = [1e3 * m.median for _, m in found if m.seconds]
+    for panel in panels.flat[:-1]:  # one scale, so that panels compare
+        panel.set_ylim(min(times) / 2, max(times) * 2)
+    where = facts["gpus"][0] if device == "gpu" else f"{facts['cores']} cores, {facts['cpu']}"
+    base = BASES[device]
+    figure.suptitle(
+        f"multigpu scan on {where}: index, search and, on a GPU, copies\n"
+        f"base: {base.samples:,} samples of 100–200 kb, {base.signatures:,} signatures of "
+        f"3–10 kb, 10 % N; commit {facts['commit']}"
+    )
+    figure.savefig(path.with_suffix(".png"), dpi=110)
+    plt.close(figure)
+
+
+def _draw_factor(panel: Any, factor: Factor, base: Shape, found: Points) -> None:
+    good = [(float(p.x), m) for p, m in found if m.seconds]
+    x = [at for at, _ in good]
+    low = [1e3 * min(m.seconds) for _, m in good]
+    high = [1e3 * max(m.seconds) for _, m in good]
+    panel.fill_between(x, low, high, color="C0", alpha=0.2, linewidth=0)
+    panel.plot(x, [1e3 * m.median for _, m in good], "o-", color="C0", label="time")
+    bad = [float(p.x) for p, m in found if m.problem]
+    panel.plot(bad, [0.97] * len(bad), "rx", transform=panel.get_xaxis_transform())
+    panel.set(yscale="log", title=factor.name, xlabel=factor.unit, ylabel="ms")
+    panel.axvline(factor.base(base), color="0.7", linewidth=0.8, zorder=0)
+    if factor.size:
+        panel.set_xscale("log")
+        panel.set_xticks(x, [f"{at:,.0f}" for at in x], fontsize=8, rotation=30)
+        panel.set_xticks([], minor=True)
+        _draw_linear(panel, factor.base(base), good)
+    panel.grid(alpha=0.3)
+    hits = panel.twinx()
+    hits.plot(x, [m.hits for _, m in good], ":", color="C1", label="hits")
+    hits.set_yscale("symlog", linthresh=10)
+    hits.set_ylim(0, 3 * max([10, *(m.hits for _, m in good)]))
+    hits.tick_params(colors="C1", labelsize=7)
+    hits.set_ylabel("hits", color="C1", fontsize=8)
+
+
+def _draw_linear(panel: Any, base: float, good: Sequence[tuple[float, Measured]]) -> None:
+    """What linear growth through the point nearest to the base would be."""
+    if not good:
+        return
+    nearest, measured = min(good, key=lambda item: abs(np.log(item[0] / base)))
+    x = np.array([at for at, _ in good])
+    panel.plot(x, 1e3 * measured.median * x / nearest, "--", color="0.5", label="linear")
+    panel.legend(loc="lower right", fontsize=8, frameon=False)
+
+
+def _draw_shapes(panel: Any, found: Points) -> None:
+    names = [str(point.x) for point, _ in found]
+    times = [1e3 * m.median if m.seconds else 0.0 for _, m in found]
+    bars = panel.barh(names, times, color="C0")
+    labels = [m.problem or f"{1e3 * m.median:.3g} ms, {m.hits:,} hits" for _, m in found]
+    panel.bar_label(bars, labels, padding=3, fontsize=8)
+    panel.invert_yaxis()
+    panel.set(xscale="log", title=SHAPES, xlabel="ms")
+    panel.set_xlim(right=max([1.0, *times]) * 100)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("cpu", "gpu", "both"), default="both")
+    parser.add_argument("--quick", action="store_true", help="three values of each factor")
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of a point, at most")
+    parser.add_argument("--limit", type=float, default=12.0, help="seconds of a point, all in all")
+    parser.add_argument("--budget", type=float, default=220.0, help="seconds of a device's points")
+    parser.add_argument("--out", type=Path, default=HERE / "figures")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = _options()
+    facts = common.machine()
+    missing = common.gpu_missing()
+    options.out.mkdir(parents=True, exist_ok=True)
+    print(common.machine_line(facts))
+    for device in ("cpu", "gpu") if options.device == "both" else (options.device,):
+        if device == "gpu" and missing:
+            print(f"\ngpu: skipped, {missing}")
+            continue
+        found = sweep(device, options)
+        path = options.out / f"scan_factors_{device}"
+        write_tables(path, device, facts, found)
+        draw(path, device, facts, found)
+        print(f"\n{device}:\n\n{table(found)}")
+
+
+if __name__ == "__main__":
+    main()

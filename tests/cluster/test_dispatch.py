@@ -1,0 +1,501 @@
+"""The engine with a toy workload: order, back-pressure, errors, corrections, lost workers."""
+
+import contextlib
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import distributed
+import psutil
+import pytest
+
+from cluster import worker
+from cluster.deploy import LOOPBACK, DaskWorkers, Deployment, LocalWorkers, Workers, workers
+from cluster.dispatch import WINDOW_PER_THREAD, dispatch
+from cluster.errors import Failure, UsageError
+from cluster.worker import Outcome
+
+# The workers of a test cannot import it, so its classes travel with what is sent.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+Part = tuple[int, Any]  # the span, and what came of it
+
+
+class Broken(Exception):
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class Bulky:
+    """A span that is data."""
+
+    number: int
+    data: bytes = b"x" * 100_000
+
+
+@dataclass
+class Toy:
+    """Squares numbers. `step`: what else happens to a number, by the name of the step."""
+
+    key: str
+    step: dict[tuple[str, int], Callable[[], object]] = field(default_factory=dict)
+    wrong: set[int] = field(default_factory=set)  # numbers whose first part is not right
+    asked: list[int] = field(default_factory=list)
+
+    def open(self, place: Any) -> "ToySession":
+        return ToySession(self, place)
+
+    def correct(self, span: Any, part: Part) -> Any:
+        self.asked.append(part[0])
+        return -part[0] if part[0] in self.wrong else None
+
+
+@dataclass
+class ToySession:
+    toy: Toy
+    place: Any
+    closed: bool = False
+
+    def _do(self, step: str, number: int) -> None:
+        assert not self.closed
+        self.toy.step.get((step, number), int)()
+
+    def load(self, span: Any) -> int:
+        number = getattr(span, "number", span)  # the class is another one in a worker process
+        self._do("load", number)
+        return int(number)
+
+    def compute(self, loaded: int) -> int:
+        self._do("compute", loaded)
+        return loaded * loaded
+
+    def finish(self, loaded: int, computed: int) -> Part:
+        self._do("finish", loaded)
+        return loaded, computed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def local() -> Iterator[LocalWorkers]:
+    """Three threads of this process."""
+    pool = LocalWorkers(3, None)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="module")
+def two_processes() -> Iterator[Workers]:
+    with workers(Deployment(threads=2, processes=2)) as found:
+        yield found
+
+
+@pytest.fixture(params=["threads", "processes"])
+def any_workers(request: pytest.FixtureRequest) -> Workers:
+    names = {"threads": "local", "processes": "two_processes"}
+    found: Workers = request.getfixturevalue(names[request.param])
+    return found
+
+
+def parts(outcomes: Iterator[Outcome[Part]]) -> list[Part]:
+    return [outcome.part for outcome in outcomes]
+
+
+def squares(count: int) -> list[Part]:
+    return [(number, number * number) for number in range(count)]
+
+
+# ---- order and back-pressure ------------------------------------------------------------------
+
+
+def test_dispatch__gives_the_parts_in_the_order_of_the_spans(any_workers: Workers) -> None:
+    slow = {("compute", number): sleep(0.03) for number in range(0, 40, 7)}
+    assert parts(dispatch(any_workers, Toy("order", slow), range(40))) == squares(40)
+
+
+def sleep(seconds: float) -> Callable[[], None]:
+    return lambda: time.sleep(seconds)
+
+
+def test_dispatch__of_no_spans_gives_nothing(any_workers: Workers) -> None:
+    assert parts(dispatch(any_workers, Toy("none"), [])) == []
+
+
+def test_dispatch__sends_spans_that_are_data(any_workers: Workers) -> None:
+    spans = (Bulky(number) for number in range(20))
+    assert parts(dispatch(any_workers, Toy("data"), spans)) == squares(20)
+
+
+def test_dispatch__takes_no_more_spans_than_its_window_holds(any_workers: Workers) -> None:
+    taken = 0
+
+    def spans() -> Iterator[int]:
+        nonlocal taken
+        for number in range(100):
+            taken += 1
+            yield number
+
+    window = any_workers.threads * WINDOW_PER_THREAD
+    outcomes = dispatch(any_workers, Toy("window"), spans())
+    assert taken == 0
+    for done in range(1, 101):
+        next(outcomes)
+        assert done <= taken <= done + window
+        if done == 50:
+            time.sleep(0.2)  # nothing runs on while nobody takes
+            assert taken <= done + window
+    assert next(outcomes, None) is None
+    assert taken == 100
+
+
+def test_dispatch__holds_back_later_parts_behind_a_late_one(local: LocalWorkers) -> None:
+    """And takes no spans for them, however long it lasts."""
+    gate = threading.Event()
+    taken: list[int] = []
+
+    def spans() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    toy = Toy("late", {("compute", 0): lambda: gate.wait(30)})
+    outcomes = dispatch(local, toy, spans())
+    first: list[Outcome[Part]] = []
+    taker = threading.Thread(target=lambda: first.append(next(outcomes)))
+    taker.start()
+    time.sleep(0.3)
+    assert first == []
+    assert len(taken) == local.threads * WINDOW_PER_THREAD
+    gate.set()
+    taker.join(30)
+    assert [outcome.part for outcome in [*first, *outcomes]] == squares(100)
+
+
+def test_dispatch__keeps_all_threads_busy(local: LocalWorkers) -> None:
+    """Three chunks can only meet where three run at a time."""
+    meeting = threading.Barrier(3)
+    step = {("compute", number): lambda: meeting.wait(30) for number in range(9)}
+    assert parts(dispatch(local, Toy("busy", step), range(9))) == squares(9)
+
+
+def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:
+    computed: list[int] = []
+    step = {("load", n): lambda n=n: (computed.append(n), time.sleep(0.01)) for n in range(100)}
+    outcomes = dispatch(local, Toy("early", step), range(100))
+    assert next(outcomes).part == (0, 0)
+    outcomes.close()
+    most = 1 + local.threads * (WINDOW_PER_THREAD + 1)
+    time.sleep(0.2)
+    assert len(computed) <= most
+
+
+# ---- outcomes ---------------------------------------------------------------------------------
+
+
+def test_outcome__tells_the_worker_and_when_each_step_ran(any_workers: Workers) -> None:
+    begin = time.monotonic()
+    outcomes = list(dispatch(any_workers, Toy("steps", {("load", 3): sleep(0.05)}), range(6)))
+    end = time.monotonic()
+    for outcome in outcomes:
+        pid, where = outcome.worker.split(":")
+        assert (psutil.pid_exists(int(pid)), where) == (True, "cpu")
+        assert [step.name for step in outcome.steps] == ["load", "compute", "finish"]
+        times = [time for step in outcome.steps for time in (step.begin, step.end)]
+        assert times == sorted(times)
+        assert begin <= times[0] <= times[-1] <= end
+    assert outcomes[3].steps[0].end - outcomes[3].steps[0].begin >= 0.05
+
+
+def test_outcomes__of_two_processes_come_from_both(two_processes: Workers) -> None:
+    step = {("compute", number): sleep(0.02) for number in range(20)}
+    found = {outcome.worker for outcome in dispatch(two_processes, Toy("both", step), range(20))}
+    assert len(found) == 2
+    assert f"{os.getpid()}:cpu" not in found
+
+
+def test_session__is_opened_once_and_closed_at_the_end(local: LocalWorkers) -> None:
+    opened: list[ToySession] = []
+
+    class Counting(Toy):
+        def open(self, place: Any) -> ToySession:
+            opened.append(super().open(place))
+            return opened[-1]
+
+    assert parts(dispatch(local, Counting("counted"), range(30))) == squares(30)
+    assert [session.closed for session in opened] == [True]
+    assert opened[0].place.gpu is None
+    assert opened[0].place.free_bytes > 0
+
+
+class LateWorkers:
+    """Runs the first task at once; the others have begun, but come to nothing before `go_on`."""
+
+    threads, gpu = 2, None
+
+    def __init__(self) -> None:
+        self.late: list[Callable[[], Any]] = []
+        self.begun = False
+
+    def share(self, value: Any) -> Any:
+        return value
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        if self.begun:
+            future.set_running_or_notify_cancel()
+            self.late.append(lambda: function(*arguments))
+            return future
+        self.begun = True
+        try:
+            future.set_result(function(*arguments))
+        except Broken as error:
+            future.set_exception(error)
+        return future
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return [function(*arguments)]
+
+    def go_on(self) -> None:
+        for task in self.late:
+            with contextlib.suppress(Failure):
+                task()
+
+
+def test_session__stays_closed_when_a_chunk_comes_late() -> None:
+    late = LateWorkers()
+    toy = Toy("late chunk", {("finish", 0): raising(Broken("x"))})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Future, "done", lambda _: False)  # so that the window is filled first
+        with pytest.raises(Broken, match=r"^x$"):
+            parts(dispatch(late, toy, range(4)))
+    assert len(late.late) == 3
+    late.go_on()
+    leaked = worker._sessions.pop(toy.key, None)
+    assert leaked is None
+
+
+def test_sessions__of_two_jobs_at_once_do_not_mix(local: LocalWorkers) -> None:
+    one, two = (dispatch(local, Toy(key), range(10)) for key in ("one", "two"))
+    mixed = [outcome.part for pair in zip(one, two, strict=True) for outcome in pair]
+    assert mixed == [part for part in squares(10) for _ in range(2)]
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+
+def raising(error: Exception) -> Callable[[], None]:
+    def go() -> None:
+        raise error
+
+    return go
+
+
+@pytest.mark.parametrize("step", ["load", "compute", "finish"])
+def test_error__of_a_step_is_raised_where_its_part_would_come(
+    any_workers: Workers, step: str
+) -> None:
+    toy = Toy(f"error in {step}", {(step, 5): raising(UsageError("span 5 is bad"))})
+    outcomes = dispatch(any_workers, toy, range(20))
+    assert [next(outcomes).part for _ in range(5)] == squares(5)
+    with pytest.raises(UsageError, match=r"^span 5 is bad$"):
+        next(outcomes)
+    assert next(outcomes, None) is None
+
+
+def test_error__that_comes_first_in_the_input_is_raised_though_a_later_one_is_quicker(
+    any_workers: Workers,
+) -> None:
+    def late() -> None:
+        time.sleep(0.2)
+        raise Broken("first")
+
+    toy = Toy("two errors", {("load", 2): late, ("load", 4): raising(Broken("second"))})
+    with pytest.raises(Broken, match=r"^first$"):
+        parts(dispatch(any_workers, toy, range(20)))
+
+
+def test_error__of_the_spans_themselves_is_raised(any_workers: Workers) -> None:
+    def spans() -> Iterator[int]:
+        yield from range(3)
+        raise Broken("no more spans")
+
+    with pytest.raises(Broken, match=r"^no more spans$"):
+        parts(dispatch(any_workers, Toy("spans"), spans()))
+
+
+def test_workers__go_on_after_an_error(any_workers: Workers) -> None:
+    with pytest.raises(Broken, match=r"^once$"):
+        parts(dispatch(any_workers, Toy("broken", {("load", 0): raising(Broken("once"))}), [0]))
+    assert parts(dispatch(any_workers, Toy("whole"), range(5))) == squares(5)
+
+
+# ---- corrections ------------------------------------------------------------------------------
+
+
+def test_correct__is_asked_once_for_every_part_in_order(any_workers: Workers) -> None:
+    toy = Toy("asked", {("compute", 1): sleep(0.05)})
+    parts(dispatch(any_workers, toy, range(12)))
+    assert toy.asked == list(range(12))
+
+
+def test_correct__runs_the_span_that_it_gives_instead(any_workers: Workers) -> None:
+    toy = Toy("corrected", wrong={1, 3, 4, 9})
+    expected = [(-n if n in toy.wrong else n, n * n) for n in range(10)]
+    assert parts(dispatch(any_workers, toy, range(10))) == expected
+    assert toy.asked == [0, 1, -1, 2, 3, -3, 4, -4, 5, 6, 7, 8, 9, -9]
+
+
+def test_correct__asks_again_until_the_part_is_right(local: LocalWorkers) -> None:
+    class Halving(Toy):
+        def correct(self, span: int, part: Part) -> int | None:
+            assert part[0] == span
+            return span // 2 if span > 1 else None
+
+    assert parts(dispatch(local, Halving("halved"), [8, 1, 5])) == [(1, 1)] * 3
+
+
+# ---- lost workers -----------------------------------------------------------------------------
+
+
+def dying_once(mark: Path) -> Callable[[], None]:
+    """Kills the process it runs in, the first time."""
+
+    def die() -> None:
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return die
+
+
+def test_worker__killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    mark = tmp_path / "killed"
+    toy = Toy("killed", {("compute", 12): dying_once(mark)})
+    with workers(Deployment(threads=2, processes=2)) as two:
+        assert parts(dispatch(two, toy, range(30))) == squares(30)
+    assert mark.exists()
+
+
+def test_worker__killed_in_the_middle_of_a_stream_changes_nothing(tmp_path: Path) -> None:
+    mark = tmp_path / "killed"
+    toy = Toy("killed", {("compute", 12): dying_once(mark)})
+    with workers(Deployment(threads=2, processes=2)) as two:
+        spans = (Bulky(number) for number in range(30))
+        assert parts(dispatch(two, toy, spans)) == squares(30)
+
+
+def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> None:
+    """The second dies long after the first one was replaced."""
+
+    def die_in_turn(number: int) -> Callable[[], None]:
+        def die() -> None:
+            name = distributed.get_worker().name
+            dies = name == 0 or (number >= 60 and (tmp_path / "0").exists())
+            if dies and not (tmp_path / str(name)).exists():
+                (tmp_path / str(name)).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.05)
+
+        return die
+
+    toy = Toy("in turn", {("compute", number): die_in_turn(number) for number in range(150)})
+    with workers(Deployment(threads=2, processes=2)) as two:
+        assert parts(dispatch(two, toy, range(150))) == squares(150)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+
+
+def test_chunk__that_kills_every_worker_ends_in_a_failure() -> None:
+    deadly = {("compute", 3): lambda: os.kill(os.getpid(), signal.SIGKILL)}
+    with (
+        workers(Deployment(threads=2, processes=2)) as two,
+        pytest.raises(Failure, match=r"given up|was lost") as failure,
+    ):
+        parts(dispatch(two, Toy("deadly", deadly), range(6)))
+    assert failure.value.exit_status == 1
+
+
+# ---- deployments ------------------------------------------------------------------------------
+
+
+def family() -> list[psutil.Process]:
+    us = psutil.Process()
+    return [us, *us.children(recursive=True)]
+
+
+def listening(processes: list[psutil.Process]) -> set[tuple[str, int]]:
+    """Where they take connections."""
+    found = set()
+    for process in processes:
+        for connection in process.net_connections("inet"):
+            if connection.status == psutil.CONN_LISTEN:
+                found.add((connection.laddr.ip, connection.laddr.port))
+    return found
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_deployment__listens_on_the_loopback_only_and_on_no_fixed_port(processes: int) -> None:
+    others = family()[1:]
+    before = listening([psutil.Process()])
+    with workers(Deployment((), 2, processes)) as found:
+        assert found.threads == 2
+        ours = listening([member for member in family() if member not in others]) - before
+    assert {ip for ip, _ in ours} == ({LOOPBACK} if processes else set())
+    assert 8787 not in {port for _, port in ours}
+
+
+def test_deployment__leaves_no_process_behind() -> None:
+    before = set(family())
+    with workers(Deployment(threads=2, processes=2)) as two:
+        assert isinstance(two, DaskWorkers)
+        started = set(family()) - before
+        assert len(started) >= 2
+    gone, alive = psutil.wait_procs(started, timeout=5)
+    names = {process.pid: process.cmdline() for process in alive}
+    names = {pid: line for pid, line in names.items() if "resource_tracker" not in str(line)}
+    assert names == {}
+    assert len(gone) >= 2
+
+
+def test_deployment__in_one_process_starts_none_and_does_not_load_dask() -> None:
+    before = set(family())
+    with workers(Deployment(threads=2)) as local:
+        assert isinstance(local, LocalWorkers)
+        assert set(family()) == before
+
+
+def test_remote_workers__of_a_scheduler_without_any_are_refused() -> None:
+    class Lonely:
+        def nthreads(self) -> dict[str, int]:
+            return {}
+
+    with pytest.raises(Failure, match="the scheduler has no workers: start some with"):
+        DaskWorkers(Lonely(), None)
+
+
+def test_missing_scheduler_file__is_told() -> None:
+    missing = Deployment(scheduler_file="absent.json")
+    with (
+        pytest.raises(UsageError, match=r"^absent\.json: no such scheduler file"),
+        workers(missing),
+    ):
+        pytest.fail("these are no workers")
+
+
+@pytest.mark.parametrize("error", [Failure("lost"), UsageError("wrong")])
+def test_failures__survive_the_way_back_from_a_worker(error: Failure) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.exit_status) == (
+        type(error),
+        str(error),
+        error.exit_status,
+    )

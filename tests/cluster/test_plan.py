@@ -1,0 +1,98 @@
+"""Spans from budgets: pure arithmetic."""
+
+import pickle
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.errors import UsageError
+from cluster.plan import (
+    CHUNKS_PER_THREAD,
+    SMALLEST_CHUNK,
+    BudgetError,
+    Cost,
+    balanced,
+    chunk_units,
+    spans,
+)
+
+COST = Cost(unit_bytes=2.5, fixed_bytes=1000)
+costs = st.builds(Cost, st.floats(0.1, 100), st.integers(0, 10_000))
+
+
+def needed(cost: Cost, lanes: int, units: int) -> float:
+    return cost.fixed_bytes + lanes * units * cost.unit_bytes
+
+
+@given(costs, st.integers(0, 1_000_000), st.integers(1, 8), st.integers(1, 10_000))
+def test_chunk_units__are_the_most_that_fit(
+    cost: Cost, budget: int, lanes: int, largest: int
+) -> None:
+    if needed(cost, lanes, 1) > budget:
+        with pytest.raises(BudgetError, match="the smallest chunk needs"):
+            chunk_units(cost, budget, lanes, largest)
+        return
+    units = chunk_units(cost, budget, lanes, largest)
+    assert 1 <= units <= largest
+    assert needed(cost, lanes, units) <= budget * (1 + 1e-9)
+    assert units == largest or needed(cost, lanes, units + 1) > budget * (1 - 1e-9)
+
+
+def test_chunk_units__share_the_budget_between_the_lanes() -> None:
+    assert chunk_units(COST, 1000 + 100, 1, 10**9) == 40
+    assert chunk_units(COST, 1000 + 100, 4, 10**9) == 10
+    assert chunk_units(COST, 1000 + 100, 4, 7) == 7
+
+
+@pytest.mark.parametrize("budget", [0, 999, 1000, 1009])
+def test_budget__in_which_nothing_fits_is_refused_with_both_numbers(budget: int) -> None:
+    text = rf"needs 1,010 bytes of memory where {budget:,} are free: .* --memory-fraction"
+    with pytest.raises(BudgetError, match=text) as caught:
+        chunk_units(COST, budget, 4, 100)
+    assert isinstance(caught.value, UsageError)
+    assert caught.value.exit_status == 2
+    assert (caught.value.needed, caught.value.budget) == (1010, budget)
+
+
+def test_budget_error__survives_the_way_back_from_a_worker() -> None:
+    error = pickle.loads(pickle.dumps(BudgetError(1010, 999)))
+    assert isinstance(error, BudgetError)
+    assert str(error) == str(BudgetError(1010, 999))
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**9), st.integers(1, 256))
+def test_balanced__is_at_most_the_largest_and_gives_each_thread_several_chunks(
+    units: int, most: int, threads: int
+) -> None:
+    size = balanced(units, most, threads)
+    assert 1 <= size <= most
+    chunks = -(-units // size)
+    enough = threads * CHUNKS_PER_THREAD
+    assert size in (most, SMALLEST_CHUNK) or chunks <= enough
+    assert size <= SMALLEST_CHUNK or chunks >= enough or units < enough * SMALLEST_CHUNK
+
+
+@pytest.mark.parametrize(
+    ("units", "most", "threads", "size"),
+    [
+        (0, 64 << 20, 2, SMALLEST_CHUNK),
+        (0, 7, 2, 7),
+        (1 << 20, 64 << 20, 2, SMALLEST_CHUNK),
+        (80 << 20, 64 << 20, 2, 10 << 20),
+        (80 << 30, 64 << 20, 2, 64 << 20),
+        (80 << 20, 100, 2, 100),
+    ],
+)
+def test_balanced__examples(units: int, most: int, threads: int, size: int) -> None:
+    assert balanced(units, most, threads) == size
+
+
+@given(st.integers(0, 500), st.integers(1, 600))
+def test_spans__lie_side_by_side_and_cover_everything(units: int, size: int) -> None:
+    found = list(spans(units, size))
+    assert [unit for span in found for unit in span] == list(range(units))
+    assert all(len(span) == size for span in found[:-1])
+    assert all(0 < len(span) <= size for span in found)
+    assert all(before.stop == after.start for before, after in pairwise(found))

@@ -1,0 +1,248 @@
+"""A GPU of ordinary memory, behind the few names of CuPy that `kernels/scan/cuda.py` uses.
+
+Stricter than CuPy where that finds mistakes: an array lies between pages that must not be touched,
+and holds garbage at first; copies must stay inside of arrays; a kernel's arguments must have the
+sizes that it declares; and what is queued on a stream waits for `synchronize`, so that reading a
+result too early, or using another stream's, gives garbage.
+"""
+
+import ctypes
+import mmap
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+GARBAGE = 0xA5
+TO_DEVICE, TO_HOST = 1, 2
+
+Kernel = Callable[[int, int, Sequence[tuple[bytes, bool]], int], None]
+Library = Callable[[str], Kernel]  # the name of a kernel -> the kernel
+
+
+class OutOfMemoryError(MemoryError):
+    pass
+
+
+class Gpu:
+    """What its arrays and streams share, and what a test may set or ask."""
+
+    def __init__(self, build: Callable[[str, Sequence[str]], Library]) -> None:
+        self.build = build
+        self.seed = 0  # of the order in which lanes, warps and blocks run
+        self.memory_limit: int | None = None
+        self.launched: Counter[str] = Counter()
+        self.live: weakref.WeakSet[Memory] = weakref.WeakSet()
+        self.streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
+        self.lock = threading.RLock()  # also, the emulator runs one kernel at a time
+        self._own = threading.local()
+        self.default = Stream(self)
+
+    def entered(self) -> "list[Stream]":
+        """The streams whose `with` blocks this thread is in, the current one last."""
+        if not hasattr(self._own, "streams"):
+            self._own.streams = [self.default]
+        entered: list[Stream] = self._own.streams
+        return entered
+
+    def current(self) -> "Stream":
+        return self.entered()[-1]
+
+    def allocate(self, size: int) -> "Memory":
+        with self.lock:
+            used = self.used()
+            if self.memory_limit is not None and used + size > self.memory_limit:
+                raise OutOfMemoryError(f"{size} bytes, {used} of {self.memory_limit} used")
+            memory = Memory(size)
+            self.live.add(memory)
+            return memory
+
+    def used(self) -> int:
+        return sum(memory.bytes.nbytes for memory in self.alive())
+
+    def alive(self) -> "tuple[Memory, ...]":
+        with self.lock:
+            return tuple(self.live)
+
+    def check(self, address: int, size: int) -> None:
+        """Raises ValueError unless these bytes lie in one array's memory."""
+        for memory in self.alive():
+            begin = memory.bytes.ctypes.data
+            if begin <= address and address + size <= begin + memory.bytes.nbytes:
+                return
+        if size:
+            raise ValueError(f"{size} bytes at {address:#x} lie in no array")
+
+
+class Memory:
+    """Bytes that end, but for alignment, at a page that must not be touched."""
+
+    def __init__(self, size: int) -> None:
+        page = mmap.PAGESIZE
+        inside = -(-max(1, size) // page) * page
+        pages = mmap.mmap(-1, inside + 2 * page)
+        everything = np.frombuffer(pages, np.uint8)
+        begin = page + inside - -(-size // 16) * 16
+        self.bytes = everything[begin : begin + size]
+        self.bytes[:] = GARBAGE
+        for guard in (0, page + inside):
+            address = ctypes.c_void_p(everything.ctypes.data + guard)
+            if ctypes.CDLL(None).mprotect(address, ctypes.c_size_t(page), 0):
+                raise OSError("mprotect failed")
+
+
+class Stream:
+    """Work in order; done only when somebody waits for it."""
+
+    def __init__(self, gpu: Gpu, non_blocking: bool = False) -> None:
+        self._gpu = gpu
+        self._work: list[tuple[Callable[[], object], object]] = []
+        self.ptr = id(self)
+        gpu.streams[self.ptr] = self
+
+    def put(self, work: Callable[[], object]) -> None:
+        held = self._gpu.alive()  # CuPy, too, gives memory to others only in a stream's order
+        self._work.append((work, held))
+
+    def synchronize(self) -> None:
+        queued, self._work = self._work, []
+        for work, _ in queued:
+            work()
+
+    def __enter__(self) -> Self:
+        self._gpu.entered().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._gpu.entered().pop()
+
+
+class Pointer:
+    def __init__(self, gpu: Gpu, address: int) -> None:
+        self._gpu, self.ptr = gpu, address
+
+    def memset_async(self, value: int, size: int, stream: Stream | None = None) -> None:
+        self._gpu.check(self.ptr, size)
+        (stream or self._gpu.current()).put(lambda: ctypes.memset(self.ptr, value, size))
+
+
+class Array:
+    """`cupy.ndarray`: the host does not see inside."""
+
+    def __init__(self, gpu: Gpu, memory: Memory, inside: NDArray[Any]) -> None:
+        self._gpu, self._memory, self._inside = gpu, memory, inside
+        self.dtype, self.shape, self.size = inside.dtype, inside.shape, inside.size
+        self.nbytes = inside.nbytes
+        self.data = Pointer(gpu, inside.ctypes.data if memory.bytes.size else 0)
+
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    def __getitem__(self, span: slice) -> "Array":
+        return Array(self._gpu, self._memory, self._inside[span])
+
+    def set(self, values: NDArray[Any], stream: Stream | None = None) -> None:
+        assert (values.shape, values.dtype) == (self.shape, self.dtype)
+        (stream or self._gpu.current()).put(lambda: np.copyto(self._inside, values))
+
+    def get(self, stream: Stream | None = None) -> NDArray[Any]:
+        (stream or self._gpu.current()).synchronize()
+        return self._inside.copy()
+
+
+class Module:
+    """`cupy.RawModule`."""
+
+    def __init__(self, gpu: Gpu, code: str, options: Sequence[str]) -> None:
+        self._gpu, self._library = gpu, gpu.build(code, options)
+
+    def get_function(self, name: str) -> Callable[..., None]:
+        gpu, kernel = self._gpu, self._library(name)
+
+        def launch(grid: tuple[int], block: tuple[int], arguments: Sequence[Any]) -> None:
+            given = [_argument(argument) for argument in arguments]
+            ((blocks,), (threads,)) = grid, block
+
+            def run() -> None:
+                with gpu.lock:
+                    gpu.launched[name] += 1
+                    gpu.seed += 1
+                    kernel(blocks, threads, given, gpu.seed)
+
+            gpu.current().put(run)
+
+        return launch
+
+
+def _argument(value: Any) -> tuple[bytes, bool]:
+    """A kernel's argument as bytes, and whether it is a pointer."""
+    if isinstance(value, Array):
+        return np.uint64(value.data.ptr).tobytes(), True
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.shape):
+        return value.tobytes(), False
+    raise TypeError(f"a kernel's argument of unclear size: {value!r}")
+
+
+def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
+    """A module like cupy for one GPU."""
+
+    def empty(shape: Any, dtype: Any = float) -> Array:
+        dtype = np.dtype(dtype)
+        memory = gpu.allocate(int(np.prod(shape)) * dtype.itemsize)
+        return Array(gpu, memory, memory.bytes.view(dtype).reshape(shape))
+
+    def asarray(values: NDArray[Any]) -> Array:
+        array = empty(values.shape, values.dtype)
+        np.copyto(array._inside, values)
+        return array
+
+    def memcpy(target: int, source: int, size: int, kind: int, stream: int) -> None:
+        gpu.check({TO_DEVICE: target, TO_HOST: source}[kind], size)
+        gpu.streams[stream].put(lambda: ctypes.memmove(target, source, size))
+
+    class Device:
+        def __init__(self, number: int = 0) -> None:
+            self.id = number
+            self.attributes = {"MultiProcessorCount": multiprocessors}
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    class Pool:
+        def free_all_blocks(self) -> None:
+            for stream in list(gpu.streams.values()):  # as cudaFree does
+                stream.synchronize()
+
+    runtime = ModuleType("cupy.cuda.runtime")
+    vars(runtime).update(
+        memcpyAsync=memcpy, memcpyHostToDevice=TO_DEVICE, memcpyDeviceToHost=TO_HOST
+    )
+    memory = ModuleType("cupy.cuda.memory")
+    vars(memory).update(OutOfMemoryError=OutOfMemoryError)
+    cuda = ModuleType("cupy.cuda")
+    vars(cuda).update(
+        Device=Device,
+        Stream=lambda non_blocking=False: Stream(gpu, non_blocking),
+        alloc_pinned_memory=lambda size: bytearray([GARBAGE]) * size,
+        memory=memory,
+        runtime=runtime,
+    )
+    cupy = ModuleType("cupy")
+    vars(cupy).update(
+        RawModule=lambda code, options: Module(gpu, code, options),
+        asarray=asarray,
+        asnumpy=lambda array, stream=None: array.get(stream),
+        cuda=cuda,
+        empty=empty,
+        get_default_memory_pool=Pool,
+        ndarray=Array,
+    )
+    return cupy

@@ -1,0 +1,109 @@
+"""`kernels/scan/cuda.py` and its kernels on a machine without a GPU.
+
+    gpu, cuda = load(folder)            # a GPU of emulation/device.py, and the module on it
+    cuda.Scanner(patterns, rules).scan(chunk)
+
+The kernels are compiled with g++ and `cuda_emulator.hpp`, once for each choice of macros, into
+`folder`. EMULATION_FLAGS in the environment is given to g++, too: "--coverage" says what was run.
+"""
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from emulation.device import Gpu, Kernel, Library, fake_cupy
+
+from kernels.scan import sources
+
+HEADER = Path(__file__).with_name("cuda_emulator.hpp")
+COMPILER = "g++"
+FLAGS = (
+    *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
+    *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
+)
+KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\d+\)\s*)?(\w+)\(')
+
+
+class EmulationError(RuntimeError):
+    """A kernel did what it must not do on a GPU."""
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = (
+        ("bytes", ctypes.c_void_p),
+        ("size", ctypes.c_uint),
+        ("is_pointer", ctypes.c_uint),
+    )
+
+
+def load(folder: Path) -> tuple[Gpu, Any]:
+    """A GPU, and the module `kernels.scan.cuda` on it; the real one is not touched."""
+    gpu = Gpu(lambda code, options: compiled(code, options, folder))
+    cupy = fake_cupy(gpu)
+    parts = (cupy, cupy.cuda, cupy.cuda.runtime)
+    path = Path(sources.__file__).with_name("cuda.py")
+    spec = importlib.util.spec_from_file_location("emulation.scan_cuda", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    with patch.dict(sys.modules, {part.__name__: part for part in parts}):
+        spec.loader.exec_module(module)
+    return gpu, module
+
+
+def why_not() -> str:
+    """Why nothing can be emulated here; empty where it can."""
+    if not sys.platform.startswith("linux"):
+        return "the emulator of CUDA kernels is for Linux"
+    return "" if shutil.which(COMPILER) else f"no {COMPILER} to compile the kernels with"
+
+
+def compiled(code: str, options: Sequence[str], folder: Path) -> Library:
+    """The kernels of a source, compiled for this machine; `options` as for NVRTC."""
+    names = KERNEL.findall(code)
+    entries = "".join(f"EMULATED_KERNEL({name})\n" for name in names)
+    text = f'#include "{HEADER}"\n#line 1 "kernels"\n{code}\n{entries}'
+    defines = [option for option in options if option.startswith("-D")]
+    flags = [*FLAGS, *defines, *os.environ.get("EMULATION_FLAGS", "").split()]
+    stem = hashlib.sha256("\n".join([text, *flags]).encode()).hexdigest()[:16]
+    source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
+    if not library.exists():
+        source.write_text(text, encoding="utf-8")
+        command = [COMPILER, *flags, str(source), "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise EmulationError(f"{' '.join(command)}\n{done.stderr}")
+    loaded = ctypes.CDLL(str(library))
+    return lambda name: _kernel(loaded[f"launch_{name}"])
+
+
+def _kernel(entry: Any) -> Kernel:
+    entry.restype = ctypes.c_char_p
+    entry.argtypes = (
+        ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(_Argument), ctypes.c_uint, ctypes.c_ulonglong,
+    )  # fmt: skip
+
+    def launch(
+        blocks: int, threads: int, arguments: Sequence[tuple[bytes, bool]], seed: int
+    ) -> None:
+        buffers = [(ctypes.c_ulonglong * (-(-len(raw) // 8)))() for raw, _ in arguments]
+        given = (_Argument * len(arguments))()
+        for argument, buffer, (raw, is_pointer) in zip(given, buffers, arguments, strict=True):
+            ctypes.memmove(buffer, raw, len(raw))
+            argument.bytes = ctypes.addressof(buffer)
+            argument.size, argument.is_pointer = len(raw), is_pointer
+        error = entry(blocks, threads, given, len(arguments), seed)
+        if error is not None:
+            raise EmulationError(error.decode())
+
+    return launch

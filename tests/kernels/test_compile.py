@@ -1,0 +1,60 @@
+"""The CUDA sources compile for every architecture, here without a GPU."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+from nvrtc import ARCHITECTURES, CompileError, compile_cubin
+
+from kernels.scan.seeds import STRIDES
+from kernels.scan.sources import source
+
+FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "scan"
+VARIANTS = [
+    {"STRIDE": STRIDES[2], "FIRST": first, "STRICT": strict}
+    for first, strict in product((0, 1), (0, 1))
+]
+DEFINES: dict[str, dict[str, object]] = {"pack.cu": {}, "search.cu": {**VARIANTS[2]}}
+LAUNCH = re.compile(r'_launch\(\s*[\w.()]+, "(\w+)"')
+KERNEL = re.compile(rb"\.text\.(\w+)\0")
+
+
+def kernels_of(cubin: bytes) -> set[str]:
+    """By the names of the sections that hold their code."""
+    return {name.decode() for name in KERNEL.findall(cubin)}
+
+
+def test_sources__are_all_compiled_here() -> None:
+    assert sorted(path.name for path in FOLDER.glob("*.cu")) == sorted(DEFINES)
+
+
+@pytest.mark.parametrize("name", DEFINES)
+def test_source__has_its_includes_in_place_each_once(name: str) -> None:
+    text = source(name)
+    assert '#include "' not in text
+    assert text.count((FOLDER / "planes.cuh").read_text()) == 1
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels__that_are_launched_compile_for_every_architecture(arch: str) -> None:
+    launched = set(LAUNCH.findall((FOLDER / "cuda.py").read_text()))
+    compiled = [kernels_of(compile_cubin(source(name), arch, DEFINES[name])) for name in DEFINES]
+    assert launched == set.union(*compiled)
+    assert {"pack", "probe"} <= launched
+
+
+@pytest.mark.parametrize("stride", STRIDES)
+def test_search__compiles_for_every_stride(stride: int) -> None:
+    cubin = compile_cubin(source("search.cu"), "sm_90", {**DEFINES["search.cu"], "STRIDE": stride})
+    assert "probe" in kernels_of(cubin)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_search__compiles_for_first_and_all_hits_strict_or_not(variant: dict[str, object]) -> None:
+    assert "probe" in kernels_of(compile_cubin(source("search.cu"), "sm_90", variant))
+
+
+def test_search__does_not_compile_without_its_constants() -> None:
+    with pytest.raises(CompileError, match=r'identifier "STRIDE" is undefined'):
+        compile_cubin(source("search.cu"), "sm_90", {"FIRST": 1, "STRICT": 0})
