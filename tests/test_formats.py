@@ -325,7 +325,6 @@ def test_parquet__does_not_depend_on_the_chunks(scan: Scan, reads: str) -> None:
     assert len(outputs) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="a Parquet writer that is not closed fails when it is freed")
 def test_parquet__of_a_run_that_fails_leaves_nothing_to_fail_later(
     scan: Scan, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

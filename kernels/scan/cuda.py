@@ -167,7 +167,8 @@ class Scanner:
         plan, masks = self.plan, self.plan.masks()
         seeds = len(self.seeded) * plan.stride
         entries = seeds * len(masks)
-        clean_bits, blank_bits = _bits(64 * seeds), min(27, _bits(16 * (entries - seeds)))
+        clean_bits = min(27, _bits(64 * seeds))
+        blank_bits = min(27, _bits(16 * (entries - seeds)))
         bucket_bits = min(28, _bits(entries))
         self._index_arrays = {
             "clean": _filled(1 << (clean_bits - 5), 0, np.uint32),

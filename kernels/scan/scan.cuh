@@ -91,14 +91,15 @@ __device__ __forceinline__ u32 slot_of(u64 pair, u32 capacity) {
   return u32((pair * 0x9E3779B97F4A7C15ull) >> 32) & (capacity - 1);
 }
 
-// The least value known of a pair, EMPTY where there is none. May be out of date, then too high.
+// The least value known of a pair, EMPTY where there is none or no more is needed to be known. May be
+// out of date, then too high.
 __device__ u64 best_of(const Hits& hits, u64 pair) {
   const volatile u64* keys = hits.keys;
   const volatile u64* values = hits.values;
   for (u32 slot = slot_of(pair, hits.capacity);; slot = (slot + 1) & (hits.capacity - 1)) {
     const u64 key = keys[slot];
     if (key == pair) return values[slot];
-    if (key == EMPTY) return EMPTY;
+    if (key == EMPTY || *static_cast<volatile u32*>(hits.full)) return EMPTY;
   }
 }
 

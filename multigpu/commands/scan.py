@@ -43,7 +43,7 @@ def command(**values: Any) -> None:
         threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
     from cluster.output import atomic_output, check_output
     from multigpu.io.compressed import compression_of
-    from multigpu.io.writers import format_of, open_sink
+    from multigpu.io.writers import closed_after, format_of, open_sink
     from multigpu.progress import Progress
     from multigpu.summary import write_summary
 
@@ -65,11 +65,11 @@ def command(**values: Any) -> None:
         job = ScanJob(samples, signatures, scanning, running, devices=devices)
         shown = _shown(values)
         with atomic_output(output) as file, Progress(shown, job) as progress:
-            sink = open_sink(file, fmt, compression_of(output), job.signatures.names)
-            for rows in job.rows(None if fmt == "parquet" else fmt):
-                sink.write(rows)
-                progress.update()
-            sink.close()
+            names = job.signatures.names
+            with closed_after(open_sink(file, fmt, compression_of(output), names)) as sink:
+                for rows in job.rows(None if fmt == "parquet" else fmt):
+                    sink.write(rows)
+                    progress.update()
         if values["summary"]:
             write_summary(values["summary"], job, fmt, output, started)
 

@@ -5,7 +5,8 @@ into batches: text is cut anew into blocks before it is compressed, Parquet into
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from json.encoder import encode_basestring
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
@@ -223,6 +224,9 @@ class Sink(Protocol):
     def close(self) -> None:
         """Write what is still held back. Without this call the file is not complete."""
 
+    def abandon(self) -> None:
+        """Forget it: the run has failed."""
+
 
 def open_sink(
     raw: BinaryIO, fmt: str, compression: Compression, signature_names: Sequence[bytes]
@@ -233,6 +237,17 @@ def open_sink(
     if compression != "none":
         raise UsageError("Parquet files are compressed inside: choose a name without .gz or .zst")
     return _ParquetSink(raw, signature_names)
+
+
+@contextmanager
+def closed_after(sink: Sink) -> Iterator[Sink]:
+    """Closes the sink when the block ends well, abandons it otherwise."""
+    try:
+        yield sink
+    except BaseException:
+        sink.abandon()
+        raise
+    sink.close()
 
 
 class _TextSink:
@@ -251,6 +266,23 @@ class _TextSink:
     def close(self) -> None:
         self._lines.close()
 
+    def abandon(self) -> None:
+        """Nothing is held that would be written later."""
+
+
+class _Valve:
+    """A file that takes nothing any more once it is shut."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw, self.shut, self.closed = raw, False, False
+
+    def write(self, data: Any, /) -> int:
+        return len(data) if self.shut else self._raw.write(data)
+
+    def flush(self) -> None:
+        if not self.shut:
+            self._raw.flush()
+
 
 class _ParquetSink:
     """Row groups of exactly `ROW_GROUP` rows, the last one smaller."""
@@ -261,8 +293,9 @@ class _ParquetSink:
 
         self._names = signature_names
         self._waiting: list[pa.Table] = []
+        self._valve = _Valve(raw)
         self._writer = pq.ParquetWriter(
-            raw,
+            self._valve,
             _schema(self._pa),
             compression="zstd",
             use_dictionary=["sample", "signature", "strand"],
@@ -278,6 +311,11 @@ class _ParquetSink:
     def close(self) -> None:
         if self._waiting:
             self._write_groups(complete_only=False)
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """A writer that is freed writes its end: not into a file that is gone."""
+        self._valve.shut = True
         self._writer.close()
 
     def _write_groups(self, complete_only: bool) -> None:
