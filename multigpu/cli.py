@@ -53,6 +53,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted", debug)
         _leave(INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        _leave(error.exit_code)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""

@@ -25,7 +25,7 @@ from multigpu.io.sources import Source, blocks, read_into
 
 READ_AHEAD = 1 << 20  # bytes behind a span that are read with it, for its last record
 LOOK_BACK = 1 << 16  # bytes before a FASTA span: longer header lines are not recognized
-BLOCKS_AHEAD = 2  # of a stream, read while others are computed
+BLOCKS_AHEAD = 8  # of a stream, read while others are computed
 HEADROOM = 1 << 20  # before a block, for the record that began in the one before
 
 T = TypeVar("T")
