@@ -290,7 +290,7 @@ def cpu_search(data: Letters, patterns: Patterns, threads: int, rules: Rules = F
     """Index and search on `threads` CPU threads."""
     from kernels.scan import cpu
 
-    scanner = cpu.Scanner(patterns, rules)
+    scanner = cpu.Scanner(patterns, rules, len(data.letters))
     pieces = cut(data, 4 * threads)
     with ThreadPoolExecutor(threads) as pool:
         return joined(pieces, list(pool.map(lambda piece: scanner.scan(piece.chunk), pieces)))
@@ -316,7 +316,8 @@ class GpuSearch:
         """
         for i in range(min(ahead, len(self.lanes))):
             self.lanes[i].upload(self.pieces[i].chunk)
-        scanner = self._cuda.Scanner(patterns, rules)
+        bases = sum(len(piece.chunk.letters) for piece in self.pieces)
+        scanner = self._cuda.Scanner(patterns, rules, bases)
         return self.search(scanner, ahead)
 
     def search(self, scanner: Any, uploaded: int = 0) -> Hits:

@@ -2,7 +2,7 @@
 
 
 class Failure(Exception):
-    """The run failed for a reason outside the input: a device, a worker, the disk."""
+    """The run failed for a reason outside the input: a device, a worker, a file system."""
 
     exit_status = 1
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.jit import lean
 from kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
 from kernels.scan.cpu_patterns import (
     HELD,
@@ -12,7 +13,6 @@ from kernels.scan.cpu_patterns import (
     TILE,
     bit,
     hashed,
-    jit,
     make_index,
     make_target,
     pack,
@@ -80,7 +80,7 @@ class Scanner:
         )
 
 
-@jit
+@lean
 def _search(
     planes: Any, offsets: Any, begin: Any, target: Any, index: Any, sink: Any, scratch: Any,
     first: Any, strict: Any,
@@ -127,7 +127,7 @@ def _search(
     return offsets.shape[0] - 1
 
 
-@jit
+@lean
 def _append(sink: Any, record: Any, p: Any, start: Any) -> None:
     """Keeps a hit, or counts that there is no room."""
     count = sink.counts[0]
@@ -142,7 +142,7 @@ def _append(sink: Any, record: Any, p: Any, start: Any) -> None:
 # ---- comparing -------------------------------------------------------------------------------
 
 
-@jit
+@lean
 def _differ(s: Any, g: Any, strict: Any) -> Any:
     """Which of 64 bases of the sample `s` do not match the pattern `g` (four planes each)."""
     if strict:
@@ -150,7 +150,7 @@ def _differ(s: Any, g: Any, strict: Any) -> Any:
     return ~((s[0] & g[0]) | (s[1] & g[1]) | (s[2] & g[2]) | (s[3] & g[3]))
 
 
-@jit
+@lean
 def _occurs(planes: Any, position: Any, target: Any, p: Any, strict: Any) -> Any:
     """The complete comparison: does pattern p stand at `position`?"""
     word = target.words[p]
@@ -166,7 +166,7 @@ def _occurs(planes: Any, position: Any, target: Any, p: Any, strict: Any) -> Any
     return True
 
 
-@jit
+@lean
 def _check(
     planes: Any, start: Any, p: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
 ) -> None:
@@ -190,7 +190,7 @@ def _check(
 # ---- the indexed way -------------------------------------------------------------------------
 
 
-@jit
+@lean
 def _probe(
     planes: Any, tile: Any, wanted: Any, target: Any, index: Any, reach: Any, sink: Any,
     first: Any, strict: Any,
@@ -222,7 +222,7 @@ def _probe(
         q += stride
 
 
-@jit
+@lean
 def _follow(
     planes: Any, q: Any, key: Any, mask: Any, target: Any, index: Any, reach: Any, sink: Any,
     first: Any, strict: Any,
@@ -239,7 +239,7 @@ def _follow(
         entry = index.entries[entry, 1]
 
 
-@jit
+@lean
 def _next_candidate(
     planes: Any, q: Any, end: Any, k: Any, stride: Any, most_blanks: Any, strict: Any,
     clean_filter: Any, clean_shift: Any, blank_filter: Any, blank_shift: Any,
@@ -265,7 +265,7 @@ def _next_candidate(
 # ---- the direct way, few positions -----------------------------------------------------------
 
 
-@jit
+@lean
 def _compare_each(
     planes: Any, tile: Any, wanted: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
 ) -> None:
@@ -277,7 +277,7 @@ def _compare_each(
             _compare(planes, position, target, reach, sink, first, strict)
 
 
-@jit
+@lean
 def _compare(
     planes: Any, position: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
 ) -> None:
@@ -292,7 +292,7 @@ def _compare(
             block, matching = _next_matching(target.seeded_anchor, block + 8, under, strict)
 
 
-@jit
+@lean
 def _next_matching(anchor: Any, block: Any, under: Any, strict: Any) -> Any:
     """The next eight anchors from `block` on of which one matches: (block, bits), bits 0: none."""
     while block < anchor.shape[1]:
@@ -306,7 +306,7 @@ def _next_matching(anchor: Any, block: Any, under: Any, strict: Any) -> Any:
 # ---- the direct way, many positions ----------------------------------------------------------
 
 
-@jit
+@lean
 def _want(wanted: Any, tile: Any, begin: Any, end: Any) -> None:
     """All positions of the tile in [begin, end)."""
     for word in range(TILE):
@@ -318,7 +318,7 @@ def _want(wanted: Any, tile: Any, begin: Any, end: Any) -> None:
         wanted[word] = bits
 
 
-@jit
+@lean
 def _count(wanted: Any) -> Any:
     total = 0
     for word in wanted:
@@ -326,7 +326,7 @@ def _count(wanted: Any) -> Any:
     return total
 
 
-@jit
+@lean
 def _hold(planes: Any, tile: Any, held: Any, strict: Any) -> None:
     """The planes of the tile and of what follows, each plane's words side by side."""
     for i in range(HELD):
@@ -337,7 +337,7 @@ def _hold(planes: Any, tile: Any, held: Any, strict: Any) -> None:
         held[2 * HELD + i], held[3 * HELD + i] = g & usable, t & usable
 
 
-@jit
+@lean
 def _sweep(
     planes: Any, tile: Any, held: Any, wanted: Any, alive: Any, target: Any, chosen: Any,
     reach: Any, sink: Any, first: Any, strict: Any,
@@ -356,7 +356,7 @@ def _sweep(
         i += 1
 
 
-@jit
+@lean
 def _next_alive(
     i: Any, chosen: Any, held: Any, steps: Any, n_steps: Any, anchors: Any, best: Any,
     before: Any, wanted: Any, alive: Any,
@@ -381,7 +381,7 @@ def _next_alive(
     return -1
 
 
-@jit
+@lean
 def _check_each(
     planes: Any, tile: Any, alive: Any, p: Any, target: Any, reach: Any, sink: Any,
     first: Any, strict: Any,

@@ -7,9 +7,9 @@ every plane is set, so that a comparison may run over the end; the record's boun
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kernels.jit import jit, lean
 from kernels.native import planes_of_64, popcount, trailing_zeros
 from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.types import Patterns
@@ -18,14 +18,9 @@ COSTS = Costs(probe=10.0, candidate=100.0, direct=0.12, entry=40.0, max_entries=
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 NOTHING = -1
 TILE = 8  # words that a sweep holds: 512 positions
-AHEAD = 32  # words behind them in which a pattern's bases are looked at
+AHEAD = 64  # words behind them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
-STEPS = 128  # bases of a pattern that a sweep looks at
-
-_making = njit(nogil=True, cache=True, error_model="numpy")
-# Without Numba's reference counts: the functions may not allocate, and run up to five times as fast
-# where they are handed tuples of arrays.
-jit = njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
+STEPS = 512  # bases of a pattern that a sweep looks at
 
 
 class Index(NamedTuple):
@@ -77,7 +72,7 @@ def make_target(patterns: Patterns, bases: float) -> tuple[Target, SeedPlan]:
     return target, plan
 
 
-@jit
+@lean
 def pack(letters: Any, planes: Any, padded: Any) -> Any:
     """Fills `planes`; returns the first illegal position or -1. padded: uint8[64], anything."""
     n = letters.shape[0]
@@ -106,7 +101,7 @@ def _pattern_planes(patterns: Patterns) -> tuple[NDArray[np.uint64], NDArray[np.
     return planes, words
 
 
-@jit
+@lean
 def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any) -> None:
     for p in range(offsets.shape[0] - 1):
         for i in range(offsets[p + 1] - offsets[p]):
@@ -117,20 +112,20 @@ def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any) -> None:
                     planes[word, plane] &= ~bit
 
 
-@jit
+@lean
 def single(a: Any, c: Any, g: Any, t: Any) -> Any:
     """Which positions stand for exactly one base."""
     return ~((a & c) | ((a | c) & (g | t)) | (g & t))
 
 
-@jit
+@lean
 def _is_single(planes: Any, word: Any, position: Any) -> Any:
     w = word + (position >> 6)
     clean = single(planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3])
     return (clean >> np.uint64(position & 63)) & np.uint64(1)
 
 
-@_making
+@jit
 def _longest_runs(planes: Any, words: Any, lengths: Any) -> Any:
     """int64[n]: the longest run of single bases in each pattern, not counted beyond LONGEST_RUN."""
     runs = np.zeros(lengths.shape[0], np.int64)
@@ -145,7 +140,7 @@ def _longest_runs(planes: Any, words: Any, lengths: Any) -> Any:
     return runs
 
 
-@jit
+@lean
 def window(planes: Any, word: Any, position: Any) -> Any:
     """The four planes of the 64 bases from `position` on, counted from the word's first."""
     w, shift = word + (position >> 6), np.uint64(position & 63)
@@ -159,7 +154,7 @@ def window(planes: Any, word: Any, position: Any) -> Any:
     return a, c, g, t
 
 
-@jit
+@lean
 def _variety(low: Any, high: Any, run: Any) -> Any:
     """How many different pairs of neighbours a run has: seeds of few are found everywhere."""
     seen = np.uint64(0)
@@ -171,7 +166,7 @@ def _variety(low: Any, high: Any, run: Any) -> Any:
     return popcount(seen)
 
 
-@_making
+@jit
 def _anchors(planes: Any, words: Any, lengths: Any, run: Any) -> Any:
     """Where to begin comparing: the first seed of enough variety, else the best of the pattern.
 
@@ -195,7 +190,7 @@ def _anchors(planes: Any, words: Any, lengths: Any, run: Any) -> Any:
     return anchors
 
 
-@jit
+@lean
 def _densest_word(planes: Any, word: Any, length: Any) -> Any:
     best, where = -1, 0
     for i in range(0, length, 64):
@@ -206,7 +201,7 @@ def _densest_word(planes: Any, word: Any, length: Any) -> Any:
     return where
 
 
-@_making
+@jit
 def _anchor_planes(planes: Any, words: Any, anchors: Any, chosen: Any) -> Any:
     """uint64[4, n]: 64 bases from the anchor on; behind the pattern's end every base matches.
 
@@ -219,7 +214,7 @@ def _anchor_planes(planes: Any, words: Any, anchors: Any, chosen: Any) -> Any:
     return out
 
 
-@jit
+@lean
 def hashed(mask: Any, low: Any, high: Any) -> Any:
     """64 mixed bits of a window: its blanked places and two bits a base (murmur's finalizer)."""
     x = np.uint64(mask) | (np.uint64(low) << np.uint64(16)) | (np.uint64(high) << np.uint64(32))
@@ -257,7 +252,7 @@ def _bits(count: int) -> int:
     return max(6, count.bit_length())
 
 
-@_making
+@jit
 def _list_steps(planes: Any, words: Any, lengths: Any, anchors: Any) -> Any:
     """For sweeps: the first single bases of each pattern from its anchor on.
 
@@ -284,17 +279,17 @@ def _list_steps(planes: Any, words: Any, lengths: Any, anchors: Any) -> Any:
     return steps, counts
 
 
-@jit
+@lean
 def _set_bit(bits: Any, i: Any) -> None:
     bits[i >> np.uint64(6)] |= np.uint64(1) << (i & np.uint64(63))
 
 
-@jit
+@lean
 def bit(bits: Any, i: Any) -> Any:
     return (bits[i >> np.uint64(6)] >> (i & np.uint64(63))) & np.uint64(1)
 
 
-@jit
+@lean
 def _fill_index(index: Any, target: Any, masks: Any) -> None:
     entry = 0
     k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)

@@ -20,7 +20,8 @@ from kernels.scan.types import BadBaseError, Chunk, Hits, Part, Patterns, Rules,
 COSTS = Costs(probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27)
 THREADS = 256
 BLOCKS_PER_SM = 8  # of THREADS each: all that fit
-SWEEP_STEPS = 128  # as in scan.cuh
+SWEEP_STEPS = 512  # single bases of a pattern that a sweep looks at, and
+STEPS_OF_ALL = 1 << 25  # of all patterns together, but never fewer than 64 of each
 EMPTY_TABLE = 1 << 18  # pairs that the first table has room for, twice over
 MOST_BLOCKS = 1 << 20
 THREADS_OF_FEW = 32  # where there is one thread for each pattern
@@ -120,11 +121,12 @@ class Scanner:
             self.module, "place_anchors", each, THREADS_OF_FEW,
             self.arguments, np.uint32(self.plan.run), arrays["anchors"], arrays["anchor"],
         )  # fmt: skip
-        self.steps = cupy.empty((n, SWEEP_STEPS), np.uint16)
+        self.room = max(64, min(SWEEP_STEPS, STEPS_OF_ALL // n // 4 * 4))
+        self.steps = cupy.empty((n, self.room), np.uint16)
         self.n_steps = cupy.empty(n, np.int32)
         _launch(
             self.module, "list_steps", each, THREADS_OF_FEW,
-            self.arguments, self.steps, self.n_steps,
+            self.arguments, np.uint32(self.room), self.steps, self.n_steps,
         )  # fmt: skip
         has_seed = found >= self.plan.run
         self.seeded = cupy.asarray(np.flatnonzero(has_seed).astype(np.int32))
@@ -218,7 +220,8 @@ class Scanner:
             for heads in (1, 0) if self.rules.first else (0,):
                 _launch(
                     self.module, "sweep", many, THREADS, *common, chosen, np.uint32(len(chosen)),
-                    self.steps, self.n_steps, *dense, np.uint32(every), anchor, np.uint32(heads),
+                    self.steps, self.n_steps, np.uint32(self.room), *dense, np.uint32(every),
+                    anchor, np.uint32(heads),
                 )  # fmt: skip
 
     def scan(self, chunk: Chunk) -> Hits:

@@ -37,19 +37,20 @@ extern "C" __global__ void gather_anchors(Patterns patterns, const int* __restri
   if (i < padded) out[i] = i < n_chosen ? patterns.anchor[chosen[i]] : make_uint4(0, 0, 0, 0);
 }
 
-// For the sweep: the pattern's first SWEEP_STEPS single bases from the anchor on, each as the word
+// For the sweep: the pattern's first `room` single bases from the anchor on, each as the word
 // of the held planes in which it is looked up, and the shift: word * 32 + shift. The rest of the list
 // repeats the last one, so that it can be read in groups.
-extern "C" __global__ void list_steps(Patterns patterns, unsigned short* __restrict__ steps,
+extern "C" __global__ void list_steps(Patterns patterns, u32 room,
+                                      unsigned short* __restrict__ steps,
                                       int* __restrict__ n_steps) {
   const u32 p = blockIdx.x * blockDim.x + threadIdx.x;
   if (p >= patterns.n) return;
-  unsigned short* out = steps + size_t(p) * SWEEP_STEPS;
+  unsigned short* out = steps + size_t(p) * room;
   const uint4* planes = patterns.planes + patterns.words[p];
   const int anchor = patterns.anchors[p];
   const int stop = min(patterns.lengths[p] - anchor, int(32 * SWEEP_AHEAD));
   u32 count = 0;
-  for (int offset = 0; offset < stop && count < SWEEP_STEPS; ++offset) {
+  for (int offset = 0; offset < stop && count < room; ++offset) {
     const u32 bit = 1u << ((anchor + offset) & 31);
     const uint4 word = planes[(anchor + offset) >> 5];
     if (!(single(word) & bit)) continue;
@@ -57,7 +58,7 @@ extern "C" __global__ void list_steps(Patterns patterns, unsigned short* __restr
     out[count++] = (plane * SWEEP_HELD + offset / 32) * 32 + offset % 32;
   }
   n_steps[p] = count;
-  for (u32 i = count; i < SWEEP_STEPS; ++i) out[i] = count ? out[count - 1] : 0;
+  for (u32 i = count; i < room; ++i) out[i] = count ? out[count - 1] : 0;
 }
 
 // One thread an entry.

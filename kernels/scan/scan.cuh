@@ -5,8 +5,7 @@
 constexpr u32 WARP = 32;
 constexpr u32 FULL = ALL;
 constexpr int NOTHING = -1;
-constexpr u32 SWEEP_STEPS = 128;  // single bases of a pattern that a sweep looks at
-constexpr u32 SWEEP_AHEAD = 64;  // words behind a tile in which they lie
+constexpr u32 SWEEP_AHEAD = 128;  // words behind a tile in which they lie
 constexpr u32 SWEEP_HELD = WARP + SWEEP_AHEAD + 1;  // words of each plane that a warp holds
 
 struct Window {

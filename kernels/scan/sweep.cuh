@@ -45,6 +45,7 @@ __device__ void settle_survivors(const Samples& samples, const Patterns& pattern
 extern "C" __global__ void __launch_bounds__(256)
     sweep(Samples samples, Patterns patterns, Hits hits, const int* __restrict__ chosen,
           u32 n_chosen, const unsigned short* __restrict__ steps, const int* __restrict__ n_steps,
+          u32 room,
           u32 k, u32 blanks, u32 every, u32 max_anchor, u32 heads) {
   __shared__ u32 shared_planes[256 / WARP][4 * SWEEP_HELD];
   u32* planes = shared_planes[threadIdx.x / WARP];
@@ -75,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(256)
     __syncwarp();
     for (u32 c = 0; c < n_chosen; ++c) {
       const u32 p = chosen[c];
-      const uint2* four = reinterpret_cast<const uint2*>(steps + size_t(p) * SWEEP_STEPS);
+      const uint2* four = reinterpret_cast<const uint2*>(steps + size_t(p) * room);
       const int count = n_steps[p];
       u32 alive = wanted;
       for (int s = 0; s < count; s += 4) {

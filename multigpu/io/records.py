@@ -10,9 +10,9 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kernels.jit import jit
 from kernels.native import copy_bytes, find_byte
 from multigpu.io.sources import Layout
 
@@ -20,8 +20,6 @@ NAME, NAME_END, BASES, LENGTH, QUALITY = range(5)
 NEWLINE, RETURN = 10, 13
 AT, GREATER, PLUS, SPACE, TAB = ord("@"), ord(">"), ord("+"), ord(" "), ord("\t")
 HIGHEST_QUALITY = 126
-
-_jit = njit(nogil=True, cache=True, error_model="numpy")
 
 
 class Fault(IntEnum):
@@ -97,7 +95,7 @@ def lowest_outside(values: NDArray[np.uint8], low: int) -> int:
     return int(outside[0]) if len(outside) else -1
 
 
-@_jit
+@jit
 def sums(raw: Any, starts: Any, lengths: Any) -> Any:
     """int64[n]: the sum of the bytes of every window raw[start : start + length]."""
     out = np.empty(starts.shape[0], np.int64)
@@ -109,7 +107,7 @@ def sums(raw: Any, starts: Any, lengths: Any) -> Any:
     return out
 
 
-@_jit
+@jit
 def gather(raw: Any, table: Any, letters: Any, offsets: Any) -> None:
     """All bases one after the other: letters uint8[sum of lengths], offsets int64[n + 1]."""
     at = 0
@@ -120,19 +118,19 @@ def gather(raw: Any, table: Any, letters: Any, offsets: Any) -> None:
     offsets[table.shape[0]] = at
 
 
-@_jit
+@jit
 def _line_end(raw: Any, start: Any) -> Any:
     """The newline of the line that begins at `start`, or the end of the bytes."""
     end = find_byte(raw, start, raw.shape[0], NEWLINE)
     return raw.shape[0] if end < 0 else end
 
 
-@_jit
+@jit
 def _find_newline(raw: Any, start: Any) -> Any:
     return find_byte(raw, start, raw.shape[0], NEWLINE)
 
 
-@_jit
+@jit
 def _trimmed(raw: Any, start: Any, end: Any) -> Any:
     """`end` without the carriage return before it, if the line ends there."""
     if end > start and raw[end - 1] == RETURN and (end == raw.shape[0] or raw[end] == NEWLINE):
@@ -140,7 +138,7 @@ def _trimmed(raw: Any, start: Any, end: Any) -> Any:
     return end
 
 
-@_jit
+@jit
 def _name_end(raw: Any, start: Any, end: Any) -> Any:
     for i in range(start, end):
         if raw[i] == SPACE or raw[i] == TAB:
@@ -148,14 +146,14 @@ def _name_end(raw: Any, start: Any, end: Any) -> Any:
     return end
 
 
-@_jit
+@jit
 def _skip_blank(raw: Any, at: Any) -> Any:
     while at < raw.shape[0] and (raw[at] == NEWLINE or raw[at] == RETURN):
         at += 1
     return at
 
 
-@_jit
+@jit
 def _first_record(raw: Any, at: Any) -> Any:
     size = raw.shape[0]
     while at < size:
@@ -167,7 +165,7 @@ def _first_record(raw: Any, at: Any) -> Any:
     return -1
 
 
-@_jit
+@jit
 def _added(table: Any, count: Any) -> Any:
     if count < table.shape[0]:
         return table
@@ -176,7 +174,7 @@ def _added(table: Any, count: Any) -> Any:
     return larger
 
 
-@_jit
+@jit
 def _joined(raw: Any, start: Any, stop: Any) -> Any:
     """Moves the lines in [start, stop) together to `start`; how many letters they have."""
     at = start
@@ -191,7 +189,7 @@ def _joined(raw: Any, start: Any, stop: Any) -> Any:
     return at - start
 
 
-@_jit
+@jit
 def _fasta(raw: Any, begin: Any, border: Any, final: Any) -> Any:
     size = raw.shape[0]
     table, count = np.empty((256, 5), np.int64), 0
@@ -216,7 +214,7 @@ def _fasta(raw: Any, begin: Any, border: Any, final: Any) -> Any:
     return table[:count], at, Fault.NONE.value, at
 
 
-@_jit
+@jit
 def _letters_in(raw: Any, start: Any, stop: Any) -> Any:
     """How many letters the lines in [start, stop) have."""
     letters = 0
@@ -227,7 +225,7 @@ def _letters_in(raw: Any, start: Any, stop: Any) -> Any:
     return letters
 
 
-@_jit
+@jit
 def _record_end(raw: Any, at: Any) -> Any:
     """The next line that begins with > at or after the line start `at`, or the end of the bytes."""
     size = raw.shape[0]
@@ -236,7 +234,7 @@ def _record_end(raw: Any, at: Any) -> Any:
     return min(at, size)
 
 
-@_jit
+@jit
 def _lead_begin(raw: Any, begin: Any) -> Any:
     """Where the sequence goes on at `begin`: behind the header line if `begin` is in one."""
     line = begin
@@ -247,7 +245,7 @@ def _lead_begin(raw: Any, begin: Any) -> Any:
     return begin
 
 
-@_jit
+@jit
 def _pieces(raw: Any, begin: Any, border: Any, overlap: Any, final: Any) -> Any:
     size = raw.shape[0]
     table, count = np.empty((256, 5), np.int64), 0
@@ -286,7 +284,7 @@ def _pieces(raw: Any, begin: Any, border: Any, overlap: Any, final: Any) -> Any:
     return table[:count], own[:count], lead, True
 
 
-@_jit
+@jit
 def _reach(raw: Any, start: Any, stop: Any, letters: Any) -> Any:
     """Where in [start, stop) so many letters have been passed, or `stop`."""
     while start < stop:
@@ -299,7 +297,7 @@ def _reach(raw: Any, start: Any, stop: Any, letters: Any) -> Any:
     return stop
 
 
-@_jit
+@jit
 def _fastq(raw: Any, begin: Any, border: Any, final: Any, offset: Any) -> Any:
     size = raw.shape[0]
     table, count = np.empty((256, 5), np.int64), 0
@@ -341,7 +339,7 @@ def _fastq(raw: Any, begin: Any, border: Any, final: Any, offset: Any) -> Any:
     return table[:count], at, Fault.NONE.value, at
 
 
-@_jit
+@jit
 def _sequence(raw: Any, start: Any) -> Any:
     """The lines from `start` to the one that begins with +: (its start, letters, lines).
 
@@ -358,7 +356,7 @@ def _sequence(raw: Any, start: Any) -> Any:
     return at, letters, lines
 
 
-@_jit
+@jit
 def _qualities(raw: Any, start: Any, letters: Any, lines: Any) -> Any:
     """The end of the quality lines and how many letters they have.
 
@@ -378,7 +376,7 @@ def _qualities(raw: Any, start: Any, letters: Any, lines: Any) -> Any:
     return at, found
 
 
-@_jit
+@jit
 def _any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
     """Whether some quality is below `low` or above '~'."""
     span = np.uint8(HIGHEST_QUALITY - low)
