@@ -64,7 +64,8 @@ def _bar() -> Any:
     from rich.progress import Progress as RichProgress
 
     return RichProgress(
-        BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("chunks"), TextColumn("{task.fields[rate]}"),
+        BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("chunks"),
+        TextColumn("{task.fields[rate]}"),
         TextColumn("{task.fields[hits]:,} matches"), TextColumn("{task.fields[memory]}"),
         TimeRemainingColumn(), console=Console(stderr=True), transient=True,
     )  # fmt: skip
