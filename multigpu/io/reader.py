@@ -90,14 +90,13 @@ def block_spans(
     """A stream cut at record borders. What goes wrong with it becomes the last span's error."""
     left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
     content = read_ahead(blocks(source, chunk_bytes, HEADROOM), BLOCKS_AHEAD)
+    least = 0
     while True:
         try:
-            block = next(content, None)
+            raw, final = _next_bytes(content, left, least)
         except InputError as damage:
             yield BlockSpan(number, left[:0], _nothing(0), damage)
             return
-        raw = left if block is None else _behind(left, block)
-        final = block is None
         parsed = records.parse(raw, 0, len(raw), source.layout, final=final, offset=phred_offset)
         good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
         error = None if good else described(source, raw, parsed, before, phred_offset)
@@ -106,6 +105,24 @@ def block_spans(
         if error or final:
             return
         left, before = raw[parsed.stop :], before + parsed.stop
+        least = (
+            0 if len(parsed.table) else 2 * len(left)
+        )  # a long record is not looked at each time
+
+
+def _next_bytes(
+    content: Iterator[NDArray[np.uint8]], left: NDArray[np.uint8], least: int
+) -> tuple[NDArray[np.uint8], bool]:
+    """What was left and the next block, or more to make `least` bytes; and whether that is all."""
+    block = next(content, None)
+    if block is None:
+        return left, True
+    if len(left) + len(block) >= least:
+        return _behind(left, block), False
+    parts = [left, block]
+    while sum(map(len, parts)) < least and (block := next(content, None)) is not None:
+        parts.append(block)
+    return np.concatenate(parts), block is None
 
 
 def _behind(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
