@@ -6,7 +6,6 @@ the data or raises: a short read that looks like the end is the one thing that m
 """
 
 import glob
-import gzip
 import hashlib
 import io
 import os
@@ -17,12 +16,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, Self
+from typing import BinaryIO, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import QUOTED, InputError, quoted
+from multigpu.io.decompress import (
+    BGZF_LARGEST,
+    GzipContent,
+    Stream,
+    ZstdContent,
+    bgzf_size,
+    check_bgzf_end,
+)
 
 Compression = Literal["none", "gzip", "bgzf", "zstd"]
 Layout = Literal["fastq", "fasta"]
@@ -37,17 +44,12 @@ SUFFIXES = tuple(
 MIB = 1 << 20
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 HEAD = 512  # stored bytes looked at to find the compression
-COMPRESSED_CHUNK = 128 << 10  # more was not faster
 REMOTE_CHUNK = 16 * MIB  # fetched ahead in one request: latency costs more than bytes
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 1..3 of a skippable frame, with which pzstd begins
-ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
 
-BGZF_MAGIC = b"\x1f\x8b\x08\x04"  # gzip, deflate, with an extra field
-BGZF_LARGEST = 64 << 10  # bytes in one block, compressed
-BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 
 # How files begin that are often given by mistake -> what to say instead of the first letters.
 STRANGERS = {
@@ -75,13 +77,6 @@ class Source:
         """Whether anyone who sees the path can read any range of the content."""
         local = self.path != STDIN and not is_remote(self.path)
         return self.compression == "none" and local and self.size is not None
-
-
-class Stream(Protocol):
-    """Where bytes come from."""
-
-    def readinto(self, out: memoryview, /) -> int | None:
-        """Fill the front of `out`; 0 only at the end."""
 
 
 # ---- which files ------------------------------------------------------------------------------
@@ -161,14 +156,14 @@ def _inspect(path: str) -> Source:
     with _Inlet(path, looking=True) as inlet:
         compression = _compression(inlet.head())
         if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
-            _check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
+            check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
         layout = _layout(path, _content(inlet, compression))
         return Source(path, inlet.size, compression, layout)
 
 
 def _compression(head: bytes) -> Compression:
     if head.startswith(GZIP_MAGIC):
-        return "gzip" if _bgzf_size(head) is None else "bgzf"
+        return "gzip" if bgzf_size(head) is None else "bgzf"
     skippable = head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5
     return "zstd" if skippable or head.startswith(ZSTD_MAGIC) else "none"
 
@@ -257,8 +252,8 @@ def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.
 
 def _content(inlet: "_Inlet", compression: Compression) -> Stream:
     if compression == "zstd":
-        return _ZstdContent(inlet)
-    return inlet if compression == "none" else _GzipContent(inlet)
+        return ZstdContent(inlet)
+    return inlet if compression == "none" else GzipContent(inlet)
 
 
 def _fill(stream: Stream, out: memoryview) -> int:
@@ -440,170 +435,8 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-# ---- compressed bytes -------------------------------------------------------------------------
-
-
-class _GzipContent:
-    """The content of a gzip file of any number of members; zeros may pad its end.
-
-    isal checks each member; that a file was cut between two BGZF blocks is seen here.
-    """
-
-    def __init__(self, inlet: _Inlet) -> None:
-        from isal import isal_zlib
-
-        self._path = inlet.path
-        self._stored = _EndKept(inlet)
-        # What IGzipFile reads with; its own readinto copies everything once more (20 % slower).
-        self._reader = isal_zlib._GzipReader(self._stored, COMPRESSED_CHUNK)  # type: ignore[arg-type]
-        self._damage = (gzip.BadGzipFile, OverflowError, isal_zlib.IsalError)
-
-    def readinto(self, out: memoryview) -> int:
-        try:
-            count = self._reader.readinto(out)
-        except EOFError as error:
-            raise _truncated(self._path, "gzip") from error
-        except self._damage as error:  # type: ignore[misc]  # isal types its class as an instance
-            raise _damaged(self._path, "gzip", str(error), "Not a gzipped file") from error
-        if not count:
-            _check_bgzf_end(self._path, self._stored.end, self._stored.zeros)
-        return count
-
-
-class _ZstdContent:
-    """The content of a zstd file of any number of frames."""
-
-    def __init__(self, inlet: _Inlet) -> None:
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-
-        self._zstd = zstd
-        self._inlet = inlet
-        self._chunk = memoryview(bytearray(COMPRESSED_CHUNK))
-        self._inside = False  # of a frame: the data must not end here
-        self._begin_frame()
-
-    def readinto(self, out: memoryview) -> int:
-        while (stored := self._stored()) is not None:
-            if piece := self._decompress(stored, len(out)):
-                out[: len(piece)] = piece
-                return len(piece)
-        return 0
-
-    def _begin_frame(self) -> None:
-        options: dict[int, int] = {
-            self._zstd.DecompressionParameter.window_log_max: ZSTD_LONGEST_WINDOW
-        }
-        self._frame = self._zstd.ZstdDecompressor(options=options)
-
-    def _stored(self) -> bytes | memoryview | None:
-        """What to feed next: nothing where output still waits inside; None at the end."""
-        if not self._frame.eof and not self._frame.needs_input:
-            return b""
-        if self._frame.eof:
-            rest = self._frame.unused_data
-            self._begin_frame()
-            if rest:
-                return rest
-        if count := self._inlet.readinto(self._chunk):
-            return self._chunk[:count]
-        if self._inside:
-            raise _truncated(self._inlet.path, "zstd")
-        return None
-
-    def _decompress(self, stored: bytes | memoryview, most: int) -> bytes:
-        try:
-            piece = self._frame.decompress(stored, max_length=most)
-        except self._zstd.ZstdError as error:
-            reason = str(error).rpartition(": ")[2]
-            raise _damaged(self._inlet.path, "zstd", reason, "Unknown frame") from error
-        self._inside = not self._frame.eof
-        return piece
-
-
-def _truncated(path: str, kind: str) -> InputError:
-    return InputError(path, f"{kind} data ends early: the file is truncated")
-
-
-def _damaged(path: str, kind: str, reason: str, stranger: str) -> InputError:
-    """`stranger`: how the library's text begins where what follows is no such data at all."""
-    if reason.startswith(stranger):
-        return InputError(path, f"something that is not {kind} follows the {kind} data")
-    return InputError(path, f"{kind} data is corrupt: {reason}")
-
-
-# ---- BGZF: gzip members with their size in the header, and an empty one as the end marker -----
-
-
-class _EndKept(io.RawIOBase):
-    """Remembers the end of what went through: its last bytes without the zeros after them.
-
-    A file object, because isal takes anything else for the data itself.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        super().__init__()
-        self._stream = stream
-        self.end = b""  # at most BGZF_LARGEST bytes, the last one not zero
-        self.zeros = 0  # that followed
-
-    def readinto(self, out: Any, /) -> int:
-        count = self._stream.readinto(out) or 0
-        if count:
-            self._remember(out[:count])
-        return count
-
-    def _remember(self, new: memoryview) -> None:
-        solid = _length_without_zeros(new)
-        if solid:
-            kept = self.end + bytes(min(self.zeros, BGZF_LARGEST))
-            kept += new[max(0, solid - BGZF_LARGEST) : solid]
-            self.end, self.zeros = kept[-BGZF_LARGEST:], 0
-        self.zeros += len(new) - solid
-
-
-def _length_without_zeros(data: memoryview) -> int:
-    if data[-1]:
-        return len(data)  # nearly always
-    filled = np.flatnonzero(np.frombuffer(data, np.uint8))
-    return int(filled[-1]) + 1 if filled.size else 0
-
-
 def _stored_end(path: str, size: int) -> tuple[bytes, int]:
-    """End and zeros after it, as `_EndKept` has them, of a local file not padded for long."""
+    """End and zeros after it, as `EndKept` has them, of a local file not padded for long."""
     data = _read(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
     end = data.rstrip(b"\0")
     return end[-BGZF_LARGEST:], len(data) - len(end)
-
-
-def _check_bgzf_end(path: str, end: bytes, zeros: int) -> None:
-    """Cut between two blocks it is valid gzip and half of the reads are gone."""
-    block = _last_bgzf_block(end, zeros)
-    if block is not None and block != BGZF_END:
-        problem = "gzip data ends early: the file is truncated (the BGZF end marker is missing)"
-        raise InputError(path, problem)
-
-
-def _last_bgzf_block(end: bytes, zeros: int) -> bytes | None:
-    """The block that `end` and some of the `zeros` after it finish; None: not a BGZF block."""
-    start = len(end)
-    while (start := end.rfind(BGZF_MAGIC, 0, start)) >= 0:
-        size = _bgzf_size(end[start:])
-        if size is not None and 0 <= start + size - len(end) <= zeros:
-            return end[start:] + bytes(start + size - len(end))
-    return None
-
-
-def _bgzf_size(header: bytes) -> int | None:
-    """Bytes in the block that begins with `header`; None where it is not BGZF."""
-    if not header.startswith(BGZF_MAGIC):
-        return None
-    at, stop = 12, 12 + int.from_bytes(header[10:12], "little")
-    while at + 6 <= min(stop, len(header)):
-        length = int.from_bytes(header[at + 2 : at + 4], "little")
-        if header[at : at + 2] == b"BC" and length == 2:
-            return int.from_bytes(header[at + 4 : at + 6], "little") + 1
-        at += 4 + length
-    return None

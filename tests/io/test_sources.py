@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from multigpu.errors import InputError
-from multigpu.io import sources
+from multigpu.io import decompress, sources
 from multigpu.io.sources import blocks, expand, fingerprint, inspect, read_into
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -461,7 +461,7 @@ def test_end_kept__is_the_last_bytes_without_zeros_however_they_come(
     stored: list[bytes], cuts: list[int]
 ) -> None:
     data = b"".join(stored)
-    kept = sources._EndKept(io.BytesIO(data))
+    kept = decompress.EndKept(io.BytesIO(data))
     for size in [*cuts, len(data)]:
         if size:
             kept.readinto(memoryview(bytearray(size)))
