@@ -22,7 +22,7 @@ import psutil
 import pytest
 from backports import zstd
 
-from multigpu import cli
+from multigpu import InputError, cli, scan
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
@@ -909,3 +909,20 @@ def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
     assert ended.seconds < SOON
     assert ended.left == []
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- files that change ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["fastq", "fasta"])
+def test_file_cut_between_records_while_it_is_read__is_told(
+    store: Store, signatures: str, layout: str
+) -> None:
+    """What is left of it is a good file, so only its size tells that samples are missing."""
+    record = {"fastq": b"@r\nACGT\n+\nIIII\n", "fasta": b">r\nACGT\n"}[layout]
+    path = Path(store("cut.f", 1000 * record))
+    rows = scan(path, signatures, gpus="none", threads=1, max_chunk_bytes=len(record) * 100)
+    with path.open("r+b") as file:
+        file.truncate(500 * len(record))
+    with pytest.raises(InputError, match=r"cut\.f: was cut while it was read: it ends at byte"):
+        list(rows)

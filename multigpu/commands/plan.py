@@ -50,7 +50,7 @@ def scan(**values: Any) -> None:
     click.echo(f"chunk         up to {plan.chunk_bytes:,} bytes of input")
     click.echo(f"in hand       {plan.lanes} chunks at a time on each worker")
     click.echo(f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes")
-    click.echo(f"host memory   about {plan.host_bytes:,} bytes")
+    click.echo(f"host buffers  about {plan.host_bytes:,} bytes")
     for row in rows:
         size = "unknown size" if row["bytes"] is None else f"{row['bytes']:,} bytes"
         chunks = "a stream" if row["chunks"] is None else f"{row['chunks']:,} chunks"

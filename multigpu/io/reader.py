@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.plan import spans
 from multigpu.errors import InputError, quoted
 from multigpu.io import records
 from multigpu.io.records import LENGTH, QUALITY, Fault, Parsed
@@ -80,8 +81,8 @@ class Pieces:
 
 def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
     """A file cut every `chunk_bytes`, wherever that is."""
-    for start in range(0, size, chunk_bytes):
-        yield FileSpan(source, start, min(start + chunk_bytes, size), exact=start == 0)
+    for piece in spans(size, chunk_bytes):
+        yield FileSpan(source, piece.start, piece.stop, exact=piece.start == 0)
 
 
 def block_spans(
@@ -105,9 +106,8 @@ def block_spans(
         if error or final:
             return
         left, before = raw[parsed.stop :], before + parsed.stop
-        least = (
-            0 if len(parsed.table) else 2 * len(left)
-        )  # a long record is not looked at each time
+        # A long record is not looked at again with every block.
+        least = 0 if len(parsed.table) else 2 * len(left)
 
 
 def _next_bytes(
@@ -297,17 +297,24 @@ class _Window:
         self.final = False
 
     def extend(self, stop: int) -> None:
-        """Read on to the byte `stop` of the file, or to its end."""
+        """Read on to the byte `stop` of the file, or to its end.
+
+        Raises InputError where the file has become shorter than it was when the job was opened.
+        """
         stop = min(stop, self._size)
         held = len(self.bytes)
         larger = self._buffers.take(stop - self._origin)
         larger[:held] = self.bytes
         held += read_into(self._path, self._origin + held, larger[held:])
+        if held < len(larger):
+            end = self._origin + held
+            problem = f"was cut while it was read: it ends at byte {end}, not at {self._size}"
+            raise InputError(self._path, problem)
         for buffer in self.borrowed:
             self._buffers.give(buffer)
         self.borrowed = [larger]
-        self.bytes = larger[:held]
-        self.final = held < len(larger) or stop >= self._size
+        self.bytes = larger
+        self.final = stop >= self._size
 
 
 def _nothing(stop: int) -> Parsed:

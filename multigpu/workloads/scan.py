@@ -19,7 +19,6 @@ from multigpu.io.reader import (
     READ_AHEAD,
     BlockSpan,
     Buffers,
-    FileSpan,
     Pieces,
     Span,
     SpanReader,
@@ -286,7 +285,7 @@ class ScanPlan:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes and bases of the chunks in hand, on every worker."""
+        """Buffers for bytes and bases of the chunks in hand, on every worker."""
         return int(self.lanes * (1.5 * self.chunk_bytes + READ_AHEAD))
 
 
@@ -314,6 +313,3 @@ def scan_spans(sources: Sequence[Source], plan: ScanPlan, options: ScanOptions) 
         else:
             block = min(plan.chunk_bytes, LARGEST_BLOCK)
             yield from block_spans(number, source, block, options.phred_offset)
-
-
-__all__ = ["FileSpan", "ScanPart", "ScanPlan", "ScanWorkload", "plan_scan", "scan_spans"]
