@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit
 from kernels.native import copy_bytes, find_byte
-from multigpu.io.sources import Layout
 
 NAME, NAME_END, BASES, LENGTH, QUALITY = range(5)
 NEWLINE, RETURN = 10, 13
@@ -48,7 +47,7 @@ class Parsed:
 
 
 def parse(
-    raw: NDArray[np.uint8], begin: int, border: int, layout: Layout, *, final: bool, offset: int
+    raw: NDArray[np.uint8], begin: int, border: int, layout: str, *, final: bool, offset: int
 ) -> Parsed:
     """Parse the records that begin in [begin, border); `begin` is a record's first byte.
 

@@ -1,8 +1,9 @@
 """Paths, patterns, URLs and standard input to sources, and the bytes out of them.
 
-Nothing here knows what a read is. A stream is anything with `readinto(view) -> int` (0 at the
-end); compressed streams are such streams over others, and every one of them either gives all
-the data or raises: a short read that looks like the end is the one thing that must not happen.
+Nothing here knows what a record is; a `Kind` says which files a job reads. A stream is anything
+with `readinto(view) -> int` (0 at the end); compressed streams are such streams over others, and
+every one of them either gives all the data or raises: a short read that looks like the end is the
+one thing that must not happen.
 """
 
 import glob
@@ -32,14 +33,9 @@ from multigpu.io.decompress import (
 )
 
 Compression = Literal["none", "gzip", "bgzf", "zstd"]
-Layout = Literal["fastq", "fasta"]
 
 STDIN = "-"
-SUFFIXES = tuple(
-    layout + compression
-    for layout in (".fa", ".fasta", ".fna", ".fq", ".fastq")
-    for compression in ("", ".gz", ".bgz", ".zst")
-)
+COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
 MIB = 1 << 20
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
@@ -64,13 +60,39 @@ STRANGERS = {
 
 
 @dataclass(frozen=True)
+class Kind:
+    """One sort of files.
+
+    name      what a message calls them: "sequence files"
+    suffixes  of those that a directory stands for, without compression
+    layout    path, content from its first character on → the layout, "" where it is none of these
+    unknown   what is wrong with a file that has no layout
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    layout: Callable[[str, bytes], str]
+    unknown: str
+
+
+def _sequence_layout(_path: str, start: bytes) -> str:
+    return {b"@": "fastq", b">": "fasta"}.get(start[:1], "")
+
+
+SEQUENCES = Kind(
+    "sequence", (".fa", ".fasta", ".fna", ".fq", ".fastq"), _sequence_layout,
+    "neither FASTQ nor FASTA",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Source:
     """One input: `size` is what is stored, in bytes, None where nobody knows (pipes)."""
 
     path: str
     size: int | None
     compression: Compression
-    layout: Layout
+    layout: str
 
     @property
     def cuttable(self) -> bool:
@@ -86,78 +108,83 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def expand(paths: Sequence[str]) -> list[str]:
+def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
     """Files, directories, patterns, URLs and "-" to the paths they stand for, in order.
 
-    A directory stands for its own sequence files by name; a pattern for what a shell would make
+    A directory stands for its own files of this kind by name; a pattern for what a shell would make
     of it. Raises InputError where one is missing, unreadable or stands for nothing.
     """
     if list(paths).count(STDIN) > 1:
         raise InputError(STDIN, "standard input can be given only once")
-    return [found for path in paths for found in _expand_one(path)]
+    return [found for path in paths for found in _expand_one(path, kind)]
 
 
-def _expand_one(path: str) -> list[str]:
+def _expand_one(path: str, kind: Kind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]
     if not os.path.lexists(path) and any(sign in path for sign in "*?["):
-        return _matches(path)
-    return _files(path)
+        return _matches(path, kind)
+    return _files(path, kind)
 
 
-def _matches(pattern: str) -> list[str]:
+def _matches(pattern: str, kind: Kind) -> list[str]:
     found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
     if not found:
         raise InputError(pattern, "no file matches this pattern")
-    return [file for path in found for file in _files(path)]
+    return [file for path in found for file in _files(path, kind)]
 
 
-def _files(path: str) -> list[str]:
-    """The readable file itself, or the sequence files of a directory."""
+def _files(path: str, kind: Kind) -> list[str]:
+    """The readable file itself, or the files of this kind in a directory."""
     with _errors_named(path):
         is_directory = stat.S_ISDIR(Path(path).stat().st_mode)
     if is_directory:
-        return _sequence_files(path)
+        return _files_in(path, kind)
     if not os.access(path, os.R_OK):
         raise InputError(path, "cannot be read: permission denied")
     return [path]
 
 
-def _sequence_files(directory: str) -> list[str]:
+def _files_in(directory: str, kind: Kind) -> list[str]:
     with _errors_named(directory):
         inside = sorted(Path(directory).iterdir(), key=lambda path: path.name)
-    files = [str(path) for path in inside if _has_sequence_name(path.name) and not path.is_dir()]
+    files = [str(path) for path in inside if suffix_of(path.name, kind) and not path.is_dir()]
     if not files:
-        raise InputError(directory, f"the directory has no sequence files ({SUFFIXES[0]}, …)")
-    return [file for path in files for file in _files(path)]
+        problem = f"the directory has no {kind.name} files ({kind.suffixes[0]}, …)"
+        raise InputError(directory, problem)
+    return [file for path in files for file in _files(path, kind)]
 
 
-def _has_sequence_name(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES) and not name.startswith(".")
+def suffix_of(name: str, kind: Kind) -> str:
+    """The suffix of the kind with which a file's name ends, compressed or not; else nothing."""
+    if name.startswith("."):
+        return ""
+    endings = ((suffix, suffix + more) for suffix in kind.suffixes for more in COMPRESSED)
+    return next((suffix for suffix, ending in endings if name.lower().endswith(ending)), "")
 
 
 # ---- what is in them --------------------------------------------------------------------------
 
 
-def inspect(path: str) -> Source:
-    """Compression by magic bytes, layout by the first character that is not blank.
+def inspect(path: str, kind: Kind = SEQUENCES) -> Source:
+    """Compression by magic bytes, layout by what stands at the first character that is not blank.
 
     What it reads of a pipe is kept for `blocks`. Raises InputError where the file cannot be
-    read, is empty, is visibly damaged or is neither FASTQ nor FASTA.
+    read, is empty, is visibly damaged or has no layout of this kind.
     """
     try:
-        return _inspect(path)
+        return _inspect(path, kind)
     except InputError:
         _forget(path)
         raise
 
 
-def _inspect(path: str) -> Source:
+def _inspect(path: str, kind: Kind) -> Source:
     with _Inlet(path, looking=True) as inlet:
         compression = _compression(inlet.head())
         if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
             check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
-        layout = _layout(path, _content(inlet, compression))
+        layout = _layout(path, _content(inlet, compression), kind)
         return Source(path, inlet.size, compression, layout)
 
 
@@ -168,18 +195,17 @@ def _compression(head: bytes) -> Compression:
     return "zstd" if skippable or head.startswith(ZSTD_MAGIC) else "none"
 
 
-def _layout(path: str, content: Stream) -> Layout:
+def _layout(path: str, content: Stream, kind: Kind) -> str:
     start = _first_letters(content)
     if not start:
         raise InputError(path, "is empty")
-    layouts: dict[bytes, Layout] = {b"@": "fastq", b">": "fasta"}
-    if start[:1] in layouts:
-        return layouts[start[:1]]
+    if layout := kind.layout(path, start):
+        return layout
     for magic, problem in STRANGERS.items():
         if start.startswith(magic):
             raise InputError(path, problem)
     shown = quoted(start[:QUOTED].splitlines()[0])
-    raise InputError(path, f"neither FASTQ nor FASTA: begins with {shown}")
+    raise InputError(path, f"{kind.unknown}: begins with {shown}")
 
 
 def _first_letters(content: Stream) -> bytes:
