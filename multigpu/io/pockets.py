@@ -1,0 +1,376 @@
+"""Score grids of pockets: AutoGrid, OpenDX, MRC/CCP4 and NumPy files to arrays.
+
+All end as value [ix, iy, iz] at origin + spacing * (ix, iy, iz), in Å. Axes that are not those of
+the coordinates, and grids with values that are no numbers, are refused.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError, UsageError, quoted
+from multigpu.io.sources import Kind, blocks, expand, inspect, suffix_of
+
+READ_BYTES = 16 << 20
+LARGEST_VALUE = float(np.finfo(np.float32).max)
+AXES = "xyz"
+
+Vector = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Pocket:
+    """One grid, or the maps of AutoGrid.
+
+    values   float32[maps, nx, ny, nz], finite
+    origin   float64[3]  where values[:, 0, 0, 0] stands, Å
+    spacing  float64[3]  Å, positive
+    types    the atom type of each map but the last two, which are electrostatics and
+             desolvation; () for a plain grid, which is one score for every atom
+    """
+
+    path: str
+    layout: str
+    values: NDArray[np.float32]
+    origin: NDArray[np.float64]
+    spacing: NDArray[np.float64]
+    types: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        nx, ny, nz = self.values.shape[1:]
+        return nx, ny, nz
+
+    @property
+    def end(self) -> NDArray[np.float64]:
+        """float64[3]: where the last value stands."""
+        end: NDArray[np.float64] = self.origin + self.spacing * (np.array(self.shape) - 1)
+        return end
+
+    @property
+    def center(self) -> NDArray[np.float64]:
+        return (self.origin + self.end) / 2
+
+    def distance(self, point: NDArray[np.float64]) -> float:
+        """From a point to the grid, Å; 0 inside."""
+        outside = np.maximum(np.maximum(self.origin - point, point - self.end), 0)
+        return float(np.sqrt((outside**2).sum()))
+
+
+def read_pocket(path: str, origin: Vector | None = None, spacing: float | None = None) -> Pocket:
+    """The grid of a file; `origin` and `spacing` are those of NumPy files, which need not have any.
+
+    Raises InputError for what is wrong with the file, UsageError for options that do not fit.
+    """
+    (path,) = expand([path], POCKETS)
+    layout = inspect(path, POCKETS).layout
+    if layout == "numpy":
+        return _checked(_read_numpy(path, origin, spacing))
+    if origin is not None or spacing is not None:
+        raise UsageError(f"{path} says itself where it stands: leave out --origin and --spacing")
+    return _checked(READERS[layout](path))
+
+
+def _layout(path: str, start: bytes) -> str:
+    if MRC_MARK in start[:MRC_MARK_END]:
+        return "mrc"  # CCP4 maps are called .map, too
+    return LAYOUTS.get(suffix_of(Path(path).name, POCKETS), "")
+
+
+def _checked(pocket: Pocket) -> Pocket:
+    """Raises InputError for a grid that cannot be interpolated."""
+    for axis, points, step in zip(AXES, pocket.shape, pocket.spacing, strict=True):
+        if points < 2:
+            problem = f"the grid has {points} point along {axis}: it needs at least two"
+            raise InputError(pocket.path, problem)
+        if not 0 < step < np.inf:
+            raise InputError(pocket.path, f"the spacing along {axis} is {step:g}, not positive")
+    if not np.isfinite(pocket.origin).all():
+        raise InputError(pocket.path, "the origin is no place: it is not finite")
+    if not np.isfinite(pocket.values).all():
+        raise _not_finite(pocket)
+    return pocket
+
+
+def _not_finite(pocket: Pocket) -> InputError:
+    places = np.argwhere(~np.isfinite(pocket.values))
+    where, index = int(places[0][0]), places[0][1:].tolist()
+    value = pocket.values[(where, *index)]
+    name = f"map {_map_names(pocket)[where]}, " if pocket.types else ""
+    more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+    return InputError(
+        pocket.path, f"the value is {value}{more}: every value must be a number",
+        f"{name}grid index {index} (from 0)",
+    )  # fmt: skip
+
+
+def _map_names(pocket: Pocket) -> list[str]:
+    return [*pocket.types, "e", "d"]
+
+
+def _content(path: str) -> bytes:
+    return b"".join(block.tobytes() for block in blocks(inspect(path, POCKETS), READ_BYTES))
+
+
+def _values(
+    path: str, text: bytes, shape: Sequence[int], line: int, what: str
+) -> NDArray[np.float32]:
+    """As many numbers as the shape has, parted by white space, the last axis fastest.
+
+    line: where `text` begins in the file, from 1
+    """
+    words = text.split()
+    wanted = int(np.prod(shape))
+    if len(words) != wanted:
+        problem = f"{len(words):,} values where {what} says {wanted:,}"
+        raise InputError(path, problem)
+    try:
+        values = np.array(words, np.float64)
+    except ValueError:
+        raise _no_number(path, text, line) from None
+    values[np.abs(values) > LARGEST_VALUE] = np.inf
+    return values.astype(np.float32).reshape(shape)
+
+
+def _no_number(path: str, text: bytes, line: int) -> InputError:
+    for number, row in enumerate(text.splitlines(), line):
+        for word in row.split():
+            try:
+                float(word)
+            except ValueError:
+                return InputError(path, f"{quoted(word)} is no number", f"line {number}")
+    raise AssertionError("every word is a number")
+
+
+# ---- AutoGrid ---------------------------------------------------------------------------------
+
+GEOMETRY = ("SPACING", "NELEMENTS", "CENTER")
+MAP_HEADER = 6  # lines
+Geometry = dict[str, tuple[float, ...]]
+
+
+def _read_autogrid(path: str) -> Pocket:
+    """`*.maps.fld` and the maps that it names, which must agree with it."""
+    lines = _content(path).decode("latin-1").splitlines()
+    header = [line[1:] for line in lines if line.startswith("#")]
+    geometry = _geometry(path, header)
+    maps = dict(_autogrid_maps(path, lines))
+    for missing in {"e", "d"} - set(maps):
+        name = {"e": "electrostatics", "d": "desolvation"}[missing]
+        raise InputError(path, f"there is no map of {name} (.{missing}.map)")
+    types = tuple(name for name in maps if name not in ("e", "d"))
+    if not types:
+        raise InputError(path, "there is no map of an atom type")
+    values = [_read_map(maps[name], path, geometry) for name in (*types, "e", "d")]
+    spacing = np.full(3, geometry["SPACING"][0])
+    origin = np.array(geometry["CENTER"]) - spacing * (np.array(_points(geometry)) - 1) / 2
+    return Pocket(path, "autogrid", np.ascontiguousarray(values), origin, spacing, types)
+
+
+def _autogrid_maps(path: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each map's atom type ("e" and "d": electrostatics, desolvation) and file."""
+    labels = [match[1] for line in lines if (match := re.match(r"label=(\S+)", line))]
+    files = [match[1] for line in lines if (match := re.match(r"variable\s.*file=(\S+)", line))]
+    if not files:
+        raise InputError(path, "it names no maps (variable 1 file=…)")
+    if len(labels) != len(files):
+        raise InputError(path, f"it has {len(labels)} labels for {len(files)} maps")
+    known = {"electrostatics": "e", "desolvation": "d"}
+    for label, file in zip(labels, files, strict=True):
+        name = known.get(label.lower(), label.removesuffix("-affinity"))
+        yield name, str(Path(path).parent / file)
+
+
+def _geometry(path: str, lines: Sequence[str]) -> Geometry:
+    found: Geometry = {}
+    for number, line in enumerate(lines, 1):
+        name, _, rest = line.partition(" ")
+        if name in GEOMETRY and name not in found:
+            found[name] = _floats(path, rest.split(), number)
+    for name, count in zip(GEOMETRY, (1, 3, 3), strict=True):
+        if len(found.get(name, ())) != count:
+            raise InputError(path, f"it does not say {name} as AutoGrid does")
+    return found
+
+
+def _floats(path: str, words: Sequence[str], line: int) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in words)
+    except ValueError:
+        raise InputError(path, f"no numbers: {quoted(' '.join(words))}", f"line {line}") from None
+
+
+def _points(geometry: Geometry) -> tuple[int, ...]:
+    """Along x, y and z; AutoGrid counts the steps between them."""
+    return tuple(int(steps) + 1 for steps in geometry["NELEMENTS"])
+
+
+def _read_map(path: str, field: str, geometry: Geometry) -> NDArray[np.float32]:
+    content = _content(path)
+    *header, body = content.split(b"\n", MAP_HEADER)
+    own = _geometry(path, [line.decode("latin-1").strip() for line in header])
+    for name in GEOMETRY:
+        if own[name] != geometry[name]:
+            problem = f"{name} is {_shown(own[name])}, but {_shown(geometry[name])} in {field}"
+            raise InputError(path, f"{problem}: the maps are not of one grid")
+    nx, ny, nz = _points(geometry)
+    return _values(path, body, (nz, ny, nx), MAP_HEADER + 1, "NELEMENTS").transpose(2, 1, 0)
+
+
+def _shown(numbers: Sequence[float]) -> str:
+    return " ".join(f"{number:g}" for number in numbers)
+
+
+def _read_single_map(path: str) -> Pocket:
+    raise InputError(path, "this is one map of several: give the .maps.fld that names them")
+
+
+# ---- OpenDX -----------------------------------------------------------------------------------
+
+DX_COUNTS = re.compile(rb"class\s+gridpositions\s+counts\s+(\d+)\s+(\d+)\s+(\d+)")
+DX_DATA = re.compile(rb"^\s*object\s.*class\s+array\s.*data\s+follows\s*$", re.MULTILINE)
+DX_END = re.compile(rb"^\s*(attribute|component|object)\b", re.MULTILINE)
+
+
+def _read_dx(path: str) -> Pocket:
+    """The scalar field of an OpenDX file as APBS and others write it: z is fastest."""
+    content = _content(path)
+    counts, data = DX_COUNTS.search(content), DX_DATA.search(content)
+    if counts is None:
+        raise InputError(path, "it has no 'class gridpositions counts nx ny nz'")
+    if data is None:
+        raise InputError(path, "it has no array with 'data follows' as text")
+    header = content[: data.start()]
+    shape = tuple(int(word) for word in counts.groups())
+    (origin,) = _dx_rows(path, header, "origin", 1)
+    steps = np.array(_dx_rows(path, header, "delta", 3))
+    if np.any(steps != np.diag(np.diag(steps))):
+        raise InputError(path, "its axes are not parallel to x, y and z: this is not read")
+    end = DX_END.search(content, data.end())
+    body = content[data.end() : end.start() if end else len(content)]
+    line = content.count(b"\n", 0, data.end()) + 1
+    values = _values(path, body, shape, line, "'gridpositions counts'")
+    return Pocket(path, "dx", values[None], np.array(origin), np.diag(steps).copy())
+
+
+def _dx_rows(path: str, header: bytes, name: str, count: int) -> list[tuple[float, ...]]:
+    rows = []
+    for number, line in enumerate(header.decode("latin-1").splitlines(), 1):
+        words = line.split()
+        if words[:1] == [name]:
+            rows.append(_floats(path, words[1:], number))
+    if len(rows) != count or any(len(row) != 3 for row in rows):
+        raise InputError(path, f"it needs {count} line(s) '{name} x y z'")
+    return rows
+
+
+# ---- MRC and CCP4 -----------------------------------------------------------------------------
+
+MRC_START, MRC_SAMPLING, MRC_CELL, MRC_ANGLES = 5, 8, 11, 14  # words of the header, from 1
+MRC_AXES, MRC_ORIGIN = 17, 50
+MRC_MARK, MRC_MARK_END = b"MAP ", 212  # bytes
+RIGHT_ANGLES = (90.0, 90.0, 90.0)
+
+
+def _read_mrc(path: str) -> Pocket:
+    """A map as it stands in the file; where it says an ORIGIN that is used, else its start."""
+    gemmi = needed("gemmi", "MRC and CCP4 maps")
+    try:
+        file: Any = gemmi.read_ccp4_map(path)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(path, f"no MRC or CCP4 map: {str(error).splitlines()[0]}") from error
+    if _header(file.header_float, MRC_ANGLES) != RIGHT_ANGLES:
+        raise InputError(path, "its axes are not at right angles: this is not read")
+    order = [int(axis) - 1 for axis in _header(file.header_i32, MRC_AXES)]
+    if sorted(order) != [0, 1, 2]:
+        raise InputError(path, f"its header names no axes: {order}")
+    axes = [order.index(axis) for axis in range(3)]  # where x, y and z are in the file
+    cell = np.array(_header(file.header_float, MRC_CELL))
+    spacing = cell / np.maximum(_header(file.header_i32, MRC_SAMPLING), 1)
+    start = np.array(_header(file.header_i32, MRC_START))[axes]
+    origin = np.array(_header(file.header_float, MRC_ORIGIN))
+    if not origin.any():
+        origin = start * spacing
+    values = np.array(file.grid, np.float32).transpose(axes)
+    return Pocket(path, "mrc", np.ascontiguousarray(values)[None], origin, spacing)
+
+
+def _header(word: Callable[[int], float], first: int) -> tuple[float, ...]:
+    return tuple(word(first + i) for i in range(3))
+
+
+def needed(module: str, what: str) -> Any:
+    """An optional package of docking. Raises UsageError with the remedy where it is missing."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        remedy = "pip install 'multigpu[dock]'"
+        raise UsageError(f"{what} need the package {package}: {remedy}") from error
+
+
+# ---- NumPy ------------------------------------------------------------------------------------
+
+
+def _read_numpy(path: str, origin: Vector | None, spacing: float | None) -> Pocket:
+    """An array of a .npy file, or `grid` (with `origin` and `spacing`, if there) of a .npz."""
+    try:
+        file = np.load(io.BytesIO(_content(path)), allow_pickle=False)
+        arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {"grid": file}
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(path, f"no array: {str(error).splitlines()[0]}") from error
+    grid = _grid(path, arrays)
+    start = np.asarray(arrays.get("origin") if origin is None else origin)
+    step = np.asarray(arrays.get("spacing") if spacing is None else spacing)
+    for name, array in (("origin", start), ("spacing", step)):
+        if array.dtype == object:
+            raise UsageError(f"{path} does not say its {name}: give --{name}")
+        if array.dtype.kind not in "fiu" or array.shape not in ((3,), ()):
+            raise InputError(path, f"its {name} is not one number, or three")
+    values = grid.astype(np.float64)
+    values[np.abs(values) > LARGEST_VALUE] = np.inf
+    return Pocket(
+        path, "numpy", np.ascontiguousarray(values, np.float32)[None],
+        np.broadcast_to(start.astype(np.float64), 3).copy(),
+        np.broadcast_to(step.astype(np.float64), 3).copy(),
+    )  # fmt: skip
+
+
+def _grid(path: str, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    names = ", ".join(arrays) or "nothing"
+    if "grid" not in arrays and len(arrays) != 1:
+        raise InputError(path, f"which array is the grid? Call it 'grid'; there is {names}")
+    grid = arrays.get("grid", next(iter(arrays.values())))
+    if grid.ndim != 3 or grid.dtype.kind not in "fiub":
+        raise InputError(path, f"the grid is {grid.dtype}{list(grid.shape)}: three axes are needed")
+    return grid
+
+
+LAYOUTS = {
+    ".maps.fld": "autogrid",
+    ".fld": "autogrid",
+    ".map": "map",
+    ".dx": "dx",
+    ".mrc": "mrc",
+    ".ccp4": "mrc",
+    ".npy": "numpy",
+    ".npz": "numpy",
+}
+READERS: dict[str, Callable[[str], Pocket]] = {
+    "autogrid": _read_autogrid,
+    "map": _read_single_map,
+    "dx": _read_dx,
+    "mrc": _read_mrc,
+}
+POCKETS = Kind(
+    "pocket", tuple(LAYOUTS), _layout,
+    "no pocket by its name (.maps.fld, .dx, .mrc, .ccp4, .npy, .npz)",
+)  # fmt: skip
