@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, quoted
+from multigpu.io.optional import needed
 from multigpu.io.sources import Kind, blocks, expand, inspect, suffix_of
 
 READ_BYTES = 16 << 20
@@ -303,18 +304,6 @@ def _read_mrc(path: str) -> Pocket:
 
 def _header(word: Callable[[int], float], first: int) -> tuple[float, ...]:
     return tuple(word(first + i) for i in range(3))
-
-
-def needed(module: str, what: str) -> Any:
-    """An optional package of docking. Raises UsageError with the remedy where it is missing."""
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        remedy = "pip install 'multigpu[dock]'"
-        raise UsageError(f"{what} need the package {package}: {remedy}") from error
 
 
 # ---- NumPy ------------------------------------------------------------------------------------

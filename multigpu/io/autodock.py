@@ -1,0 +1,185 @@
+"""AutoDock's atom types and charges of a molecule, for pockets of AutoGrid maps.
+
+PDBQT files say both. Elsewhere these rules give the types:
+
+    C   A where aromatic, else C
+    H   HD on N, O and S, else H
+    N   N where it carries a plus, or has three neighbours and shares its lone pair: in an aromatic
+        ring, or beside an unsaturated or aromatic atom that is not S or P (amides, anilines,
+        pyrroles); else NA
+    O   OA
+    S   SA with two neighbours outside of aromatic rings, else S (thiophenes, thiones, sulfones)
+    all others are their element
+
+These are the types that meeko gives, which prepares AutoDock's ligands today (compared on 25
+molecules of all these groups).
+Charges are Gasteiger's of RDKit for SDF and those of the file for MOL2, whose types follow from
+SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.io.molecules import Molecule, MoleculeError
+from multigpu.io.optional import needed
+
+POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
+SYBYL_SHARING = {"N.am", "N.pl3", "N.4"}  # nitrogens that accept no hydrogen bond
+SYBYL_OXIDIZED = {"S.o", "S.O", "S.o2", "S.O2"}
+NO_CHARGES = b"NO_CHARGES"
+
+
+@dataclass(frozen=True, eq=False)
+class Typed:
+    """types: one for each atom, "" where it scores nothing; charges: float64[n], e."""
+
+    types: list[str]
+    charges: NDArray[np.float64]
+
+
+def typed(molecule: Molecule) -> Typed:
+    """Types and charges by the rules above. Raises MoleculeError where there are none."""
+    if molecule.layout == "pdbqt":
+        assert molecule.charges is not None  # it was parsed
+        return Typed(molecule.types, molecule.charges)
+    if molecule.layout == "sdf":
+        return _of_sdf(molecule)
+    if molecule.layout == "mol2":
+        return _of_mol2(molecule)
+    raise MoleculeError(
+        f"{molecule.layout.upper()} has neither bond orders nor charges, which AutoDock's atom"
+        " types need: give SDF, MOL2 or PDBQT"
+    )
+
+
+def for_maps(molecule: Molecule, maps: Collection[str]) -> Typed:
+    """As `typed`, for maps of these types.
+
+    Without a map of H the hydrogens on carbon score nothing and their charge goes to the carbon,
+    which is how AutoDock's ligands are prepared. Raises MoleculeError that names types without map.
+    """
+    found = typed(molecule)
+    if "H" in found.types and "H" not in maps and molecule.bonds:
+        found = _merged(molecule, found)
+    missing = sorted(set(found.types) - set(maps) - {""})
+    if missing:
+        there = ", ".join(maps)
+        raise MoleculeError(f"no map of atom type {', '.join(missing)}: the pocket has {there}")
+    return found
+
+
+def _merged(molecule: Molecule, found: Typed) -> Typed:
+    charges = found.charges.copy()
+    types = list(found.types)
+    for a, b in _directed(molecule):
+        if types[a] == "H":
+            charges[b] += charges[a]
+            charges[a], types[a] = 0.0, ""
+    return replace(found, types=types, charges=charges)
+
+
+def _directed(molecule: Molecule) -> list[tuple[int, int]]:
+    return [pair for a, b, _ in molecule.bonds for pair in ((a, b), (b, a))]
+
+
+def _neighbours(molecule: Molecule) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in molecule.elements]
+    for a, b in _directed(molecule):
+        found[a].append(b)
+    return found
+
+
+# ---- SDF, by RDKit ----------------------------------------------------------------------------
+
+
+def _of_sdf(molecule: Molecule) -> Typed:
+    chem = needed("rdkit.Chem", "atom types of SDF files")
+    graph = _graph(chem, molecule)
+    types = [_type(atom) for atom in graph.GetAtoms()]
+    needed("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
+    charges = np.array(
+        [
+            atom.GetDoubleProp("_GasteigerCharge") + atom.GetDoubleProp("_GasteigerHCharge")
+            for atom in graph.GetAtoms()
+        ]
+    )
+    if not np.isfinite(charges).all():
+        symbols = {molecule.elements[i] for i in np.flatnonzero(~np.isfinite(charges)).tolist()}
+        problem = f"Gasteiger's rules give no charges with {', '.join(sorted(symbols))}"
+        raise MoleculeError(f"{problem}: give PDBQT with charges")
+    return Typed(types, charges)
+
+
+def _graph(chem: Any, molecule: Molecule) -> Any:
+    """Raises MoleculeError with RDKit's reason where its chemistry makes no sense."""
+    block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
+        graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
+        if graph is None:
+            raise MoleculeError("RDKit does not read this molecule")
+        try:
+            chem.SanitizeMol(graph)
+        except ValueError as error:
+            raise MoleculeError(f"its bonds make no sense: {error}") from error
+    return graph
+
+
+def _type(atom: Any) -> str:
+    element = str(atom.GetSymbol())
+    if element == "C":
+        return "A" if atom.GetIsAromatic() else "C"
+    if element == "H":
+        return "HD" if any(n.GetSymbol() in POLAR for n in atom.GetNeighbors()) else "H"
+    if element == "N":
+        return "N" if _shares(atom) else "NA"
+    if element == "S":
+        return "SA" if atom.GetTotalDegree() == 2 and not atom.GetIsAromatic() else "S"
+    return "OA" if element == "O" else element
+
+
+def _shares(nitrogen: Any) -> bool:
+    """Whether its lone pair is gone or taken by its neighbours."""
+    if nitrogen.GetFormalCharge() > 0:
+        return True
+    if nitrogen.GetTotalDegree() < 3:
+        return False
+    return nitrogen.GetIsAromatic() or any(map(_unsaturated, nitrogen.GetNeighbors()))
+
+
+def _unsaturated(atom: Any) -> bool:
+    if atom.GetSymbol() in ("S", "P"):
+        return False
+    return atom.GetIsAromatic() or any(bond.GetBondTypeAsDouble() > 1 for bond in atom.GetBonds())
+
+
+# ---- MOL2, by SYBYL's types -------------------------------------------------------------------
+
+
+def _of_mol2(molecule: Molecule) -> Typed:
+    assert molecule.charges is not None  # it was parsed
+    if any(line.strip() == NO_CHARGES for line in molecule.lines[: molecule.rows[0]]):
+        raise MoleculeError("its header says NO_CHARGES: an AutoGrid pocket needs them")
+    neighbours = _neighbours(molecule)
+    types = [_sybyl(molecule, i, neighbours[i]) for i in range(len(molecule.elements))]
+    return Typed(types, molecule.charges)
+
+
+def _sybyl(molecule: Molecule, i: int, neighbours: list[int]) -> str:
+    element, name = molecule.elements[i], molecule.types[i]
+    if element == "C":
+        return "A" if name == "C.ar" else "C"
+    if element == "H":
+        return "HD" if any(molecule.elements[n] in POLAR for n in neighbours) else "H"
+    if element == "N":
+        shares = name in SYBYL_SHARING or (name == "N.ar" and len(neighbours) > 2)
+        return "N" if shares else "NA"
+    if element == "S":
+        oxidized = name in SYBYL_OXIDIZED or len(neighbours) != 2
+        return "S" if oxidized else "SA"
+    return "OA" if element == "O" else element

@@ -1,0 +1,173 @@
+"""Ligand files to records, one molecule each: SDF, MOL2, PDB, PDBQT and XYZ.
+
+Where a record ends is told without parsing it, so a library of any size is cut as fast as it is
+read; `molecules` parses the records where they are docked.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from multigpu.errors import InputError
+from multigpu.io.sources import Kind, Source, blocks, inspect, suffix_of
+
+READ_BYTES = 4 << 20
+
+SUFFIXES = {
+    ".sdf": "sdf",
+    ".sd": "sdf",
+    ".mol": "sdf",
+    ".mol2": "mol2",
+    ".pdb": "pdb",
+    ".ent": "pdb",
+    ".pdbqt": "pdbqt",
+    ".xyz": "xyz",
+}
+SIGNS = (  # of the content, where the name tells nothing
+    ("mol2", re.compile(rb"^@<TRIPOS>", re.MULTILINE)),
+    ("sdf", re.compile(rb"V[23]000\s*$", re.MULTILINE)),
+    ("pdbqt", re.compile(rb"^(ROOT|TORSDOF)\b", re.MULTILINE)),
+    ("pdb", re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)),
+    ("xyz", re.compile(rb"\A\s*\d+\s*\n")),
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The text of one molecule, or what is wrong with the file from here on.
+
+    source    index of the source
+    number    of the record in its source, from 1
+    """
+
+    source: int
+    number: int
+    text: bytes
+    error: str = ""
+
+
+def _layout(path: str, start: bytes) -> str:
+    if layout := SUFFIXES.get(suffix_of(Path(path).name, LIGANDS)):
+        return layout
+    return next((layout for layout, sign in SIGNS if sign.search(start)), "")
+
+
+LIGANDS = Kind(
+    "ligand", tuple(SUFFIXES), _layout, "no ligands by name or content (SDF, MOL2, PDB, PDBQT, XYZ)"
+)
+
+
+def ligand_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[Record]]:
+    """What is known of each file; files that are no ligands, as records, where these are skipped.
+
+    Raises InputError for the first of them otherwise.
+    """
+    sources: list[Source] = []
+    bad: list[Record] = []
+    for number, path in enumerate(paths):
+        try:
+            sources.append(inspect(path, LIGANDS))
+        except InputError as error:
+            if not skip:
+                raise
+            sources.append(Source(path, None, "none", ""))
+            bad.append(Record(number, 1, b"", _without_path(error)))
+    return sources, bad
+
+
+def _without_path(error: InputError) -> str:
+    return f"{error.where}: {error.problem}" if error.where else error.problem
+
+
+def records(number: int, source: Source) -> Iterator[Record]:
+    """The records of a source in order. What breaks it off is the last one's `error`."""
+    ends, left, count = ENDS[source.layout], b"", 0
+    content = blocks(source, READ_BYTES)
+    while True:
+        try:
+            block = next(content, None)
+        except InputError as error:
+            yield Record(number, count + 1, b"", _without_path(error))
+            return
+        text = left if block is None else left + block.tobytes()
+        begin = 0
+        for end in ends(text, block is None):
+            count += 1
+            yield Record(number, count, text[begin:end])
+            begin = end
+        left = text[begin:]
+        if block is None:
+            if not count:
+                yield Record(number, 1, b"", "there is no molecule in it")
+            return
+
+
+# ---- where records end ------------------------------------------------------------------------
+
+# Each takes text that begins with a record and gives the ends of those in it, in order. Without
+# `final` the last one is left out where more of it may come.
+
+SDF_END = re.compile(rb"^\$\$\$\$[^\n]*\n", re.MULTILINE)
+MOL2_BEGIN = re.compile(rb"^@<TRIPOS>MOLECULE", re.MULTILINE)
+MODEL_END = re.compile(rb"^ENDMDL[^\n]*\n", re.MULTILINE)
+ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
+
+
+def sdf_ends(text: bytes, final: bool) -> list[int]:
+    """Behind every line of $$$$; a .mol file needs none."""
+    ends = [match.end() for match in SDF_END.finditer(text)]
+    return _with_rest(ends, text, final and bool(text[_last(ends) :].strip()))
+
+
+def mol2_ends(text: bytes, final: bool) -> list[int]:
+    """Before every @<TRIPOS>MOLECULE but the first."""
+    begins = [match.start() for match in MOL2_BEGIN.finditer(text)]
+    return _with_rest(begins[1:], text, final and bool(text.strip()))
+
+
+def pdb_ends(text: bytes, final: bool) -> list[int]:
+    """Behind every ENDMDL. A file without models is one record; what has no atoms is none."""
+    ends = [match.end() for match in MODEL_END.finditer(text)]
+    return _with_rest(ends, text, final and bool(ATOM.search(text, _last(ends))))
+
+
+def xyz_ends(text: bytes, final: bool) -> list[int]:
+    """Behind as many lines as the first one says, and two."""
+    ends: list[int] = []
+    begin = 0
+    while (end := _xyz_end(text, begin)) > 0:
+        ends.append(end)
+        begin = end
+    return _with_rest(ends, text, final and bool(text[begin:].strip()))
+
+
+def _xyz_end(text: bytes, begin: int) -> int:
+    """Of the record at `begin`; 0 where its lines are not all there, or do not begin as they do."""
+    newline = text.find(b"\n", begin)
+    count = text[begin:newline].strip()
+    if newline < 0 or not count.isdigit():
+        return 0
+    end = newline
+    for _ in range(int(count) + 1):
+        end = text.find(b"\n", end + 1)
+        if end < 0:
+            return 0
+    return end + 1
+
+
+def _last(ends: Sequence[int]) -> int:
+    return ends[-1] if ends else 0
+
+
+def _with_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
+    return [*ends, len(text)] if is_record and _last(ends) < len(text) else ends
+
+
+ENDS: dict[str, Callable[[bytes, bool], list[int]]] = {
+    "sdf": sdf_ends,
+    "mol2": mol2_ends,
+    "pdb": pdb_ends,
+    "pdbqt": pdb_ends,
+    "xyz": xyz_ends,
+}

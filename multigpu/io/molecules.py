@@ -1,0 +1,343 @@
+"""The text of one molecule to atoms, and back with other coordinates and nothing else changed.
+
+Coordinates are in Å. Atoms keep their order; hydrogens are kept as given. Names, properties,
+bonds and whatever else stands in a record survive, because a pose is written by putting new
+numbers into the lines of its atoms.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import quoted
+
+_SYMBOLS = (  # by atomic number
+    "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br"
+    " Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho"
+    " Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es"
+    " Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og"
+)
+ELEMENTS = _SYMBOLS.split()
+AUTODOCK_ELEMENTS = {  # of the atom types that are not called like their element
+    "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
+    "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
+}  # fmt: skip
+AROMATIC, AMIDE = 4, 1  # bond orders
+SYBYL_BONDS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
+TOKEN = re.compile(rb"\S+")
+PDB_X = slice(30, 38), slice(38, 46), slice(46, 54)
+SDF_X = slice(0, 10), slice(10, 20), slice(20, 30)
+V30 = b"M  V30 "
+
+Positions = NDArray[np.float64]
+Bond = tuple[int, int, int]  # two atoms from 0, and the order; 4: aromatic
+
+
+class MoleculeError(ValueError):
+    """What is wrong with one molecule, in words for its user."""
+
+
+@dataclass(frozen=True, eq=False)
+class Molecule:
+    """One molecule of a file.
+
+    lines      of the record, with their ends
+    rows       int[n]: in which line each atom stands
+    positions  float64[n, 3], finite, Å
+    elements   symbols
+    types      of MOL2 and PDBQT the file's own, SYBYL's and AutoDock's; else empty
+    charges    float64[n] of MOL2 and PDBQT; else None
+    bonds      of SDF and MOL2; else empty
+    """
+
+    layout: str
+    name: str
+    lines: list[bytes]
+    rows: list[int]
+    positions: Positions
+    elements: list[str]
+    types: list[str]
+    charges: NDArray[np.float64] | None
+    bonds: list[Bond]
+
+    @property
+    def text(self) -> bytes:
+        return b"".join(self.lines)
+
+
+def parse(text: bytes, layout: str) -> Molecule:
+    """The molecule of a record; its name is empty where the record has none.
+
+    Raises MoleculeError that names the line, from 1.
+    """
+    lines = text.splitlines(keepends=True)
+    molecule = PARSERS[layout](lines)
+    if not molecule.rows:
+        raise MoleculeError("it has no atoms")
+    finite = np.isfinite(molecule.positions).all(axis=1)
+    if not finite.all():
+        row = molecule.rows[int(np.argmin(finite))]
+        raise MoleculeError(f"line {row + 1}: the coordinates are not finite")
+    return molecule
+
+
+def moved(molecule: Molecule, positions: Positions) -> list[bytes]:
+    """The lines of the record with these coordinates; all else is as it was."""
+    lines = list(molecule.lines)
+    put = MOVERS["v3000" if _is_v3000(molecule) else molecule.layout]
+    for row, place in zip(molecule.rows, positions.tolist(), strict=True):
+        lines[row] = put(lines[row], place)
+    return lines
+
+
+def element_of(word: str) -> str:
+    """A symbol as it is written properly; an atomic number is its element."""
+    if word.isdigit() and 0 < int(word) <= len(ELEMENTS):
+        return ELEMENTS[int(word) - 1]
+    return word[:1].upper() + word[1:].lower()
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip()
+
+
+def _at(lines: Sequence[bytes], row: int, what: str) -> bytes:
+    if row >= len(lines):
+        raise MoleculeError(f"it ends at line {len(lines)}, before {what}")
+    return lines[row]
+
+
+def _numbers(words: Sequence[bytes], row: int) -> list[float]:
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        shown = quoted(b" ".join(words))
+        raise MoleculeError(f"line {row + 1}: the coordinates {shown} are no numbers") from None
+
+
+def _whole(words: Sequence[bytes], row: int) -> list[int]:
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        shown = quoted(b" ".join(words))
+        raise MoleculeError(f"line {row + 1}: {shown} should be whole numbers") from None
+
+
+def _bond(a: int, b: int, order: int, atoms: int, row: int) -> Bond:
+    if not (0 < a <= atoms and 0 < b <= atoms):
+        raise MoleculeError(f"line {row + 1}: a bond between atoms {a} and {b} of {atoms}")
+    return a - 1, b - 1, order
+
+
+def _positions(rows: Sequence[Sequence[float]]) -> Positions:
+    return np.array(rows, np.float64).reshape(-1, 3)
+
+
+# ---- SDF --------------------------------------------------------------------------------------
+
+
+def _is_v3000(molecule: Molecule) -> bool:
+    return molecule.layout == "sdf" and b"V3000" in molecule.lines[3]
+
+
+def _parse_sdf(lines: list[bytes]) -> Molecule:
+    counts = _at(lines, 3, "its counts line")
+    name = _text(lines[0])
+    if b"V3000" in counts:
+        return _parse_v3000(lines, name)
+    atoms, bonds = _whole((counts[0:3], counts[3:6]), 3)
+    _at(lines, 3 + atoms + bonds, f"the last of {atoms} atoms and {bonds} bonds")
+    rows = range(4, 4 + atoms)
+    positions = [_numbers([lines[row][part] for part in SDF_X], row) for row in rows]
+    elements = [_text(lines[row][30:34]) for row in rows]
+    joined = []
+    for row in range(4 + atoms, 4 + atoms + bonds):
+        a, b, order = _whole([lines[row][i : i + 3] for i in (0, 3, 6)], row)
+        joined.append(_bond(a, b, order, atoms, row))
+    _check_sdf_end(lines, 4 + atoms + bonds)
+    return Molecule(
+        "sdf", name, lines, list(rows), _positions(positions), elements, [], None, joined
+    )
+
+
+def _check_sdf_end(lines: list[bytes], begin: int) -> None:
+    if not any(line.startswith(b"M  END") for line in lines[begin:]):
+        raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
+
+
+def _parse_v3000(lines: list[bytes], name: str) -> Molecule:
+    rows: list[int] = []
+    positions, elements, numbers, bonds = [], [], {}, []
+    for row, words in _v30_section(lines, b"ATOM"):
+        if len(words) < 5:
+            raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
+        numbers[words[0]] = len(rows) + 1
+        rows.append(row)
+        elements.append(_text(words[1]))
+        positions.append(_numbers(words[2:5], row))
+    for row, words in _v30_section(lines, b"BOND"):
+        if len(words) < 4:
+            raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
+        a, b = (numbers.get(word, 0) for word in words[2:4])
+        bonds.append(_bond(a, b, _whole(words[1:2], row)[0], len(rows), row))
+    _check_sdf_end(lines, 4)
+    return Molecule("sdf", name, lines, rows, _positions(positions), elements, [], None, bonds)
+
+
+def _v30_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """Row and words of every line of a block that does not go on from the one before."""
+    inside = goes_on = False
+    for row, line in enumerate(lines):
+        words = line[len(V30) :].split()
+        if not line.startswith(V30):
+            continue
+        if words[:1] in ([b"BEGIN"], [b"END"]):
+            inside = words == [b"BEGIN", section]
+        elif inside and not goes_on:
+            yield row, words
+        goes_on = line.rstrip().endswith(b"-")
+
+
+def _put_sdf(line: bytes, place: Sequence[float]) -> bytes:
+    return b"%10.4f%10.4f%10.4f" % tuple(place) + line[30:]
+
+
+# ---- MOL2 -------------------------------------------------------------------------------------
+
+
+def _parse_mol2(lines: list[bytes]) -> Molecule:
+    head = [line for _, line in _mol2_section(lines, b"MOLECULE")]
+    rows: list[int] = []
+    positions, elements, types, charges, numbers = [], [], [], [], {}
+    for row, line in _mol2_section(lines, b"ATOM"):
+        words = line.split()
+        if len(words) < 6:
+            raise MoleculeError(f"line {row + 1}: an atom needs a number, a name, a place, a type")
+        numbers[words[0]] = len(rows) + 1
+        rows.append(row)
+        positions.append(_numbers(words[2:5], row))
+        types.append(_text(words[5]))
+        elements.append(element_of(types[-1].partition(".")[0]))
+        charges.append(_numbers(words[8:9], row)[0] if len(words) > 8 else 0.0)
+    bonds = []
+    for row, line in _mol2_section(lines, b"BOND"):
+        words = line.split()
+        a, b = (numbers.get(word, 0) for word in (*words[1:3], b"", b"")[:2])
+        bonds.append(_bond(a, b, SYBYL_BONDS.get(b"".join(words[3:4]), 1), len(rows), row))
+    _check_mol2_counts(head, len(rows))
+    name = _text(head[0]) if head else ""
+    return Molecule(
+        "mol2", name, lines, rows, _positions(positions), elements, types, np.array(charges), bonds
+    )
+
+
+def _mol2_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, bytes]]:
+    inside = False
+    for row, line in enumerate(lines):
+        if line.startswith(b"@<TRIPOS>"):
+            inside = line.split()[0] == b"@<TRIPOS>" + section
+        elif inside and line.strip() and not line.startswith(b"#"):
+            yield row, line
+
+
+def _check_mol2_counts(head: list[bytes], atoms: int) -> None:
+    said = head[1].split()[:1] if len(head) > 1 else []
+    if said and said[0].isdigit() and int(said[0]) != atoms:
+        raise MoleculeError(f"it has {atoms} atoms where its header says {int(said[0])}")
+
+
+# ---- PDB and PDBQT ----------------------------------------------------------------------------
+
+
+def _parse_pdb(lines: list[bytes]) -> Molecule:
+    rows = [row for row, line in enumerate(lines) if line.startswith((b"ATOM  ", b"HETATM"))]
+    positions = [_numbers([lines[row][part] for part in PDB_X], row) for row in rows]
+    elements = [_pdb_element(lines[row]) for row in rows]
+    return Molecule(
+        "pdb", _pdb_name(lines), lines, rows, _positions(positions), elements, [], None, []
+    )
+
+
+def _pdb_element(line: bytes) -> str:
+    """Of its columns, else of the atom's name: it is right-aligned in the first two columns."""
+    if symbol := _text(line[76:78]):
+        return element_of(symbol)
+    symbol = element_of(_text(line[12:14]).lstrip("0123456789"))
+    return symbol if symbol in ELEMENTS else symbol[:1]
+
+
+def _pdb_name(lines: list[bytes]) -> str:
+    for line in lines:
+        if line.startswith(b"REMARK") and b"Name = " in line:
+            return _text(line.partition(b"Name = ")[2])
+    return ""
+
+
+def _parse_pdbqt(lines: list[bytes]) -> Molecule:
+    found = _parse_pdb(lines)
+    types = [_text(lines[row][77:80]) for row in found.rows]
+    charges = [_numbers([lines[row][66:76]], row)[0] for row in found.rows]
+    for row, name in zip(found.rows, types, strict=True):
+        if not name:
+            raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
+    elements = [AUTODOCK_ELEMENTS.get(name, element_of(name)) for name in types]
+    return Molecule(
+        "pdbqt", found.name, lines, found.rows, found.positions, elements, types,
+        np.array(charges), [],
+    )  # fmt: skip
+
+
+def _put_pdb(line: bytes, place: Sequence[float]) -> bytes:
+    return line[:30] + b"%8.3f%8.3f%8.3f" % tuple(place) + line[54:]
+
+
+# ---- XYZ --------------------------------------------------------------------------------------
+
+
+def _parse_xyz(lines: list[bytes]) -> Molecule:
+    (atoms,) = _whole([lines[0].strip()], 0)
+    _at(lines, atoms + 1, f"the last of {atoms} atoms")
+    rows, positions, elements = list(range(2, 2 + atoms)), [], []
+    for row in rows:
+        words = lines[row].split()
+        if len(words) < 4:
+            raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
+        elements.append(element_of(_text(words[0])))
+        positions.append(_numbers(words[1:4], row))
+    name = _text(lines[1]).partition(" score=")[0]
+    return Molecule("xyz", name, lines, rows, _positions(positions), elements, [], None, [])
+
+
+def _words_mover(first: int, decimals: int) -> Callable[[bytes, Sequence[float]], bytes]:
+    """Puts a place into the words `first` and after of a line, as wide as they were if it fits."""
+
+    def put(line: bytes, place: Sequence[float]) -> bytes:
+        words = list(islice(TOKEN.finditer(line), first + 3))
+        parts, end = [line[: words[first - 1].end()]], words[first - 1].end()
+        for word, number in zip(words[first:], place, strict=True):
+            parts.append(b" " + (b"%.*f" % (decimals, number)).rjust(word.end() - end - 1))
+            end = word.end()
+        return b"".join([*parts, line[end:]])
+
+    return put
+
+
+PARSERS: dict[str, Callable[[list[bytes]], Molecule]] = {
+    "sdf": _parse_sdf,
+    "mol2": _parse_mol2,
+    "pdb": _parse_pdb,
+    "pdbqt": _parse_pdbqt,
+    "xyz": _parse_xyz,
+}
+MOVERS: dict[str, Callable[[bytes, Sequence[float]], bytes]] = {
+    "sdf": _put_sdf,
+    "v3000": _words_mover(4, 6),
+    "mol2": _words_mover(2, 4),
+    "pdb": _put_pdb,
+    "pdbqt": _put_pdb,
+    "xyz": _words_mover(1, 6),
+}
