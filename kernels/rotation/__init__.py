@@ -1,0 +1,34 @@
+"""The best poses of rigid bodies in a score field: every rotation, every shift.
+
+`reference.py`, `cpu.py` and `cuda.py` each have a `Searcher(field, search)` with
+`best(ligands, span=None, apart_from=None)`, and give the same answer to the last bit:
+
+* `reference.py` scores every pose in double precision.
+* The others score every pose in single precision, and then those in double precision that could
+  still be the best; `bounds.py` proves which these are.
+"""
+
+from kernels.rotation.rotations import EulerRotations, ListedRotations, Shifts, near_uniform
+from kernels.rotation.types import (
+    Field,
+    Ligands,
+    Poses,
+    Search,
+    energy_channels,
+    energy_terms,
+    placed,
+)
+
+__all__ = [
+    "EulerRotations",
+    "Field",
+    "Ligands",
+    "ListedRotations",
+    "Poses",
+    "Search",
+    "Shifts",
+    "energy_channels",
+    "energy_terms",
+    "near_uniform",
+    "placed",
+]

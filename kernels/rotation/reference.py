@@ -1,0 +1,114 @@
+"""The plain search: every pose, every atom, in double precision. The tests' oracle.
+
+It also defines the score to the last bit: the other backends do the same operations in the same
+order where it matters, so that equal scores are equal for all of them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.rotation.rotations import Floats, Indices
+from kernels.rotation.types import Field, Ligands, Poses, Search, squared_distance, sum_of
+
+BLOCK = 1 << 12  # poses at once
+
+
+def value(field: Field, channel: int, place: Floats) -> Floats:
+    """float64[k]: one channel at float64[k, 3], in units of the spacing from the origin."""
+    found: Floats
+    grid, last = field.values[channel].astype(np.float64), np.array(field.shape) - 1
+    inside = np.clip(place, 0, last)
+    if field.interpolation == "nearest":
+        ix, iy, iz = np.floor(inside + 0.5).astype(np.int64).T
+        found = grid[ix, iy, iz]
+    else:
+        found = _trilinear(grid, inside, np.minimum(np.floor(inside), last - 1).astype(np.int64))
+    return found if field.outside == "clamp" else found * (inside == place).all(axis=1)
+
+
+def _trilinear(grid: Floats, place: Floats, cell: Indices) -> Floats:
+    fx, fy, fz = (place - cell).T
+    ix, iy, iz = cell.T
+
+    def along_z(dx: int, dy: int) -> Floats:
+        return _between(grid[ix + dx, iy + dy, iz], grid[ix + dx, iy + dy, iz + 1], fz)
+
+    def along_y(dx: int) -> Floats:
+        return _between(along_z(dx, 0), along_z(dx, 1), fy)
+
+    return _between(along_y(0), along_y(1), fx)
+
+
+def _between(low: Floats, high: Floats, fraction: Floats) -> Floats:
+    return low + fraction * (high - low)
+
+
+def scores(field: Field, ligands: Ligands, ligand: int, search: Search, poses: Indices) -> Floats:
+    """float64[k] of one ligand."""
+    atoms = slice(ligands.offsets[ligand], ligands.offsets[ligand + 1])
+    x, y, z = ligands.relative[atoms].T
+    matrices, shifts = search.placements(poses)
+    scaled = matrices / field.spacing[:, None]
+    start = (search.targets(ligands)[ligand] - field.origin) / field.spacing
+    start = start + shifts / field.spacing
+    place = np.stack(
+        [
+            (scaled[:, i, 0, None] * x + scaled[:, i, 1, None] * y)
+            + (scaled[:, i, 2, None] * z + start[:, i, None])
+            for i in range(3)
+        ],
+        axis=-1,
+    )
+    found = np.empty((*place.shape[:2], ligands.channels.shape[1]))
+    for atom, channels in enumerate(ligands.channels[atoms]):
+        for term, channel in enumerate(channels):
+            found[:, atom, term] = value(field, channel, place[:, atom])
+    return sum_of(sum_of(found * ligands.weights[atoms]))
+
+
+class Searcher:
+    """Searches the poses of ligands in one field."""
+
+    def __init__(self, field: Field, search: Search) -> None:
+        self.field, self.search = field, search
+
+    def best(
+        self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None
+    ) -> Poses:
+        """The best poses of each ligand among those with an index in `span`, or among all.
+
+        apart_from: poses already taken, which are not answered again. Those of a whole search
+        are found span by span in `top` rounds with top = 1: in each the best of all spans is
+        taken. A ligand has fewer than `top` poses where no more are far enough apart.
+        """
+        span = range(self.search.stop) if span is None else span
+        indices = np.arange(span.start, min(span.stop, self.search.stop))
+        indices = indices[self.search.rotations.is_first(indices // self.search.shifts.count)]
+        taken = apart_from or Poses.none()
+        return Poses.joined(
+            [
+                self._best(ligands, ligand, indices, taken.pose[taken.ligand == ligand])
+                for ligand in range(len(ligands))
+            ]
+        )
+
+    def _best(self, ligands: Ligands, ligand: int, poses: Indices, taken: Indices) -> Poses:
+        parts = np.split(poses, range(BLOCK, len(poses), BLOCK))
+        found = np.concatenate(
+            [scores(self.field, ligands, ligand, self.search, part) for part in parts]
+        )
+        free = np.ones(len(poses), bool)
+        for pose in taken:
+            free &= self._apart(ligands.moments[ligand], pose, poses)
+        chosen: list[int] = []
+        while len(chosen) < self.search.top and free.any():
+            best = int(np.where(free, found, -np.inf).argmax())
+            chosen.append(best)
+            free &= self._apart(ligands.moments[ligand], poses[best], poses)
+        return Poses(np.full(len(chosen), ligand), poses[chosen], found[chosen])
+
+    def _apart(self, moments: Floats, pose: int, poses: Indices) -> NDArray[np.bool_]:
+        matrices, shifts = self.search.placements(np.array([pose]))
+        near = squared_distance(moments, (matrices[0], shifts[0]), self.search.placements(poses))
+        apart: NDArray[np.bool_] = (near >= self.search.min_rmsd**2) & (poses != pose)
+        return apart

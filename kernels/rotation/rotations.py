@@ -1,0 +1,229 @@
+"""Sets of rotations and cubes of shifts: index -> matrix, index -> vector; pure."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+# Of super-Fibonacci spirals: the square root of 2, and the root of x⁴ = x + 4.
+PHI = math.sqrt(2)
+PSI = 1.533751168755204288118041
+
+
+class Rotations(Protocol):
+    """A numbered set of rotations.
+
+    count  rotations, those that repeat others included
+    stop   every rotation from here on repeats one with a lower index
+    """
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+    def is_first(self, indices: Indices) -> NDArray[np.bool_]:
+        """bool[k]: no lower index is the same rotation."""
+
+    def matrices(self, indices: Indices) -> Floats:
+        """float64[k, 3, 3]"""
+
+
+@dataclass(frozen=True)
+class EulerRotations:
+    """Rz(γ) Ry(β) Rx(α), each angle 0, p, 2p … < 360°; index = (i_α n + i_β) n + i_γ.
+
+    precision: p in degrees, taken as the decimal number it prints as, so that 0.1 is a tenth and
+    divides 360. n = ceil(360 / p). Raises ValueError unless p is finite and above 0.
+
+    Two triples are the same rotation only as follows, and that in full (Diebel, Representing
+    Attitude, 2006, 5.6): (α, β, γ) and (α + 180°, 180° − β, γ + 180°); and, where β is 90° or
+    270°, all triples of one γ − α or γ + α. The first needs 180° to be a multiple of p, the
+    second 90°: no other differences of multiples of p are 180° or 90°. Of each such class only
+    the lowest index is evaluated. By the first rule that one has α < 180°, which is the first
+    half of all indices; by the second it has α = 0.
+    """
+
+    precision: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.precision) and self.precision > 0):
+            raise ValueError(f"the precision is {self.precision}°; it must be above 0")
+
+    @cached_property
+    def step(self) -> Fraction:
+        """Degrees from one angle to the next."""
+        return Fraction(repr(float(self.precision)))
+
+    @cached_property
+    def n(self) -> int:
+        """Angles of each axis."""
+        return math.ceil(360 / self.step)
+
+    @property
+    def count(self) -> int:
+        return self.n**3
+
+    @property
+    def stop(self) -> int:
+        half = 180 / self.step
+        return int(half) * self.n**2 if half.denominator == 1 else self.count
+
+    @property
+    def quarter(self) -> int:
+        """The number of 90° among the angles; 0 if it is none of them."""
+        quarter = 90 / self.step
+        return int(quarter) if quarter.denominator == 1 else 0
+
+    @cached_property
+    def table(self) -> Floats:
+        """float64[n, 2]: cosine and sine of the angles, exact at multiples of 90°."""
+        return np.array([cos_sin(i * self.step) for i in range(self.n)])
+
+    def _split(self, indices: Indices) -> tuple[Indices, Indices, Indices]:
+        rest, gamma = np.divmod(indices, self.n)
+        alpha, beta = np.divmod(rest, self.n)
+        return alpha, beta, gamma
+
+    def angles(self, indices: Indices) -> Floats:
+        """float64[k, 3]: α, β, γ in degrees."""
+        numbers = np.stack(self._split(indices), axis=-1).astype(np.float64)
+        return numbers * float(self.step)
+
+    def is_first(self, indices: Indices) -> NDArray[np.bool_]:
+        alpha, beta, _ = self._split(indices)
+        locked = (self.quarter > 0) & ((beta == self.quarter) | (beta == 3 * self.quarter))
+        first: NDArray[np.bool_] = (indices < self.stop) & ~(locked & (alpha > 0))
+        return first
+
+    def matrices(self, indices: Indices) -> Floats:
+        (ca, sa), (cb, sb), (cc, sc) = (self.table[i].T for i in self._split(indices))
+        return _stacked(
+            (cb * cc, sa * sb * cc - ca * sc, ca * sb * cc + sa * sc),
+            (cb * sc, sa * sb * sc + ca * cc, ca * sb * sc - sa * cc),
+            (-sb, sa * cb, ca * cb),
+        )
+
+
+def cos_sin(degrees: Fraction) -> tuple[float, float]:
+    quarters, rest = divmod(degrees % 360, 90)
+    cosine, sine = math.cos(math.radians(rest)), math.sin(math.radians(rest))
+    for _ in range(quarters):
+        cosine, sine = -sine, cosine
+    return cosine, sine
+
+
+@dataclass(frozen=True)
+class ListedRotations:
+    """Rotations by their quaternions.
+
+    quaternions: float64[n, 4] w x y z, of any length but 0; they are normalised. Raises ValueError
+    where one is 0 or not finite, and where there is none. Repetitions are not looked for.
+    """
+
+    quaternions: Floats
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.quaternions, np.float64)
+        if given.ndim != 2 or given.shape[1:] != (4,) or not len(given):
+            raise ValueError(f"quaternions of the shape {given.shape}; (n, 4) is wanted, n > 0")
+        length = np.sqrt((given * given).sum(axis=1, keepdims=True))
+        bad = ~(np.isfinite(length) & (length > 0))[:, 0]
+        if bad.any():
+            row = int(bad.argmax())
+            raise ValueError(f"quaternion {row + 1}, {given[row].tolist()}, is no rotation")
+        object.__setattr__(self, "quaternions", np.ascontiguousarray(given / length))
+
+    @property
+    def count(self) -> int:
+        return len(self.quaternions)
+
+    @property
+    def stop(self) -> int:
+        return self.count
+
+    def is_first(self, indices: Indices) -> NDArray[np.bool_]:
+        return indices < self.stop
+
+    def matrices(self, indices: Indices) -> Floats:
+        w, x, y, z = self.quaternions[indices].T
+        return _stacked(
+            (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+            (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+            (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+        )
+
+
+def _stacked(*rows: tuple[Any, Any, Any]) -> Floats:
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def near_uniform(n: int) -> ListedRotations:
+    """n rotations spread nearly evenly over SO(3), the same ones every time.
+
+    Super-Fibonacci spirals (Alexa, Super-Fibonacci Spirals: Fast, Low-Discrepancy Sampling of
+    SO(3), CVPR 2022): made for any n, one formula a rotation, and more even than random,
+    Halton or HEALPix-based sets of that size; layered grids (Yershova et al. 2010) exist for
+    few n only. `covering_radius` says how far any rotation is from the nearest.
+
+    Raises ValueError for n < 1.
+    """
+    if n < 1:
+        raise ValueError(f"{n} rotations; at least 1 is wanted")
+    s = np.arange(n) + 0.5
+    inner, outer = np.sqrt(s / n), np.sqrt(1 - s / n)
+    first, second = 2 * np.pi * s / PHI, 2 * np.pi * s / PSI
+    return ListedRotations(
+        np.stack(
+            [
+                outer * np.cos(second),
+                inner * np.sin(first),
+                inner * np.cos(first),
+                outer * np.sin(second),
+            ],
+            axis=1,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """A cube of translations: k · step on each axis, |k| step <= radius; in Å.
+
+    index = ((i_x m) + i_y) m + i_z, from the lowest coordinates on. Raises ValueError unless
+    0 <= radius and 0 < step, both finite. The default is the one shift by nothing.
+    """
+
+    radius: float = 0.0
+    step: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.radius) and self.radius >= 0):
+            raise ValueError(
+                f"the radius of the shifts is {self.radius} Å; it must not be negative"
+            )
+        if not (math.isfinite(self.step) and self.step > 0):
+            raise ValueError(f"the step of the shifts is {self.step} Å; it must be above 0")
+
+    @cached_property
+    def _most(self) -> int:
+        """Steps to each side, counted with the decimal numbers that were written."""
+        return math.floor(Fraction(repr(float(self.radius))) / Fraction(repr(float(self.step))))
+
+    @property
+    def count(self) -> int:
+        return (2 * self._most + 1) ** 3
+
+    def vectors(self, indices: Indices) -> Floats:
+        """float64[k, 3] in Å"""
+        m = 2 * self._most + 1
+        rest, z = np.divmod(indices, m)
+        return (np.stack([*np.divmod(rest, m), z], axis=-1) - self._most) * float(self.step)

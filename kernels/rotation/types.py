@@ -1,0 +1,284 @@
+"""What goes into a search for poses and what comes out of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.rotation.rotations import Floats, Indices, Rotations, Shifts
+
+MOST_POSES = 1 << 63
+MOST_NODES = 1 << 31  # of one channel
+MOST_VALUE = 1e30  # so that sums of values are finite in single precision
+
+
+@dataclass(frozen=True)
+class Field:
+    """The pocket: what an atom scores, by its place.
+
+    values         float32[channels, nx, ny, nz]  at origin + spacing * (ix, iy, iz); C-contiguous
+    origin         float64[3]  Å
+    spacing        float64[3]  Å, above 0
+    interpolation  between the nodes: trilinear, or the node at floor(f + 0.5) of the place f in
+                   units of the spacing
+    outside        an atom outside the nodes' box scores as at the nearest place in it (clamp) or
+                   nothing (zero)
+
+    Raises ValueError for another shape or type, fewer than two nodes an axis, 2^31 nodes or more,
+    and values that are not finite or beyond ±1e30.
+    """
+
+    values: NDArray[np.float32]
+    origin: Floats
+    spacing: Floats
+    interpolation: Literal["linear", "nearest"] = "linear"
+    outside: Literal["clamp", "zero"] = "clamp"
+
+    def __post_init__(self) -> None:
+        shape = self.values.shape
+        if self.values.dtype != np.float32 or len(shape) != 4 or not shape[0]:
+            raise ValueError(f"{self.values.dtype}{shape}; float32[channels, nx, ny, nz] is wanted")
+        if min(shape[1:]) < 2 or np.prod(shape[1:], dtype=object) >= MOST_NODES:
+            raise ValueError(
+                f"a grid of {shape[1:]} nodes; 2 an axis and less than 2^31 are wanted"
+            )
+        if not self.values.flags.c_contiguous:
+            raise ValueError("the values are not C-contiguous")
+        _check(self.origin, (3,), "origin")
+        _check(self.spacing, (3,), "spacing")
+        if not (self.spacing > 0).all():
+            raise ValueError(f"the spacing is {self.spacing.tolist()}; it must be above 0")
+        if not (np.abs(self.values).max() <= MOST_VALUE):
+            raise ValueError("a value of the grid is not finite or beyond ±1e30")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(nx, ny, nz)"""
+        return self.values.shape[1:]
+
+
+@dataclass(frozen=True)
+class Ligands:
+    """Rigid bodies. An atom scores the sum of weight × channel over its terms.
+
+    positions  float64[atoms, 3]      Å, as given; ligand after ligand
+    offsets    int64[n + 1]           ascending, offsets[0] == 0, offsets[-1] == atoms, none empty
+    channels   int32[atoms, terms]    of the field, 1 to 3 terms
+    weights    float64[atoms, terms]  not negative
+
+    Raises ValueError otherwise.
+    """
+
+    positions: Floats
+    offsets: Indices
+    channels: NDArray[np.int32]
+    weights: Floats
+
+    def __post_init__(self) -> None:
+        atoms = len(self.positions)
+        terms = self.channels.shape[1] if self.channels.ndim == 2 else 0
+        _check(self.positions, (atoms, 3), "positions")
+        _check(self.weights, (atoms, terms), "weights")
+        if self.channels.shape != (atoms, terms) or not 1 <= terms <= 3:
+            raise ValueError(
+                f"channels of the shape {self.channels.shape}; 1 to 3 terms are possible"
+            )
+        if self.channels.dtype != np.int32 or self.offsets.dtype != np.int64:
+            raise ValueError("channels must be int32, offsets int64")
+        if self.offsets[0] or self.offsets[-1] != atoms or (np.diff(self.offsets) < 1).any():
+            raise ValueError("offsets do not ascend from 0 to the number of atoms")
+        if (self.weights < 0).any():
+            raise ValueError("a weight is negative")
+
+    @classmethod
+    def plain(cls, bodies: Sequence[Floats]) -> "Ligands":
+        """Every atom scores the value of the field's first channel. bodies: each float64[k, 3]."""
+        positions = np.concatenate([*bodies, np.empty((0, 3))])
+        offsets = np.zeros(len(bodies) + 1, np.int64)
+        np.cumsum([len(body) for body in bodies], out=offsets[1:])
+        channels = np.zeros((len(positions), 1), np.int32)
+        return cls(positions, offsets, channels, np.ones(channels.shape))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, span: slice) -> "Ligands":
+        """Consecutive ligands."""
+        begin, end, _ = span.indices(len(self))
+        atoms = slice(self.offsets[begin], self.offsets[max(begin, end)])
+        offsets = self.offsets[begin : max(begin, end) + 1] - self.offsets[begin]
+        return Ligands(self.positions[atoms], offsets, self.channels[atoms], self.weights[atoms])
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """int64[n]: atoms of each."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def centroids(self) -> Floats:
+        """float64[n, 3]: the mean of the atoms of each."""
+        sums = np.add.reduceat(self.positions, self.offsets[:-1]) if len(self) else np.empty((0, 3))
+        return sums / self.sizes[:, None]
+
+    @cached_property
+    def relative(self) -> Floats:
+        """float64[atoms, 3]: positions relative to the centroid."""
+        return self.positions - np.repeat(self.centroids, self.sizes, axis=0)
+
+    @cached_property
+    def moments(self) -> Floats:
+        """float64[n, 3, 3]: means of the products of the relative coordinates."""
+        products = self.relative[:, :, None] * self.relative[:, None, :]
+        sums = np.add.reduceat(products, self.offsets[:-1]) if len(self) else products
+        return sums / self.sizes[:, None, None]
+
+
+def energy_channels(
+    maps: NDArray[np.float32], electrostatics: NDArray[np.float32], desolvation: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """AutoGrid's maps as channels of scores: score = −(map + q·electrostatics + |q|·desolvation).
+
+    maps: float32[types, nx, ny, nz], the others float32[nx, ny, nz]. The sign of a charge chooses
+    a channel, which leaves an atom two terms instead of three, both of positive weight: the map of
+    its type, and −(desolvation ± electrostatics) with the weight |q|. Returns
+    float32[types + 2, nx, ny, nz].
+    """
+    wide = desolvation.astype(np.float64)
+    both = np.stack([wide + electrostatics, wide - electrostatics]).astype(np.float32)
+    return np.concatenate([-maps, -both])
+
+
+def energy_terms(
+    types: NDArray[np.int32], charges: Floats, n_types: int
+) -> tuple[NDArray[np.int32], Floats]:
+    """Channels and weights of atoms for `energy_channels`. types: int32[atoms], charges: in e."""
+    charged = np.where(charges < 0, n_types + 1, n_types)
+    channels = np.stack([types, charged], axis=1).astype(np.int32)
+    return channels, np.stack([np.ones(len(types)), np.abs(charges)], axis=1)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which poses are tried, and which are answered.
+
+    A pose is a rotation about the centroid and a shift: x' = R (x − c) + t + s; its index is
+    rotation · shifts + shift. t is `center`, or else the centroid c. The highest float64 score
+    wins, the lowest index among equals; then, up to `top` poses, the best of those that are not
+    closer than `min_rmsd` Å (over all atoms as numbered) to one that was taken.
+
+    Raises ValueError for more than 2^63 poses, top < 1 or a negative min_rmsd.
+    """
+
+    rotations: Rotations
+    shifts: Shifts = field(default_factory=Shifts)
+    center: tuple[float, float, float] | None = None
+    top: int = 1
+    min_rmsd: float = 0.0
+
+    def __post_init__(self) -> None:
+        count = self.rotations.count * self.shifts.count
+        if count > MOST_POSES:
+            raise ValueError(f"{count} poses; at most 2^63 are possible")
+        if self.top < 1 or not self.min_rmsd >= 0:
+            raise ValueError(f"top = {self.top}, min_rmsd = {self.min_rmsd}")
+
+    @property
+    def count(self) -> int:
+        """Poses, those that repeat others included."""
+        return self.rotations.count * self.shifts.count
+
+    @property
+    def stop(self) -> int:
+        """Every pose from here on repeats one with a lower index: the end of the largest span."""
+        return self.rotations.stop * self.shifts.count
+
+    def placements(self, poses: Indices) -> tuple[Floats, Floats]:
+        """Rotation matrices float64[k, 3, 3] and shifts float64[k, 3] of poses."""
+        rotations, shifts = np.divmod(poses, self.shifts.count)
+        return self.rotations.matrices(rotations), self.shifts.vectors(shifts)
+
+    def targets(self, ligands: Ligands) -> Floats:
+        """float64[n, 3]: where each centroid goes, before the shift."""
+        if self.center is None:
+            return ligands.centroids
+        return np.tile(np.array(self.center, np.float64), (len(ligands), 1))
+
+
+@dataclass(frozen=True)
+class Poses:
+    """Poses that were found, ordered by ligand, then best first.
+
+    ligand  int64[k]    index into the ligands
+    pose    int64[k]    index of `Search`
+    score   float64[k]  computed in double precision
+    """
+
+    ligand: Indices
+    pose: Indices
+    score: Floats
+
+    def __len__(self) -> int:
+        return len(self.pose)
+
+    @classmethod
+    def none(cls) -> "Poses":
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Poses"]) -> "Poses":
+        """All poses of the parts, in the order of this class."""
+        parts = [cls.none(), *parts]
+        ligand, pose, score = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("ligand", "pose", "score")
+        )
+        order = np.lexsort((pose, -score, ligand))
+        return cls(ligand[order], pose[order], score[order])
+
+    def winners(self) -> "Poses":
+        """The first of each ligand. Of joined spans of poses: the best pose of them all."""
+        first = np.r_[True, self.ligand[1:] != self.ligand[:-1]] if len(self) else slice(0)
+        return Poses(self.ligand[first], self.pose[first], self.score[first])
+
+
+def placed(ligands: Ligands, search: Search, poses: Poses) -> list[Floats]:
+    """The atoms of each pose, float64[atoms of its ligand, 3] in Å."""
+    targets = search.targets(ligands)
+    matrices, shifts = search.placements(poses.pose)
+    out = []
+    for ligand, matrix, shift in zip(poses.ligand, matrices, shifts, strict=True):
+        atoms = ligands.relative[ligands.offsets[ligand] : ligands.offsets[ligand + 1]]
+        out.append(atoms @ matrix.T + (targets[ligand] + shift))
+    return out
+
+
+def squared_distance(
+    moments: Floats, one: tuple[Floats, Floats], others: tuple[Floats, Floats]
+) -> Floats:
+    """float64[k]: squared RMSD in Å² between a placement of a rigid body and others.
+
+    moments: float64[3, 3] of its atoms about their mean, M. one: matrix and shift; others:
+    float64[k, 3, 3] and float64[k, 3]. The mean of |A x + a − B x − b|² over the atoms is
+    2 (tr M − Σ (A M) ∘ B) + |a − b|², as the mean of x is 0. The operations come in the order in
+    which the kernels do them, so that they all agree on who is too close.
+    """
+    (matrix, shift), (matrices, shifts) = one, others
+    turned = sum_of(matrix[:, None, :] * moments[None, :, :])
+    overlap = sum_of((turned * matrices).reshape(len(matrices), 9))
+    apart = shifts - shift
+    trace = sum_of(np.diagonal(moments))
+    return 2 * (trace - overlap) + sum_of(apart * apart)
+
+
+def sum_of(terms: Floats) -> Floats:
+    """Over the last axis, from the first to the last: one rounding after the other."""
+    total: Floats = np.cumsum(terms, axis=-1)[..., -1]
+    return total
+
+
+def _check(array: Floats, shape: tuple[int, ...], name: str) -> None:
+    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise ValueError(f"{name}: finite float64{shape} is wanted, not {array.dtype}{array.shape}")
