@@ -3,18 +3,18 @@
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cluster import deploy, dispatch, worker
-from cluster.deploy import GPU_LANES, DaskWorkers, Deployment, Workers
+from cluster import worker
+from cluster.deploy import Workers
 from cluster.devices import Device
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.errors import Failure
 from multigpu.io.signatures import Signatures, read_signatures
 from multigpu.io.sources import Source, expand, fingerprints, inspect
+from multigpu.jobs import Facts, Job
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
 
@@ -26,28 +26,20 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass
-class Facts:
-    """What a run has done so far."""
+class ScanFacts(Facts[ScanPart]):
+    """What a scan has done so far."""
 
     records: int = 0
     bases: int = 0
     hits: int = 0
-    chunks: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)  # of each step, over all threads
-    spans: list[tuple[str, str, float, float]] = field(default_factory=list)
 
     def add(self, outcome: worker.Outcome[ScanPart]) -> None:
-        part = outcome.part
-        self.records += part.records
-        self.bases += part.bases
-        self.chunks += 1
-        for step in outcome.steps:
-            spent = self.seconds.get(step.name, 0.0)
-            self.seconds[step.name] = spent + step.end - step.begin
-            self.spans.append((outcome.worker, step.name, step.begin, step.end))
+        super().add(outcome)
+        self.records += outcome.part.records
+        self.bases += outcome.part.bases
 
 
-class ScanJob:
+class ScanJob(Job):
     """A scan: opened (all input looked at), planned, and run once."""
 
     def __init__(
@@ -59,51 +51,28 @@ class ScanJob:
         client: Any = None,
         devices: tuple[Device, ...] | None = None,
     ) -> None:
-        self.options, self.run, self.client = options, run, client
-        self.facts = Facts()
+        super().__init__(run, client, devices)
+        self.options = options
+        self.facts = ScanFacts()
         self.chunk_plan: ScanPlan | None = None
-        if devices is None:
-            devices = () if client else run.devices()
-        self.devices = devices
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
 
-    @property
-    def threads(self) -> int:
-        """Chunks in hand at a time on each local worker."""
-        if self.devices:
-            return self.run.threads or min(GPU_LANES, max(2, len(os.sched_getaffinity(0))))
-        return self.run.threads or len(os.sched_getaffinity(0))
-
     def plan(self, workers: Workers | None = None) -> ScanPlan:
         """The chunk plan; without workers, that of this machine."""
-        if workers is not None and self._remote:
-            free = min(workers.everywhere(worker.free_bytes, workers.gpu).values())
-        elif self.devices:
-            free = min(device.free_bytes for device in self.devices)
-        else:
-            free = worker.free_bytes(None)
-        if workers is None:
-            threads, lanes = self.threads * max(1, len(self.devices)), self.threads
-        else:
-            threads, lanes = workers.threads, workers.lanes
-        return plan_scan(self.sources, self.signatures, free, threads, lanes, self.run)
-
-    @property
-    def _remote(self) -> bool:
-        return bool(self.client) or self.run.elsewhere
+        here = self.capacity(workers)
+        return plan_scan(
+            self.sources, self.signatures, here.free, here.threads, here.lanes, self.run
+        )
 
     def outcomes(self, fmt: str | None = None) -> Iterator[worker.Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
-        with ExitStack() as stack:
-            workers = self._workers(stack)
-            sources = self._seen_by(workers) if self._remote else self.sources
+        with self.workers() as workers:
+            sources = self._seen_by(workers) if self.remote else self.sources
             self.chunk_plan = self.plan(workers)
             workload = ScanWorkload(uuid.uuid4().hex, sources, self.signatures, self.options, fmt)
             spans = scan_spans(sources, self.chunk_plan, self.options)
-            for outcome in dispatch.dispatch(workers, workload, spans):
-                self.facts.add(outcome)
-                yield outcome
+            yield from self.dispatched(workers, workload, spans, self.facts)
 
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
         """The rows of every part in order, samples numbered through the whole input."""
@@ -114,6 +83,14 @@ class ScanJob:
                 yield rows
         yield from joiner.finish()
         self.facts.hits = joiner.hits
+
+    def progress(self, seconds: float) -> tuple[int | None, str, str]:
+        """Of all chunks, how many there are, if that is known; speed; results so far."""
+        chunks = self.chunk_plan.chunks if self.chunk_plan else (None,)
+        known = [count for count in chunks if count is not None]
+        total = sum(known) if len(known) == len(chunks) else None
+        rate = self.facts.bases / max(seconds, 1e-9)
+        return total, f"{rate / 1e6:,.0f} Mbases/s", f"{self.facts.hits:,} matches"
 
     def _seen_by(self, workers: Workers) -> list[Source]:
         """The sources with paths that mean the same elsewhere.
@@ -135,23 +112,6 @@ class ScanJob:
         if problems:
             raise Failure("; ".join(problems))
         return sources
-
-    def _workers(self, stack: ExitStack) -> Workers:
-        if self.client is not None:
-            workers: Workers = DaskWorkers(self.client, worker.FIRST)
-        else:
-            deployment = Deployment(
-                self.devices,
-                self.threads,
-                self.run.processes,
-                self.run.scheduler,
-                self.run.scheduler_file,
-                self.run.connect_timeout,
-            )
-            workers = stack.enter_context(deploy.workers(deployment))
-        if self.run.gpus == "none":
-            workers.gpu = None
-        return workers
 
 
 class ScanResult:

@@ -1,18 +1,28 @@
-"""How a scan goes, on a terminal."""
+"""How a job goes, on a terminal."""
 
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
-    from multigpu.api import ScanJob
+    from cluster.devices import Device
 
 EVERY = 0.2  # seconds between two looks at the devices
 
 
-class Progress:
-    """A line on standard error with chunks, bases a second, matches and device memory."""
+class Running(Protocol):
+    """A job that tells how far it is."""
 
-    def __init__(self, shown: bool, job: "ScanJob") -> None:
+    devices: "tuple[Device, ...]"
+    facts: Any
+
+    def progress(self, seconds: float) -> tuple[int | None, str, str]:
+        """How many chunks there are, if that is known; speed; results so far."""
+
+
+class Progress:
+    """A line on standard error with chunks, speed, results and device memory."""
+
+    def __init__(self, shown: bool, job: Running) -> None:
         self.job = job
         self._bar: Any = _bar() if shown else None
         self._looked = 0.0
@@ -20,7 +30,7 @@ class Progress:
     def __enter__(self) -> Self:
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task("scan", total=None, rate="", memory="", hits=0)
+            self._task = self._bar.add_task("", total=None, rate="", memory="", found="")
             self._begin = time.monotonic()
         return self
 
@@ -32,16 +42,11 @@ class Progress:
         """To be called after every part."""
         if self._bar is None:
             return
-        facts, plan = self.job.facts, self.job.chunk_plan
         now = time.monotonic()
-        chunks = plan.chunks if plan else (None,)
-        known = [count for count in chunks if count is not None]
-        total = sum(known) if len(known) == len(chunks) else None
-        rate = facts.bases / max(now - self._begin, 1e-9)
+        total, rate, found = self.job.progress(now - self._begin)
         self._bar.update(
-            self._task, completed=facts.chunks, total=total,
-            rate=f"{rate / 1e6:,.0f} Mbases/s", hits=facts.hits,
-        )  # fmt: skip
+            self._task, completed=self.job.facts.chunks, total=total, rate=rate, found=found
+        )
         if self.job.devices and now - self._looked > EVERY:
             self._looked = now
             self._bar.update(self._task, memory=self._memory())
@@ -66,6 +71,6 @@ def _bar() -> Any:
     return RichProgress(
         BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("chunks"),
         TextColumn("{task.fields[rate]}"),
-        TextColumn("{task.fields[hits]:,} matches"), TextColumn("{task.fields[memory]}"),
+        TextColumn("{task.fields[found]}"), TextColumn("{task.fields[memory]}"),
         TimeRemainingColumn(), console=Console(stderr=True), transient=True,
     )  # fmt: skip
