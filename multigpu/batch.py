@@ -74,3 +74,64 @@ class Batch:
             return cls.empty()
         columns = {name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES}
         return cls(sample=[name for batch in batches for name in batch.sample], **columns)
+
+
+POSE_DTYPES = {
+    "ligand_index": (np.int64, ()),
+    "pose": (np.int32, ()),
+    "rotation": (np.int64, ()),
+    "score": (np.float64, ()),
+    "angles": (np.float64, (3,)),
+    "quaternion": (np.float64, (4,)),
+    "place": (np.float64, (3,)),
+    "rmsd_to_input": (np.float64, ()),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PoseBatch:
+    """Poses, one in each row: best first for every ligand, ligands in the order of the input.
+
+    ligand         n names, free of tabs and line ends
+    source         n paths
+    ligand_index   int64[n]       order of the ligand in the whole input, from 0
+    pose           int32[n]       1 for the best pose of a ligand, and so on
+    rotation       int64[n]       index in the set of rotations
+    score          float64[n]     higher is better
+    angles         float64[n, 3]  α, β, γ in degrees; NaN where rotations are not made of angles
+    quaternion     float64[n, 4]  w x y z, w not negative
+    place          float64[n, 3]  where the centroid is, Å
+    rmsd_to_input  float64[n]     Å over all atoms, as numbered
+    positions      n times float64[atoms, 3], Å
+
+    Raises ValueError on any other dtype, shape or length; nothing is converted.
+    """
+
+    ligand: list[str]
+    source: list[str]
+    ligand_index: NDArray[np.int64]
+    pose: NDArray[np.int32]
+    rotation: NDArray[np.int64]
+    score: NDArray[np.float64]
+    angles: NDArray[np.float64]
+    quaternion: NDArray[np.float64]
+    place: NDArray[np.float64]
+    rmsd_to_input: NDArray[np.float64]
+    positions: list[NDArray[np.float64]]
+
+    def __post_init__(self) -> None:
+        for name, (dtype, shape) in POSE_DTYPES.items():
+            column = getattr(self, name)
+            if column.dtype != dtype or column.shape != (len(self), *shape):
+                wanted = f"{np.dtype(dtype)}{[len(self), *shape]}"
+                raise ValueError(f"{name}: {column.dtype}{list(column.shape)} instead of {wanted}")
+        if len(self.source) != len(self) or len(self.positions) != len(self):
+            raise ValueError("columns of different length")
+
+    def __len__(self) -> int:
+        return len(self.ligand)
+
+    @property
+    def atoms(self) -> NDArray[np.int32]:
+        """int32[n]: of each ligand."""
+        return np.array([len(each) for each in self.positions], np.int32)

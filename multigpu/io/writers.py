@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from multigpu.batch import Batch
 from multigpu.errors import UsageError
+from multigpu.io import parquet
 from multigpu.io.compressed import COMPRESSIONS, Compressed, Compression
+from multigpu.io.parquet import RowGroups, pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +37,6 @@ SUFFIXES = {
 COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
 
 PIECE = 1 << 14  # rows rendered at a time: their Python objects stay in the processor's cache
-ROW_GROUP = 1 << 20  # rows
 
 
 def format_of(path: str | None, chosen: str | None) -> str:
@@ -163,25 +164,16 @@ def to_arrow(batch: Batch, signature_names: Sequence[bytes]) -> "pa.Table":
 
     Names that are no UTF-8 get U+FFFD; the score is null without quality.
     """
-    pa = _pyarrow()
+    pa = pyarrow()
     schema = _schema(pa)
     # In pieces, because one array of strings holds 2 GiB at most.
     pieces = [
         pa.Table.from_arrays(
-            _arrays(pa, batch[at : at + ROW_GROUP], signature_names), schema=schema
+            _arrays(pa, batch[at : at + parquet.ROW_GROUP], signature_names), schema=schema
         )
-        for at in range(0, len(batch), ROW_GROUP)
+        for at in range(0, len(batch), parquet.ROW_GROUP)
     ]
     return pa.concat_tables(pieces) if pieces else schema.empty_table()
-
-
-def _pyarrow() -> Any:
-    """Loaded when a table is made and not before: it takes longer than the rest of a start."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise UsageError("Parquet and Arrow tables need the package pyarrow") from error
-    return pa
 
 
 def _schema(pa: Any) -> "pa.Schema":
@@ -270,59 +262,20 @@ class _TextSink:
         """Nothing is held that would be written later."""
 
 
-class _Valve:
-    """A file that takes nothing any more once it is shut."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw, self.shut, self.closed = raw, False, False
-
-    def write(self, data: Any, /) -> int:
-        return len(data) if self.shut else self._raw.write(data)
-
-    def flush(self) -> None:
-        if not self.shut:
-            self._raw.flush()
-
-
 class _ParquetSink:
-    """Row groups of exactly `ROW_GROUP` rows, the last one smaller."""
+    """Row groups of a Parquet file."""
 
     def __init__(self, raw: BinaryIO, signature_names: Sequence[bytes]) -> None:
-        self._pa = _pyarrow()
-        import pyarrow.parquet as pq
-
         self._names = signature_names
-        self._waiting: list[pa.Table] = []
-        self._valve = _Valve(raw)
-        self._writer = pq.ParquetWriter(
-            self._valve,
-            _schema(self._pa),
-            compression="zstd",
-            use_dictionary=["sample", "signature", "strand"],
-        )
+        self._groups = RowGroups(raw, _schema(pyarrow()), ["sample", "signature", "strand"])
 
     def write(self, rows: Batch | bytes) -> None:
         if isinstance(rows, bytes):
             raise TypeError("Parquet is written from batches, not from text")
-        self._waiting.append(to_arrow(rows, self._names))
-        if sum(table.num_rows for table in self._waiting) >= ROW_GROUP:
-            self._write_groups(complete_only=True)
+        self._groups.write(to_arrow(rows, self._names))
 
     def close(self) -> None:
-        if self._waiting:
-            self._write_groups(complete_only=False)
-        self._writer.close()
+        self._groups.close()
 
     def abandon(self) -> None:
-        """A writer that is freed writes its end: not into a file that is gone."""
-        self._valve.shut = True
-        self._writer.close()
-
-    def _write_groups(self, complete_only: bool) -> None:
-        rows = self._pa.concat_tables(self._waiting)
-        stop = rows.num_rows // ROW_GROUP * ROW_GROUP if complete_only else rows.num_rows
-        for at in range(0, stop, ROW_GROUP):
-            # One chunk for each column: where chunks end shows in the pages (at some 100,000 rows).
-            group = rows.slice(at, min(ROW_GROUP, stop - at)).combine_chunks()
-            self._writer.write_table(group, ROW_GROUP)
-        self._waiting = [rows.slice(stop)] if stop < rows.num_rows else []
+        self._groups.abandon()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from multigpu.batch import Batch
 from multigpu.errors import UsageError
-from multigpu.io import compressed, writers
+from multigpu.io import compressed, parquet, writers
 from multigpu.io.compressed import compression_of
 from multigpu.io.writers import (
     FORMATS,
@@ -227,7 +227,7 @@ def test_render__of_no_rows_is_nothing(fmt: str) -> None:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressed, "BLOCK", 1000)
-    monkeypatch.setattr(writers, "ROW_GROUP", 50)
+    monkeypatch.setattr(parquet, "ROW_GROUP", 50)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_parquet__has_the_same_pages_however_rows_are_divided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Pages are filled by bytes, so it takes many rows to see where chunks end."""
-    monkeypatch.setattr(writers, "ROW_GROUP", 200_000)
+    monkeypatch.setattr(parquet, "ROW_GROUP", 200_000)
     rows = random_rows(300_000)
     whole = written([rows], "parquet", "none")
     for size in (5000, 130_000):
