@@ -6,12 +6,30 @@ from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
     from multigpu.api import ScanResult, scan
-    from multigpu.batch import Batch
+    from multigpu.batch import Batch, PoseBatch
+    from multigpu.docking import DockResult, dock
 
 __version__ = "0.1.0"
-__all__ = ["Batch", "Failure", "InputError", "ScanResult", "UsageError", "scan"]
+__all__ = [
+    "Batch",
+    "DockResult",
+    "Failure",
+    "InputError",
+    "PoseBatch",
+    "ScanResult",
+    "UsageError",
+    "dock",
+    "scan",
+]
 
-_LATER = {"scan": "multigpu.api", "ScanResult": "multigpu.api", "Batch": "multigpu.batch"}
+_LATER = {
+    "scan": "multigpu.api",
+    "ScanResult": "multigpu.api",
+    "dock": "multigpu.docking",
+    "DockResult": "multigpu.docking",
+    "Batch": "multigpu.batch",
+    "PoseBatch": "multigpu.batch",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cluster import worker
@@ -83,6 +83,16 @@ class ScanJob(Job):
                 yield rows
         yield from joiner.finish()
         self.facts.hits = joiner.hits
+
+    def told(self) -> dict[str, Any]:
+        """What only a scan has to tell in a summary."""
+        return {
+            "samples": [asdict(source) for source in self.sources],
+            "signatures": len(self.signatures),
+            "records": self.facts.records,
+            "bases": self.facts.bases,
+            "hits": self.facts.hits,
+        }
 
     def progress(self, seconds: float) -> tuple[int | None, str, str]:
         """Of all chunks, how many there are, if that is known; speed; results so far."""
@@ -168,12 +178,12 @@ def scan(
     """
     options = ScanOptions(hits, strand, sample_n, min_score, phred_offset)
     job = ScanJob(
-        _paths(samples), _paths(signatures), options, RunOptions(gpus=gpus, **run), client
+        path_list(samples), path_list(signatures), options, RunOptions(gpus=gpus, **run), client
     )
     return ScanResult(job)
 
 
-def _paths(paths: Paths) -> list[str]:
+def path_list(paths: Paths) -> list[str]:
     if isinstance(paths, str | os.PathLike):
         return [os.fspath(paths)]
     return [os.fspath(path) for path in paths]

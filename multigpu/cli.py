@@ -14,9 +14,10 @@ from multigpu.errors import Failure
 INTERRUPTED = 130
 COMMANDS = {
     "scan": "Find signatures in samples.",
+    "dock": "Find the best rotations of ligands in a pocket.",
     "plan": "Show how a job would be cut into chunks, without running it.",
     "doctor": "Show what would be used, and why.",
-    "simulate": "Make FASTA and FASTQ data.",
+    "simulate": "Make data to try and to measure with.",
 }
 
 
@@ -44,7 +45,7 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command and exit: 0; 1 the run failed; 2 the user's mistake; 130 Ctrl-C."""
+    """Run a command and exit: 0; 1 it failed; 2 the user's mistake; 3 in part; 130 Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     try:

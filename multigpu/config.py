@@ -33,11 +33,61 @@ class ScanOptions:
             ("sample_n", ("match", "mismatch")),
             ("phred_offset", PHRED_OFFSETS),
         ):
-            if getattr(self, name) not in choices:
-                allowed = " or ".join(str(choice) for choice in choices)
-                raise UsageError(f"{name} is {getattr(self, name)!r}; it can be {allowed}")
+            _check_choice(name, getattr(self, name), choices)
         if self.min_score is not None and self.min_score != self.min_score:
             raise UsageError("min_score is not a number")
+
+
+def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        allowed = " or ".join(str(choice) for choice in choices)
+        raise UsageError(f"{name} is {value!r}; it can be {allowed}")
+
+
+@dataclass(frozen=True)
+class DockOptions:
+    """What docking answers; docs/dock.md has the meaning of each.
+
+    precision      degrees from one angle to the next
+    rotations      so many, spread evenly, instead; or
+    rotation_file  those of a file, instead
+    center         where the centroid goes, Å; None: it stays where it is
+    top            poses of each ligand, apart by at least `min_rmsd` Å
+    translations   radius and step of the cube of shifts around the centre, Å
+    on_error       what happens to a ligand that cannot be docked
+    """
+
+    precision: float = 10.0
+    rotations: int | None = None
+    rotation_file: str | None = None
+    center: tuple[float, float, float] | None = None
+    interpolation: Literal["linear", "nearest"] = "linear"
+    outside: Literal["clamp", "zero"] = "clamp"
+    top: int = 1
+    min_rmsd: float = 1.0
+    translations: tuple[float, float] | None = None
+    on_error: Literal["skip", "stop"] = "skip"
+
+    def __post_init__(self) -> None:
+        _check_choice("interpolation", self.interpolation, ("linear", "nearest"))
+        _check_choice("outside", self.outside, ("clamp", "zero"))
+        _check_choice("on_error", self.on_error, ("skip", "stop"))
+        if not 0 < self.precision < inf:
+            raise UsageError(f"precision {self.precision:g}: the degrees must be above 0")
+        if self.rotations is not None and self.rotations < 1:
+            raise UsageError(f"{self.rotations} rotations: there must be at least one")
+        if self.rotations is not None and self.rotation_file is not None:
+            raise UsageError("give a number of rotations or a file of them, not both")
+        if self.center is not None and not all(-inf < x < inf for x in self.center):
+            raise UsageError("the center is no place: its coordinates must be finite")
+        if self.top < 1:
+            raise UsageError(f"top {self.top}: at least one pose is written")
+        if not 0 <= self.min_rmsd < inf:
+            raise UsageError(f"min RMSD {self.min_rmsd:g} Å: it must not be negative")
+        if self.translations is not None:
+            radius, step = self.translations
+            if not (0 <= radius < inf and 0 < step < inf):
+                raise UsageError(f"translations {radius:g},{step:g}: a radius and a step above 0")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a scan was, as JSON."""
+"""What a job was, as JSON."""
 
 import json
 import platform
@@ -6,36 +6,50 @@ import time
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from multigpu import __version__
 from multigpu.io.compressed import compressed_output
 
 if TYPE_CHECKING:
-    from multigpu.api import ScanJob
+    from cluster.devices import Device
 
-PACKAGES = ("numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x")
+PACKAGES = (
+    "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x", "rdkit",
+    "gemmi",
+)  # fmt: skip
 
 
-def write_summary(path: str, job: "ScanJob", fmt: str, output: str | None, started: float) -> None:
-    """Write the facts of a finished scan; `started`: time.time() of its beginning."""
+class Finished(Protocol):
+    """A job that ran."""
+
+    devices: "tuple[Device, ...]"
+    options: Any
+    facts: Any
+    chunk_plan: Any
+
+    def told(self) -> dict[str, Any]:
+        """What only this sort of job has to tell, as JSON."""
+
+
+def write_summary(
+    path: str, job: Finished, output: str | None, fmt: str, started: float
+) -> None:  # fmt: skip
+    """Write the facts of a finished job; `started`: time.time() of its beginning."""
     with compressed_output(path) as file:
-        file.write(json.dumps(_summary(job, fmt, output, started), indent=2).encode() + b"\n")
+        text = json.dumps(summary(job, output, fmt, started), indent=2)
+        file.write(text.encode() + b"\n")
 
 
-def _summary(job: "ScanJob", fmt: str, output: str | None, started: float) -> dict[str, Any]:
+def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict[str, Any]:
+    """The facts of a finished job as JSON."""
     facts, plan = job.facts, job.chunk_plan
-    assert plan is not None  # it ran
     finished = time.time()
     return {
         "version": 1,
         "program": {"multigpu": __version__, "python": platform.python_version(), **_versions()},
         "options": asdict(job.options),
-        "samples": [asdict(source) for source in job.sources],
-        "signatures": len(job.signatures),
-        "records": facts.records,
-        "bases": facts.bases,
-        "hits": facts.hits,
+        **job.told(),
         "output": {
             "path": output,
             "format": fmt,

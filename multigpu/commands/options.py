@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
+from multigpu.config import DEFAULT_CHUNK_BYTES, DockOptions, RunOptions, ScanOptions
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -32,6 +32,66 @@ SCAN = (
     click.option(
         "--phred-offset", type=click.Choice(["33", "64"]), default="33", show_default=True,
         help="The quality character that means 0.",
+    ),
+)  # fmt: skip
+
+
+def _numbers(count: int) -> Callable[[str], tuple[float, ...]]:
+    """A type of options: numbers parted by commas."""
+
+    def convert(text: str) -> tuple[float, ...]:
+        try:
+            numbers = tuple(float(word) for word in text.split(","))
+        except ValueError:
+            numbers = ()
+        if len(numbers) != count:
+            raise click.BadParameter(f"{text!r} is not {count} numbers parted by commas")
+        return numbers
+
+    return convert
+
+
+DOCK = (
+    click.argument("ligands", nargs=-1, required=True),
+    click.option(
+        "--pocket", required=True, metavar="FILE",
+        help="AutoGrid's .maps.fld, OpenDX, MRC/CCP4, or .npy and .npz of NumPy.",
+    ),
+    click.option("--origin", type=_numbers(3), metavar="X,Y,Z", help="Of a NumPy grid, Å."),
+    click.option("--spacing", type=float, metavar="S", help="Of a NumPy grid, Å."),
+    click.option(
+        "--precision", type=float, default=DockOptions.precision, show_default=True, metavar="P",
+        help="Degrees from one angle to the next; all three angles run through 360.",
+    ),
+    click.option("--rotations", type=int, metavar="N", help="N rotations, spread evenly, instead."),
+    click.option(
+        "--rotation-file", metavar="FILE", help="Quaternions w x y z, one a line, instead."
+    ),
+    click.option(
+        "--center", type=_numbers(3), metavar="X,Y,Z",
+        help="Where the ligands' centroids go; else they stay where they are.",
+    ),
+    click.option(
+        "--translations", type=_numbers(2), metavar="R,STEP",
+        help="Also try all shifts by steps of STEP Å, up to R Å along each axis.",
+    ),
+    click.option(
+        "--interpolation", type=click.Choice(["linear", "nearest"]), default="linear",
+        show_default=True, help="Between the points of the grid.",
+    ),
+    click.option(
+        "--outside", type=click.Choice(["clamp", "zero"]), default="clamp", show_default=True,
+        help="Atoms outside of the grid score as at its border, or nothing.",
+    ),
+    click.option("--top", type=int, default=1, show_default=True, metavar="K",
+                 help="Poses of each ligand."),
+    click.option(
+        "--min-rmsd", type=float, default=DockOptions.min_rmsd, show_default=True, metavar="D",
+        help="Å that these are apart, at least.",
+    ),
+    click.option(
+        "--on-error", type=click.Choice(["skip", "stop"]), default="skip", show_default=True,
+        help="What to do about a ligand that cannot be docked.",
     ),
 )  # fmt: skip
 
@@ -65,6 +125,14 @@ RUN = (
 )  # fmt: skip
 
 
+REPORTING = (
+    click.option("--summary", metavar="FILE", help="Write what was done as JSON."),
+    click.option("--progress/--no-progress", default=None, help="Else on a terminal."),
+    click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
+    click.option("--debug", is_flag=True, help="Show where an error comes from."),
+)
+
+
 def options(*groups: tuple[Any, ...]) -> Decorator:
     """All options of the groups, in their order in the help."""
 
@@ -84,6 +152,10 @@ def scan_options(values: dict[str, Any]) -> ScanOptions:
         values["min_score"],
         int(values["phred_offset"]),
     )
+
+
+def dock_options(values: dict[str, Any]) -> DockOptions:
+    return DockOptions(**{field.name: values[field.name] for field in fields(DockOptions)})
 
 
 def run_options(values: dict[str, Any]) -> RunOptions:

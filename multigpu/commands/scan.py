@@ -1,9 +1,6 @@
 """`multigpu scan`."""
 
-import logging
-import sys
 import tempfile
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,8 +8,8 @@ from typing import Any
 
 import click
 
-from cluster import context
-from multigpu.commands.options import RUN, SCAN, options, run_options, scan_options
+from multigpu.commands.options import REPORTING, RUN, SCAN, options, run_options, scan_options
+from multigpu.commands.running import begin, is_shown, keep_inputs
 from multigpu.errors import UsageError
 
 
@@ -24,10 +21,7 @@ from multigpu.errors import UsageError
     help="Else by the suffix of OUT, else tsv.",
 )  # fmt: skip
 @options(RUN)
-@click.option("--summary", metavar="FILE", help="Write what was done as JSON.")
-@click.option("--progress/--no-progress", default=None, help="Else on a terminal.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
-@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+@options(REPORTING)
 def command(**values: Any) -> None:
     """Find which SIGNATURES occur where in which SAMPLES, and how sure that is.
 
@@ -36,11 +30,7 @@ def command(**values: Any) -> None:
     """
     started = time.time()
     scanning, running = scan_options(values), run_options(values)
-    if values["quiet"]:
-        logging.getLogger("multigpu").setLevel(logging.ERROR)
-    devices = running.devices()
-    if len(devices) == 1 and not running.processes:
-        threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
+    devices = begin(values, running)
     from cluster.output import atomic_output, check_output
     from multigpu.io.compressed import compression_of
     from multigpu.io.writers import closed_after, format_of, open_sink
@@ -61,9 +51,9 @@ def command(**values: Any) -> None:
             raise UsageError("no --signatures given")
         from multigpu.api import ScanJob
 
-        _keep_inputs([*samples, *signatures], output, values["summary"])
+        keep_inputs([*samples, *signatures], output, values["summary"])
         job = ScanJob(samples, signatures, scanning, running, devices=devices)
-        shown = _shown(values)
+        shown = is_shown(values)
         with atomic_output(output) as file, Progress(shown, job) as progress:
             names = job.signatures.names
             with closed_after(open_sink(file, fmt, compression_of(output), names)) as sink:
@@ -71,26 +61,7 @@ def command(**values: Any) -> None:
                     sink.write(rows)
                     progress.update()
         if values["summary"]:
-            write_summary(values["summary"], job, fmt, output, started)
-
-
-def _shown(values: dict[str, Any]) -> bool:
-    """Whether progress is shown: when asked for, else on a terminal."""
-    if values["quiet"] or values["progress"] is False:
-        return False
-    return values["progress"] is True or sys.stderr.isatty()
-
-
-def _keep_inputs(inputs: list[str], *outputs: str | None) -> None:
-    """Raises UsageError where an output would replace an input, or another output."""
-    kept = {str(Path(path).resolve()) for path in inputs}
-    for path in outputs:
-        if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
-            continue  # nothing is replaced
-        place = str(Path(path).resolve())
-        if place in kept:
-            raise UsageError(f"{path} is named twice: it would be replaced")
-        kept.add(place)
+            write_summary(values["summary"], job, output, fmt, started)
 
 
 def _demo(stack: ExitStack, quiet: bool) -> tuple[list[str], list[str]]:

@@ -1,0 +1,276 @@
+"""Docking from Python; the command calls it too."""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster import worker
+from cluster.deploy import Workers
+from cluster.devices import Device
+from multigpu.api import Paths, path_list
+from multigpu.batch import PoseBatch
+from multigpu.config import DockOptions, RunOptions
+from multigpu.errors import InputError, UsageError
+from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
+from multigpu.io.pockets import Vector, read_pocket
+from multigpu.io.scores import Skipped, to_arrow
+from multigpu.io.sources import expand
+from multigpu.jobs import Facts, Job
+from multigpu.workloads.dock import Best, DockPart, DockWorkload, FoundPart, Part
+from multigpu.workloads.dock_plan import DockPlan, dock_spans, field_of, plan_dock, search_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class DockFacts(Facts[Part]):
+    """What a docking run has done so far.
+
+    scores  float64 arrays: the best of every ligand, in the order of the input
+    """
+
+    ligands: int = 0
+    poses: int = 0  # written
+    outside: int = 0  # ligands that are placed beside the grid, and the farthest of them
+    farthest: tuple[float, str] = (0.0, "")
+    text_bytes: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    scores: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def take(self, part: DockPart) -> None:
+        """Count the ligands of a part, which may have come in several spans."""
+        self.ligands += len(part.names)
+        self.poses += len(part.rows)
+        self.text_bytes += part.text_bytes
+        self.skipped += part.skipped
+        self.scores.append(part.rows.score[part.rows.pose == 1])
+        self.outside += int((part.outside > 0).sum())
+        if len(part.outside):
+            most = int(part.outside.argmax())
+            self.farthest = max(self.farthest, (float(part.outside[most]), part.names[most]))
+
+
+class DockJob(Job):
+    """A docking run: opened (all input looked at), planned, and run once.
+
+    report: how many of the best ligands are kept for a report
+    """
+
+    def __init__(
+        self,
+        ligands: Sequence[str],
+        pocket: str,
+        options: DockOptions,
+        run: RunOptions,
+        client: Any = None,
+        devices: tuple[Device, ...] | None = None,
+        origin: Vector | None = None,
+        spacing: float | None = None,
+        report: int = 0,
+    ) -> None:
+        super().__init__(run, client, devices)
+        self.options, self.report = options, report
+        self.facts = DockFacts()
+        self.chunk_plan: DockPlan | None = None
+        self.best: list[Best] = []
+        self.pocket = read_pocket(pocket, origin, spacing)
+        self.field, self.search = field_of(self.pocket, options), search_of(options)
+        paths = expand(ligands, LIGANDS)
+        self.sources, self._bad = ligand_sources(paths, options.on_error == "skip")
+        self._note_center()
+
+    def _note_center(self) -> None:
+        if self.options.center is None:
+            return
+        distance = self.pocket.distance(np.array(self.options.center))
+        if distance > 0:
+            logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
+
+    def plan(self, workers: Workers | None = None) -> DockPlan:
+        """The chunk plan; without workers, that of this machine."""
+        gpu = bool(self.devices) if workers is None else workers.gpu is not None
+        here = self.capacity(workers)
+        return plan_dock(self.sources, self.field, self.search, here, self.run, gpu)
+
+    def parts(self, fmt: str | None = None) -> Iterator[DockPart]:
+        """The parts in order, with poses as text where `fmt` names its format.
+
+        Raises what stopped the run: with `on_error` "stop" the first ligand that cannot be
+        docked, else UsageError where none could.
+        """
+        workload = DockWorkload(
+            uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
+            self.report,
+        )  # fmt: skip
+        with self.workers() as workers:
+            self.chunk_plan = self.plan(workers)
+            spans = dock_spans(self._records(), self.chunk_plan)
+            outcomes = self.dispatched(workers, workload, spans, self.facts)
+            for part in _whole_parts(workload, outcomes):
+                self._take(part)
+                yield part
+        self._conclude()
+
+    def _records(self) -> Iterator[Record]:
+        bad = {record.source: record for record in self._bad}
+        return chain.from_iterable(
+            [bad[number]] if number in bad else records(number, source)
+            for number, source in enumerate(self.sources)
+        )
+
+    def _take(self, part: DockPart) -> None:
+        self.facts.take(part)
+        if part.skipped and self.options.on_error == "stop":
+            first = part.skipped[0]
+            where = f"record {first.number} ({first.ligand})"
+            raise InputError(first.path, first.reason, where)
+        best = sorted([*self.best, *part.best], key=lambda best: (-best.score, best.ligand_index))
+        self.best = best[: self.report]
+
+    def _conclude(self) -> None:
+        facts = self.facts
+        if not facts.ligands:
+            first = facts.skipped[0]
+            place = f"{first.path}: record {first.number} ({first.ligand})"
+            raise UsageError(
+                f"none of {len(facts.skipped)} ligands could be docked; {place}: {first.reason}"
+            )
+        if facts.outside and self.options.center is None:
+            distance, name = facts.farthest
+            logger.warning(
+                "multigpu: %d of %d ligands have their centroid outside of the grid, up to %.4g Å"
+                " (%s): --center puts them all at one place", facts.outside, facts.ligands,
+                distance, name,
+            )  # fmt: skip
+
+    def told(self) -> dict[str, Any]:
+        """What only docking has to tell in a summary."""
+        return {
+            "pocket": {
+                "path": self.pocket.path, "layout": self.pocket.layout,
+                "points": list(self.pocket.shape), "origin": self.pocket.origin.tolist(),
+                "spacing": self.pocket.spacing.tolist(), "types": list(self.pocket.types),
+            },
+            "sources": [asdict(source) for source in self.sources],
+            "rotations": self.search.rotations.count,
+            "shifts": self.search.shifts.count,
+            "poses_tried": self.search.stop,  # of each ligand: all others repeat one of these
+            "ligands": self.facts.ligands,
+            "skipped": len(self.facts.skipped),
+            "poses": self.facts.poses,
+        }  # fmt: skip
+
+    def progress(self, seconds: float) -> tuple[int | None, str, str]:
+        """Of all chunks, about how many there are; speed; results so far."""
+        facts, known = self.facts, [source.size for source in self.sources if source.cuttable]
+        total = None
+        if facts.text_bytes and len(known) == len(self.sources):
+            done = facts.text_bytes / max(1, sum(size or 0 for size in known))
+            total = max(facts.chunks, round(facts.chunks / done))
+        rate = facts.ligands / max(seconds, 1e-9)
+        return total, f"{rate:,.0f} ligands/s", f"{facts.ligands:,} docked"
+
+
+def _whole_parts(
+    workload: DockWorkload, outcomes: Iterator[worker.Outcome[Part]]
+) -> Iterator[DockPart]:
+    """Parts of whole ligands: what was found in spans of poses is merged here."""
+    found: list[FoundPart] = []
+    for outcome in outcomes:
+        part = outcome.part
+        if isinstance(part, DockPart):
+            yield part
+            continue
+        found.append(part)
+        if part.span.last:
+            yield workload.merged(found)
+            found = []
+
+
+class DockResult:
+    """The poses of a docking run, computed as they are taken; they can be taken once.
+
+    After that `skipped` names the ligands that could not be docked.
+    """
+
+    def __init__(self, job: DockJob) -> None:
+        self._job = job
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        return self._job.facts.skipped
+
+    def __iter__(self) -> Iterator[PoseBatch]:
+        """Batches in the order of the input; `ligand_index` counts through all of it."""
+        for part in self._job.parts():
+            yield part.rows
+
+    def to_table(self) -> "pa.Table":
+        """All poses as a pyarrow table with the columns of the table of scores."""
+        return to_arrow(list(self))
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """All poses as a pandas frame with the columns of the table of scores."""
+        return self.to_table().to_pandas()
+
+
+def dock(
+    ligands: Paths,
+    pocket: str,
+    *,
+    gpus: str = "auto",
+    client: Any = None,
+    origin: Vector | None = None,
+    spacing: float | None = None,
+    precision: float = 10.0,
+    rotations: int | None = None,
+    rotation_file: str | None = None,
+    center: Vector | None = None,
+    interpolation: Any = "linear",
+    outside: Any = "clamp",
+    top: int = 1,
+    min_rmsd: float = 1.0,
+    translations: tuple[float, float] | None = None,
+    on_error: Any = "skip",
+    **run: Any,
+) -> DockResult:
+    """The best rotations of every ligand in a pocket.
+
+    ligands          files, directories, patterns, URLs: SDF, MOL2, PDB, PDBQT, XYZ
+    pocket           .maps.fld of AutoGrid, OpenDX, MRC or CCP4, .npy or .npz
+    gpus             auto, all, none, or numbers and UUIDs as in `--gpus`
+    client           a `dask.distributed.Client` to use instead of this machine
+    origin, spacing  of a NumPy grid, Å: value [ix, iy, iz] at origin + spacing (ix, iy, iz)
+    precision        degrees from one Euler angle to the next
+    rotations        so many rotations, spread evenly, instead; or
+    rotation_file    quaternions w x y z, one a line, instead
+    center           where every ligand's centroid goes, Å; else it stays where it is
+    interpolation    "linear" or "nearest"
+    outside          "clamp" or "zero": what atoms outside of the grid score
+    top, min_rmsd    poses of each ligand, and how far they are apart at least, Å
+    translations     radius and step of a cube of shifts to search as well, Å
+    on_error         "skip" or "stop"
+    run              the other fields of `multigpu.config.RunOptions`
+
+    Raises UsageError and InputError here for what is wrong with the options, the pocket and the
+    files' beginnings, and from the iteration for what shows later.
+    """
+    options = DockOptions(
+        precision, rotations, rotation_file, center, interpolation, outside, top, min_rmsd,
+        translations, on_error,
+    )  # fmt: skip
+    job = DockJob(
+        path_list(ligands), pocket, options, RunOptions(gpus=gpus, **run), client,
+        origin=origin, spacing=spacing,
+    )  # fmt: skip
+    return DockResult(job)

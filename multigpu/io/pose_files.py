@@ -1,0 +1,137 @@
+"""Files of poses: one for all ligands, or a directory with one for each."""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from cluster.output import STDOUT, atomic_output, check_output
+from multigpu.errors import UsageError
+from multigpu.io.compressed import Compressed, compression_of
+from multigpu.io.poses import SAME, format_of
+
+MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
+UNSAFE = re.compile(r"[^\w.+-]")
+SCORES, ERRORS = "scores.tsv", "errors.tsv"
+LONGEST_NAME = 100  # characters of a ligand's name in that of its file
+
+Texts = Sequence[Sequence[bytes]]  # of each ligand, its poses
+
+
+class PoseSink(Protocol):
+    """Where poses go, in order.
+
+    scores, errors  paths of the tables that belong to them; None where there is no place for it
+    """
+
+    @property
+    def scores(self) -> str | None: ...
+
+    @property
+    def errors(self) -> str: ...
+
+    def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
+        """The poses of some ligands, and the formats of their texts."""
+
+
+def pose_format(path: str | None) -> str:
+    """Of the poses' texts; `SAME` for a directory. Raises UsageError for an unknown suffix."""
+    if path is None or path in STDOUT:
+        return "sdf"
+    return SAME if is_folder(path) else format_of(path)
+
+
+def is_folder(path: str) -> bool:
+    return path.endswith("/") or Path(path).is_dir()
+
+
+def check_poses(path: str | None) -> None:
+    """Raises UsageError where poses cannot be written: to be asked before hours of work."""
+    if path is None or not is_folder(path):
+        check_output(path)
+        return
+    folder = Path(path)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"{path}: the directory is not empty: name a new one for the poses")
+    if not folder.absolute().parent.is_dir():
+        raise UsageError(f"{path}: there is no directory {folder.absolute().parent}")
+    if not os.access(folder.absolute().parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: no permission to write in {folder.absolute().parent}")
+
+
+@contextmanager
+def pose_output(path: str | None) -> Iterator[PoseSink]:
+    """A file or directory that appears under its name when the block ends well."""
+    fmt = pose_format(path)
+    if path is not None and is_folder(path):
+        with _replacing_folder(Path(path)) as part:
+            yield _PoseFolder(part)
+        return
+    with atomic_output(path) as raw:
+        out = Compressed(raw, compression_of(path))
+        yield _PoseFile(out, fmt, path)
+        out.close()
+
+
+class _PoseFile:
+    def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
+        self._out, self._fmt, self._count = out, fmt, 0
+        self.errors = ERRORS
+        self.scores: str | None = None
+        if path is not None and path not in STDOUT:
+            stem = Path(path).name.lower().partition(f".{fmt}")[0]
+            self.scores = str(Path(path).with_name(f"{Path(path).name[: len(stem)]}.{SCORES}"))
+            self.errors = str(Path(path).with_name(ERRORS))
+
+    def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
+        for each in texts:
+            for text in each:
+                self._count += 1
+                self._out.write(_framed(text, self._fmt, self._count))
+
+
+class _PoseFolder:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
+        self._taken: set[str] = {"scores", "errors"}
+
+    def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
+        for name, layout, each in zip(names, layouts, texts, strict=True):
+            framed = [_framed(text, layout, pose) for pose, text in enumerate(each, 1)]
+            path = self._folder / f"{self._unique(name)}.{layout}"
+            path.write_bytes(b"".join(framed))
+
+    def _unique(self, name: str) -> str:
+        """A name for a file that no other ligand has, on any file system."""
+        safe = UNSAFE.sub("_", name)[:LONGEST_NAME].lstrip(".") or "ligand"
+        unique, number = safe, 1
+        while unique.lower() in self._taken:
+            number += 1
+            unique = f"{safe}_{number}"
+        self._taken.add(unique.lower())
+        return unique
+
+
+def _framed(text: bytes, fmt: str, number: int) -> bytes:
+    if fmt not in MODELS:
+        return text
+    return b"MODEL %8d\n" % number + text + b"ENDMDL\n"
+
+
+@contextmanager
+def _replacing_folder(target: Path) -> Iterator[Path]:
+    """Write beside the target, then rename; the target is empty or not there."""
+    target = target.absolute()
+    part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
+    part.mkdir()
+    try:
+        yield part
+        part.rename(target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise

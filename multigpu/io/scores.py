@@ -1,0 +1,191 @@
+"""Tables of a docking run: the scores of its poses, and the ligands that were skipped."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+import numpy as np
+
+from cluster.output import atomic_output
+from multigpu.batch import PoseBatch
+from multigpu.errors import UsageError
+from multigpu.io.compressed import Compressed, compression_of
+from multigpu.io.parquet import RowGroups, pyarrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = (
+    "ligand", "pose", "score", "alpha", "beta", "gamma", "qw", "qx", "qy", "qz", "x", "y", "z",
+    "rmsd_to_input", "rotation", "atoms", "source",
+)  # fmt: skip
+ERROR_COLUMNS = ("file", "record", "ligand", "reason")
+ERRORS_HEADER = "\t".join(ERROR_COLUMNS) + "\n"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A ligand that was not docked, and why. number: of the record in its file, from 1."""
+
+    path: str
+    number: int
+    ligand: str
+    reason: str
+
+
+class ScoreSink(Protocol):
+    """Where rows go, in order."""
+
+    def write(self, rows: PoseBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+@contextmanager
+def score_output(path: str | None) -> Iterator[ScoreSink]:
+    """A table that appears under its name when the block ends well; None: nothing is written.
+
+    Parquet by the suffix .parquet or .pq, else tab-separated, compressed as the suffix says.
+    """
+    if path is None:
+        yield _Nowhere()
+        return
+    with atomic_output(path) as raw:
+        sink = _ParquetScores(raw) if is_parquet(path) else _TextScores(raw, path)
+        try:
+            yield sink
+        except BaseException:
+            sink.abandon()
+            raise
+        sink.close()
+
+
+def is_parquet(path: str) -> bool:
+    return Path(path).suffix.lower() in (".parquet", ".pq")
+
+
+class _Nowhere:
+    def write(self, rows: PoseBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class _TextScores:
+    """Lines below a line of names."""
+
+    def __init__(self, raw: BinaryIO, path: str) -> None:
+        self._lines = Compressed(raw, compression_of(path))
+        self._lines.write(("\t".join(COLUMNS) + "\n").encode())
+
+    def write(self, rows: PoseBatch) -> None:
+        self._lines.write(as_tsv(rows))
+
+    def close(self) -> None:
+        self._lines.close()
+
+    def abandon(self) -> None:
+        """Nothing is held that would be written later."""
+
+
+class _ParquetScores:
+    """Row groups of a Parquet file."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        schema = to_arrow([]).schema
+        self._groups = RowGroups(raw, schema, ["ligand", "source"])
+
+    def write(self, rows: PoseBatch) -> None:
+        self._groups.write(to_arrow([rows]))
+
+    def close(self) -> None:
+        self._groups.close()
+
+    def abandon(self) -> None:
+        self._groups.abandon()
+
+
+def as_tsv(rows: PoseBatch) -> bytes:
+    """Scores as the shortest decimals that read back equal; angles are empty where there are none.
+
+    Quaternions have nine decimals, places and distances four.
+    """
+    columns = zip(
+        rows.ligand, rows.pose.tolist(), rows.score.tolist(), rows.angles.tolist(),
+        rows.quaternion.tolist(), rows.place.tolist(), rows.rmsd_to_input.tolist(),
+        rows.rotation.tolist(), rows.atoms.tolist(), rows.source, strict=True,
+    )  # fmt: skip
+    return "".join(
+        "\t".join(
+            [
+                ligand, str(pose), repr(score), *map(_angle, angles),
+                *(f"{part:.9f}" for part in quaternion), *(f"{part:.4f}" for part in place),
+                f"{rmsd:.4f}", str(rotation), str(atoms), source,
+            ]
+        )
+        + "\n"
+        for ligand, pose, score, angles, quaternion, place, rmsd, rotation, atoms, source in columns
+    ).encode("utf-8", "replace")  # fmt: skip
+
+
+def _angle(degrees: float) -> str:
+    return "" if np.isnan(degrees) else f"{degrees:.10g}"
+
+
+def to_arrow(batches: Sequence[PoseBatch]) -> "pa.Table":
+    """The columns of the table, in full precision; angles are null where there are none."""
+    pa = pyarrow()
+    strings, doubles = pa.string(), pa.float64()
+    kinds = {"ligand": strings, "source": strings, "pose": pa.int32(), "atoms": pa.int32()}
+    kinds["rotation"] = pa.int64()
+    schema = pa.schema([pa.field(name, kinds.get(name, doubles)) for name in COLUMNS])
+    tables = [
+        pa.Table.from_arrays(
+            [pa.array(column, from_pandas=True) for column in _columns(rows)], schema=schema
+        )
+        for rows in batches
+    ]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _columns(rows: PoseBatch) -> list[object]:
+    return [
+        rows.ligand, rows.pose, rows.score, *np.ascontiguousarray(rows.angles.T),
+        *np.ascontiguousarray(rows.quaternion.T), *np.ascontiguousarray(rows.place.T),
+        rows.rmsd_to_input, rows.rotation, rows.atoms, rows.source,
+    ]  # fmt: skip
+
+
+# ---- what was skipped -------------------------------------------------------------------------
+
+
+def write_errors(path: str, skipped: Sequence[Skipped]) -> None:
+    """The table of skipped ligands; without any, only one that is there already becomes empty."""
+    if not skipped and not _is_errors_table(path):
+        return
+    with atomic_output(path) as file:
+        rows = [f"{s.path}\t{s.number}\t{s.ligand}\t{one_line(s.reason)}\n" for s in skipped]
+        file.write("".join([ERRORS_HEADER, *rows]).encode("utf-8", "replace"))
+
+
+def _is_errors_table(path: str) -> bool:
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return file.read(len(ERRORS_HEADER)) == ERRORS_HEADER.encode()
+
+
+def check_errors_path(path: str) -> None:
+    """Raises UsageError where a file that is no table of errors would be replaced."""
+    if Path(path).exists() and not _is_errors_table(path):
+        raise UsageError(f"{path} is in the way: skipped ligands are listed there; move it")
+
+
+def one_line(text: str) -> str:
+    """Without tabs and line ends."""
+    return " ".join(text.split())

@@ -1,0 +1,300 @@
+"""Docking as a workload: spans of ligands in, their best poses out.
+
+A span has whole ligands and all poses. Where a search is so fine that one ligand takes long, its
+poses are cut into spans instead, whose best are merged: the highest score, then the lowest index.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.workload import Place
+from kernels.rotation import (
+    EulerRotations,
+    Field,
+    Ligands,
+    Poses,
+    Search,
+    energy_terms,
+    placed,
+)
+from multigpu.batch import PoseBatch
+from multigpu.io.autodock import for_maps
+from multigpu.io.ligands import LIGANDS, Record
+from multigpu.io.molecules import Molecule, MoleculeError, parse
+from multigpu.io.poses import SAME, render
+from multigpu.io.rotations import quaternions_of
+from multigpu.io.scores import Skipped, one_line
+from multigpu.io.sources import STDIN, Source, suffix_of
+from multigpu.workloads.dock_plan import DockSpan
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """One of the best ligands of a part, for the report: its best pose as SDF."""
+
+    ligand_index: int
+    ligand: str
+    score: float
+    sdf: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class DockPart:
+    """What is known of the ligands of a span.
+
+    rows      of the poses
+    texts     of each docked ligand, in order, its poses in the format asked for
+    names     of each docked ligand, and the layout of the file it came from
+    outside   float64[ligands]: how far the centroid, or the given centre, is from the grid, Å
+    best      the ligands with the highest scores, for a report
+    """
+
+    text_bytes: int
+    rows: PoseBatch
+    texts: list[list[bytes]]
+    names: list[str]
+    layouts: list[str]
+    skipped: list[Skipped]
+    outside: NDArray[np.float64]
+    best: list[Best]
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPart:
+    """The best poses in a span of them, to be merged with those of the spans around it."""
+
+    span: DockSpan
+    poses: Poses
+
+
+Part = DockPart | FoundPart
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A ligand that can be docked. index: in the whole input."""
+
+    index: int
+    path: str
+    name: str
+    molecule: Molecule
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """The ligands of a span, and the same ones as the kernels see them."""
+
+    entries: list[Entry]
+    ligands: Ligands
+    skipped: list[Skipped]
+
+
+Terms = tuple[NDArray[np.int32], NDArray[np.float64]]  # channels and weights, for each atom
+
+
+class Searcher(Protocol):
+    """A backend of `kernels.rotation`."""
+
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses: ...
+
+
+@dataclass(eq=False)
+class DockWorkload:
+    """Everything a worker needs to know of a docking job.
+
+    field   the pocket as the kernels see it; types: its maps, () for a plain grid
+    fmt     format of the poses' text, `SAME` for that of the ligand; None: no text
+    report  ligands of every part that are sent back for a report
+    """
+
+    key: str
+    sources: Sequence[Source]
+    field: Field
+    types: tuple[str, ...]
+    search: Search
+    fmt: str | None = None
+    report: int = 0
+
+    def open(self, place: Place) -> "DockSession":
+        return DockSession(self, place)
+
+    def correct(self, span: DockSpan, part: Part) -> None:
+        """Spans are cut at borders of records: there is nothing to correct."""
+
+    # ---- ligands ------------------------------------------------------------------------------
+
+    def load(self, span: DockSpan) -> Loaded:
+        """The ligands of a span; those that cannot be docked are skipped, with the reason."""
+        entries: list[Entry] = []
+        terms: list[Terms] = []
+        skipped: list[Skipped] = []
+        for index, record in enumerate(span.records, span.first):
+            path, name = self.sources[record.source].path, self._fallback_name(record)
+            try:
+                molecule = self._molecule(record, name)
+                name = one_line(molecule.name) or name
+                terms.append(self._terms(molecule))
+            except MoleculeError as error:
+                skipped.append(Skipped(path, record.number, name, str(error)))
+                continue
+            entries.append(Entry(index, path, name, molecule))
+        return Loaded(entries, _ligands(entries, terms), skipped)
+
+    def _fallback_name(self, record: Record) -> str:
+        """Of its file, for a record without a name."""
+        path = self.sources[record.source].path
+        name = "ligand" if path == STDIN else PurePath(path).name
+        if suffix := suffix_of(name, LIGANDS):
+            name = name[: name.lower().rindex(suffix)]
+        return name if record.number == 1 else f"{name}_{record.number}"
+
+    def _molecule(self, record: Record, name: str) -> Molecule:
+        if record.error:
+            raise MoleculeError(record.error)
+        molecule = parse(record.text, self.sources[record.source].layout)
+        if self.fmt not in (None, SAME, molecule.layout):
+            render(molecule, name, self.fmt, molecule.positions, {})  # can it be written?
+        return molecule
+
+    def _terms(self, molecule: Molecule) -> Terms:
+        """Channels and weights of the atoms."""
+        if not self.types:
+            shape = (len(molecule.rows), 1)
+            return np.zeros(shape, np.int32), np.ones(shape)
+        typed = for_maps(molecule, self.types)
+        number = {name: i for i, name in enumerate(self.types)}
+        types = np.array([number.get(name, 0) for name in typed.types], np.int32)
+        channels, weights = energy_terms(types, typed.charges, len(self.types))
+        weights[[name == "" for name in typed.types]] = 0
+        return channels, weights
+
+    # ---- their poses --------------------------------------------------------------------------
+
+    def answer(self, loaded: Loaded, poses: Poses) -> DockPart:
+        """Rows, texts and what a report needs of the poses of these ligands."""
+        rows = self._rows(loaded, poses)
+        texts: list[list[bytes]] = [[] for _ in loaded.entries]
+        if self.fmt is not None:
+            for row, ligand in enumerate(poses.ligand.tolist()):
+                texts[ligand].append(_text(loaded.entries[ligand], rows, row, self.fmt))
+        size = sum(len(entry.molecule.text) for entry in loaded.entries)
+        names = [entry.name for entry in loaded.entries]
+        layouts = [entry.molecule.layout for entry in loaded.entries]
+        return DockPart(
+            size, rows, texts, names, layouts, loaded.skipped, self._outside(loaded),
+            self._best(loaded, rows, poses),
+        )  # fmt: skip
+
+    def _rows(self, loaded: Loaded, poses: Poses) -> PoseBatch:
+        ligands, search = loaded.ligands, self.search
+        entries = [loaded.entries[i] for i in poses.ligand.tolist()]
+        positions = placed(ligands, search, poses)
+        matrices, shifts = search.placements(poses.pose)
+        rotations = poses.pose // search.shifts.count
+        rank = np.arange(len(poses)) - np.searchsorted(poses.ligand, poses.ligand) + 1
+        pairs = zip(entries, positions, strict=True)
+        return PoseBatch(
+            [entry.name for entry in entries],
+            [entry.path for entry in entries],
+            np.array([entry.index for entry in entries], np.int64),
+            rank.astype(np.int32),
+            rotations,
+            poses.score,
+            self._angles(rotations),
+            quaternions_of(matrices),
+            search.targets(ligands)[poses.ligand] + shifts,
+            np.array([_rmsd(entry.molecule.positions, place) for entry, place in pairs], float),
+            positions,
+        )
+
+    def _angles(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:
+        if isinstance(self.search.rotations, EulerRotations):
+            return self.search.rotations.angles(rotations)
+        return np.full((len(rotations), 3), np.nan)
+
+    def _outside(self, loaded: Loaded) -> NDArray[np.float64]:
+        field, targets = self.field, self.search.targets(loaded.ligands)
+        end = field.origin + field.spacing * (np.array(field.shape) - 1)
+        beyond = np.maximum(np.maximum(field.origin - targets, targets - end), 0)
+        distances: NDArray[np.float64] = np.sqrt((beyond**2).sum(axis=1))
+        return distances
+
+    def _best(self, loaded: Loaded, rows: PoseBatch, poses: Poses) -> list[Best]:
+        first = np.flatnonzero(rows.pose == 1)
+        order = first[np.argsort(-rows.score[first], kind="stable")][: self.report]
+        found = []
+        for row in order.tolist():
+            entry = loaded.entries[poses.ligand[row]]
+            sdf = _text(entry, rows, row, "sdf")
+            found.append(Best(entry.index, entry.name, float(rows.score[row]), sdf))
+        return found
+
+    def merged(self, found: Sequence[FoundPart]) -> DockPart:
+        """The part of ligands whose poses were searched in these spans, which are all of them."""
+        poses = Poses.joined([part.poses for part in found]).winners()
+        return self.answer(self.load(found[-1].span), poses)
+
+
+def _ligands(entries: Sequence[Entry], terms: Sequence[Terms]) -> Ligands:
+    plain = Ligands.plain([entry.molecule.positions for entry in entries])
+    if not entries:
+        return plain
+    channels, weights = (np.concatenate(column) for column in zip(*terms, strict=True))
+    return Ligands(plain.positions, plain.offsets, channels, weights)
+
+
+def _text(entry: Entry, rows: PoseBatch, row: int, fmt: str) -> bytes:
+    facts = {
+        "score": f"{rows.score[row]:.6f}",
+        "pose": str(rows.pose[row]),
+        "rotation": str(rows.rotation[row]),
+        "rmsd_to_input": f"{rows.rmsd_to_input[row]:.4f}",
+    }
+    return render(entry.molecule, entry.name, fmt, rows.positions[row], facts)
+
+
+def _rmsd(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    return float(np.sqrt(((a - b) ** 2).sum(axis=1).mean()))
+
+
+class DockSession:
+    """Docking on one worker: the field on its device."""
+
+    def __init__(self, workload: DockWorkload, place: Place) -> None:
+        self.workload = workload
+        self.searcher = _searcher(place, workload.field, workload.search)
+
+    def load(self, span: DockSpan) -> tuple[DockSpan, Loaded]:
+        return span, self.workload.load(span)
+
+    def compute(self, loaded: tuple[DockSpan, Loaded]) -> Poses:
+        span, ligands = loaded[0], loaded[1].ligands
+        return self.searcher.best(ligands, range(*span.poses)) if len(ligands) else Poses.none()
+
+    def finish(self, loaded: tuple[DockSpan, Loaded], poses: Poses) -> Part:
+        span, ligands = loaded
+        return self.workload.answer(ligands, poses) if span.whole else FoundPart(span, poses)
+
+    def close(self) -> None:
+        """The field goes with the session."""
+
+
+def _searcher(place: Place, field: Field, search: Search) -> Searcher:
+    searcher: Searcher
+    if place.gpu is None:
+        from kernels.rotation import cpu
+
+        searcher = cpu.Searcher(field, search)
+        return searcher
+    import cupy
+
+    from kernels.rotation import cuda
+
+    with cupy.cuda.Device(place.gpu):
+        searcher = cuda.Searcher(field, search)
+        return searcher

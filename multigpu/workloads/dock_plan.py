@@ -1,0 +1,150 @@
+"""What a docking job searches, and how it is cut into spans."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cluster.plan import Cost, balanced, chunk_units
+from kernels.rotation import (
+    EulerRotations,
+    Field,
+    ListedRotations,
+    Search,
+    Shifts,
+    energy_channels,
+    near_uniform,
+)
+from multigpu.config import DockOptions, RunOptions
+from multigpu.errors import InputError, UsageError
+from multigpu.io.ligands import Record
+from multigpu.io.pockets import Pocket
+from multigpu.io.rotations import read_quaternions
+from multigpu.io.sources import Source
+from multigpu.jobs import Capacity
+
+# Poses of a span, of all its ligands: about a second of work with some dozens of atoms.
+GPU_POSES = 1 << 32
+CPU_POSES = 1 << 20
+DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results, of the bytes of the ligands' text
+FIELD_COPIES = 9  # the grid, and laid out by cells of eight corners
+FIXED_DEVICE_BYTES = 64 << 20  # tables and candidates
+
+
+# ---- what is searched -------------------------------------------------------------------------
+
+
+def field_of(pocket: Pocket, options: DockOptions) -> Field:
+    """The pocket as the kernels see it. Raises InputError for what they refuse."""
+    values = pocket.values
+    if pocket.types:
+        values = energy_channels(values[:-2], values[-2], values[-1])
+    try:
+        return Field(values, pocket.origin, pocket.spacing, options.interpolation, options.outside)
+    except ValueError as error:
+        raise InputError(pocket.path, str(error)) from error
+
+
+def search_of(options: DockOptions) -> Search:
+    """The poses that are tried. Raises UsageError where they are too many."""
+    shifts = Shifts(*options.translations) if options.translations else Shifts()
+    try:
+        rotations = _rotations(options)
+        return Search(rotations, shifts, options.center, options.top, options.min_rmsd)
+    except ValueError as error:
+        raise UsageError(f"this cannot be searched: {error}: take larger steps") from error
+
+
+def _rotations(options: DockOptions) -> EulerRotations | ListedRotations:
+    if options.rotation_file is not None:
+        return ListedRotations(read_quaternions(options.rotation_file))
+    if options.rotations is not None:
+        return near_uniform(options.rotations)
+    return EulerRotations(options.precision)
+
+
+# ---- how it is cut ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DockSpan:
+    """Ligands, and which poses of theirs.
+
+    first   index of the first record in the whole input
+    poses   begin and end
+    last    no more poses of these ligands come
+    whole   these are all poses
+    """
+
+    first: int
+    records: tuple[Record, ...]
+    poses: tuple[int, int]
+    last: bool
+    whole: bool
+
+
+@dataclass(frozen=True)
+class DockPlan:
+    """How the input is going to be cut.
+
+    chunk_bytes    text of the ligands of a span, and
+    chunk_ligands  how many they may be, at most
+    pose_spans     begin and end of the spans into which a ligand's poses are cut
+    budget         memory that the spans may take where there is least of it
+    """
+
+    chunk_bytes: int
+    chunk_ligands: int
+    pose_spans: tuple[tuple[int, int], ...]
+    budget: int
+    cost: Cost
+    lanes: int
+
+    @property
+    def device_bytes(self) -> int:
+        """What the spans take where they are computed."""
+        return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
+
+
+def plan_dock(
+    sources: Sequence[Source], field: Field, search: Search, here: Capacity, run: RunOptions,
+    gpu: bool,
+) -> DockPlan:  # fmt: skip
+    budget = int(here.free * run.memory_fraction)
+    cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + FIELD_COPIES * field.values.nbytes)
+    most = chunk_units(cost, budget, here.lanes, run.max_chunk_bytes)
+    known = [source.size or 0 for source in sources if source.cuttable]
+    size = balanced(sum(known), most, here.threads) if known else most
+    share = GPU_POSES if gpu else CPU_POSES
+    ligands = max(1, share // search.stop)
+    # Poses that keep a distance from each other are chosen one by one: not in spans.
+    pieces = -(-search.stop // share) if search.top == 1 else 1
+    return DockPlan(size, ligands, _pose_spans(search.stop, pieces), budget, cost, here.lanes)
+
+
+def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
+    """`pieces` consecutive spans of nearly the same length."""
+    borders = [stop * i // pieces for i in range(pieces + 1)]
+    return tuple(pairwise(borders))
+
+
+def dock_spans(records: Iterable[Record], plan: DockPlan) -> Iterator[DockSpan]:
+    """Consecutive records as spans; those of poses follow each other."""
+    for first, group in _groups(records, plan):
+        for poses in plan.pose_spans:
+            whole = len(plan.pose_spans) == 1
+            yield DockSpan(first, group, poses, poses == plan.pose_spans[-1], whole)
+
+
+def _groups(records: Iterable[Record], plan: DockPlan) -> Iterator[tuple[int, tuple[Record, ...]]]:
+    """As many records as a span may have, and the index of the first."""
+    first, size = 0, 0
+    group: list[Record] = []
+    for record in records:
+        full = len(group) >= plan.chunk_ligands or size + len(record.text) > plan.chunk_bytes
+        if group and full:
+            yield first, tuple(group)
+            first, group, size = first + len(group), [], 0
+        group.append(record)
+        size += len(record.text)
+    if group:
+        yield first, tuple(group)
