@@ -48,9 +48,9 @@ def scores(field: Field, ligands: Ligands, ligand: int, search: Search, poses: I
     atoms = slice(ligands.offsets[ligand], ligands.offsets[ligand + 1])
     x, y, z = ligands.relative[atoms].T
     matrices, shifts = search.placements(poses)
-    scaled = matrices / field.spacing[:, None]
-    start = (search.targets(ligands)[ligand] - field.origin) / field.spacing
-    start = start + shifts / field.spacing
+    per_unit = 1 / field.spacing
+    scaled = matrices * per_unit[:, None]
+    start = (search.targets(ligands)[ligand] - field.origin) * per_unit + shifts * per_unit
     place = np.stack(
         [
             (scaled[:, i, 0, None] * x + scaled[:, i, 1, None] * y)

@@ -214,16 +214,17 @@ class Shifts:
             raise ValueError(f"the step of the shifts is {self.step} Å; it must be above 0")
 
     @cached_property
-    def _most(self) -> int:
-        """Steps to each side, counted with the decimal numbers that were written."""
-        return math.floor(Fraction(repr(float(self.radius))) / Fraction(repr(float(self.step))))
+    def side(self) -> int:
+        """Shifts along each axis, counted with the decimal numbers that were written."""
+        most = Fraction(repr(float(self.radius))) / Fraction(repr(float(self.step)))
+        return 2 * math.floor(most) + 1
 
     @property
     def count(self) -> int:
-        return (2 * self._most + 1) ** 3
+        return self.side**3
 
     def vectors(self, indices: Indices) -> Floats:
         """float64[k, 3] in Å"""
-        m = 2 * self._most + 1
-        rest, z = np.divmod(indices, m)
-        return (np.stack([*np.divmod(rest, m), z], axis=-1) - self._most) * float(self.step)
+        rest, z = np.divmod(indices, self.side)
+        steps = np.stack([*np.divmod(rest, self.side), z], axis=-1) - self.side // 2
+        return steps.astype(np.float64) * float(self.step)

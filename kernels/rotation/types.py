@@ -1,5 +1,6 @@
 """What goes into a search for poses and what comes out of it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from kernels.rotation.rotations import Floats, Indices, Rotations, Shifts
 
 MOST_POSES = 1 << 63
-MOST_NODES = 1 << 31  # of one channel
-MOST_VALUE = 1e30  # so that sums of values are finite in single precision
+MOST_NODES = 1 << 31  # of one channel, and
+MOST_AN_AXIS = 1 << 20
+MOST_VALUE, MOST_WEIGHT = 1e25, 1e3  # so that scores are finite in single precision, and so
+FARTHEST, FINEST = 1e9, 1e-6  # Å: coordinates and spacing
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,9 @@ class Field:
     outside        an atom outside the nodes' box scores as at the nearest place in it (clamp) or
                    nothing (zero)
 
-    Raises ValueError for another shape or type, fewer than two nodes an axis, 2^31 nodes or more,
-    and values that are not finite or beyond ±1e30.
+    Raises ValueError for another shape or type, fewer than two nodes an axis or more than 2^20,
+    2^31 nodes or more, a spacing beyond 1e-6 to 1e6 Å, and values that are not finite or beyond
+    ±1e25.
     """
 
     values: NDArray[np.float32]
@@ -38,21 +42,21 @@ class Field:
     outside: Literal["clamp", "zero"] = "clamp"
 
     def __post_init__(self) -> None:
-        shape = self.values.shape
-        if self.values.dtype != np.float32 or len(shape) != 4 or not shape[0]:
-            raise ValueError(f"{self.values.dtype}{shape}; float32[channels, nx, ny, nz] is wanted")
-        if min(shape[1:]) < 2 or np.prod(shape[1:], dtype=object) >= MOST_NODES:
+        values, shape = self.values, self.values.shape
+        wrong = values.dtype != np.float32 or len(shape) != 4 or not values.flags.c_contiguous
+        if wrong or not shape[0]:
             raise ValueError(
-                f"a grid of {shape[1:]} nodes; 2 an axis and less than 2^31 are wanted"
+                f"values: float32[channels, nx, ny, nz] is wanted, not {values.dtype}{shape}"
             )
-        if not self.values.flags.c_contiguous:
-            raise ValueError("the values are not C-contiguous")
+        few, many = min(shape[1:]) < 2, max(shape[1:]) > MOST_AN_AXIS
+        if few or many or math.prod(shape[1:]) >= MOST_NODES:
+            raise ValueError(f"a grid of {shape[1:]} nodes; 2 to 2^20 an axis, fewer than 2^31")
         _check(self.origin, (3,), "origin")
         _check(self.spacing, (3,), "spacing")
-        if not (self.spacing > 0).all():
-            raise ValueError(f"the spacing is {self.spacing.tolist()}; it must be above 0")
-        if not (np.abs(self.values).max() <= MOST_VALUE):
-            raise ValueError("a value of the grid is not finite or beyond ±1e30")
+        if not ((self.spacing >= FINEST) & (self.spacing <= 1 / FINEST)).all():
+            raise ValueError(f"the spacing is {self.spacing.tolist()}; 1e-6 to 1e6 Å is possible")
+        if not max(-values.min(), values.max()) <= MOST_VALUE:
+            raise ValueError("a value of the grid is not finite or beyond ±1e25")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,7 +71,7 @@ class Ligands:
     positions  float64[atoms, 3]      Å, as given; ligand after ligand
     offsets    int64[n + 1]           ascending, offsets[0] == 0, offsets[-1] == atoms, none empty
     channels   int32[atoms, terms]    of the field, 1 to 3 terms
-    weights    float64[atoms, terms]  not negative
+    weights    float64[atoms, terms]  0 to 1000
 
     Raises ValueError otherwise.
     """
@@ -90,8 +94,8 @@ class Ligands:
             raise ValueError("channels must be int32, offsets int64")
         if self.offsets[0] or self.offsets[-1] != atoms or (np.diff(self.offsets) < 1).any():
             raise ValueError("offsets do not ascend from 0 to the number of atoms")
-        if (self.weights < 0).any():
-            raise ValueError("a weight is negative")
+        if not ((self.weights >= 0) & (self.weights <= MOST_WEIGHT)).all():
+            raise ValueError("a weight is negative or beyond 1000")
 
     @classmethod
     def plain(cls, bodies: Sequence[Floats]) -> "Ligands":
@@ -227,6 +231,10 @@ class Poses:
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
+    def moved(self, ligands: int) -> "Poses":
+        """The same, of ligands that many further on."""
+        return Poses(self.ligand + ligands, self.pose, self.score)
+
     @classmethod
     def joined(cls, parts: Sequence["Poses"]) -> "Poses":
         """All poses of the parts, in the order of this class."""
@@ -280,5 +288,7 @@ def sum_of(terms: Floats) -> Floats:
 
 
 def _check(array: Floats, shape: tuple[int, ...], name: str) -> None:
-    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-        raise ValueError(f"{name}: finite float64{shape} is wanted, not {array.dtype}{array.shape}")
+    if array.shape != shape or array.dtype != np.float64:
+        raise ValueError(f"{name}: float64{shape} is wanted, not {array.dtype}{array.shape}")
+    if not (np.abs(array) <= FARTHEST).all():
+        raise ValueError(f"{name}: a number is not finite or beyond ±1e9")

@@ -1,0 +1,199 @@
+"""How far a score in single precision may be from the one in double precision: the proof.
+
+The search computes s(pose) in single precision, and S(pose) in double precision only where that
+could be the highest. Let u = 2^-24 be the unit of rounding.
+
+**Places.** An atom's place in units of the spacing is g = A x + b: A the rotation divided by the
+spacing, x the atom relative to the centroid, b the target's place with the shift. The kernels
+round A, x and b to float32 and add the three products to b in float32. With |A x| <= r, the
+ligand's radius in those units, x and A bring 2u r, the products u r, the start u |b|, and three
+additions 3u (r + |b|): at most 6u r + 4u |b|. Taking 1/2 off, to find the cell by rounding, costs
+u (r + |b| + 1). So no coordinate is off by more than δ = 10u (r + |b| + 1), which leaves room for
+terms in u² and for double precision's own rounding. Let g' be the place that was computed.
+
+**Rounding of values.** The 21 operations of the interpolation err by at most 24u V, V the largest
+|node| of the cell; weight, product and sum of the terms by 5u V; the sum over N atoms, in any
+order, by N u V each: in all ν V with ν = (N + 32) u.
+
+**Steps.** From g' to g the trilinear field changes by at most δ G, where G is the sum over the axes
+of the largest difference of neighbouring nodes, in any of the cells between (δ < 1/2, so at most
+four). Clamping only takes away from that.
+
+**Steep cells.** Near a clash G is five orders of magnitude above its usual size, but there scores
+are bad in proportion. Let `top` be a channel's highest value, M the highest node of a cell, and
+
+    A(κ, d) = max of G − κ (top − M) over the cells with top − M <= d, but at least 0
+
+An atom's term of weight w, with the value v at g', falls short of its best by t = top − v. Say the
+whole pose falls short by D = Σ w t <= 2^b, so that t <= 2^b / w =: d. In the atom's cell
+top − M <= t. On the way to g the field may fall a little: by less than d if δ A(0, 2d) <= d, which
+is asked for, and so all cells there have top − M <= t + fall <= 2d, G <= A(κ, 2d) + κ (t + fall).
+With V <= |top| + (top − M) + G, the sum over all terms of falls and roundings is at most
+
+    E(b) = [Σ w ((δ + ν) A(κ, 2d) + ν |top|) + ((δ + ν) κ + ν) 2^b] / (1 − δ κ)    for any κ >= 0
+
+The least of these for some κ is taken; and as D <= 2^b is no more than D <= 2^(b+1), the least of
+E(b), E(b + 1), ….
+
+**Thresholds.** A pose with 2^(b-1) <= D <= 2^b has s and S within E(b) of T − D, T = Σ w top, and
+of each other. So the pose with the highest s is in one of certain b, and the largest E of these
+gives S of the best pose at least the value L = max s − E. A pose with S >= L, again, is in one of
+certain b, and its s is at least L less the largest E of those: the threshold.
+
+**Decisions.** With interpolation "nearest", or with nothing outside, the field has jumps. A pose
+with an atom within δ of one is *undecided*: the kernels give it the score +inf, so that it is
+always computed in double precision, and it takes no part in max s. All other poses have every
+atom on the right side, and the above holds for them; with "nearest" G is 0.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.rotation.rotations import Floats
+from kernels.rotation.types import Field, Ligands, Search
+
+UNIT = 2.0**-24
+SLACK = 1.01  # for the rounding of these bounds themselves
+KAPPAS = np.r_[0.0, 2.0 ** np.arange(0, 15, 2)]
+LEAST, MOST = -20, 100  # of b; D below 2^LEAST counts as that
+SHORTFALLS = 2.0 ** np.arange(LEAST, MOST + 1)
+
+
+class FieldBounds:
+    """What the proof needs of a field.
+
+    tops       float64[channels]
+    steepness  float64[channels, powers, kappas]: A(κ, 2^(LEAST + power)); the last: of all cells
+    """
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        tops = field.values.reshape(len(field.values), -1).max(axis=1).astype(np.float64)
+        self.tops = np.maximum(tops, 0) if field.outside == "zero" else tops
+        self.steepness = np.zeros((len(tops), len(SHORTFALLS), len(KAPPAS)))
+        if field.interpolation == "linear":
+            for channel, values in enumerate(field.values):
+                self.steepness[channel] = _steepness(values, self.tops[channel])
+
+
+def _steepness(values: NDArray[np.float32], top: float) -> Floats:
+    """A(κ, d), from the steepest of the cells in each power of two of top − M."""
+    steep = np.stack([_largest_step(values, axis) for axis in range(3)]).sum(axis=0)
+    below = (top - _over_corners(values, (0, 1, 2))).ravel()
+    power = np.clip(np.frexp(below)[1], LEAST, MOST)  # below < 2^power
+    power[below < SHORTFALLS[0]] = LEAST
+    steepest = np.full(len(SHORTFALLS), -np.inf)
+    np.maximum.at(steepest, power - LEAST, steep.ravel())
+    least = np.r_[0.0, SHORTFALLS[:-1]]
+    excess = steepest[:, None] - KAPPAS * least[:, None]
+    return np.maximum(np.maximum.accumulate(excess, axis=0), 0)
+
+
+def _largest_step(values: NDArray[np.float32], axis: int) -> Floats:
+    """float64[nx - 1, ny - 1, nz - 1]: the largest change along an axis on the edges of a cell."""
+    steps = np.abs(np.diff(values.astype(np.float64), axis=axis))
+    return _over_corners(steps, tuple(other for other in range(3) if other != axis))
+
+
+def _over_corners(nodes: NDArray[np.floating], axes: tuple[int, ...]) -> Floats:
+    """The larger of two neighbours along each of the axes."""
+    for axis in axes:
+        near = np.moveaxis(nodes, axis, 0)
+        nodes = np.moveaxis(np.maximum(near[:-1], near[1:]), 0, axis)
+    return nodes.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class LigandBounds:
+    """The bounds of each of some ligands; there must be one."""
+
+    field_bounds: FieldBounds
+    ligands: Ligands
+    search: Search
+
+    @cached_property
+    def place(self) -> Floats:
+        """float64[n]: δ"""
+        field, ligands = self.field_bounds.field, self.ligands
+        length = np.sqrt((ligands.relative**2).sum(axis=1))
+        radius = np.maximum.reduceat(length, ligands.offsets[:-1])
+        far = np.abs(self.search.targets(ligands) - field.origin) + self.search.shifts.radius
+        reach = ((radius[:, None] + far) / field.spacing).max(axis=1)
+        error: Floats = SLACK * 10 * UNIT * (reach + 1)
+        return error
+
+    @property
+    def doubt(self) -> NDArray[np.float32]:
+        """float32[n]: within this of a jump, as computed in single precision, is undecided."""
+        return (SLACK * self.place + 2 * UNIT).astype(np.float32)
+
+    @cached_property
+    def _kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Channel and power of two of the weight of each kind of term; the weights [n, kinds]."""
+        ligands = self.ligands
+        powers = np.frexp(ligands.weights)[1]  # weight >= 2^(power - 1)
+        keys = np.stack([ligands.channels, powers], axis=-1).reshape(-1, 2)
+        kinds, kind_of = np.unique(keys, axis=0, return_inverse=True)
+        ligand_of = np.repeat(np.arange(len(ligands)), ligands.sizes * powers.shape[1])
+        weights = np.zeros((len(ligands), len(kinds)))
+        np.add.at(weights, (ligand_of, kind_of.ravel()), ligands.weights.ravel())
+        return kinds[:, 0], kinds[:, 1], weights
+
+    @cached_property
+    def top(self) -> Floats:
+        """float64[n, 1]: T"""
+        channels, _, weights = self._kinds
+        top: Floats = (weights @ self.field_bounds.tops[channels])[:, None]
+        return top
+
+    @cached_property
+    def errors(self) -> Floats:
+        """float64[n, powers]: E(b); inf: no bound was found."""
+        channels, powers, weights = self._kinds
+        n, place = len(weights), self.place[:, None, None]
+        rounding = ((self.ligands.sizes + 32) * UNIT)[:, None, None]
+        change = rounding
+        if self.field_bounds.field.interpolation == "linear":
+            change = rounding + place
+        # top - M <= 2^(b + 1) / weight <= 2^(b + 2 - power) < 2^(b + 3 - power)
+        reach = np.arange(len(SHORTFALLS)) + 3 - powers[:, None]
+        steep = self.field_bounds.steepness[channels[:, None], reach.clip(0, MOST - LEAST)]
+        steepness = (weights @ steep.reshape(len(steep), -1)).reshape(n, *steep.shape[1:])
+        tops = (weights @ np.abs(self.field_bounds.tops[channels]))[:, None, None]
+        slope = (change * KAPPAS + rounding) * SHORTFALLS[:, None]
+        error = SLACK * (change * steepness + rounding * tops + slope)
+        left = 1 - place * KAPPAS
+        error = np.where(left > 0.1, error / np.maximum(left, 0.1), np.inf).min(axis=2)
+        error[~(self._falls_little(steep[..., 0], powers) & (self.place < 0.5)[:, None])] = np.inf
+        least: Floats = np.minimum.accumulate(error[:, ::-1], axis=1)[:, ::-1]
+        return least
+
+    def _falls_little(self, steep: Floats, powers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """bool[n, powers]: δ A(0, 2d) <= d for every kind of term, those of other ligands too."""
+        fits = steep * 2.0 ** (powers[:, None] - 1.0) / SHORTFALLS
+        little: NDArray[np.bool_] = SLACK * self.place[:, None] * fits.max(axis=0) <= 1
+        return little
+
+    def thresholds(self, greatest: NDArray[np.float32]) -> NDArray[np.float32]:
+        """float32[n]: poses with a lower score cannot win.
+
+        greatest: float32[n], of the decided poses that were looked at; -inf: there was none.
+        """
+        errors, highest = self.errors, greatest.astype(np.float64)[:, None]
+        at_most = self.top - np.r_[0.0, SHORTFALLS[:-1]] + errors
+        at_least = self.top - SHORTFALLS - errors
+        possible = (at_most >= highest) & (at_least <= highest)
+        lowest = highest - _largest(errors, possible)
+        threshold = (lowest - _largest(errors, at_most >= lowest))[:, 0]
+        threshold[np.isnan(threshold)] = -np.inf
+        below: NDArray[np.float32] = np.nextafter(threshold.astype(np.float32), np.float32(-np.inf))
+        return below
+
+
+def _largest(errors: Floats, where: NDArray[np.bool_]) -> Floats:
+    """float64[n, 1]: inf where there is none."""
+    largest = np.where(where, errors, -np.inf).max(axis=1, keepdims=True)
+    return np.where(where.any(axis=1, keepdims=True), largest, np.inf)
