@@ -6,7 +6,17 @@ from typing import Any
 
 import click
 
-from multigpu.commands.options import RUN, SCAN, options, run_options, scan_options
+from multigpu.commands.options import (
+    DOCK,
+    RUN,
+    SCAN,
+    dock_options,
+    options,
+    run_options,
+    scan_options,
+)
+
+PLANNED = ("pocket", "sources", "rotations", "shifts", "poses_tried")  # as in the summary
 
 
 @click.group()
@@ -14,10 +24,14 @@ def command() -> None:
     """Show how a job would be cut into chunks, without running it."""
 
 
+ANSWER = (
+    click.option("--json", "as_json", is_flag=True, help="As JSON."),
+    click.option("--debug", is_flag=True, help="Show where an error comes from."),
+)
+
+
 @command.command()
-@options(SCAN, RUN)
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+@options(SCAN, RUN, ANSWER)
 def scan(**values: Any) -> None:
     """The chunk plan of `multigpu scan` with the same options."""
     from multigpu.api import ScanJob
@@ -55,3 +69,39 @@ def scan(**values: Any) -> None:
         size = "unknown size" if row["bytes"] is None else f"{row['bytes']:,} bytes"
         chunks = "a stream" if row["chunks"] is None else f"{row['chunks']:,} chunks"
         click.echo(f"{row['path']}: {row['layout']}, {row['compression']}, {size}, {chunks}")
+
+
+@command.command()
+@options(DOCK, RUN, ANSWER)
+def dock(**values: Any) -> None:
+    """The chunk plan of `multigpu dock` with the same options."""
+    from multigpu.docking import DockJob
+
+    job = DockJob(
+        list(values["ligands"]), values["pocket"], dock_options(values), run_options(values),
+        origin=values["origin"], spacing=values["spacing"],
+    )  # fmt: skip
+    plan, told = job.plan(), job.told()
+    if values["as_json"]:
+        facts = {
+            "version": 1, "devices": [asdict(device) for device in job.devices],
+            "chunk_bytes": plan.chunk_bytes, "chunk_ligands": plan.chunk_ligands,
+            "pose_spans": len(plan.pose_spans), "device_bytes": plan.device_bytes,
+            "budget_bytes": plan.budget, "lanes": plan.lanes,
+            **{name: told[name] for name in PLANNED},
+        }  # fmt: skip
+        click.echo(json.dumps(facts, indent=2))
+        return
+    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
+    points = " × ".join(map(str, job.pocket.shape))
+    click.echo(f"where         {where}")
+    click.echo(f"pocket        {points} points, {len(job.field.values)} map(s)")
+    click.echo(f"search        {told['rotations']:,} rotations × {told['shifts']:,} shifts")
+    click.echo(f"poses tried   {told['poses_tried']:,} of each ligand: the others repeat these")
+    click.echo(f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes")
+    click.echo(f"pose spans    {len(plan.pose_spans):,} for each of these")
+    click.echo(f"in hand       {plan.lanes} chunks at a time on each worker")
+    click.echo(f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes")
+    for source in job.sources:
+        size = "unknown size" if source.size is None else f"{source.size:,} bytes"
+        click.echo(f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}")

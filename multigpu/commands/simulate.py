@@ -1,4 +1,4 @@
-"""`multigpu simulate`: generated signatures and samples to try the program and to measure it."""
+"""`multigpu simulate`: generated data to try the program and to measure it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,9 +13,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @click.group("simulate")
 def command() -> None:
-    """Generate signatures and samples; the same seed gives the same bytes.
+    """Generate signatures and samples, ligands and a pocket; the same seed gives the same bytes.
 
-    The defaults are the classical course data (600 MB). What its generators call
+    The defaults of the first two are the classical course data (600 MB). What its generators call
 
     \b
         gen_sig 1000 3000 10000 0.1
@@ -94,3 +94,38 @@ def _samples(source: str, output: str | None, **quantities: Any) -> None:
     signatures = read_signatures([source]).letters
     with compressed_output(output) as out:
         simulate.samples(out, signatures, **quantities)
+
+
+OUTPUT = click.option(
+    "-o", "--output", metavar="FILE", help="Where to write; standard output without it."
+)
+SEED = _number("--seed", 1, "Another seed gives other data.")
+
+
+@command.command("ligands")
+@_number("--count", 1000, "How many.")
+@_number("--min-atoms", 20, "Of the smallest.")
+@_number("--max-atoms", 40, "Of the largest.")
+@SEED
+@OUTPUT
+def _ligands(output: str | None, **quantities: int) -> None:
+    """Random ligands lig0, lig1, … around the origin as SDF."""
+    from multigpu import simulate_docking
+
+    with compressed_output(output) as out:
+        simulate_docking.ligands(out, **quantities)
+
+
+@command.command("pocket")
+@_number("--points", 60, "Along each axis.")
+@click.option("--spacing", type=float, default=0.375, show_default=True, help="Å between points.")
+@_number("--wells", 40, "Places where atoms score.")
+@SEED
+@OUTPUT
+def _pocket(output: str | None, **quantities: Any) -> None:
+    """A random pocket around the origin as .npz."""
+    from cluster.output import atomic_output
+    from multigpu import simulate_docking
+
+    with atomic_output(output) as out:
+        simulate_docking.pocket(out, **quantities)

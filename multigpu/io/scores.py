@@ -124,13 +124,17 @@ def as_tsv(rows: PoseBatch) -> bytes:
         "\t".join(
             [
                 ligand, str(pose), repr(score), *map(_angle, angles),
-                *(f"{part:.9f}" for part in quaternion), *(f"{part:.4f}" for part in place),
-                f"{rmsd:.4f}", str(rotation), str(atoms), source,
+                *(f"{part:.9f}" for part in quaternion), *map(_length, place),
+                _length(rmsd), str(rotation), str(atoms), source,
             ]
         )
         + "\n"
         for ligand, pose, score, angles, quaternion, place, rmsd, rotation, atoms, source in columns
     ).encode("utf-8", "replace")  # fmt: skip
+
+
+def _length(value: float) -> str:
+    return f"{round(value, 4) + 0.0:.4f}"  # no -0.0000
 
 
 def _angle(degrees: float) -> str:

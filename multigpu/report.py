@@ -1,0 +1,194 @@
+"""The report of a docking run: one page that opens without a network."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cluster.output import atomic_output
+from multigpu.io.molecules import Bond, Molecule, parse
+from multigpu.io.optional import needed
+from multigpu.io.pockets import Pocket
+from multigpu.workloads.dock import Best
+
+if TYPE_CHECKING:
+    from multigpu.docking import DockJob
+
+BINS = 60
+GRID_POINTS = 40_000  # of the pocket's surface, at most: it is drawn coarser
+SURFACE = 0.97  # quantile of the scores whose surface is drawn: the best 3 % of the volume
+CARBON = ("C", "A")  # maps whose surface stands for a pocket of several
+WIDTH, HEIGHT = 260, 190  # of a depiction
+INK, BRAND = "#23313f", "#2a6f97"
+COLOURS = {
+    "C": "#555555", "H": "#c8c8c8", "N": "#3050f8", "O": "#e02020", "S": "#c9a800", "P": "#ff8000",
+    "F": "#70c040", "Cl": "#1fb01f", "Br": "#a62929", "I": "#940094",
+}  # fmt: skip
+OTHER_COLOUR = "#b060b0"
+
+
+def check_packages() -> None:
+    """Raises UsageError with the remedy where something is missing: before hours of work."""
+    for module in ("plotly.graph_objects", "jinja2", "rdkit.Chem"):
+        needed(module, "reports")
+
+
+def write_report(path: str, job: "DockJob", facts: dict[str, Any]) -> None:
+    """Scores of the library, depictions of the best ligands, their poses in the pocket.
+
+    facts: as in the summary
+    """
+    jinja2 = needed("jinja2", "reports")
+    template = files("multigpu").joinpath("templates/dock.html").read_text("utf-8")
+    page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    scores = np.concatenate([np.empty(0), *job.facts.scores])
+    html = page.from_string(template).render(
+        script=_plotly_script(),
+        facts=_told(job, facts, scores),
+        histogram=_html(_histogram(scores), "scores"),
+        view=_html(_view(job.pocket, job.best), "pocket"),
+        best=[(best, _depiction(best)) for best in job.best],
+        skipped=job.facts.skipped[:20],
+        skipped_count=len(job.facts.skipped),
+    )
+    with atomic_output(path) as file:
+        file.write(html.encode())
+
+
+def _told(job: "DockJob", facts: dict[str, Any], scores: Any) -> list[tuple[str, str]]:
+    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
+    points = " × ".join(map(str, job.pocket.shape))
+    seconds = facts["seconds"]["wall"]
+    return [
+        ("ligands", f"{job.facts.ligands:,} docked, {len(job.facts.skipped):,} skipped"),
+        ("best score", f"{scores.max():.4f} ({job.best[0].ligand})"),
+        ("median score", f"{np.median(scores):.4f}"),
+        ("pocket", f"{job.pocket.path}: {points} points of {job.pocket.spacing[0]:g} Å"),
+        ("maps", ", ".join(job.pocket.types) or "one score for every atom"),
+        ("search", f"{job.search.stop:,} poses of each ligand"),
+        ("interpolation", f"{job.options.interpolation}, outside: {job.options.outside}"),
+        ("time", f"{seconds:.1f} s, {job.facts.ligands / max(seconds, 1e-9):,.1f} ligands/s"),
+        ("where", f"{where}, {len(facts['workers'])} worker(s)"),
+        ("program", f"multigpu {facts['program']['multigpu']}, {facts['started']}"),
+    ]
+
+
+# ---- plots ------------------------------------------------------------------------------------
+
+
+def _plotly_script() -> Any:
+    """The library, once for all plots."""
+    markup: Any = needed("markupsafe", "reports").Markup
+    return markup(needed("plotly.offline", "reports").get_plotlyjs())
+
+
+def _html(figure: Any, name: str) -> Any:
+    """The figure as a part of a page; plotly escapes what could end its script."""
+    markup: Any = needed("markupsafe", "reports").Markup
+    figure.update_layout(
+        template="plotly_white", margin={"l": 50, "r": 20, "t": 20, "b": 45},
+        font={"color": INK, "family": "system-ui, sans-serif"},
+    )  # fmt: skip
+    config = {"displaylogo": False, "responsive": True}
+    return markup(
+        figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=config)
+    )
+
+
+def _histogram(scores: Any) -> Any:
+    plot = needed("plotly.graph_objects", "reports")
+    counts, edges = np.histogram(scores, bins=min(BINS, max(1, len(scores))))
+    figure = plot.Figure(
+        plot.Bar(
+            x=(edges[1:] + edges[:-1]) / 2, y=counts, width=np.diff(edges), marker_color=BRAND,
+            hovertemplate="score %{x:.3f}: %{y} ligands<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.update_layout(
+        xaxis_title="best score of a ligand", yaxis_title="ligands", height=320, bargap=0.02
+    )
+    return figure
+
+
+def _view(pocket: Pocket, best: Sequence[Best]) -> Any:
+    """The surface of the best places, and the best poses, the first of them shown."""
+    plot = needed("plotly.graph_objects", "reports")
+    figure = plot.Figure(_surface(plot, pocket))
+    for rank, each in enumerate(best, 1):
+        molecule = parse(each.sdf, "sdf")
+        name, group = f"{rank}. {each.ligand} ({each.score:.3f})", f"pose{rank}"
+        shown = True if rank == 1 else "legendonly"
+        common = {"legendgroup": group, "visible": shown, "hoverinfo": "text", "text": name}
+        x, y, z = _bond_lines(molecule.positions, molecule.bonds)
+        figure.add_scatter3d(
+            x=x, y=y, z=z, mode="lines", line={"width": 7, "color": INK}, name=name, **common
+        )
+        x, y, z = molecule.positions.T
+        figure.add_scatter3d(
+            x=x, y=y, z=z, mode="markers", showlegend=False, name=name,
+            marker={"size": 5, "color": _colours(molecule), "line": {"width": 0}}, **common,
+        )  # fmt: skip
+    axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
+    figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})
+    return figure
+
+
+def _surface(plot: Any, pocket: Pocket) -> Any:
+    """Of the scores of a plain grid, or of AutoGrid's map of carbon, where they are highest."""
+    values, label = pocket.values[0].astype(np.float64), "score"
+    if pocket.types:
+        kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
+        values, label = (
+            -pocket.values[pocket.types.index(kind)].astype(np.float64),
+            f"score of {kind}",
+        )
+    step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
+    values = values[::step, ::step, ::step]
+    places = [
+        start + width * step * np.arange(count)
+        for start, width, count in zip(pocket.origin, pocket.spacing, values.shape, strict=True)
+    ]
+    x, y, z = (axis.ravel() for axis in np.meshgrid(*places, indexing="ij"))
+    level = float(np.quantile(values, SURFACE))
+    return plot.Isosurface(
+        x=x, y=y, z=z, value=values.ravel(), isomin=level, isomax=level, surface_count=1,
+        opacity=0.25, showscale=False, colorscale=[[0, BRAND], [1, BRAND]],
+        caps={"x_show": False, "y_show": False, "z_show": False},
+        name=f"{label} ≥ {level:.3g}", showlegend=True, hoverinfo="skip",
+    )  # fmt: skip
+
+
+def _bond_lines(positions: Any, bonds: Sequence[Bond]) -> tuple[list[Any], ...]:
+    """Coordinates of all bonds as one broken line."""
+    ends = [(*positions[[a, b]].tolist(), (None, None, None)) for a, b, _ in bonds]
+    points = [point for each in ends for point in each]
+    return tuple([point[axis] for point in points] for axis in range(3))
+
+
+def _colours(molecule: Molecule) -> list[str]:
+    return [COLOURS.get(element, OTHER_COLOUR) for element in molecule.elements]
+
+
+# ---- depictions -------------------------------------------------------------------------------
+
+
+def _depiction(best: Best) -> Any:
+    """Inline SVG of the structure, drawn flat; of whatever RDKit can make sense of."""
+    chem = needed("rdkit.Chem", "reports")
+    draw = needed("rdkit.Chem.Draw.rdMolDraw2D", "reports")
+    depict = needed("rdkit.Chem.rdDepictor", "reports")
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
+        block = best.sdf.decode("utf-8", "replace")
+        drawn = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
+        depict.Compute2DCoords(drawn)
+        drawer = draw.MolDraw2DSVG(WIDTH, HEIGHT)
+        drawer.drawOptions().clearBackground = False
+        drawer.drawOptions().prepareMolsBeforeDrawing = drawn.NeedsUpdatePropertyCache() is False
+        drawer.DrawMolecule(drawn)
+    drawer.FinishDrawing()
+    svg = drawer.GetDrawingText().partition("?>")[2]
+    markup: Any = needed("markupsafe", "reports").Markup
+    return markup(svg)
