@@ -14,8 +14,8 @@ from cupy.cuda import runtime
 from numpy.typing import NDArray
 
 from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
-from kernels.scan.sources import source
 from kernels.scan.types import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
+from kernels.sources import source
 
 COSTS = Costs(probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27)
 THREADS = 256
@@ -56,14 +56,14 @@ _HITS = np.dtype(
 
 @cache
 def _pack_module() -> Any:
-    return cupy.RawModule(code=source("pack.cu"), options=("--std=c++17",))
+    return cupy.RawModule(code=source("scan", "pack.cu"), options=("--std=c++17",))
 
 
 @cache
 def _search_module(stride: int, first: bool, strict: bool) -> Any:
     defines = {"STRIDE": stride, "FIRST": int(first), "STRICT": int(strict)}
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in defines.items()))
-    return cupy.RawModule(code=source("search.cu"), options=options)
+    return cupy.RawModule(code=source("scan", "search.cu"), options=options)
 
 
 def _struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:

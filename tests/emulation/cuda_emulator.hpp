@@ -1,7 +1,7 @@
 // CUDA kernels as C++: one thread of the machine runs a block's threads as fibers, in random order.
 //
-// A fiber runs until it meets the rest of its warp (`__ballot_sync` and its like), ends, or is
-// interrupted at an atomic operation; then another of the block goes on. In half of the launches
+// A fiber runs until it meets the rest of its warp (`__ballot_sync` and its like) or of its block
+// (`__syncthreads`), ends, or is interrupted at an atomic operation; then another of the block goes on. In half of the launches
 // that is any other, in the rest the block goes forward in waves: every atomic operation interrupts, and
 // no fiber goes on before all have had their turn. So assumptions about the order of lanes and warps
 // show, and so do warps that part: all lanes must come to the same line.
@@ -16,6 +16,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include <cmath>
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -41,10 +42,14 @@ struct alignas(8) int2 { int x, y; };
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) int4 { int x, y, z, w; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 // Where the arrays in shared memory lie; null where a source has none.
 extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_emulated_shared[];
@@ -61,9 +66,9 @@ constexpr unsigned LANES = 32, MOST_THREADS = 1024;
 constexpr size_t STACK = 128 << 10;
 constexpr int SECONDS = EMULATED_SECONDS;
 
-enum class Meeting { sync, ballot, any, shuffle, add };
+enum class Meeting { sync, ballot, any, shuffle, add, max, block };
 constexpr const char* NAMES[] = {"__syncwarp", "__ballot_sync", "__any_sync", "__shfl_sync",
-                                 "__reduce_add_sync"};
+                                 "__reduce_add_sync", "__reduce_max_sync", "__syncthreads"};
 
 struct Fiber {
   enum { ready, waiting, ended } state;
@@ -71,7 +76,7 @@ struct Fiber {
   jmp_buf place;
   ucontext_t context;
   unsigned char* stack;
-  // What it brings to a meeting of its warp, and takes from it.
+  // What it brings to a meeting, and takes from it.
   Meeting meeting;
   int line;
   unsigned source;
@@ -83,6 +88,7 @@ struct Warp { unsigned waiting, ended; };
 Fiber fibers[MOST_THREADS];
 Warp warps[MOST_THREADS / LANES];
 unsigned ready[MOST_THREADS], n_ready, n_wave;  // first those that are left of the wave
+unsigned n_blocked;                             // at __syncthreads
 bool waves;
 jmp_buf scheduler;
 sigjmp_buf launching;
@@ -169,7 +175,7 @@ unsigned long long meet(Meeting meeting, unsigned mask, unsigned long long value
 void hold_meeting(unsigned warp) {
   const unsigned first = warp * LANES;
   const Fiber& one = fibers[first];
-  unsigned long long brought[LANES] = {}, sum = 0, ballot = 0;
+  unsigned long long brought[LANES] = {}, sum = 0, largest = 0, ballot = 0;
   for (unsigned lane = 0; lane < LANES; ++lane) {
     const Fiber& fiber = fibers[first + lane];
     if (fiber.meeting != one.meeting || fiber.line != one.line)
@@ -177,16 +183,18 @@ void hold_meeting(unsigned warp) {
            NAMES[int(fiber.meeting)], fiber.line, NAMES[int(one.meeting)], one.line);
     brought[lane] = fiber.value;
     sum += fiber.value;
+    largest = fiber.value > largest ? fiber.value : largest;
     ballot |= (unsigned long long)(fiber.value != 0) << lane;
   }
   for (unsigned lane = 0; lane < LANES; ++lane) {
     Fiber& fiber = fibers[first + lane];
     switch (one.meeting) {
-      case Meeting::sync: break;
+      case Meeting::sync: case Meeting::block: break;
       case Meeting::ballot: fiber.value = ballot; break;
       case Meeting::any: fiber.value = ballot != 0; break;
       case Meeting::shuffle: fiber.value = brought[fiber.source % LANES]; break;
       case Meeting::add: fiber.value = sum; break;
+      case Meeting::max: fiber.value = largest; break;
     }
     fiber.state = Fiber::ready;
     ready[n_ready++] = first + lane;
@@ -194,11 +202,31 @@ void hold_meeting(unsigned warp) {
   warps[warp].waiting = 0;
 }
 
+// All threads of the block are at __syncthreads.
+void release_block() {
+  for (unsigned thread = 0; thread < blockDim.x; ++thread) {
+    if (fibers[thread].line != fibers[0].line)
+      fail("thread %u is at __syncthreads in line %d, thread 0 in line %d", thread,
+           fibers[thread].line, fibers[0].line);
+    fibers[thread].state = Fiber::ready;
+    ready[n_ready++] = thread;
+  }
+  n_blocked = 0;
+}
+
+void check_all_ended() {
+  for (unsigned thread = 0; thread < blockDim.x; ++thread)
+    if (fibers[thread].state != Fiber::ended)
+      fail("thread %u waits for ever at %s in line %d", thread,
+           NAMES[int(fibers[thread].meeting)], fibers[thread].line);
+}
+
 void run_block() {
   for (unsigned char* byte = __start_emulated_shared; byte < __stop_emulated_shared; ++byte)
     *byte = random_below(256);
   memset(warps, 0, sizeof warps);
   n_ready = blockDim.x;
+  n_blocked = 0;
   for (unsigned thread = 0; thread < blockDim.x; ++thread) {
     Fiber& fiber = fibers[thread];
     if (!fiber.started) make_fiber(fiber);
@@ -216,15 +244,20 @@ void run_block() {
     ready[n_wave] = thread;
     if (fiber.state == Fiber::ready) continue;
     ready[n_wave] = ready[--n_ready];
+    if (fiber.state == Fiber::waiting && fiber.meeting == Meeting::block) {
+      if (++n_blocked == blockDim.x) release_block();
+      continue;
+    }
     (fiber.state == Fiber::ended ? warp.ended : warp.waiting)++;
     if (warp.ended && warp.waiting) {
       for (unsigned other = thread / LANES * LANES;; ++other)
-        if (fibers[other].state == Fiber::waiting)
+        if (fibers[other].state == Fiber::waiting && fibers[other].meeting != Meeting::block)
           fail("a lane has ended, lane %u waits at %s in line %d", other % LANES,
                NAMES[int(fibers[other].meeting)], fibers[other].line);
     }
     if (warp.waiting == LANES) hold_meeting(thread / LANES);
   }
+  check_all_ended();
 }
 
 void on_signal(int number, siginfo_t* info, void*) {
@@ -356,6 +389,13 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return unsigned((((unsigned long long)high << 32) | low) >> (shift & 31));
 }
 template <class T> T __ldg(const T* place) { return *place; }
+template <class To, class From> To emulated_bits(From value) {
+  To bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline int __float_as_int(float x) { return emulated_bits<int>(x); }
+inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
 
 template <class A, class B> std::common_type_t<A, B> min(A a, B b) {
   const std::common_type_t<A, B> x = a, y = b;
@@ -398,9 +438,20 @@ inline unsigned __ballot_sync(unsigned mask, int here, int line = __builtin_LINE
 inline int __any_sync(unsigned mask, int here, int line = __builtin_LINE()) {
   return int(emulator::meet(emulator::Meeting::any, mask, here != 0, 0, line));
 }
-inline unsigned __shfl_sync(unsigned mask, unsigned value, int source,
-                            int line = __builtin_LINE()) {
-  return unsigned(emulator::meet(emulator::Meeting::shuffle, mask, value, source, line));
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int line = __builtin_LINE()) {
+  static_assert(sizeof(T) <= 8);
+  unsigned long long bits = 0;
+  memcpy(&bits, &value, sizeof value);
+  bits = emulator::meet(emulator::Meeting::shuffle, mask, bits, source, line);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value, int line = __builtin_LINE()) {
+  return unsigned(emulator::meet(emulator::Meeting::max, mask, value, 0, line));
+}
+inline void __syncthreads(int line = __builtin_LINE()) {
+  emulator::meet(emulator::Meeting::block, ~0u, 0, 0, line);
 }
 inline unsigned __reduce_add_sync(unsigned mask, unsigned value, int line = __builtin_LINE()) {
   return unsigned(emulator::meet(emulator::Meeting::add, mask, value, 0, line));

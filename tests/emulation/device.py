@@ -1,4 +1,4 @@
-"""A GPU of ordinary memory, behind the few names of CuPy that `kernels/scan/cuda.py` uses.
+"""A GPU of ordinary memory, behind the few names of CuPy that `kernels/*/cuda.py` use.
 
 Stricter than CuPy where that finds mistakes: an array lies between pages that must not be touched,
 and holds garbage at first; copies must stay inside of arrays; a kernel's arguments must have the

@@ -1,6 +1,6 @@
-"""`kernels/scan/cuda.py` and its kernels on a machine without a GPU.
+"""`kernels/NAME/cuda.py` and its kernels on a machine without a GPU.
 
-    gpu, cuda = load(folder)            # a GPU of emulation/device.py, and the module on it
+    gpu, cuda = load("scan", folder)    # a GPU of emulation/device.py, and the module on it
     cuda.Scanner(patterns, rules).scan(chunk)
 
 The kernels are compiled with g++ and `cuda_emulator.hpp`, once for each choice of macros, into
@@ -23,12 +23,13 @@ from unittest.mock import patch
 
 from emulation.device import Gpu, Kernel, Library, fake_cupy
 
-from kernels.scan import sources
+import kernels
 
 HEADER = Path(__file__).with_name("cuda_emulator.hpp")
 COMPILER = "g++"
 FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
+    "-ffp-contract=off",  # as --fmad=false
     *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
 )
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\d+\)\s*)?(\w+)\(')
@@ -46,13 +47,13 @@ class _Argument(ctypes.Structure):
     )
 
 
-def load(folder: Path) -> tuple[Gpu, Any]:
-    """A GPU, and the module `kernels.scan.cuda` on it; the real one is not touched."""
+def load(name: str, folder: Path) -> tuple[Gpu, Any]:
+    """A GPU, and the module `kernels.NAME.cuda` on it; the real one is not touched."""
     gpu = Gpu(lambda code, options: compiled(code, options, folder))
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
-    path = Path(sources.__file__).with_name("cuda.py")
-    spec = importlib.util.spec_from_file_location("emulation.scan_cuda", path)
+    path = Path(kernels.__path__[0], name, "cuda.py")
+    spec = importlib.util.spec_from_file_location(f"emulation.{name}_cuda", path)
     assert spec is not None
     assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)

@@ -8,7 +8,7 @@ import pytest
 from nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
 from kernels.scan.seeds import STRIDES
-from kernels.scan.sources import source
+from kernels.sources import source
 
 FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "scan"
 VARIANTS = [
@@ -31,7 +31,7 @@ def test_sources__are_all_compiled_here() -> None:
 
 @pytest.mark.parametrize("name", DEFINES)
 def test_source__has_its_includes_in_place_each_once(name: str) -> None:
-    text = source(name)
+    text = source("scan", name)
     assert '#include "' not in text
     assert text.count((FOLDER / "planes.cuh").read_text()) == 1
 
@@ -39,22 +39,26 @@ def test_source__has_its_includes_in_place_each_once(name: str) -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels__that_are_launched_compile_for_every_architecture(arch: str) -> None:
     launched = set(LAUNCH.findall((FOLDER / "cuda.py").read_text()))
-    compiled = [kernels_of(compile_cubin(source(name), arch, DEFINES[name])) for name in DEFINES]
+    compiled = [
+        kernels_of(compile_cubin(source("scan", name), arch, DEFINES[name])) for name in DEFINES
+    ]
     assert launched == set.union(*compiled)
     assert {"pack", "probe"} <= launched
 
 
 @pytest.mark.parametrize("stride", STRIDES)
 def test_search__compiles_for_every_stride(stride: int) -> None:
-    cubin = compile_cubin(source("search.cu"), "sm_90", {**DEFINES["search.cu"], "STRIDE": stride})
+    cubin = compile_cubin(
+        source("scan", "search.cu"), "sm_90", {**DEFINES["search.cu"], "STRIDE": stride}
+    )
     assert "probe" in kernels_of(cubin)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_search__compiles_for_first_and_all_hits_strict_or_not(variant: dict[str, object]) -> None:
-    assert "probe" in kernels_of(compile_cubin(source("search.cu"), "sm_90", variant))
+    assert "probe" in kernels_of(compile_cubin(source("scan", "search.cu"), "sm_90", variant))
 
 
 def test_search__does_not_compile_without_its_constants() -> None:
     with pytest.raises(CompileError, match=r'identifier "STRIDE" is undefined'):
-        compile_cubin(source("search.cu"), "sm_90", {"FIRST": 1, "STRICT": 0})
+        compile_cubin(source("scan", "search.cu"), "sm_90", {"FIRST": 1, "STRICT": 0})

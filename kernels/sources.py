@@ -6,15 +6,15 @@ from pathlib import Path
 INCLUDE = re.compile(r'#include "(.+)"\n')
 
 
-def source(name: str) -> str:
-    """A file of this folder with its includes put in place, each once."""
+def source(kernel: str, name: str) -> str:
+    """A file of a kernel's folder with its includes put in place, each once."""
     seen: set[str] = set()
 
     def expanded(name: str) -> str:
         if name in seen:
             return ""
         seen.add(name)
-        text = (Path(__file__).parent / name).read_text()
+        text = (Path(__file__).parent / kernel / name).read_text()
         return INCLUDE.sub(lambda include: expanded(include[1]), text)
 
     return expanded(name)
