@@ -1,0 +1,278 @@
+"""Pocket files to grids: every format, and what is wrong with them."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError, UsageError
+from multigpu.io.pockets import Pocket, read_pocket
+
+SHAPE = (3, 4, 5)
+ORIGIN, SPACING = (-1.5, 2.0, 0.25), 0.5
+VALUES = np.arange(60, dtype=np.float32).reshape(SHAPE) / 8
+
+Write = Callable[[str, bytes], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def to(name: str, content: bytes) -> str:
+        (tmp_path / name).write_bytes(content)
+        return str(tmp_path / name)
+
+    return to
+
+
+def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
+    lines = {
+        "counts": "object 1 class gridpositions counts {} {} {}".format(*values.shape),
+        "origin": "origin {} {} {}".format(*ORIGIN),
+        "x": f"delta {SPACING} 0 0",
+        "y": f"delta 0 {SPACING} 0",
+        "z": f"delta 0 0 {SPACING}",
+        "connections": "object 2 class gridconnections counts {} {} {}".format(*values.shape),
+        "data": f"object 3 class array type double rank 0 items {values.size} data follows",
+        "body": "\n".join(" ".join(map(str, row)) for row in values.reshape(-1, 3).tolist()),
+        "end": 'attribute "dep" string "positions"\nobject "a" class field',
+    }
+    return ("# made by a test\n" + "\n".join({**lines, **changes}.values()) + "\n").encode()
+
+
+def autogrid(folder: Path, types: tuple[str, ...] = ("A", "OA"), **changes: str) -> str:
+    """Maps whose values are those of VALUES, times 1, 2, 3 …; `changes` replace whole files."""
+    center = [o + SPACING * (n - 1) / 2 for o, n in zip(ORIGIN, SHAPE, strict=True)]
+    steps = " ".join(str(n - 1) for n in SHAPE)
+    geometry = f"SPACING {SPACING}\nNELEMENTS {steps}\nCENTER {' '.join(map(str, center))}\n"
+    names = [*types, "e", "d"]
+    labels = [*(f"{name}-affinity" for name in types), "Electrostatics", "Desolvation"]
+    field = "# AVS field file\n" + "".join(f"#{line}\n" for line in geometry.splitlines())
+    field += "".join(f"label={label}\t# component\n" for label in labels)
+    for i, name in enumerate(names, 1):
+        field += f"variable {i} file=p.{name}.map filetype=ascii skip=6\n"
+        head = f"GRID_PARAMETER_FILE g.gpf\nGRID_DATA_FILE p.maps.fld\nMACROMOLECULE p\n{geometry}"
+        values = "\n".join(map(str, (VALUES * i).transpose(2, 1, 0).ravel().tolist()))
+        (folder / f"p.{name}.map").write_text(f"{head}{values}\n")
+    (folder / "p.maps.fld").write_text(field)
+    for name, text in changes.items():
+        (folder / name.replace("__", ".")).write_text(text)
+    return str(folder / "p.maps.fld")
+
+
+def check(pocket: Pocket) -> None:
+    assert pocket.values.flags.c_contiguous
+    np.testing.assert_array_equal(pocket.values[0], VALUES)
+    np.testing.assert_allclose(pocket.origin, ORIGIN, atol=1e-12)
+    np.testing.assert_allclose(pocket.spacing, [SPACING] * 3)
+
+
+def test_dx__is_read_with_z_fastest(write: Write) -> None:
+    check(read_pocket(write("pocket.dx", dx())))
+
+
+def test_dx__may_be_compressed_and_have_crlf(write: Write) -> None:
+    check(read_pocket(write("pocket.dx.gz", gzip.compress(dx().replace(b"\n", b"\r\n")))))
+
+
+def test_dx__has_a_spacing_for_each_axis(write: Write) -> None:
+    pocket = read_pocket(write("pocket.dx", dx(y="delta 0 0.75 0", z="delta 0 0 1e0")))
+    assert pocket.spacing.tolist() == [0.5, 0.75, 1.0]
+
+
+def test_autogrid__is_read_with_x_fastest(tmp_path: Path) -> None:
+    pocket = read_pocket(autogrid(tmp_path))
+    check(pocket)
+    assert pocket.types == ("A", "OA")
+    for number, values in enumerate(pocket.values, 1):
+        np.testing.assert_array_equal(values, VALUES * number)
+
+
+def test_autogrid__of_a_public_example_has_its_maps(golden: Path) -> None:
+    pocket = read_pocket(str(golden / "dock" / "real_1stp" / "1stp_protein.maps.fld"))
+    assert pocket.types == ("A", "C", "OA", "N", "SA", "HD")
+    assert pocket.shape == (25, 23, 33)
+    np.testing.assert_allclose(pocket.origin, [6.234, -2.092, -17.537])
+
+
+def test_numpy__takes_origin_and_spacing_from_the_options(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", VALUES.astype(np.float64))
+    check(read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING))
+
+
+def test_numpy__takes_them_from_the_file_else(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", grid=VALUES, origin=ORIGIN, spacing=SPACING, atoms=np.ones(3))
+    check(read_pocket(str(tmp_path / "p.npz")))
+
+
+@pytest.mark.parametrize("suffix", ["mrc", "ccp4", "map"])
+def test_mrc__stands_where_its_header_says(tmp_path: Path, suffix: str) -> None:
+    path = mrc(tmp_path / f"p.{suffix}")
+    check(read_pocket(path))
+
+
+def test_mrc__may_have_its_axes_in_another_order(tmp_path: Path) -> None:
+    path = mrc(tmp_path / "p.mrc", order=(3, 2, 1), values=VALUES.transpose(2, 1, 0))
+    check(read_pocket(path))
+
+
+def test_mrc__without_origin_stands_where_it_starts(tmp_path: Path) -> None:
+    path = mrc(tmp_path / "p.mrc", origin=(0, 0, 0), start=(-3, 4, 1))
+    assert read_pocket(path).origin.tolist() == [-1.5, 2.0, 0.5]
+
+
+def mrc(
+    path: Path, values: NDArray[Any] = VALUES, order: tuple[int, ...] = (1, 2, 3),
+    origin: tuple[float, ...] = ORIGIN, start: tuple[int, ...] = (0, 0, 0), angle: float = 90,
+) -> str:  # fmt: skip
+    gemmi = pytest.importorskip("gemmi", reason="the extra `dock` is not installed")
+    file = gemmi.Ccp4Map()
+    file.grid = gemmi.FloatGrid(np.ascontiguousarray(values))
+    cell = (size * SPACING for size in SHAPE)
+    file.grid.set_unit_cell(gemmi.UnitCell(*cell, 90, angle, 90))
+    file.update_ccp4_header()
+    for axis in range(3):
+        file.set_header_i32(5 + axis, start[axis])
+        file.set_header_i32(8 + axis, SHAPE[axis])
+        file.set_header_i32(17 + axis, order[axis])
+        file.set_header_float(50 + axis, origin[axis])
+    file.write_ccp4_map(str(path))
+    return str(path)
+
+
+def test_pocket__knows_how_far_a_point_is(write: Write) -> None:
+    pocket = read_pocket(write("pocket.dx", dx()))
+    assert pocket.distance(pocket.center) == 0
+    assert pocket.distance(np.array([-1.5 - 3, 2.0 + 1.5 + 4, 1.0])) == pytest.approx(5)
+
+
+# ---- what is wrong ----------------------------------------------------------------------------
+
+
+NAN = VALUES.copy()
+NAN[1, 2, 3] = np.nan
+FLAT = VALUES[:, :1]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (dx(NAN), r"pocket\.dx: grid index \[1, 2, 3\] \(from 0\): the value is nan: every value"),
+        (dx(FLAT), "the grid has 1 point along y: it needs at least two"),
+        (dx(body="1 2 3"), "3 values where 'gridpositions counts' says 60"),
+        (dx(body="1 2\nx " + "0 " * 57), r"line 10: 'x' is no number"),
+        (dx(x="delta 0.5 0.1 0"), "its axes are not parallel to x, y and z"),
+        (dx(x="delta 0 0 0"), "the spacing along x is 0, not positive"),
+        (dx(x="delta -0.5 0 0"), "the spacing along x is -0.5, not positive"),
+        (dx(x=""), "it needs 3 line"),
+        (dx(origin="origin a b c"), r"line 3: no numbers: 'a b c'"),
+        (dx(counts=""), "it has no 'class gridpositions counts nx ny nz'"),
+        (dx(data=""), "it has no array with 'data follows'"),
+        (b"", "is empty"),
+        (dx(VALUES.astype(np.float64) * 1e300), r"the value is inf"),
+    ],
+)  # fmt: skip
+def test_dx__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_pocket(write("pocket.dx", content))
+
+
+def map_text(steps: str = "2 3 4", spacing: str = "0.5", values: int = 60, first: str = "1") -> str:
+    head = f"G g\nG p\nM p\nSPACING {spacing}\nNELEMENTS {steps}\nCENTER -1.0 2.75 1.25\n"
+    return head + "\n".join([first, *["1"] * (values - 1)]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (map_text(steps="2 3 6"), r"p\.OA\.map: NELEMENTS is 2 3 6, but 2 3 4 in .*: the maps are"),
+        (map_text(spacing="0.375"), r"p\.OA\.map: SPACING is 0\.375, but 0\.5"),
+        (map_text(values=59), r"p\.OA\.map: 59 values where NELEMENTS says 60"),
+        (map_text(first="nan"), r"p\.maps\.fld: map OA, grid index \[0, 0, 0\]"),
+        (map_text(first="?"), r"p\.OA\.map: line 7: '\?' is no number"),
+        ("nothing\n" * 70, r"p\.OA\.map: it does not say SPACING as AutoGrid does"),
+    ],
+)  # fmt: skip
+def test_autogrid__with_a_bad_map_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_pocket(autogrid(tmp_path, p__OA__map=text))
+
+
+def test_autogrid__needs_every_map_that_it_names(tmp_path: Path) -> None:
+    path = autogrid(tmp_path)
+    (tmp_path / "p.OA.map").unlink()
+    with pytest.raises(InputError, match=r"p\.OA\.map: cannot be read: there is no such file"):
+        read_pocket(path)
+
+
+def test_autogrid__needs_electrostatics_and_desolvation(tmp_path: Path) -> None:
+    path = Path(autogrid(tmp_path))
+    path.write_text(path.read_text().replace("Desolvation", "B-affinity"))
+    with pytest.raises(InputError, match=r"there is no map of desolvation \(\.d\.map\)"):
+        read_pocket(str(path))
+
+
+def test_autogrid__is_given_by_its_field_file(tmp_path: Path) -> None:
+    autogrid(tmp_path)
+    with pytest.raises(InputError, match=r"one map of several: give the \.maps\.fld"):
+        read_pocket(str(tmp_path / "p.OA.map"))
+
+
+def test_mrc__with_skew_axes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="its axes are not at right angles"):
+        read_pocket(mrc(tmp_path / "p.mrc", angle=100))
+
+
+def test_mrc__that_is_none_is_refused(write: Write) -> None:
+    pytest.importorskip("gemmi", reason="the extra `dock` is not installed")
+    with pytest.raises(InputError, match="no MRC or CCP4 map"):
+        read_pocket(write("p.mrc", b"something else"))
+
+
+def test_numpy__needs_origin_and_spacing(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", VALUES)
+    with pytest.raises(UsageError, match="does not say its spacing: give --spacing"):
+        read_pocket(str(tmp_path / "p.npy"), ORIGIN)
+
+
+def test_numpy__is_never_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(InputError, match="no array: Object arrays cannot be loaded"):
+        read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
+
+
+@pytest.mark.parametrize(
+    ("array", "problem"),
+    [
+        (VALUES[0], r"the grid is float32\[4, 5\]: three axes are needed"),
+        (VALUES.astype("U4"), "three axes are needed"),
+        (NAN, r"grid index \[1, 2, 3\]"),
+        (np.full(SHAPE, np.inf), r"the value is inf and 59 more"),
+        (FLAT, "1 point along y"),
+    ],
+)
+def test_numpy__that_is_no_grid_is_refused(
+    tmp_path: Path, array: NDArray[Any], problem: str
+) -> None:
+    np.save(tmp_path / "p.npy", array)
+    with pytest.raises(InputError, match=problem):
+        read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
+
+
+def test_numpy__of_several_arrays_needs_a_grid(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", a=VALUES, b=VALUES)
+    with pytest.raises(InputError, match=r"which array is the grid.* there is a, b"):
+        read_pocket(str(tmp_path / "p.npz"), ORIGIN, SPACING)
+
+
+def test_pocket__that_says_where_it_stands_takes_no_origin(write: Write) -> None:
+    with pytest.raises(UsageError, match="leave out --origin and --spacing"):
+        read_pocket(write("pocket.dx", dx()), ORIGIN, SPACING)
+
+
+def test_pocket__of_an_unknown_name_is_refused(write: Write) -> None:
+    with pytest.raises(InputError, match=r"no pocket by its name .*: begins with 'ATOM'"):
+        read_pocket(write("pocket.txt", b"ATOM"))
