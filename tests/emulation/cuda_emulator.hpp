@@ -395,6 +395,7 @@ template <class To, class From> To emulated_bits(From value) {
   return bits;
 }
 inline int __float_as_int(float x) { return emulated_bits<int>(x); }
+inline float __int_as_float(int x) { return emulated_bits<float>(x); }
 inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
 
 template <class A, class B> std::common_type_t<A, B> min(A a, B b) {

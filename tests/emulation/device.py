@@ -231,6 +231,7 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
     vars(cuda).update(
         Device=Device,
         Stream=lambda non_blocking=False: Stream(gpu, non_blocking),
+        get_current_stream=gpu.current,
         alloc_pinned_memory=lambda size: bytearray([GARBAGE]) * size,
         memory=memory,
         runtime=runtime,

@@ -1,0 +1,217 @@
+// The search for the best poses: scores in single precision, then those in double precision that
+// bounds.py does not rule out.
+//
+// EULER: rotations by angles, else by quaternions. LINEAR: trilinear interpolation, else the nearest
+// node. ZERO: nothing outside of the grid, else as at its border. TERMS: of each atom, 1 to 3.
+#include "field.cuh"
+
+constexpr unsigned THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
+constexpr unsigned TILE_A = 2, TILE_B = 2, TILE_C = LANES / (TILE_A * TILE_B);
+constexpr unsigned ATOMS = 128;  // in shared memory at a time
+
+#define UNDECIDED __int_as_float(0x7F800000)  // +inf
+#define STRUCK __int_as_float(0xFF800000)     // -inf
+
+// The poses [begin, begin + poses) and how they are given to warps: a warp takes a tile of
+// neighbouring rotations, whose atoms lie in few cells of the grid, where whole planes of one α are
+// searched, or else consecutive poses.
+struct Part {
+  long long begin, poses;
+  unsigned blocks;                    // for each ligand
+  unsigned plane, tiles_b, tiles_c;   // first α, tiles along β and γ; no tiles: 0
+};
+
+struct Ligands {
+  const long long* offsets;  // of the atoms
+  const double* places;      // float64[atoms][3], relative to the centroid
+  const int* channels;       // int32[atoms][TERMS]
+  const double* weights;     // float64[atoms][TERMS]
+  const double* starts;      // float64[n][3]: the target from the origin in units of the spacing
+  const double* moments;     // float64[n][9]
+  const float* doubt;        // float32[n]: nearer than this to a jump is undecided
+};
+
+// Scores in an order of unsigned integers, all above 0.
+__device__ __forceinline__ unsigned key_of(float score) {
+  const unsigned bits = __float_as_uint(score);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+// Notes a decided pose's score; all lanes of a warp come here with the same ligand.
+__device__ __forceinline__ void note(float score, unsigned* greatest) {
+  const bool counts = score > STRUCK && score < UNDECIDED;
+  const unsigned key = __reduce_max_sync(~0u, counts ? key_of(score) : 0);
+  if (threadIdx.x % LANES == 0 && key > *static_cast<volatile unsigned*>(greatest))
+    atomicMax(greatest, key);
+}
+
+// Which pose of the part this thread scores; poses or more: none.
+__device__ __forceinline__ unsigned long long pose_of(const Space& space, const Part& part,
+                                                      unsigned block) {
+  const unsigned lane = threadIdx.x % LANES;
+  const unsigned long long warp = (unsigned long long)block * WARPS + threadIdx.x / LANES;
+  if (!part.tiles_c) return warp * LANES + lane;
+  const unsigned long long row = warp / part.tiles_c;
+  const unsigned c = unsigned(warp % part.tiles_c) * TILE_C + lane % TILE_C;
+  const unsigned b = unsigned(row % part.tiles_b) * TILE_B + lane / TILE_C % TILE_B;
+  const unsigned a = part.plane + unsigned(row / part.tiles_b) * TILE_A + lane / (TILE_C * TILE_B);
+  if (a >= space.n || b >= space.n || c >= space.n) return ~0ull;
+  // Before the part's first pose this wraps around to a large number.
+  return ((unsigned long long)a * space.n + b) * space.n + c - part.begin;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+pack_cells(Field field, float4* cells, unsigned channels) {
+  const unsigned long long planes = (unsigned long long)channels * (field.nx + 1);
+  const unsigned long long rows = planes * field.ny;
+  for (unsigned long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    const unsigned y = unsigned(row % field.ny), next = min(y + 1, field.ny - 1);
+    const unsigned long long plane = row / field.ny, channel = plane / (field.nx + 1);
+    const unsigned x = min(unsigned(plane % (field.nx + 1)), field.nx - 1);
+    const float* values = field.nodes + (channel * field.nx + x) * field.ny * field.nz;
+    const float *low = values + size_t(y) * field.nz, *high = values + size_t(next) * field.nz;
+    for (unsigned z = threadIdx.x; z < field.nz; z += THREADS) {
+      const unsigned beyond = min(z + 1, field.nz - 1);
+      cells[row * field.nz + z] = make_float4(low[z], low[beyond], high[z], high[beyond]);
+    }
+  }
+}
+
+struct alignas(16) Atom {
+  float x, y, z;
+  float weights[TERMS];
+  size_t channels[TERMS];  // where they begin
+};
+
+// One thread a pose; a block has one ligand.
+// scores: float32[ligands][poses]; greatest: uint32[ligands], keys of the decided poses' highest.
+extern "C" __global__ void __launch_bounds__(256)
+score(Space space, Field field, Ligands ligands, Part part, float* scores, unsigned* greatest) {
+  __shared__ Atom atoms[ATOMS];
+  const unsigned ligand = blockIdx.x / part.blocks;
+  const unsigned long long pose = pose_of(space, part, blockIdx.x % part.blocks);
+  const bool mine = pose < (unsigned long long)part.poses;
+  Placement placement;
+  const bool first = place(space, part.begin + (mine ? pose : 0), placement);
+  to_grid(field, ligands.starts + 3 * ligand, placement);
+  float turn[9], start[3];
+  for (int k = 0; k < 9; ++k) turn[k] = float(placement.turn[k]);
+  for (int k = 0; k < 3; ++k) start[k] = float(placement.shift[k]);
+
+  float sum = 0, margin = UNDECIDED;
+  const long long end = ligands.offsets[ligand + 1];
+  for (long long begin = ligands.offsets[ligand]; begin < end; begin += ATOMS) {
+    const unsigned count = unsigned(min(end - begin, (long long)ATOMS));
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
+      const double* at = ligands.places + 3 * (begin + i);
+      atoms[i].x = float(at[0]);
+      atoms[i].y = float(at[1]);
+      atoms[i].z = float(at[2]);
+      for (int term = 0; term < TERMS; ++term) {
+        atoms[i].weights[term] = float(ligands.weights[TERMS * (begin + i) + term]);
+        atoms[i].channels[term] =
+            ligands.channels[TERMS * (begin + i) + term] * channel_size(field);
+      }
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (unsigned i = 0; i < count; ++i) {
+      const Atom& atom = atoms[i];
+      float at[3];
+      for (int k = 0; k < 3; ++k)
+        at[k] = fmaf(turn[3 * k], atom.x,
+                     fmaf(turn[3 * k + 1], atom.y, fmaf(turn[3 * k + 2], atom.z, start[k])));
+      const Spot here = spot(field, at[0], at[1], at[2], margin);
+      for (int term = 0; term < TERMS; ++term)
+        sum = fmaf(atom.weights[term], look_up(field, atom.channels[term], here), sum);
+    }
+  }
+  if (margin <= ligands.doubt[ligand]) sum = UNDECIDED;
+  if (!first || !mine) sum = STRUCK;
+  if (mine) scores[ligand * part.poses + pose] = sum;
+  note(sum, greatest + ligand);
+}
+
+// Strikes out the taken pose of each ligand (-1: none) and those nearer to it; notes what is left.
+extern "C" __global__ void __launch_bounds__(256)
+strike(Space space, Ligands ligands, Part part, const long long* taken, double min_squared,
+       float* scores, unsigned* greatest) {
+  const unsigned ligand = blockIdx.x / part.blocks;
+  const long long pose = (long long)(blockIdx.x % part.blocks) * THREADS + threadIdx.x;
+  float score = STRUCK;
+  if (pose < part.poses) {
+    float* place_of_score = scores + ligand * part.poses + pose;
+    score = *place_of_score;
+    if (taken[ligand] >= 0 && score > STRUCK) {
+      Placement one, other;
+      place(space, taken[ligand], one);
+      place(space, part.begin + pose, other);
+      const double distance = squared_distance(ligands.moments + 9 * ligand, one, other);
+      if (distance < min_squared || part.begin + pose == taken[ligand])
+        *place_of_score = score = STRUCK;
+    }
+  }
+  note(score, greatest + ligand);
+}
+
+// A pose's score in double precision, by all lanes of a warp: an atom each, summed in their order.
+__device__ double exact_score(const Space& space, const Field& field, const Ligands& ligands,
+                              unsigned ligand, unsigned long long pose) {
+  Placement placement;
+  place(space, pose, placement);
+  to_grid(field, ligands.starts + 3 * ligand, placement);
+  const double* turn = placement.turn;
+  const long long end = ligands.offsets[ligand + 1];
+  double total = 0;
+  for (long long begin = ligands.offsets[ligand]; begin < end; begin += LANES) {
+    const long long atom = begin + threadIdx.x % LANES;
+    double mine = 0;
+    if (atom < end) {
+      const double* at = ligands.places + 3 * atom;
+      double there[3];
+      for (int k = 0; k < 3; ++k)
+        there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
+                   (turn[3 * k + 2] * at[2] + placement.shift[k]);
+      for (int term = 0; term < TERMS; ++term)
+        mine += exact(field, ligands.channels[TERMS * atom + term] * channel_size(field), there) *
+                ligands.weights[TERMS * atom + term];
+    }
+    const int count = int(min(end - begin, (long long)LANES));
+    for (int lane = 0; lane < count; ++lane) total += __shfl_sync(~0u, mine, lane);
+  }
+  return total;
+}
+
+// Each warp looks at `share` consecutive scores (a multiple of the warp's size) for those that are
+// not below the ligand's threshold. best, highest: [ligands][blocks * WARPS]; best -1: none.
+extern "C" __global__ void __launch_bounds__(256)
+settle(Space space, Field field, Ligands ligands, Part part, long long share,
+       const float* thresholds, const float* scores, long long* best, double* highest) {
+  const unsigned ligand = blockIdx.x / part.blocks, lane = threadIdx.x % LANES;
+  const long long warp =
+      (long long)(blockIdx.x % part.blocks) * WARPS + threadIdx.x / LANES;
+  const long long end = min(part.poses, (warp + 1) * share);
+  const float threshold = thresholds[ligand];
+  long long winner = -1;
+  double most = 0;
+  for (long long begin = warp * share; begin < end; begin += LANES) {
+    const long long pose = begin + lane;
+    const float score = pose < end ? scores[ligand * part.poses + pose] : STRUCK;
+    unsigned candidates = __ballot_sync(~0u, score > STRUCK && score >= threshold);
+    while (candidates) {
+      const long long candidate = part.begin + begin + __ffs(candidates) - 1;
+      candidates &= candidates - 1;
+      const double exact = exact_score(space, field, ligands, ligand, candidate);
+      if (winner < 0 || exact > most) {
+        winner = candidate;
+        most = exact;
+      }
+    }
+  }
+  if (lane == 0) {
+    const long long place = ligand * (long long)part.blocks * WARPS + warp;
+    best[place] = winner;
+    highest[place] = most;
+  }
+}
