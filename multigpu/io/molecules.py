@@ -85,6 +85,11 @@ def parse(text: bytes, layout: str) -> Molecule:
     return molecule
 
 
+def title(text: bytes, layout: str) -> str:
+    """The name that a record gives its molecule, even where the rest of it is wrong."""
+    return TITLES[layout](text.splitlines(keepends=True))
+
+
 def moved(molecule: Molecule, positions: Positions) -> list[bytes]:
     """The lines of the record with these coordinates; all else is as it was."""
     lines = list(molecule.lines)
@@ -111,12 +116,14 @@ def _at(lines: Sequence[bytes], row: int, what: str) -> bytes:
     return lines[row]
 
 
-def _numbers(words: Sequence[bytes], row: int) -> list[float]:
+def _numbers(words: Sequence[bytes], row: int, what: str = "coordinates") -> list[float]:
     try:
         return [float(word) for word in words]
     except ValueError:
         shown = quoted(b" ".join(words))
-        raise MoleculeError(f"line {row + 1}: the coordinates {shown} are no numbers") from None
+        raise MoleculeError(
+            f"line {row + 1}: the {what} {shown} cannot be read as numbers"
+        ) from None
 
 
 def _whole(words: Sequence[bytes], row: int) -> list[int]:
@@ -146,9 +153,8 @@ def _is_v3000(molecule: Molecule) -> bool:
 
 def _parse_sdf(lines: list[bytes]) -> Molecule:
     counts = _at(lines, 3, "its counts line")
-    name = _text(lines[0])
     if b"V3000" in counts:
-        return _parse_v3000(lines, name)
+        return _parse_v3000(lines)
     atoms, bonds = _whole((counts[0:3], counts[3:6]), 3)
     _at(lines, 3 + atoms + bonds, f"the last of {atoms} atoms and {bonds} bonds")
     rows = range(4, 4 + atoms)
@@ -160,7 +166,15 @@ def _parse_sdf(lines: list[bytes]) -> Molecule:
         joined.append(_bond(a, b, order, atoms, row))
     _check_sdf_end(lines, 4 + atoms + bonds)
     return Molecule(
-        "sdf", name, lines, list(rows), _positions(positions), elements, [], None, joined
+        "sdf",
+        _sdf_title(lines),
+        lines,
+        list(rows),
+        _positions(positions),
+        elements,
+        [],
+        None,
+        joined,
     )
 
 
@@ -169,7 +183,7 @@ def _check_sdf_end(lines: list[bytes], begin: int) -> None:
         raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
 
 
-def _parse_v3000(lines: list[bytes], name: str) -> Molecule:
+def _parse_v3000(lines: list[bytes]) -> Molecule:
     rows: list[int] = []
     positions, elements, numbers, bonds = [], [], {}, []
     for row, words in _v30_section(lines, b"ATOM"):
@@ -185,7 +199,9 @@ def _parse_v3000(lines: list[bytes], name: str) -> Molecule:
         a, b = (numbers.get(word, 0) for word in words[2:4])
         bonds.append(_bond(a, b, _whole(words[1:2], row)[0], len(rows), row))
     _check_sdf_end(lines, 4)
-    return Molecule("sdf", name, lines, rows, _positions(positions), elements, [], None, bonds)
+    return Molecule(
+        "sdf", _sdf_title(lines), lines, rows, _positions(positions), elements, [], None, bonds
+    )
 
 
 def _v30_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, list[bytes]]]:
@@ -202,6 +218,10 @@ def _v30_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, list
         goes_on = line.rstrip().endswith(b"-")
 
 
+def _sdf_title(lines: list[bytes]) -> str:
+    return _text(lines[0]) if lines else ""
+
+
 def _put_sdf(line: bytes, place: Sequence[float]) -> bytes:
     return b"%10.4f%10.4f%10.4f" % tuple(place) + line[30:]
 
@@ -210,7 +230,6 @@ def _put_sdf(line: bytes, place: Sequence[float]) -> bytes:
 
 
 def _parse_mol2(lines: list[bytes]) -> Molecule:
-    head = [line for _, line in _mol2_section(lines, b"MOLECULE")]
     rows: list[int] = []
     positions, elements, types, charges, numbers = [], [], [], [], {}
     for row, line in _mol2_section(lines, b"ATOM"):
@@ -222,17 +241,17 @@ def _parse_mol2(lines: list[bytes]) -> Molecule:
         positions.append(_numbers(words[2:5], row))
         types.append(_text(words[5]))
         elements.append(element_of(types[-1].partition(".")[0]))
-        charges.append(_numbers(words[8:9], row)[0] if len(words) > 8 else 0.0)
+        charges.append(_numbers(words[8:9], row, "charge")[0] if len(words) > 8 else 0.0)
     bonds = []
     for row, line in _mol2_section(lines, b"BOND"):
         words = line.split()
         a, b = (numbers.get(word, 0) for word in (*words[1:3], b"", b"")[:2])
         bonds.append(_bond(a, b, SYBYL_BONDS.get(b"".join(words[3:4]), 1), len(rows), row))
-    _check_mol2_counts(head, len(rows))
-    name = _text(head[0]) if head else ""
+    _check_mol2_counts(lines, len(rows))
     return Molecule(
-        "mol2", name, lines, rows, _positions(positions), elements, types, np.array(charges), bonds
-    )
+        "mol2", _mol2_title(lines), lines, rows, _positions(positions), elements, types,
+        np.array(charges), bonds,
+    )  # fmt: skip
 
 
 def _mol2_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, bytes]]:
@@ -244,7 +263,12 @@ def _mol2_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, byt
             yield row, line
 
 
-def _check_mol2_counts(head: list[bytes], atoms: int) -> None:
+def _mol2_title(lines: list[bytes]) -> str:
+    return next((_text(line) for _, line in _mol2_section(lines, b"MOLECULE")), "")
+
+
+def _check_mol2_counts(lines: list[bytes], atoms: int) -> None:
+    head = [line for _, line in _mol2_section(lines, b"MOLECULE")]
     said = head[1].split()[:1] if len(head) > 1 else []
     if said and said[0].isdigit() and int(said[0]) != atoms:
         raise MoleculeError(f"it has {atoms} atoms where its header says {int(said[0])}")
@@ -258,7 +282,7 @@ def _parse_pdb(lines: list[bytes]) -> Molecule:
     positions = [_numbers([lines[row][part] for part in PDB_X], row) for row in rows]
     elements = [_pdb_element(lines[row]) for row in rows]
     return Molecule(
-        "pdb", _pdb_name(lines), lines, rows, _positions(positions), elements, [], None, []
+        "pdb", _pdb_title(lines), lines, rows, _positions(positions), elements, [], None, []
     )
 
 
@@ -270,7 +294,7 @@ def _pdb_element(line: bytes) -> str:
     return symbol if symbol in ELEMENTS else symbol[:1]
 
 
-def _pdb_name(lines: list[bytes]) -> str:
+def _pdb_title(lines: list[bytes]) -> str:
     for line in lines:
         if line.startswith(b"REMARK") and b"Name = " in line:
             return _text(line.partition(b"Name = ")[2])
@@ -280,7 +304,7 @@ def _pdb_name(lines: list[bytes]) -> str:
 def _parse_pdbqt(lines: list[bytes]) -> Molecule:
     found = _parse_pdb(lines)
     types = [_text(lines[row][77:80]) for row in found.rows]
-    charges = [_numbers([lines[row][66:76]], row)[0] for row in found.rows]
+    charges = [_numbers([lines[row][66:76]], row, "charge")[0] for row in found.rows]
     for row, name in zip(found.rows, types, strict=True):
         if not name:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
@@ -308,8 +332,14 @@ def _parse_xyz(lines: list[bytes]) -> Molecule:
             raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
         elements.append(element_of(_text(words[0])))
         positions.append(_numbers(words[1:4], row))
-    name = _text(lines[1]).partition(" score=")[0]
-    return Molecule("xyz", name, lines, rows, _positions(positions), elements, [], None, [])
+    return Molecule(
+        "xyz", _xyz_title(lines), lines, rows, _positions(positions), elements, [], None, []
+    )
+
+
+def _xyz_title(lines: list[bytes]) -> str:
+    """Its comment, without what a pose of ours adds to it."""
+    return _text(lines[1]).partition(" score=")[0] if len(lines) > 1 else ""
 
 
 def _words_mover(first: int, decimals: int) -> Callable[[bytes, Sequence[float]], bytes]:
@@ -332,6 +362,13 @@ PARSERS: dict[str, Callable[[list[bytes]], Molecule]] = {
     "pdb": _parse_pdb,
     "pdbqt": _parse_pdbqt,
     "xyz": _parse_xyz,
+}
+TITLES: dict[str, Callable[[list[bytes]], str]] = {
+    "sdf": _sdf_title,
+    "mol2": _mol2_title,
+    "pdb": _pdb_title,
+    "pdbqt": _pdb_title,
+    "xyz": _xyz_title,
 }
 MOVERS: dict[str, Callable[[bytes, Sequence[float]], bytes]] = {
     "sdf": _put_sdf,

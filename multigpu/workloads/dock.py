@@ -25,7 +25,7 @@ from kernels.rotation import (
 from multigpu.batch import PoseBatch
 from multigpu.io.autodock import for_maps
 from multigpu.io.ligands import LIGANDS, Record
-from multigpu.io.molecules import Molecule, MoleculeError, parse
+from multigpu.io.molecules import Molecule, MoleculeError, parse, title
 from multigpu.io.poses import SAME, render
 from multigpu.io.rotations import quaternions_of
 from multigpu.io.scores import Skipped, one_line
@@ -134,10 +134,9 @@ class DockWorkload:
         terms: list[Terms] = []
         skipped: list[Skipped] = []
         for index, record in enumerate(span.records, span.first):
-            path, name = self.sources[record.source].path, self._fallback_name(record)
+            path, name = self.sources[record.source].path, self._name(record)
             try:
                 molecule = self._molecule(record, name)
-                name = one_line(molecule.name) or name
                 terms.append(self._terms(molecule))
             except MoleculeError as error:
                 skipped.append(Skipped(path, record.number, name, str(error)))
@@ -145,9 +144,12 @@ class DockWorkload:
             entries.append(Entry(index, path, name, molecule))
         return Loaded(entries, _ligands(entries, terms), skipped)
 
-    def _fallback_name(self, record: Record) -> str:
-        """Of its file, for a record without a name."""
-        path = self.sources[record.source].path
+    def _name(self, record: Record) -> str:
+        """What the record says, else the name of its file."""
+        source = self.sources[record.source]
+        if record.text and (name := one_line(title(record.text, source.layout))):
+            return name
+        path = source.path
         name = "ligand" if path == STDIN else PurePath(path).name
         if suffix := suffix_of(name, LIGANDS):
             name = name[: name.lower().rindex(suffix)]
