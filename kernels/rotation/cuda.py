@@ -30,7 +30,7 @@ _SPACE = np.dtype(
     + [(name, "<u4") for name in ("n", "quarter", "side", "_")]
 )
 _FIELD = np.dtype(
-    [("nodes", _POINTER), ("cells", _POINTER), ("per_unit", "<f8", 3)]
+    [("values", _POINTER), ("per_unit", "<f8", 3), ("share", "<f8", 3)]
     + [(name, "<u4") for name in ("nx", "ny", "nz", "_")]
 )
 _PART = np.dtype(
@@ -102,13 +102,15 @@ class Searcher:
     def _grid(self) -> NDArray[Any]:
         channels, nx, ny, nz = self.field.values.shape
         shape = {"per_unit": 1 / self.field.spacing, "nx": nx, "ny": ny, "nz": nz}
+        shape["share"] = 1 / (np.array(self.field.shape) - 1)
         self._values = nodes = cupy.asarray(self.field.values)
-        grid = _struct(_FIELD, **shape, nodes=nodes)
-        if self.field.interpolation == "nearest":
-            return grid
-        self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)
-        _launch(self.module(1), "pack_cells", PACK_BLOCKS, grid, self._values, np.uint32(channels))
-        return _struct(_FIELD, **shape, cells=self._values)
+        if self.field.interpolation == "linear":
+            self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)
+            _launch(
+                self.module(1), "pack_cells", PACK_BLOCKS, _struct(_FIELD, **shape), nodes,
+                np.uint32(channels), self._values,
+            )  # fmt: skip
+        return _struct(_FIELD, **shape, values=self._values)
 
     def best(
         self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None

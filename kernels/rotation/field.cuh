@@ -1,22 +1,26 @@
 // The field: what a place scores, in single and in double precision.
 //
-// For trilinear interpolation a channel is kept as `cells`: a float4 for each node with the values
-// at (y, z), (y, z + 1), (y + 1, z), (y + 1, z + 1), so that two loads bring the eight corners. It has
-// one plane more along x, and nodes beyond the last repeat it. Else the nodes are read as they are.
+// For trilinear interpolation a node of [channels][nx + 1][ny][nz] is a float4, the values at (y, z),
+// (y, z + 1), (y + 1, z), (y + 1, z + 1), so that two loads bring the eight corners of a cell; what would
+// be beyond the last node repeats it. Else it is one float of [channels][nx][ny][nz].
 #pragma once
 
 #include "place.cuh"
 
+#if LINEAR
+using Node = float4;
+#else
+using Node = float;
+#endif
+
 struct Field {
-  const float* nodes;    // [channels][nx][ny][nz]
-  const float4* cells;   // [channels][nx + 1][ny][nz]
-  double per_unit[3];    // 1 / spacing
+  const Node* values;
+  double per_unit[3];        // 1 / spacing
+  double share[3];           // 1 / (nodes - 1)
   unsigned nx, ny, nz, unused;
 };
 
-constexpr float ROUNDER = 12582912.f;  // 1.5 · 2^23: what is added to it is rounded to an integer
-
-// From one channel to the next, in cells or in nodes.
+// From one channel to the next.
 __device__ __forceinline__ size_t channel_size(const Field& field) {
   return size_t(LINEAR ? field.nx + 1 : field.nx) * field.ny * field.nz;
 }
@@ -29,25 +33,29 @@ __device__ __forceinline__ void to_grid(const Field& field, const double* start,
   }
 }
 
-// ---- single precision
+// ---- single precision; places are shares of the grid's length, so that clamping costs nothing
 
-// One coordinate of a place: its cell or nearest node, and how far into the cell it is.
+// What is added to round to an integer: to the nearest, or (toward zero) down.
+constexpr float ROUND = 12582912.f, FLOOR = 8388608.f;
+
+// One coordinate of a place: its nearest node, or its cell and how far into that it is.
 struct Along {
-  unsigned index;
+  unsigned bits;  // the index + the bits of the constant
   float fraction;
 };
 
-// inside: becomes false beyond the last node; margin: at most the distance to the next jump.
-__device__ __forceinline__ Along along(float place, unsigned size, bool& inside, float& margin) {
-  const float last = float(size - 1), clamped = fminf(fmaxf(place, 0.f), last);
+// inside: becomes false beyond the nodes; edge: at least 1/2 less the distance to the next jump.
+__device__ __forceinline__ Along along(float place, unsigned size, bool& inside, float& edge) {
+  const float last = float(size - 1), share = __saturatef(place);
   if (ZERO) {
-    inside = inside && place == clamped;
-    margin = fminf(margin, fminf(fabsf(place), fabsf(last - place)));
+    inside = inside && place == share;
+    edge = fmaxf(edge, 0.5f - last * fminf(fabsf(place), fabsf(1.f - place)));
   }
-  const float shifted = LINEAR ? clamped - 0.5f : clamped, rounded = shifted + ROUNDER;
-  const float rest = shifted - (rounded - ROUNDER);
-  if (!LINEAR) margin = fminf(margin, 0.5f - fabsf(rest));
-  return {unsigned(__float_as_int(rounded) - __float_as_int(ROUNDER)), rest + 0.5f};
+  const float shift = LINEAR ? FLOOR : ROUND;
+  const float rounded = LINEAR ? __fmaf_rz(share, last, shift) : fmaf(share, last, shift);
+  const float rest = fmaf(share, last, shift - rounded);
+  if (!LINEAR) edge = fmaxf(edge, fabsf(rest));
+  return {__float_as_uint(rounded), rest};
 }
 
 __device__ __forceinline__ float between(float low, float high, float fraction) {
@@ -65,24 +73,25 @@ struct Spot {
   bool inside;
 };
 
-__device__ __forceinline__ Spot spot(const Field& field, float x, float y, float z,
-                                     float& margin) {
+__device__ __forceinline__ Spot spot(const Field& field, float x, float y, float z, float& edge) {
   bool inside = true;
-  const Along a = along(x, field.nx, inside, margin), b = along(y, field.ny, inside, margin),
-              c = along(z, field.nz, inside, margin);
-  return {(a.index * field.ny + b.index) * field.nz + c.index, a.fraction, b.fraction,
-          c.fraction, inside};
+  const Along a = along(x, field.nx, inside, edge), b = along(y, field.ny, inside, edge),
+              c = along(z, field.nz, inside, edge);
+  const unsigned surplus = __float_as_uint(LINEAR ? FLOOR : ROUND);  // modulo 2^32, all of this
+  const unsigned index = (a.bits * field.ny + b.bits) * field.nz + c.bits -
+                         surplus * ((field.ny + 1) * field.nz + 1);
+  return {index, a.fraction, b.fraction, c.fraction, inside};
 }
 
-__device__ __forceinline__ float look_up(const Field& field, size_t channel, const Spot& spot) {
-  float value;
-  if (LINEAR) {
-    const float4* cell = field.cells + channel + spot.index;
-    const float4 low = __ldg(cell), high = __ldg(cell + size_t(field.ny) * field.nz);
-    value = between(between(low, spot.y, spot.z), between(high, spot.y, spot.z), spot.x);
-  } else {
-    value = __ldg(field.nodes + channel + spot.index);
-  }
+__device__ __forceinline__ float look_up(const Field& field, const Node* channel,
+                                         const Spot& spot) {
+  const Node* node = channel + spot.index;
+#if LINEAR
+  const float4 low = __ldg(node), high = __ldg(node + field.ny * field.nz);
+  const float value = between(between(low, spot.y, spot.z), between(high, spot.y, spot.z), spot.x);
+#else
+  const float value = __ldg(node);
+#endif
   return ZERO && !spot.inside ? 0.f : value;
 }
 
@@ -107,17 +116,18 @@ __device__ __forceinline__ unsigned cell_of(double place, unsigned size) {
   return cell < size - 2 ? cell : size - 2;
 }
 
-__device__ double exact(const Field& field, size_t channel, const double* place) {
+__device__ double exact(const Field& field, const Node* channel, const double* place) {
   const double x = clipped(place[0], field.nx), y = clipped(place[1], field.ny),
                z = clipped(place[2], field.nz);
   if (ZERO && (x != place[0] || y != place[1] || z != place[2])) return 0;
-  if (!LINEAR) {
-    const unsigned ix = unsigned(x + 0.5), iy = unsigned(y + 0.5), iz = unsigned(z + 0.5);
-    return __ldg(field.nodes + channel + (ix * field.ny + iy) * field.nz + iz);
-  }
+#if LINEAR
   const unsigned ix = cell_of(x, field.nx), iy = cell_of(y, field.ny), iz = cell_of(z, field.nz);
-  const float4* cell = field.cells + channel + (ix * field.ny + iy) * field.nz + iz;
-  const float4 low = __ldg(cell), high = __ldg(cell + size_t(field.ny) * field.nz);
+  const float4* cell = channel + (ix * field.ny + iy) * field.nz + iz;
+  const float4 low = __ldg(cell), high = __ldg(cell + field.ny * field.nz);
   return exactly_between(exactly_between(low, y - iy, z - iz),
                          exactly_between(high, y - iy, z - iz), x - ix);
+#else
+  const unsigned ix = unsigned(x + 0.5), iy = unsigned(y + 0.5), iz = unsigned(z + 0.5);
+  return __ldg(channel + (ix * field.ny + iy) * field.nz + iz);
+#endif
 }

@@ -61,14 +61,14 @@ __device__ __forceinline__ unsigned long long pose_of(const Space& space, const 
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-pack_cells(Field field, float4* cells, unsigned channels) {
+pack_cells(Field field, const float* nodes, unsigned channels, float4* cells) {
   const unsigned long long planes = (unsigned long long)channels * (field.nx + 1);
   const unsigned long long rows = planes * field.ny;
   for (unsigned long long row = blockIdx.x; row < rows; row += gridDim.x) {
     const unsigned y = unsigned(row % field.ny), next = min(y + 1, field.ny - 1);
     const unsigned long long plane = row / field.ny, channel = plane / (field.nx + 1);
     const unsigned x = min(unsigned(plane % (field.nx + 1)), field.nx - 1);
-    const float* values = field.nodes + (channel * field.nx + x) * field.ny * field.nz;
+    const float* values = nodes + (channel * field.nx + x) * field.ny * field.nz;
     const float *low = values + size_t(y) * field.nz, *high = values + size_t(next) * field.nz;
     for (unsigned z = threadIdx.x; z < field.nz; z += THREADS) {
       const unsigned beyond = min(z + 1, field.nz - 1);
@@ -77,15 +77,19 @@ pack_cells(Field field, float4* cells, unsigned channels) {
   }
 }
 
+__device__ __forceinline__ const Node* channel_of(const Field& field, int channel) {
+  return field.values + channel * channel_size(field);
+}
+
 struct alignas(16) Atom {
   float x, y, z;
   float weights[TERMS];
-  size_t channels[TERMS];  // where they begin
+  const Node* channels[TERMS];
 };
 
 // One thread a pose; a block has one ligand.
 // scores: float32[ligands][poses]; greatest: uint32[ligands], keys of the decided poses' highest.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
 score(Space space, Field field, Ligands ligands, Part part, float* scores, unsigned* greatest) {
   __shared__ Atom atoms[ATOMS];
   const unsigned ligand = blockIdx.x / part.blocks;
@@ -95,10 +99,13 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
   const bool first = place(space, part.begin + (mine ? pose : 0), placement);
   to_grid(field, ligands.starts + 3 * ligand, placement);
   float turn[9], start[3];
-  for (int k = 0; k < 9; ++k) turn[k] = float(placement.turn[k]);
-  for (int k = 0; k < 3; ++k) start[k] = float(placement.shift[k]);
+  for (int axis = 0; axis < 3; ++axis) {
+    for (int k = 3 * axis; k < 3 * axis + 3; ++k)
+      turn[k] = float(placement.turn[k] * field.share[axis]);
+    start[axis] = float(placement.shift[axis] * field.share[axis]);
+  }
 
-  float sum = 0, margin = UNDECIDED;
+  float sum = 0, edge = 0;
   const long long end = ligands.offsets[ligand + 1];
   for (long long begin = ligands.offsets[ligand]; begin < end; begin += ATOMS) {
     const unsigned count = unsigned(min(end - begin, (long long)ATOMS));
@@ -111,7 +118,7 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
       for (int term = 0; term < TERMS; ++term) {
         atoms[i].weights[term] = float(ligands.weights[TERMS * (begin + i) + term]);
         atoms[i].channels[term] =
-            ligands.channels[TERMS * (begin + i) + term] * channel_size(field);
+            channel_of(field, ligands.channels[TERMS * (begin + i) + term]);
       }
     }
     __syncthreads();
@@ -122,12 +129,12 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
       for (int k = 0; k < 3; ++k)
         at[k] = fmaf(turn[3 * k], atom.x,
                      fmaf(turn[3 * k + 1], atom.y, fmaf(turn[3 * k + 2], atom.z, start[k])));
-      const Spot here = spot(field, at[0], at[1], at[2], margin);
+      const Spot here = spot(field, at[0], at[1], at[2], edge);
       for (int term = 0; term < TERMS; ++term)
         sum = fmaf(atom.weights[term], look_up(field, atom.channels[term], here), sum);
     }
   }
-  if (margin <= ligands.doubt[ligand]) sum = UNDECIDED;
+  if ((!LINEAR || ZERO) && edge >= 0.5f - ligands.doubt[ligand]) sum = UNDECIDED;
   if (!first || !mine) sum = STRUCK;
   if (mine) scores[ligand * part.poses + pose] = sum;
   note(sum, greatest + ligand);
@@ -174,7 +181,7 @@ __device__ double exact_score(const Space& space, const Field& field, const Liga
         there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
                    (turn[3 * k + 2] * at[2] + placement.shift[k]);
       for (int term = 0; term < TERMS; ++term)
-        mine += exact(field, ligands.channels[TERMS * atom + term] * channel_size(field), there) *
+        mine += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there) *
                 ligands.weights[TERMS * atom + term];
     }
     const int count = int(min(end - begin, (long long)LANES));

@@ -16,6 +16,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include <cfenv>
 #include <cmath>
 #include <csetjmp>
 #include <csignal>
@@ -395,6 +396,14 @@ template <class To, class From> To emulated_bits(From value) {
   return bits;
 }
 inline int __float_as_int(float x) { return emulated_bits<int>(x); }
+inline float __saturatef(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
+inline float __fmaf_rz(float x, float y, float z) {
+  const int mode = fegetround();
+  fesetround(FE_TOWARDZERO);
+  const volatile float sum = fmaf(x, y, z);
+  fesetround(mode);
+  return sum;
+}
 inline float __int_as_float(int x) { return emulated_bits<float>(x); }
 inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
 
