@@ -17,7 +17,7 @@ from multigpu.simulate import Sink
 
 BOND = 1.54  # Å
 STEP = BOND / 3**0.5
-TOWARDS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # of every other atom: −
+TOWARDS = ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))  # of every other atom: −
 ELEMENTS = (  # by the number of bonds: what may stand there, the more likely the more often
     ("C",),
     ("C", "C", "O", "N", "F", "Cl"),
@@ -81,26 +81,32 @@ def _ligand(number: int, min_atoms: int, max_atoms: int, seed: int) -> str:
     return "".join([head, counts, *atoms, *joined, "M  END\n$$$$\n"])
 
 
-def _grown(random: _Random, atoms: int) -> tuple[list[tuple[int, ...]], list[tuple[int, int]]]:
+Site = tuple[int, int, int]
+
+
+def _grown(random: _Random, atoms: int) -> tuple[list[Site], list[tuple[int, int]]]:
     """Sites of the lattice, each a neighbour of one before, and the bonds between neighbours."""
-    sites: dict[tuple[int, ...], int] = {(0, 0, 0): 0}
+    sites: list[Site] = [(0, 0, 0)]
+    number = {sites[0]: 0}
     signs = [1]
     bonds: list[tuple[int, int]] = []
     while len(sites) < atoms:
         start = random.below(len(sites))
-        site = _neighbours(list(sites)[start], signs[start])[random.below(4)]
-        if site in sites:
+        site = _neighbours(sites[start], signs[start])[random.below(4)]
+        if site in number:
             continue
         sign = -signs[start]
-        near = [sites[other] for other in _neighbours(site, sign) if other in sites]
-        bonds += [(other, len(sites)) for other in sorted(near)]
-        sites[site] = len(sites)
+        near = sorted(number[other] for other in _neighbours(site, sign) if other in number)
+        bonds += [(other, len(sites)) for other in near]
+        number[site] = len(sites)
+        sites.append(site)
         signs.append(sign)
-    return list(sites), bonds
+    return sites, bonds
 
 
-def _neighbours(site: tuple[int, ...], sign: int) -> list[tuple[int, ...]]:
-    return [tuple(row) for row in (np.array(site) + sign * TOWARDS).tolist()]
+def _neighbours(site: Site, sign: int) -> list[Site]:
+    x, y, z = site
+    return [(x + sign * dx, y + sign * dy, z + sign * dz) for dx, dy, dz in TOWARDS]
 
 
 def pocket(out: BinaryIO, points: int, spacing: float, wells: int, seed: int) -> None:

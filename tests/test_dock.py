@@ -314,6 +314,7 @@ def test_report__has_all_that_it_shows_in_itself(report: str) -> None:
     assert "<script>alert(1)" not in report
 
 
+@pytest.mark.slow
 def test_report__opens_in_a_browser_without_an_error(report: str, tmp_path: Path) -> None:
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:

@@ -108,27 +108,24 @@ def records(number: int, source: Source) -> Iterator[Record]:
 # Each takes text that begins with a record and gives the ends of those in it, in order. Without
 # `final` the last one is left out where more of it may come.
 
-SDF_END = re.compile(rb"^\$\$\$\$[^\n]*\n", re.MULTILINE)
-MOL2_BEGIN = re.compile(rb"^@<TRIPOS>MOLECULE", re.MULTILINE)
-MODEL_END = re.compile(rb"^ENDMDL[^\n]*\n", re.MULTILINE)
 ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
 
 
 def sdf_ends(text: bytes, final: bool) -> list[int]:
     """Behind every line of $$$$; a .mol file needs none."""
-    ends = [match.end() for match in SDF_END.finditer(text)]
+    ends = _ends_of_lines(text, b"$$$$")
     return _with_rest(ends, text, final and bool(text[_last(ends) :].strip()))
 
 
 def mol2_ends(text: bytes, final: bool) -> list[int]:
     """Before every @<TRIPOS>MOLECULE but the first."""
-    begins = [match.start() for match in MOL2_BEGIN.finditer(text)]
+    begins = list(_lines(text, b"@<TRIPOS>MOLECULE"))
     return _with_rest(begins[1:], text, final and bool(text.strip()))
 
 
 def pdb_ends(text: bytes, final: bool) -> list[int]:
     """Behind every ENDMDL. A file without models is one record; what has no atoms is none."""
-    ends = [match.end() for match in MODEL_END.finditer(text)]
+    ends = _ends_of_lines(text, b"ENDMDL")
     return _with_rest(ends, text, final and bool(ATOM.search(text, _last(ends))))
 
 
@@ -154,6 +151,21 @@ def _xyz_end(text: bytes, begin: int) -> int:
         if end < 0:
             return 0
     return end + 1
+
+
+def _lines(text: bytes, mark: bytes) -> Iterator[int]:
+    """Where the lines begin that begin so; `find` is many times faster than a regular expression."""
+    if text.startswith(mark):
+        yield 0
+    at = -1
+    while (at := text.find(b"\n" + mark, at + 1)) >= 0:
+        yield at + 1
+
+
+def _ends_of_lines(text: bytes, mark: bytes) -> list[int]:
+    """Behind the lines that begin so, as far as they are all there."""
+    newlines = [text.find(b"\n", begin) for begin in _lines(text, mark)]
+    return [newline + 1 for newline in newlines if newline >= 0]
 
 
 def _last(ends: Sequence[int]) -> int:
