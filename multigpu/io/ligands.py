@@ -154,7 +154,7 @@ def _xyz_end(text: bytes, begin: int) -> int:
 
 
 def _lines(text: bytes, mark: bytes) -> Iterator[int]:
-    """Where the lines begin that begin so; `find` is many times faster than a regular expression."""
+    """Where the lines begin that begin so. `find` is far faster than a regular expression."""
     if text.startswith(mark):
         yield 0
     at = -1

@@ -26,8 +26,8 @@ from multigpu.jobs import Capacity
 GPU_POSES = 1 << 32
 CPU_POSES = 1 << 20
 DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results, of the bytes of the ligands' text
-FIELD_COPIES = 9  # the grid, and laid out by cells of eight corners
-FIXED_DEVICE_BYTES = 64 << 20  # tables and candidates
+FIELD_COPIES = 6  # the grid, and the same laid out by the corners of its cells
+LANE_BYTES = 256 << 20  # scores of the poses at hand, for each chunk that is computed
 
 
 # ---- what is searched -------------------------------------------------------------------------
@@ -110,7 +110,8 @@ def plan_dock(
     gpu: bool,
 ) -> DockPlan:  # fmt: skip
     budget = int(here.free * run.memory_fraction)
-    cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + FIELD_COPIES * field.values.nbytes)
+    fixed = here.lanes * LANE_BYTES + FIELD_COPIES * field.values.nbytes
+    cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.max_chunk_bytes)
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
