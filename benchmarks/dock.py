@@ -1,0 +1,337 @@
+"""The figures of docking: checks the results, then times. `benchmarks/README.md` has the list.
+
+    python benchmarks/dock.py [--device gpu|cpu] [--only nearest linear …] [--json FILE] [--runs 5]
+
+Prints one Markdown table. Parts that cannot run here are skipped, with the reason.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from common import ROOT, Figure, Report, process, python, repeated, require, say
+
+from cluster.devices import survey
+from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
+from multigpu.io.ligands import sdf_ends
+from multigpu.io.molecules import parse
+from multigpu.io.pockets import read_pocket
+from multigpu.simulate_docking import ligands, pocket
+
+POCKET = ROOT.parent / "shared" / "golden" / "dock" / "real_1stp" / "1stp_protein.maps.fld"
+ATOMS, POINTS, SPACING, SEED = 64, 100, 0.375, 1
+LIBRARY, LARGE_LIBRARY = 10_000, 100_000
+FEWEST, MOST = 25, 35  # atoms of the library's ligands: 30 on average
+CHECKED = 3  # ligands of the library that the plain search docks again
+TYPES = {"C": "C", "N": "N", "O": "OA", "S": "SA", "F": "HD", "Cl": "A"}  # that the pocket has
+CHARGES = {"C": 0.05, "A": 0.03, "N": -0.35, "OA": -0.4, "SA": -0.15, "HD": 0.2}
+
+
+@dataclass
+class Bench:
+    """What the parts work with."""
+
+    folder: Path
+    runs: int
+    gpus: int  # that may be used; 0: the CPU
+    pocket: Path
+    scale: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def gpu(self) -> bool:
+        return self.gpus > 0
+
+    @cached_property
+    def output(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="multigpu-bench-"))
+
+    def searcher(self, field: Field, search: Search) -> Any:
+        if self.gpu:
+            from kernels.rotation import cuda
+
+            return cuda.Searcher(field, search)
+        from kernels.rotation import cpu
+
+        return cpu.Searcher(field, search)
+
+    def library(self, count: int) -> Path:
+        """PDBQT with the atom types of the pocket."""
+        path = self.folder / f"library-{count}.pdbqt"
+        if not path.is_file():
+            say(f"making {path}")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write_library(path, count)
+        return path
+
+
+Part = Callable[[Bench], Iterator[Figure]]
+
+
+def _write_library(path: Path, count: int) -> None:
+    sdf = path.with_suffix(".sdf")
+    with sdf.open("wb") as out:
+        ligands(out, count, FEWEST, MOST, SEED)
+    text, begin = sdf.read_bytes(), 0
+    part = path.with_suffix(".part")
+    with part.open("w") as file:
+        for number, end in enumerate(sdf_ends(text, True)):
+            file.write(_as_pdbqt(number, text[begin:end]))
+            begin = end
+    sdf.unlink()
+    part.rename(path)
+
+
+def _as_pdbqt(number: int, record: bytes) -> str:
+    molecule = parse(record, "sdf")
+    lines = [f"MODEL {number + 1}", f"REMARK  Name = {molecule.name}", "ROOT"]
+    for i, (element, place) in enumerate(
+        zip(molecule.elements, molecule.positions.tolist(), strict=True), 1
+    ):
+        kind, (x, y, z) = TYPES[element], place
+        lines.append(
+            f"HETATM{i:5d} {element:<4} LIG A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
+            f"    {CHARGES[kind]:6.3f} {kind:<2}"
+        )
+    return "\n".join([*lines, "ENDROOT", "TORSDOF 0", "ENDMDL\n"])
+
+
+# ---- one structure ----------------------------------------------------------------------------
+
+
+def structure(bench: Bench) -> tuple[Any, Ligands]:
+    """The values of a grid of 100³ points, and 64 atoms in the middle of it."""
+    made = bench.output / "pocket.npz"
+    with made.open("wb") as out:
+        pocket(out, points=POINTS, spacing=SPACING, wells=200, seed=SEED)
+    text = bench.output / "structure.sdf"
+    with text.open("wb") as out:
+        ligands(out, 1, ATOMS, ATOMS, SEED)
+    return read_pocket(str(made)), Ligands.plain([parse(text.read_bytes(), "sdf").positions])
+
+
+def part_nearest(bench: Bench) -> Iterator[Figure]:
+    yield from _one_structure(bench, "nearest", 1.0, 4.0)
+
+
+def part_linear(bench: Bench) -> Iterator[Figure]:
+    yield from _one_structure(bench, "linear", 1.0, 8.0)
+
+
+def _one_structure(
+    bench: Bench, interpolation: Any, precision: float, asked: float
+) -> Iterator[Figure]:
+    """The search alone: atoms in host memory to the exact winner in host memory."""
+    grid, body = structure(bench)
+    field = Field(grid.values, grid.origin, grid.spacing, interpolation)
+    _check_against_plain(bench, field, body)
+    search = Search(EulerRotations(precision))
+    searcher = bench.searcher(field, search)
+    found = searcher.best(body)
+    _check_against_cpu(field, search, body, found)
+    seconds = repeated(lambda: searcher.best(body), bench.runs)
+    tried = search.stop
+    yield Figure(
+        interpolation,
+        f"{ATOMS} atoms, {POINTS}³ grid, p = {precision:g}°, {interpolation}: the search",
+        "ms", [1e3 * s for s in seconds], asked,
+        note=f"{tried:,} of {search.count:,} rotations: the others repeat these;"
+        f" {tried * ATOMS / np.median(seconds):.3g} look-ups/s",
+    )  # fmt: skip
+
+
+def _check_against_plain(bench: Bench, field: Field, body: Ligands) -> None:
+    search = Search(EulerRotations(15.0))
+    ours = bench.searcher(field, search).best(body)
+    _require_same(ours, reference.Searcher(field, search).best(body), "at 15°")
+
+
+def _check_against_cpu(field: Field, search: Search, body: Ligands, found: Poses) -> None:
+    from kernels.rotation import cpu
+
+    _require_same(found, cpu.Searcher(field, search).best(body), "from the CPU's")
+
+
+def _require_same(a: Poses, b: Poses, what: str) -> None:
+    same = all(np.array_equal(getattr(a, n), getattr(b, n)) for n in ("ligand", "pose", "score"))
+    require(same, f"another best pose than the plain search {what}: {a} {b}")
+
+
+def part_cpu(bench: Bench) -> Iterator[Figure]:
+    """On two cores: the search alone, then the process with kernels compiled before."""
+    from kernels.rotation import cpu
+
+    grid, body = structure(bench)
+    field = Field(grid.values, grid.origin, grid.spacing)
+    search = Search(EulerRotations(10.0))
+    searcher = cpu.Searcher(field, search)
+    _require_same(searcher.best(body), reference.Searcher(field, search).best(body), "at 10°")
+    seconds = repeated(lambda: searcher.best(body), bench.runs)
+    what = f"{ATOMS} atoms, {POINTS}³ grid, p = 10°, linear, CPU"
+    yield Figure("cpu", f"{what}: the search, one core", "s", seconds, 0.5)
+    command = _command(
+        bench.output / "structure.sdf", bench.output / "pocket.npz", bench.output / "cpu.sdf",
+        "--gpus", "none", "--threads", "2",
+    )  # fmt: skip
+    whole = repeated(lambda: process(command, use_cores=2), bench.runs)
+    yield Figure("cpu", f"{what}: whole process, 2 cores", "s", whole, note="kernels cached")
+
+
+# ---- libraries --------------------------------------------------------------------------------
+
+
+def _command(library: Path, grid: Path, output: Path, *options: str) -> list[str]:
+    return python(
+        "-m", "multigpu", "dock", str(library), "--pocket", str(grid), "-o", str(output), *options
+    )
+
+
+def part_library(bench: Bench) -> Iterator[Figure]:
+    """The process: 10,000 ligands in a real AutoGrid pocket."""
+    count = round(LIBRARY * bench.scale)
+    command, output = _library_command(bench, count, "0" if bench.gpu else "none")
+    process(command)
+    _check_library(bench, count, output)
+    seconds = repeated(lambda: process(command), min(bench.runs, 3), warm_up=False)
+    where = "one GPU" if bench.gpu else f"{common.cores()} cores"
+    yield Figure(
+        "library", f"{count:,} ligands of about 30 atoms, AutoGrid, p = 10°: process, {where}", "s",
+        seconds, 30.0 if bench.gpu else None,
+        note=f"{count / np.median(seconds):,.0f} ligands/s",
+    )  # fmt: skip
+
+
+def _library_command(bench: Bench, count: int, gpus: str) -> tuple[list[str], Path]:
+    center = ",".join(f"{x:.3f}" for x in read_pocket(str(bench.pocket)).center)
+    output = bench.output / f"poses-{count}-{gpus}.pdbqt"
+    options = ("--center", center, "--gpus", gpus)
+    return _command(bench.library(count), bench.pocket, output, *options), output
+
+
+def _check_library(bench: Bench, count: int, output: Path) -> None:
+    """Every ligand is there, and the plain search finds the same best score for some."""
+    rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
+    require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
+    from multigpu.config import DockOptions
+    from multigpu.io.ligands import ligand_sources, records
+    from multigpu.workloads.dock import DockSpan, DockWorkload
+    from multigpu.workloads.dock_plan import field_of, search_of
+
+    grid = read_pocket(str(bench.pocket))
+    options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
+    field, search = field_of(grid, options), search_of(options)
+    (source,), _ = ligand_sources([str(bench.library(count))], skip=False)
+    some = tuple(record for record, _ in zip(records(0, source), range(CHECKED), strict=False))
+    workload = DockWorkload("check", [source], field, grid.types, search)
+    loaded = workload.load(DockSpan(0, some, (0, search.stop), last=True, whole=True))
+    plain = reference.Searcher(field, search).best(loaded.ligands)
+    claimed = [float(row.split("\t")[2]) for row in rows[:CHECKED]]
+    require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
+
+
+def part_devices(bench: Bench) -> Iterator[Figure]:
+    """All GPUs against one, on the same large library; the same bytes."""
+    count = round(LARGE_LIBRARY * bench.scale)
+    one, output = _library_command(bench, count, "0")
+    many, both = _library_command(bench, count, "all")
+    alone = repeated(lambda: process(one), 1)
+    together = repeated(lambda: process(many), min(bench.runs, 3))
+    require(output.read_bytes() == both.read_bytes(), "several GPUs give other bytes")
+    yield Figure(
+        "devices", f"{count:,} ligands: {bench.gpus} GPUs against one", "×",
+        [alone[0] / seconds for seconds in together], 7 / 8 * bench.gpus, at_most=False,
+        note=f"{np.median(together):.3g} s against {alone[0]:.3g} s",
+    )  # fmt: skip
+
+
+# ---- all together -----------------------------------------------------------------------------
+
+PARTS: dict[str, Part] = {
+    "nearest": part_nearest,
+    "linear": part_linear,
+    "library": part_library,
+    "devices": part_devices,
+    "cpu": part_cpu,
+}
+IF_ASKED = ("library",)  # long on a CPU
+
+
+def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str | None:
+    """Why a part cannot run here."""
+    if name in ("nearest", "linear") and not bench.gpu:
+        return f"needs a GPU: {without or '--device cpu was given'}"
+    if name in IF_ASKED and not bench.gpu and not asked:
+        return "needs a GPU (--only library runs it on the CPU)"
+    if name == "devices" and bench.gpus < 2:
+        return f"needs several GPUs: there are {bench.gpus}"
+    if name in ("library", "devices") and not bench.pocket.is_file():
+        return f"needs AutoGrid maps with {', '.join(TYPES.values())}: --pocket names none"
+    return None
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=[], metavar="NAME",
+                        help=f"some of: {' '.join(PARTS)}")  # fmt: skip
+    parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto",
+                        help="auto: a GPU if there is one")  # fmt: skip
+    parser.add_argument("--pocket", type=Path, default=POCKET, help="an AutoGrid .maps.fld")
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
+                        help="where the libraries are, or are made (0.3 GB)")  # fmt: skip
+    parser.add_argument("--json", type=Path, help="write figures, details and the machine here")
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
+    parser.add_argument("--scale", type=float, default=1.0,
+                        help="smaller libraries, to try it out: 0.01")  # fmt: skip
+    return parser.parse_args()
+
+
+def _gpus(device: str) -> tuple[int, str | None]:
+    """How many GPUs may be used and, where none, why."""
+    if device == "cpu":
+        return 0, None
+    missing = common.gpu_missing()
+    if missing and device == "gpu":
+        raise SystemExit(f"--device gpu: {missing}")
+    return (0, missing) if missing else (len(survey().devices), None)
+
+
+def main() -> None:
+    options = _options()
+    gpus, without = _gpus(options.device)
+    bench = Bench(options.data, options.runs, gpus, options.pocket, options.scale)
+    settings = {key: str(value) for key, value in vars(options).items()}
+    report = Report(common.machine(), settings, options.json, details=bench.details)
+    failed = False
+    for name in options.only or PARTS:
+        begin = time.perf_counter()
+        reason = _missing(name, bench, name in options.only, without)
+        if reason is None:
+            say(f"{name} …")
+            try:
+                report.figures += PARTS[name](bench)
+            except Exception as problem:  # noqa: BLE001 - the other parts are worth their time
+                traceback.print_exc()
+                reason, failed = f"FAILED: {type(problem).__name__}: {problem}", True
+            say(f"  {time.perf_counter() - begin:.1f} s")
+        if reason is not None:
+            report.skipped[name] = reason
+        report.write()
+    print(common.machine_line(report.facts), "\n")
+    if report.figures:
+        print(common.markdown(figure.cells(options.scale == 1) for figure in report.figures))
+    for name, reason in report.skipped.items():
+        print(f"\n{name}: {reason}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
