@@ -14,15 +14,13 @@ from multigpu.config import RunOptions, ScanOptions
 from multigpu.errors import Failure
 from multigpu.io.signatures import Signatures, read_signatures
 from multigpu.io.sources import Source, expand, fingerprints, inspect
-from multigpu.jobs import Facts, Job
+from multigpu.jobs import Facts, Job, Paths, path_list
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass
@@ -181,9 +179,3 @@ def scan(
         path_list(samples), path_list(signatures), options, RunOptions(gpus=gpus, **run), client
     )
     return ScanResult(job)
-
-
-def path_list(paths: Paths) -> list[str]:
-    if isinstance(paths, str | os.PathLike):
-        return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]

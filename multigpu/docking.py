@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from cluster import worker
 from cluster.deploy import Workers
 from cluster.devices import Device
-from multigpu.api import Paths, path_list
 from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
@@ -21,7 +20,7 @@ from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
 from multigpu.io.sources import expand
-from multigpu.jobs import Facts, Job
+from multigpu.jobs import Facts, Job, Paths, path_list
 from multigpu.workloads.dock import Best, DockPart, DockWorkload, FoundPart, Part
 from multigpu.workloads.dock_plan import DockPlan, dock_spans, field_of, plan_dock, search_of
 

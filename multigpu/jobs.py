@@ -1,7 +1,7 @@
 """What all jobs share: where they run, and what they have done so far."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -11,6 +11,15 @@ from cluster.deploy import GPU_LANES, DaskWorkers, Deployment, Workers
 from cluster.devices import Device
 from cluster.workload import P, S, Workload
 from multigpu.config import RunOptions
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def path_list(paths: Paths) -> list[str]:
+    """One path or several, as texts."""
+    if isinstance(paths, str | os.PathLike):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]
 
 
 @dataclass
