@@ -8,7 +8,14 @@
   still be the best; `bounds.py` proves which these are.
 """
 
-from kernels.rotation.rotations import EulerRotations, ListedRotations, Shifts, near_uniform
+from kernels.rotation.rotations import (
+    EulerRotations,
+    ListedRotations,
+    Shifts,
+    covering_radius,
+    near_uniform,
+    quaternions,
+)
 from kernels.rotation.types import (
     Field,
     Ligands,
@@ -27,8 +34,10 @@ __all__ = [
     "Poses",
     "Search",
     "Shifts",
+    "covering_radius",
     "energy_channels",
     "energy_terms",
     "near_uniform",
     "placed",
+    "quaternions",
 ]

@@ -15,6 +15,7 @@ Indices = NDArray[np.int64]
 # Of super-Fibonacci spirals: the square root of 2, and the root of x⁴ = x + 4.
 PHI = math.sqrt(2)
 PSI = 1.533751168755204288118041
+STARTS, CLIMBS = 8, 12  # for the covering radius
 
 
 class Rotations(Protocol):
@@ -166,6 +167,31 @@ def _stacked(*rows: tuple[Any, Any, Any]) -> Floats:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
+def quaternions(matrices: Floats) -> Floats:
+    """float64[k, 4] w x y z with w >= 0, of rotation matrices float64[k, 3, 3].
+
+    4 q qᵀ can be read off a matrix; its longest column is taken, so that nothing small is divided
+    by (Shepperd, Quaternion from rotation matrix, 1978).
+    """
+    m = matrices.transpose(1, 2, 0)
+    xx, yy, zz, one = m[0, 0], m[1, 1], m[2, 2], np.ones(len(matrices))
+    wx, wy, wz = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
+    xy, xz, yz = m[0, 1] + m[1, 0], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1]
+    columns = np.array(
+        [
+            [one + xx + yy + zz, wx, wy, wz],
+            [wx, one + xx - yy - zz, xy, xz],
+            [wy, xy, one - xx + yy - zz, yz],
+            [wz, xz, yz, one - xx - yy + zz],
+        ]
+    )
+    lengths = np.sqrt((columns * columns).sum(axis=1))
+    each, longest = np.arange(len(matrices)), lengths.argmax(axis=0)
+    length = np.where(columns[longest, 0, each] < 0, -1, 1) * lengths[longest, each]
+    found: Floats = columns[longest, :, each] / length[:, None]
+    return found
+
+
 def near_uniform(n: int) -> ListedRotations:
     """n rotations spread nearly evenly over SO(3), the same ones every time.
 
@@ -192,6 +218,49 @@ def near_uniform(n: int) -> ListedRotations:
             axis=1,
         )
     )
+
+
+def covering_radius(rotations: ListedRotations) -> float:
+    """Degrees: how far the rotation that is farthest from the whole set is from it.
+
+    Found by climbing from the farthest of some thousand rotations: never too large, and up to a
+    tenth too small where it was compared with a hundred times as many. A million rotations take
+    some seconds.
+    """
+    held = rotations.quaternions.astype(np.float32)
+    probes = near_uniform(max(256, min(1 << 16, (1 << 27) // len(held)))).quaternions
+    far = probes[np.argsort(_nearest(held, probes))[:STARTS]]
+    step = len(held) ** (-1 / 3)
+    for _ in range(CLIMBS):
+        around = np.concatenate([far[:, None], _turned(far, step)], axis=1)
+        nearest = _nearest(held, around.reshape(-1, 4)).reshape(len(far), -1)
+        far = around[np.arange(len(far)), nearest.argmin(axis=1)]
+        step *= 0.75
+    cosine = float(_nearest(held, far).min())
+    return math.degrees(2 * math.acos(min(cosine, 1.0)))
+
+
+def _nearest(held: NDArray[np.float32], probes: Floats) -> NDArray[np.float32]:
+    """float32[k]: the cosine of half the angle from each probe to the nearest that is held."""
+    nearest = np.zeros(len(probes), np.float32)
+    for begin in range(0, len(held), 1 << 12):
+        cosines = probes.astype(np.float32) @ held[begin : begin + (1 << 12)].T
+        np.maximum(nearest, np.abs(cosines).max(axis=1), out=nearest)
+    return nearest
+
+
+def _turned(far: Floats, angle: float) -> Floats:
+    """float64[k, 14, 4]: quaternions turned further, both ways about axes and diagonals."""
+    w, x, y, z = far.T
+    about = np.stack([[-x, w, -z, y], [-y, z, w, -x], [-z, -y, x, w]])
+    axes = np.array(
+        [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]]
+    )
+    axes = np.concatenate([axes, -axes])
+    axes = axes / np.sqrt((axes * axes).sum(axis=1, keepdims=True))
+    change = np.einsum("da,aqk->kdq", axes, about)
+    turned: Floats = math.cos(angle / 2) * far[:, None] + math.sin(angle / 2) * change
+    return turned
 
 
 @dataclass(frozen=True)

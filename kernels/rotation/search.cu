@@ -8,6 +8,7 @@
 constexpr unsigned THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
 constexpr unsigned TILE_A = 2, TILE_B = 2, TILE_C = LANES / (TILE_A * TILE_B);
 constexpr unsigned ATOMS = 128;  // in shared memory at a time
+constexpr unsigned UNROLL = TERMS == 1 ? 4 : 2;
 
 #define UNDECIDED __int_as_float(0x7F800000)  // +inf
 #define STRUCK __int_as_float(0xFF800000)     // -inf
@@ -122,7 +123,7 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
       }
     }
     __syncthreads();
-#pragma unroll 4
+#pragma unroll UNROLL
     for (unsigned i = 0; i < count; ++i) {
       const Atom& atom = atoms[i];
       float at[3];
