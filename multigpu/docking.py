@@ -4,6 +4,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from cluster import worker
 from cluster.deploy import Workers
 from cluster.devices import Device
+from kernels.rotation import ListedRotations, covering_radius
 from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
@@ -88,6 +90,12 @@ class DockJob(Job):
         self.sources, self._bad = ligand_sources(paths, options.on_error == "skip")
         self._note_center()
 
+    @cached_property
+    def covering_radius(self) -> float | None:
+        """Degrees from any rotation to the nearest that is tried; None for a grid of angles."""
+        rotations = self.search.rotations
+        return covering_radius(rotations) if isinstance(rotations, ListedRotations) else None
+
     def _note_center(self) -> None:
         if self.options.center is None:
             return
@@ -162,6 +170,7 @@ class DockJob(Job):
             },
             "sources": [asdict(source) for source in self.sources],
             "rotations": self.search.rotations.count,
+            "covering_radius_degrees": self.covering_radius,
             "shifts": self.search.shifts.count,
             "poses_tried": self.search.stop,  # of each ligand: all others repeat one of these
             "ligands": self.facts.ligands,

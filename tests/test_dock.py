@@ -160,11 +160,19 @@ def test_dock__takes_rotations_of_a_file(dock: Dock) -> None:
     assert {row["alpha"] for row in rows} == {""}
 
 
-def test_dock__takes_a_number_of_even_rotations(dock: Dock) -> None:
+def test_dock__takes_a_number_of_even_rotations(
+    dock: Dock, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert dock("-o", "poses.sdf", "--rotations", "500") == 0
     rows = table("poses.scores.tsv")
     assert all(0 <= int(row["rotation"]) < 500 for row in rows)
     assert len({row["rotation"] for row in rows}) > COUNT / 2
+    (said,) = capsys.readouterr().err.splitlines()
+    radius = re.fullmatch(r"multigpu: 500 rotations; any other is within (\d+\.\d)°", said)
+    assert radius is not None
+    # Balls of this radius hold all rotations: 500 (r − sin r) / π >= 1, r in radians.
+    r = np.radians(float(radius[1]))
+    assert 1 <= 500 * (r - np.sin(r)) / np.pi < 5
 
 
 @pytest.mark.parametrize("fmt", ["pdb", "xyz", "sdf.gz", "sdf.zst"])

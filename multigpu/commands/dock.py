@@ -56,6 +56,9 @@ def command(**values: Any) -> int:
         list(values["ligands"]), values["pocket"], docking, running, devices=devices,
         origin=values["origin"], spacing=values["spacing"], report=REPORTED if report else 0,
     )  # fmt: skip
+    if job.covering_radius is not None and not values["quiet"]:
+        count, radius = job.search.rotations.count, job.covering_radius
+        click.echo(f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True)
     with pose_output(output) as poses:
         scores = values["scores"] or poses.scores
         keep_inputs(inputs, scores, poses.errors)

@@ -16,7 +16,9 @@ from multigpu.commands.options import (
     scan_options,
 )
 
-PLANNED = ("pocket", "sources", "rotations", "shifts", "poses_tried")  # as in the summary
+PLANNED = (  # as in the summary
+    "pocket", "sources", "rotations", "covering_radius_degrees", "shifts", "poses_tried",
+)  # fmt: skip
 
 
 @click.group()

@@ -9,7 +9,6 @@ from multigpu.errors import InputError, quoted
 from multigpu.io.sources import Kind, blocks, expand, inspect
 
 READ_BYTES = 4 << 20
-NOTHING = 1e-12  # below it a part of a quaternion is rounding
 
 ROTATIONS = Kind("rotation", (".txt", ".tsv", ".csv"), lambda *_: "text", "no rotations")
 
@@ -40,28 +39,3 @@ def _rows(path: str, content: bytes) -> Iterator[list[float]]:
             problem = f"{quoted(line)} is no quaternion: four numbers w x y z, not all 0"
             raise InputError(path, problem, f"line {number}")
         yield row
-
-
-def quaternions_of(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[k, 4] w x y z of rotation matrices float64[k, 3, 3]; the first that is not 0 is
-    positive.
-
-    Of the outer product 4 q qᵀ, which is linear in the matrix, the row with the largest square
-    is taken (Shepperd, Quaternion from rotation matrix, 1978).
-    """
-    (a, b, c), (d, e, f), (g, h, i) = matrices.transpose(1, 2, 0)
-    products = np.array(
-        [
-            [1 + a + e + i, h - f, c - g, d - b],
-            [h - f, 1 + a - e - i, b + d, c + g],
-            [c - g, b + d, 1 - a + e - i, f + h],
-            [d - b, c + g, f + h, 1 - a - e + i],
-        ]
-    )
-    largest = np.argmax(np.diagonal(products), axis=1)
-    rows = products[largest, :, np.arange(len(matrices))]
-    rows = rows / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    first = np.argmax(np.abs(rows) > NOTHING, axis=1)
-    signs = np.sign(rows[np.arange(len(rows)), first])
-    found: NDArray[np.float64] = rows * signs[:, None] + 0.0  # no -0.0
-    return found

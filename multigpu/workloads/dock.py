@@ -21,13 +21,13 @@ from kernels.rotation import (
     Search,
     energy_terms,
     placed,
+    quaternions,
 )
 from multigpu.batch import PoseBatch
 from multigpu.io.autodock import for_maps
 from multigpu.io.ligands import LIGANDS, Record
 from multigpu.io.molecules import Molecule, MoleculeError, parse, title
 from multigpu.io.poses import SAME, render
-from multigpu.io.rotations import quaternions_of
 from multigpu.io.scores import Skipped, one_line
 from multigpu.io.sources import STDIN, Source, suffix_of
 from multigpu.workloads.dock_plan import DockSpan
@@ -208,7 +208,7 @@ class DockWorkload:
             rotations,
             poses.score,
             self._angles(rotations),
-            quaternions_of(matrices),
+            quaternions(matrices) + 0.0,  # no -0.0
             search.targets(ligands)[poses.ligand] + shifts,
             np.array([_rmsd(entry.molecule.positions, place) for entry, place in pairs], float),
             positions,
