@@ -38,7 +38,7 @@ class Searcher:
         if not parts:
             return Poses.none()
         bounds = LigandBounds(self.bounds, ligand, self.search)
-        scores = Scores(self, _body(ligand, self, bounds.doubt[0]))
+        scores = Scores(self, body_of(ligand, self, bounds.doubt[0]))
         struck = Poses(np.zeros(len(taken), np.int64), taken, np.zeros(len(taken)))
         return best(scores, bounds, self.search, parts, struck)
 
@@ -50,28 +50,28 @@ class Scores:
         self._of, self._body = searcher, body
         self._turned = np.empty((2, 12))
         self._rows, self._cells = np.empty((17, BLOCK), np.float32), np.empty(BLOCK, np.uint32)
-        self._begin, self._held = 0, np.empty(0, np.float32)
+        self._begin, self.held = 0, np.empty(0, np.float32)
 
     def score(self, part: range) -> None:
-        self._begin, self._held = part.start, np.empty(len(part), np.float32)
+        self._begin, self.held = part.start, np.empty(len(part), np.float32)
         cpu_poses.score(
-            self._of.grid, self._of.space, self._body, self._begin, self._held, self._turned[0],
+            self._of.grid, self._of.space, self._body, self._begin, self.held, self._turned[0],
             self._rows, self._cells,
         )  # fmt: skip
 
     def strike(self, taken: Poses) -> None:
         for pose in taken.pose:
             cpu_poses.strike(
-                self._of.space, self._body.moments, self._begin, self._held, pose,
+                self._of.space, self._body.moments, self._begin, self.held, pose,
                 self._of.search.min_rmsd**2, self._turned,
             )  # fmt: skip
 
     def greatest(self) -> NDArray[np.float32]:
-        return np.array([cpu_poses.greatest(self._held)], np.float32)
+        return np.array([cpu_poses.greatest(self.held)], np.float32)
 
     def settle(self, thresholds: NDArray[np.float32]) -> Poses:
         pose, score = cpu_poses.settle(
-            self._of.grid, self._of.space, self._body, self._begin, self._held, thresholds[0],
+            self._of.grid, self._of.space, self._body, self._begin, self.held, thresholds[0],
             self._turned[0],
         )  # fmt: skip
         if pose < 0:
@@ -98,7 +98,7 @@ def _space(search: Search) -> Space:
     return Space(0, 0, np.empty((0, 2)), rotations.quaternions, side, step)
 
 
-def _body(ligand: Ligands, searcher: Searcher, doubt: np.float32) -> Body:
+def body_of(ligand: Ligands, searcher: Searcher, doubt: np.float32) -> Body:
     start = searcher.search.targets(ligand)[0] - searcher.field.origin
     return Body(
         start * searcher.grid.per_unit,

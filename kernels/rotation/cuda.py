@@ -133,23 +133,29 @@ class Searcher:
         return self._own.stream
 
     def _best(self, ligands: Ligands, span: range, taken: Poses, most: int) -> Poses:
-        parts = split(span, most)
         found = []
         for begin, end in pairwise(_batches(ligands, max(1, most // len(span)))):
-            batch = ligands[begin:end]
-            inside = (taken.ligand >= begin) & (taken.ligand < end)
+            batch, inside = ligands[begin:end], (taken.ligand >= begin) & (taken.ligand < end)
             struck = Poses(taken.ligand[inside] - begin, taken.pose[inside], taken.score[inside])
-            try:
-                bounds = LigandBounds(self.bounds, batch, self.search)
-                scores = Scores(self, batch, bounds, len(parts[0]))
-                found.append(best(scores, bounds, self.search, parts, struck).moved(begin))
-            except cupy.cuda.memory.OutOfMemoryError:
-                cupy.get_default_memory_pool().free_all_blocks()
-                if most <= THREADS:
-                    raise
-                fewer = max(THREADS, min(most, len(batch) * len(parts[0])) // 2)
-                found.append(self._best(batch, span, struck, fewer).moved(begin))
+            poses = self._batch(batch, span, struck, most)
+            if poses is None:
+                held = min(most, len(batch) * len(span))
+                poses = self._best(batch, span, struck, max(THREADS, held // 2))
+            found.append(poses.moved(begin))
         return Poses.joined(found)
+
+    def _batch(self, ligands: Ligands, span: range, taken: Poses, most: int) -> Poses | None:
+        """None where there is too little device memory for what could be less."""
+        parts = split(span, most)
+        bounds = LigandBounds(self.bounds, ligands, self.search)
+        try:
+            scores = Scores(self, ligands, bounds, len(parts[0]))
+            return best(scores, bounds, self.search, parts, taken)
+        except cupy.cuda.memory.OutOfMemoryError:
+            if most <= THREADS:
+                raise
+        cupy.get_default_memory_pool().free_all_blocks()
+        return None
 
 
 def _batches(ligands: Ligands, most: int) -> list[int]:
@@ -183,7 +189,7 @@ class Scores:
         }
         self._arrays = {name: cupy.asarray(np.ascontiguousarray(a)) for name, a in arrays.items()}
         self._ligands = _struct(_LIGANDS, **self._arrays)
-        self._scores = cupy.empty(self._many * most, np.float32)
+        self.held = cupy.empty(self._many * most, np.float32)
         self._greatest = cupy.empty(self._many, np.uint32)
         warps = self._many * _ceil(most, SHARE * WARPS) * WARPS
         self._best, self._highest = cupy.empty(warps, np.int64), cupy.empty(warps, np.float64)
@@ -195,7 +201,7 @@ class Scores:
         self._forget_greatest()
         self._launch(
             "score", blocks, self._of.space, self._of.grid, self._ligands,
-            self._argument(blocks, plane, tiles), self._scores, self._greatest,
+            self._argument(blocks, plane, tiles), self.held, self._greatest,
         )  # fmt: skip
 
     def strike(self, taken: Poses) -> None:
@@ -204,7 +210,7 @@ class Scores:
             self._forget_greatest()
             self._launch(
                 "strike", blocks, self._of.space, self._ligands, self._argument(blocks), struck,
-                np.float64(self._of.search.min_rmsd**2), self._scores, self._greatest,
+                np.float64(self._of.search.min_rmsd**2), self.held, self._greatest,
             )  # fmt: skip
 
     def greatest(self) -> NDArray[np.float32]:
@@ -214,7 +220,7 @@ class Scores:
         blocks = _ceil(len(self._part), SHARE * WARPS)
         self._launch(
             "settle", blocks, self._of.space, self._of.grid, self._ligands,
-            self._argument(blocks), np.int64(SHARE), cupy.asarray(thresholds), self._scores,
+            self._argument(blocks), np.int64(SHARE), cupy.asarray(thresholds), self.held,
             self._best, self._highest,
         )  # fmt: skip
         warps, stream = blocks * WARPS, cupy.cuda.get_current_stream()

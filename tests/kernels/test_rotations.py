@@ -39,12 +39,8 @@ def test_euler__refuses_no_precision(precision: float) -> None:
 def test_euler__of_every_rotation_the_first_and_only_it_is_evaluated(precision: float) -> None:
     rotations = EulerRotations(precision)
     indices = np.arange(rotations.count)
-    _, same = np.unique(
-        (quaternions(rotations.matrices(indices)) + 1e-9).round(6), axis=0, return_inverse=True
-    )
     matrices = rotations.matrices(indices).reshape(-1, 9).round(6) + 0.0
-    _, first, group = np.unique(matrices, axis=0, return_index=True, return_inverse=True)
-    assert len(same) == len(group)
+    _, first = np.unique(matrices, axis=0, return_index=True)
     expected = np.zeros(rotations.count, bool)
     expected[first] = True
     np.testing.assert_array_equal(rotations.is_first(indices), expected)

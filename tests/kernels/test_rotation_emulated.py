@@ -1,0 +1,211 @@
+"""The CUDA search for poses without a GPU: its host code and its kernels, emulated.
+
+This checks the logic, in any order of lanes, warps and blocks; `emulation/cuda_emulator.hpp` says
+what it cannot check.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from emulation import emulated
+from emulation.device import Gpu
+from rotation_cases import ORIGIN, SPACING, random_field, random_ligands, random_search
+
+from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, Shifts, reference
+from kernels.rotation.bounds import LigandBounds
+
+pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
+
+VARIANTS = list(product(["linear", "nearest"], ["clamp", "zero"], [False, True]))
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
+    return emulated.load("rotation", tmp_path_factory.mktemp("emulated"))
+
+
+@pytest.fixture
+def gpu(machine: tuple[Gpu, Any]) -> Iterator[Gpu]:
+    machine[0].seed = 0
+    machine[0].launched.clear()
+    yield machine[0]
+    machine[0].memory_limit = None
+
+
+@pytest.fixture
+def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module `kernels.rotation.cuda`, whose warps settle few scores each."""
+    monkeypatch.setattr(machine[1], "SHARE", 64)
+    monkeypatch.setattr(machine[1], "PACK_BLOCKS", 3)
+    return machine[1]
+
+
+def assert_right(cuda: Any, field: Field, ligands: Ligands, search: Search, **more: Any) -> None:
+    found = cuda.Searcher(field, search).best(ligands, **more)
+    expected = reference.Searcher(field, search).best(ligands, **more)
+    for column in ("ligand", "pose", "score"):
+        np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
+
+
+@pytest.mark.parametrize(("interpolation", "outside", "listed"), VARIANTS)
+@pytest.mark.parametrize("seed", range(6))
+def test_search__agrees_with_the_reference_to_the_last_bit(
+    cuda: Any, interpolation: str, outside: str, listed: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    terms = 1 + seed % 3
+    field = random_field(rng, 3, interpolation, outside, steep=seed % 2 == 1)
+    ligands = random_ligands(rng, [*rng.integers(1, 40, 2).tolist(), 1], 3, terms)
+    more = {"top": 1 + seed % 4, "min_rmsd": 0.4 * (seed % 3)}
+    assert_right(cuda, field, ligands, random_search(rng, listed, seed == 4, **more))
+
+
+def test_search__of_more_atoms_than_are_in_shared_memory(cuda: Any) -> None:
+    rng = np.random.default_rng(1)
+    field = random_field(rng, 2)
+    for sizes in ([127], [128, 129], [300]):
+        assert_right(cuda, field, random_ligands(rng, sizes, 2, 2), Search(EulerRotations(90)))
+
+
+@pytest.mark.parametrize("precision", [22.5, 25, 50, 90, 120, 180, 360])
+def test_search__in_tiles_that_do_not_fit_the_angles(cuda: Any, precision: float) -> None:
+    rng = np.random.default_rng(2)
+    assert_right(
+        cuda, random_field(rng), random_ligands(rng, [9]), Search(EulerRotations(precision))
+    )
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+@pytest.mark.parametrize("part", [range(864), range(100, 800), range(700, 720), range(431, 433)])
+def test_scores__of_every_pose_are_near_the_exact_ones(
+    cuda: Any, interpolation: str, part: range
+) -> None:
+    rng = np.random.default_rng(3)
+    field, ligands = random_field(rng, 1, interpolation), random_ligands(rng, [5, 8])
+    search = Search(EulerRotations(30))
+    searcher = cuda.Searcher(field, search)
+    bounds = LigandBounds(searcher.bounds, ligands, search)
+    with cuda.cupy.cuda.Stream() as stream:
+        scores = cuda.Scores(searcher, ligands, bounds, len(part))
+        scores.score(part)
+        found = cuda.cupy.asnumpy(scores.held, stream=stream).reshape(2, -1)
+        greatest = scores.greatest()
+    poses = np.arange(part.start, part.stop)
+    first = search.rotations.is_first(poses)
+    assert (found[:, ~first] == -np.inf).all()
+    for ligand in range(2):
+        exact = reference.scores(field, ligands, ligand, search, poses)
+        decided = first & (found[ligand] < np.inf)
+        assert interpolation == "nearest" or (decided == first).all()
+        np.testing.assert_allclose(found[ligand, decided], exact[decided], atol=1e-3)
+        highest = found[ligand, decided].max(initial=-np.inf)
+        assert greatest[ligand] == highest
+
+
+@pytest.mark.parametrize("part", [range(5, 7), range(144, 288), range(100, 400), range(6, 6)])
+def test_search__of_a_span_of_the_poses(cuda: Any, part: range) -> None:
+    rng = np.random.default_rng(4)
+    search = Search(EulerRotations(30), top=2)
+    assert_right(cuda, random_field(rng), random_ligands(rng, [9, 3]), search, span=part)
+
+
+def test_search__apart_from_poses_that_are_taken(cuda: Any) -> None:
+    rng = np.random.default_rng(5)
+    field, ligands = random_field(rng), random_ligands(rng, [9, 3, 4])
+    search = Search(EulerRotations(45), top=2, min_rmsd=0.8)
+    taken = Poses(np.array([0, 0, 2]), np.array([7, 99, 3]), np.zeros(3))
+    assert_right(cuda, field, ligands, search, apart_from=taken)
+    everything = Search(EulerRotations(45), min_rmsd=1e6)
+    assert_right(cuda, field, ligands, everything, apart_from=taken)  # nothing is left of two
+
+
+def test_search__of_poses_beyond_32_bits(cuda: Any) -> None:
+    rng = np.random.default_rng(6)
+    search = Search(EulerRotations(0.01), Shifts(0.1, 0.1))
+    span = range(2**44 + 17, 2**44 + 600)
+    assert_right(cuda, random_field(rng), random_ligands(rng, [4]), search, span=span)
+
+
+@pytest.mark.parametrize("most", [1, 300, 1000])
+def test_search__holds_as_many_scores_as_it_may(
+    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    rng = np.random.default_rng(7)
+    monkeypatch.setattr(cuda, "MOST_SCORES", most)
+    precision = 120 if most == 1 else 45
+    search = Search(EulerRotations(precision), top=2, min_rmsd=0.3)
+    assert_right(cuda, random_field(rng), random_ligands(rng, [4, 5, 6]), search)
+    assert gpu.launched["score"] == {1: 3 * 2 * 27, 300: 3, 1000: 1}[most]
+
+
+def test_search__makes_do_with_less_memory(cuda: Any, gpu: Gpu) -> None:
+    rng = np.random.default_rng(8)
+    field, ligands = random_field(rng), random_ligands(rng, [4] * 8)
+    search = Search(EulerRotations(30))
+    searcher = cuda.Searcher(field, search)
+    gpu.memory_limit = gpu.used() + 8 * 4 * 864
+    expected = reference.Searcher(field, search).best(ligands)
+    found = searcher.best(ligands)
+    assert found.pose.tolist() == expected.pose.tolist()
+    assert gpu.launched["score"] > 1
+    gpu.memory_limit = gpu.used() + 100
+    with pytest.raises(cuda.cupy.cuda.memory.OutOfMemoryError):
+        searcher.best(ligands)
+
+
+def test_search__batches_atoms(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(9)
+    monkeypatch.setattr(cuda, "MOST_ATOMS", 10)
+    search = Search(EulerRotations(90))
+    assert_right(cuda, random_field(rng), random_ligands(rng, [4, 5, 20, 1, 3, 6]), search)
+    assert gpu.launched["score"] == 3
+
+
+def test_search__from_many_threads(cuda: Any) -> None:
+    rng = np.random.default_rng(10)
+    field, ligands = random_field(rng), random_ligands(rng, [6] * 6)
+    search = Search(EulerRotations(60))
+    searcher = cuda.Searcher(field, search)
+    with ThreadPoolExecutor(3) as threads:
+        parts = threads.map(lambda i: searcher.best(ligands[i : i + 1]).moved(i), range(6))
+        found = Poses.joined(list(parts))
+    assert found.pose.tolist() == reference.Searcher(field, search).best(ligands).pose.tolist()
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 300), (40, 2, 2)])
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_search__in_grids_of_odd_shapes(
+    cuda: Any, interpolation: str, shape: tuple[int, int, int]
+) -> None:
+    rng = np.random.default_rng(11)
+    field = random_field(rng, 2, interpolation, shape=shape)
+    middle = tuple((ORIGIN + SPACING * (np.array(shape) - 1) / 2).tolist())
+    search = Search(EulerRotations(45), center=middle)
+    assert_right(cuda, field, random_ligands(rng, [7], 2), search)
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+@pytest.mark.parametrize("outside", ["clamp", "zero"])
+def test_search__where_all_poses_tie(cuda: Any, interpolation: Any, outside: Any) -> None:
+    """Then all of them are computed in double precision, and the lowest index wins."""
+    rng = np.random.default_rng(12)
+    field = random_field(rng, 1, interpolation, outside)
+    ligands = random_ligands(rng, [6, 1])
+    far = Search(EulerRotations(60), center=(900.0, 0.0, 0.0))
+    assert_right(cuda, field, ligands, far)
+    assert_right(cuda, field, ligands[1:], Search(EulerRotations(60)))
+
+
+def test_memory__is_what_was_said(cuda: Any, gpu: Gpu) -> None:
+    rng = np.random.default_rng(13)
+    for interpolation in ("linear", "nearest"):
+        field = random_field(rng, 3, interpolation)
+        before = gpu.used()
+        searcher = cuda.Searcher(field, Search(EulerRotations(90)))
+        taken = gpu.used() - before - searcher.search.rotations.table.nbytes
+        assert 0 < taken <= cuda.fixed_bytes(field)
+        del searcher
