@@ -280,6 +280,14 @@ def test_dock__of_several_poses_gives_the_same_bytes_in_tiny_chunks(
     assert Path("cut.sdf").read_bytes() == Path("whole.sdf").read_bytes()
 
 
+@pytest.mark.gpu
+def test_dock__of_a_worker_process_per_gpu_gives_the_same_bytes(dock: Dock) -> None:
+    """`--workers` makes them processes, so that LocalCUDACluster runs on a single GPU too."""
+    dock("-o", "whole.sdf")
+    dock("-o", "cut.sdf", "--gpus", "all", "--workers", "1", "--max-chunk-bytes", "2000")
+    assert Path("cut.sdf").read_bytes() == Path("whole.sdf").read_bytes()
+
+
 # ---- Python -----------------------------------------------------------------------------------
 
 
@@ -369,6 +377,12 @@ def test_dock__stops_at_the_first_that_cannot_be_docked_where_asked(dock: Dock) 
     with pytest.raises(InputError, match=r"bad\.xyz: record 2 \(bad\): line 3: the coordinates"):
         dock("-o", "poses.sdf", "--on-error", "stop", of="bad.xyz")
     assert files() == ["bad.xyz"]
+
+
+def test_dock__of_a_file_that_is_not_there_fails_at_once(dock: Dock, library: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.sdf: cannot be read: there is no such file"):
+        dock("-o", "poses.sdf", of=f"{library}/ligands.sdf none.sdf")
+    assert files() == []
 
 
 def test_dock__of_nothing_that_can_be_docked_fails(dock: Dock) -> None:
@@ -487,3 +501,14 @@ def test_program__tells_by_its_status_that_some_were_skipped(library: Path, tmp_
     )  # fmt: skip
     assert (ran.returncode, ran.stdout) == (SOME_SKIPPED, "")
     assert ran.stderr == "multigpu: 1 of 2 ligands were skipped: see errors.tsv\n"
+
+
+def test_program__reads_ligands_from_standard_input(library: Path, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "multigpu", "dock", "-", "--gpus", "none", "--precision", "60",
+         "--pocket", str(library / "pocket.npz")],
+        input=(library / "ligands.sdf").read_bytes(), cwd=ROOT, capture_output=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert len(ENDS["sdf"](ran.stdout, True)) == COUNT

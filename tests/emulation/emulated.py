@@ -32,7 +32,7 @@ FLAGS = (
     "-ffp-contract=off",  # as --fmad=false
     *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
 )
-KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([\d, ]+\)\s*)?(\w+)\(')
+KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([\w, ]+\)\s*)?(\w+)\(')
 
 
 class EmulationError(RuntimeError):
