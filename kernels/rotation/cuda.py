@@ -17,7 +17,8 @@ from kernels.rotation.rounds import best, check, span_of, split
 from kernels.rotation.types import Field, Ligands, Poses, Search
 from kernels.sources import source
 
-THREADS, WARPS = 256, 8
+THREADS = 256
+WARPS = THREADS // 32
 TILE_A, TILE_B, TILE_C = 2, 2, 8  # rotations that a warp takes together
 SHARE = 1024  # scores that a warp settles, a multiple of 32
 MOST_SCORES = 1 << 26  # on the device at a time, for each thread that calls: 256 MiB
@@ -48,6 +49,7 @@ _LIGANDS = np.dtype(
 @cache
 def _module(euler: bool, linear: bool, zero: bool, terms: int) -> Any:
     defines = {"EULER": int(euler), "LINEAR": int(linear), "ZERO": int(zero), "TERMS": terms}
+    defines |= {"THREADS": THREADS, "TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
     options = ["--std=c++17", "--fmad=false"]
     options += [f"-D{name}={value}" for name, value in defines.items()]
     return cupy.RawModule(code=source("rotation", "search.cu"), options=tuple(options))

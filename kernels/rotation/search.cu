@@ -3,10 +3,11 @@
 //
 // EULER: rotations by angles, else by quaternions. LINEAR: trilinear interpolation, else the nearest
 // node. ZERO: nothing outside of the grid, else as at its border. TERMS: of each atom, 1 to 3.
+// THREADS: of a block. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
 #include "field.cuh"
 
-constexpr unsigned THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
-constexpr unsigned TILE_A = 2, TILE_B = 2, TILE_C = LANES / (TILE_A * TILE_B);
+constexpr unsigned LANES = 32, WARPS = THREADS / LANES;
+static_assert(TILE_A * TILE_B * TILE_C == LANES && THREADS % LANES == 0);
 constexpr unsigned ATOMS = 128;  // in shared memory at a time
 constexpr unsigned UNROLL = TERMS == 1 ? 4 : 2;
 
@@ -61,7 +62,7 @@ __device__ __forceinline__ unsigned long long pose_of(const Space& space, const 
   return ((unsigned long long)a * space.n + b) * space.n + c - part.begin;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
 pack_cells(Field field, const float* nodes, unsigned channels, float4* cells) {
   const unsigned long long planes = (unsigned long long)channels * (field.nx + 1);
   const unsigned long long rows = planes * field.ny;
@@ -90,7 +91,7 @@ struct alignas(16) Atom {
 
 // One thread a pose; a block has one ligand.
 // scores: float32[ligands][poses]; greatest: uint32[ligands], keys of the decided poses' highest.
-extern "C" __global__ void __launch_bounds__(256, 4)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
 score(Space space, Field field, Ligands ligands, Part part, float* scores, unsigned* greatest) {
   __shared__ Atom atoms[ATOMS];
   const unsigned ligand = blockIdx.x / part.blocks;
@@ -142,7 +143,7 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
 }
 
 // Strikes out the taken pose of each ligand (-1: none) and those nearer to it; notes what is left.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
 strike(Space space, Ligands ligands, Part part, const long long* taken, double min_squared,
        float* scores, unsigned* greatest) {
   const unsigned ligand = blockIdx.x / part.blocks;
@@ -193,7 +194,7 @@ __device__ double exact_score(const Space& space, const Field& field, const Liga
 
 // Each warp looks at `share` consecutive scores (a multiple of the warp's size) for those that are
 // not below the ligand's threshold. best, highest: [ligands][blocks * WARPS]; best -1: none.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
 settle(Space space, Field field, Ligands ligands, Part part, long long share,
        const float* thresholds, const float* scores, long long* best, double* highest) {
   const unsigned ligand = blockIdx.x / part.blocks, lane = threadIdx.x % LANES;
