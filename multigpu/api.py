@@ -4,19 +4,29 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster import deploy, dispatch, worker
-from cluster.deploy import GPU_LANES, DaskWorkers, Deployment, Workers
-from cluster.devices import Device
+from cluster.codec import Codec
+from cluster.worker import Outcome
+from cluster.workers import Workers
+from multigpu import preflight
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
-from multigpu.errors import Failure
 from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import Source, expand, fingerprints, inspect
+from multigpu.io.sources import STDIN, Source, expand, inspect
+from multigpu.job import Facts, Job, check_unchanged, inputs_about
 from multigpu.workloads.joining import Joiner
-from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
+from multigpu.workloads.scan import (
+    PART_CLASSES,
+    ScanPart,
+    ScanPlan,
+    ScanWorkload,
+    plan_scan,
+    scan_spans,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,29 +36,21 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass
-class Facts:
-    """What a run has done so far."""
+class ScanFacts(Facts):
+    """What a scan has done so far."""
 
     records: int = 0
     bases: int = 0
     hits: int = 0
-    chunks: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)  # of each step, over all threads
-    spans: list[tuple[str, str, float, float]] = field(default_factory=list)
 
-    def add(self, outcome: worker.Outcome[ScanPart]) -> None:
-        part = outcome.part
-        self.records += part.records
-        self.bases += part.bases
-        self.chunks += 1
-        for step in outcome.steps:
-            spent = self.seconds.get(step.name, 0.0)
-            self.seconds[step.name] = spent + step.end - step.begin
-            self.spans.append((outcome.worker, step.name, step.begin, step.end))
+    def add(self, outcome: Outcome[ScanPart]) -> None:
+        super().add(outcome)
+        self.records += outcome.part.records
+        self.bases += outcome.part.bases
 
 
-class ScanJob:
-    """A scan: opened (all input looked at), planned, and run once."""
+class ScanJob(Job):
+    """A scan: opened (all input looked at), planned, and run once. `more`: see `Job`."""
 
     def __init__(
         self,
@@ -56,54 +58,52 @@ class ScanJob:
         signatures: Sequence[str],
         options: ScanOptions,
         run: RunOptions,
-        client: Any = None,
-        devices: tuple[Device, ...] | None = None,
+        **more: Any,
     ) -> None:
-        self.options, self.run, self.client = options, run, client
-        self.facts = Facts()
+        super().__init__(run, **more)
+        self.facts: ScanFacts = ScanFacts()
+        self.options = options
         self.chunk_plan: ScanPlan | None = None
-        if devices is None:
-            devices = () if client else run.devices()
-        self.devices = devices
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
+        if STDIN in self._paths:
+            self._journal_path = None  # it cannot be read again
 
     @property
-    def threads(self) -> int:
-        """Chunks in hand at a time on each local worker."""
-        if self.devices:
-            return self.run.threads or min(GPU_LANES, max(2, len(os.sched_getaffinity(0))))
-        return self.run.threads or len(os.sched_getaffinity(0))
+    def _paths(self) -> list[str]:
+        return [source.path for source in self.sources]
 
-    def plan(self, workers: Workers | None = None) -> ScanPlan:
+    @property
+    def chunks(self) -> int | None:
+        counts = self.chunk_plan.chunks if self.chunk_plan else (None,)
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    def plan(self, workers: Workers | None = None, free: int | None = None) -> ScanPlan:
         """The chunk plan; without workers, that of this machine."""
-        if workers is not None and self._remote:
-            free = min(workers.everywhere(worker.free_bytes, workers.gpu).values())
-        elif self.devices:
-            free = min(device.free_bytes for device in self.devices)
-        else:
-            free = worker.free_bytes(None)
         if workers is None:
-            threads, lanes = self.threads * max(1, len(self.devices)), self.threads
+            lanes = self.deployment.threads
+            threads = lanes * max(1, len(self.devices))
         else:
             threads, lanes = workers.threads, workers.lanes
+        free = self.free_here() if free is None else free
         return plan_scan(self.sources, self.signatures, free, threads, lanes, self.run)
 
-    @property
-    def _remote(self) -> bool:
-        return bool(self.client) or self.run.elsewhere
-
-    def outcomes(self, fmt: str | None = None) -> Iterator[worker.Outcome[ScanPart]]:
+    def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
         with ExitStack() as stack:
-            workers = self._workers(stack)
-            sources = self._seen_by(workers) if self._remote else self.sources
-            self.chunk_plan = self.plan(workers)
-            workload = ScanWorkload(uuid.uuid4().hex, sources, self.signatures, self.options, fmt)
+            sources = self._visible() if self.remote else self.sources
+            crew = self.crew(stack, [source.path for source in sources if source.cuttable])
+            plan = self.plan(crew.workers, crew.free_bytes)
+            about = self._about(fmt)
+            held = self.journal(about, {"chunk_bytes": plan.chunk_bytes}, Codec(PART_CLASSES))
+            self.chunk_plan = plan.with_chunks(held["chunk_bytes"], sources)
+            workload = ScanWorkload(
+                uuid.uuid4().hex, sources, self.signatures, self.options, fmt, crew.expected
+            )
             spans = scan_spans(sources, self.chunk_plan, self.options)
-            for outcome in dispatch.dispatch(workers, workload, spans):
-                self.facts.add(outcome)
-                yield outcome
+            yield from self.dispatched(crew, workload, spans)
+            check_unchanged(about, self._paths)
 
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
         """The rows of every part in order, samples numbered through the whole input."""
@@ -115,43 +115,26 @@ class ScanJob:
         yield from joiner.finish()
         self.facts.hits = joiner.hits
 
-    def _seen_by(self, workers: Workers) -> list[Source]:
-        """The sources with paths that mean the same elsewhere.
-
-        Raises Failure that names every worker that does not see a file, or sees another one.
-        """
-        sources = [
+    def _visible(self) -> list[Source]:
+        """The sources with paths that mean the same elsewhere."""
+        return [
             replace(source, path=os.path.abspath(source.path)) if source.cuttable else source  # noqa: PTH100
             for source in self.sources
         ]
-        paths = [source.path for source in sources if source.cuttable]
-        here = fingerprints(paths)
-        problems = [
-            f"worker {name}: {path}: {'not the same file as here' if digest else 'not there'}"
-            for name, there in workers.everywhere(fingerprints, paths).items()
-            for path, ours, digest in zip(paths, here, there, strict=True)
-            if digest != ours
-        ]
-        if problems:
-            raise Failure("; ".join(problems))
-        return sources
 
-    def _workers(self, stack: ExitStack) -> Workers:
-        if self.client is not None:
-            workers: Workers = DaskWorkers(self.client, worker.FIRST)
-        else:
-            deployment = Deployment(
-                self.devices,
-                self.threads,
-                self.run.processes,
-                self.run.scheduler,
-                self.run.scheduler_file,
-                self.run.connect_timeout,
-            )
-            workers = stack.enter_context(deploy.workers(deployment))
-        if self.run.gpus == "none":
-            workers.gpu = None
-        return workers
+    def _about(self, fmt: str | None) -> dict[str, str]:
+        """What must be the same for another run to go on with this one's journal."""
+        digest = blake2b(repr(self.signatures.names).encode(), digest_size=16)
+        for letters in self.signatures.letters:
+            digest.update(letters.data)
+        return {
+            "program": preflight.program(),
+            "job": "scan",
+            "rows": fmt or "columns",
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "signatures": f"{len(self.signatures):,}, content {digest.hexdigest()[:8]}",
+            **inputs_about(self._paths),
+        }
 
 
 class ScanResult:
@@ -163,9 +146,10 @@ class ScanResult:
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches in the order of the input; `sample_index` counts through all of it."""
-        for rows in self._job.rows():
-            assert isinstance(rows, Batch)  # no text format was asked for
-            yield rows
+        with self._job.kept():
+            for rows in self._job.rows():
+                assert isinstance(rows, Batch)  # no text format was asked for
+                yield rows
 
     def to_table(self) -> "pa.Table":
         """All rows as a pyarrow table with the columns of the Parquet output."""
@@ -184,6 +168,7 @@ def scan(
     *,
     gpus: str = "auto",
     client: Any = None,
+    journal: str | os.PathLike[str] | None = None,
     hits: Any = "first",
     strand: Any = "forward",
     sample_n: Any = "match",
@@ -196,6 +181,8 @@ def scan(
     samples, signatures  files, directories, patterns, URLs (FASTQ or FASTA, gzip, zstd)
     gpus                 auto, all, none, or numbers and UUIDs as in `--gpus`
     client               a `dask.distributed.Client` to use instead of this machine
+    journal              a file that keeps what is finished, until all rows were taken; with
+                         `resume=True` a scan that was stopped goes on with it
     hits                 "first": the lowest start of each sample and signature, or "all"
     strand               "forward" or "both"
     sample_n             "match" or "mismatch": may ambiguous sample bases stand for others?
@@ -208,8 +195,9 @@ def scan(
     """
     options = ScanOptions(hits, strand, sample_n, min_score, phred_offset)
     job = ScanJob(
-        _paths(samples), _paths(signatures), options, RunOptions(gpus=gpus, **run), client
-    )
+        _paths(samples), _paths(signatures), options, RunOptions(gpus=gpus, **run),
+        client=client, journal=Path(journal) if journal else None,
+    )  # fmt: skip
     return ScanResult(job)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.sources import source
-from kernels.scan.types import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
+from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
 
 COSTS = Costs(probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27)
 THREADS = 256
@@ -224,40 +224,24 @@ class Scanner:
                     anchor, np.uint32(heads),
                 )  # fmt: skip
 
-    def scan(self, chunk: Chunk) -> Hits:
-        """All hits of the chunk. Raises BadBaseError at the first illegal letter.
+    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
+        """All hits that begin before `limit`, a position in the chunk.
 
-        A chunk that needs more device memory than there is, or has more hits than a submission
-        may have, is cut in two; the result does not change.
+        Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
+        them) for a chunk that is to be searched in pieces.
         """
         with self.device:
             if not hasattr(self._own, "lane"):
                 self._own.lane = Lane()
-            hits = self._scan(self._own.lane, chunk, len(chunk.letters))
-        return hits.ordered(self.patterns.strands, self.rules.first)
-
-    def _scan(self, lane: "Lane", chunk: Chunk, limit: int) -> Hits:
-        try:
-            if len(chunk.letters) < MAX_BASES:
+            lane: Lane = self._own.lane
+            try:
                 lane.upload(chunk)
                 lane.search(self, limit)
                 hits = lane.result()
-                if hits is not None:
-                    return hits
-        except cupy.cuda.memory.OutOfMemoryError:
-            lane.release()
-            cupy.get_default_memory_pool().free_all_blocks()
-            if limit <= 1:
+            except MemoryError:
+                lane.release()
                 raise
-        return Hits.joined(
-            [self._scan_part(lane, part) for part in split(chunk, limit, self.longest)]
-        )
-
-    def _scan_part(self, lane: "Lane", part: Part) -> Hits:
-        try:
-            return part.moved(self._scan(lane, part.chunk, part.limit))
-        except BadBaseError as error:
-            raise BadBaseError(part.begin + error.position) from None
+        return hits.ordered(self.patterns.strands, self.rules.first)
 
 
 class Lane:
@@ -288,7 +272,7 @@ class Lane:
         """
         self._bases, self._records = len(chunk.letters), len(chunk.offsets) - 1
         if self._bases >= MAX_BASES:
-            raise ValueError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
+            raise MemoryError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
         self._chunk = chunk
         with self.stream:
             self._letters = _room(self._letters, self._bases + 32, np.uint8)
@@ -356,10 +340,10 @@ class Lane:
         """The place of a field of the results' header."""
         return self._out[HEADER_PLACES[name] :]
 
-    def result(self) -> Hits | None:
-        """The hits of the chunk, in no order; None where there are too many for one search.
+    def result(self) -> Hits:
+        """The hits of the chunk, in no order.
 
-        Raises BadBaseError at the first illegal letter.
+        Raises BadBaseError at the first illegal letter, TooManyHitsError.
         """
         while True:
             self.stream.synchronize()
@@ -369,18 +353,16 @@ class Lane:
             if not header["full"]:
                 first = self._scanner.rules.first
                 return self._hits(int(header["collected" if first else "count"]))
-            if not self._grow(int(header["count"])):
-                return None
+            self._grow(int(header["count"]))
             self.search(self._scanner, self._limit)
 
-    def _grow(self, count: int) -> bool:
+    def _grow(self, count: int) -> None:
         """More room for hits. A table says only that it is full, a list how long it should be."""
         first = self._scanner.rules.first
         wanted = 8 * self.capacity if first else max(2 * self.capacity, 1 << count.bit_length())
         if self.capacity >= MOST_HITS or wanted > 8 * MOST_HITS:
-            return False
+            raise TooManyHitsError(f"more than {MOST_HITS} hits at once")
         self.capacity = min(MOST_HITS, wanted)
-        return True
 
     def _hits(self, count: int) -> Hits:
         span = slice(HEADER.itemsize, HEADER.itemsize + count * HIT.itemsize)

@@ -1,0 +1,67 @@
+"""What every command that runs a job does around it."""
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster.deploy import starting
+from cluster.devices import Device
+from cluster.workers import Workers
+from multigpu.config import RunOptions
+from multigpu.errors import UsageError
+
+if TYPE_CHECKING:
+    from multigpu.job import Job
+
+
+def begun(
+    stack: ExitStack, running: RunOptions, values: dict[str, Any]
+) -> tuple[tuple[Device, ...], Callable[[], Workers]]:
+    """The devices, and the workers, which start while the input is looked at."""
+    from multigpu.job import deployment
+
+    if values["quiet"]:
+        logging.getLogger("multigpu").setLevel(logging.ERROR)
+    devices = running.devices()
+    return devices, stack.enter_context(starting(deployment(running, devices)))
+
+
+@contextmanager
+def watched(
+    values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
+) -> Iterator[None]:
+    """The log, the timeline and the progress of a job, as asked for."""
+    from multigpu.progress import Progress
+    from multigpu.watch import logged, traced
+
+    with ExitStack() as stack:
+        for listener in (
+            stack.enter_context(logged(values["log_json"])),
+            stack.enter_context(traced(values["trace"])),
+            stack.enter_context(Progress(job, name, results)) if _shown(values) else None,
+        ):
+            if listener is not None:
+                job.listeners.append(listener)
+        yield
+
+
+def _shown(values: dict[str, Any]) -> bool:
+    """Whether progress is shown: when asked for, else on a terminal."""
+    if values["quiet"] or values["progress"] is False:
+        return False
+    return values["progress"] is True or sys.stderr.isatty()
+
+
+def keep_inputs(inputs: list[str], *outputs: str | None) -> None:
+    """Raises UsageError where an output would replace an input, or another output."""
+    kept = {str(Path(path).resolve()) for path in inputs}
+    for path in outputs:
+        if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
+            continue  # nothing is replaced
+        place = str(Path(path).resolve())
+        if place in kept:
+            raise UsageError(f"{path} is named twice: it would be replaced")
+        kept.add(place)

@@ -1,0 +1,21 @@
+"""A chunk searched as the engine does it: what does not fit is halved."""
+
+from typing import Any
+
+from kernels.scan import BadBaseError, Chunk, Hits, split
+
+
+def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
+    """All hits of the chunk, or BadBaseError, with a scanner of little room."""
+    limit = len(chunk.letters) if limit is None else limit
+    try:
+        hits: Hits = scanner.scan(chunk, limit)
+    except MemoryError:
+        found = []
+        for part in split(chunk, limit, int(scanner.patterns.lengths.max())):
+            try:
+                found.append(part.moved(scan_halving(scanner, part.chunk, part.limit)))
+            except BadBaseError as error:
+                raise BadBaseError(part.begin + error.position) from None
+        return Hits.joined(found).ordered(scanner.patterns.strands, scanner.rules.first)
+    return hits
