@@ -239,6 +239,7 @@ class Scanner:
                 lane.search(self, limit)
                 hits = lane.result()
             except MemoryError:
+                lane.stream.synchronize()  # what is queued uses the buffers
                 lane.release()
                 raise
         return hits.ordered(self.patterns.strands, self.rules.first)
