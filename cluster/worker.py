@@ -172,13 +172,15 @@ def _computed(session: Session[Any, Any], device: int | None, loaded: Any) -> An
     Nothing of the failed attempt may stay alive while the halves are computed, an exception's
     traceback included; so they are computed outside of its block.
     """
-    if device is None or session.need(loaded) <= free(device) + _pooled(device):
+    fits = device is None or session.need(loaded) <= free(device) + _pooled(device)
+    halves = () if fits else session.halves(loaded)
+    if not halves:
         with contextlib.suppress(MemoryError), _device_errors():
             return session.compute(loaded)
         _release_pool(device)
-    halves = session.halves(loaded)
+        halves = session.halves(loaded)
     if not halves:
-        return session.compute(loaded)  # `need` may have been too careful
+        raise MemoryError
     _tell("split", bytes=session.need(loaded), free=free(device))
     computed = [_computed(session, device, half) for half in halves]
     return session.joined(loaded, halves, computed)
