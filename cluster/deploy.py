@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import os
 import queue
 import tempfile
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +177,7 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
 
     from cluster.dask_workers import IgnoreInterrupts
 
+    _quiet_tracker()
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         tempfile.TemporaryDirectory(prefix="multigpu-") as folder,
@@ -210,6 +213,21 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
                 cluster.close(timeout=CLOSE_TIMEOUT)
+
+
+def _quiet_tracker() -> None:
+    """Start Python's watcher of semaphores such that it does not complain.
+
+    It outlives this process, and would where workers are late to end.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        os.environ.pop("PYTHONWARNINGS")
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 @contextmanager
