@@ -117,14 +117,29 @@ def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
     outcome = run(sums, 4)
     assert outcome.part == 6
     assert names(outcome) == ["split", "split", "on_cpu"]
-    assert outcome.events[-1].facts["reason"].startswith("numbers 0 to 4: about 4 bytes of memory")
+    assert outcome.events[-1].facts["reason"] == (
+        "about 1 bytes of memory are needed and 1,000 are free, and it cannot be divided further"
+    )
+    assert outcome.device == "cpu"
     assert sums.opened == [0, None]
+
+
+def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu() -> None:
+    class Large(Sums):
+        def open(self, place: Any) -> "SumSession":
+            if place.gpu is not None:
+                raise MemoryError
+            return super().open(place)
+
+    outcome = run(Large(10), 4)
+    assert (outcome.part, outcome.device) == (6, "cpu")
+    assert outcome.events[0].facts["reason"] == "the memory does not suffice"
 
 
 def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_the_cpu_may_not_help() -> None:
     with pytest.raises(
         Failure,
-        match=r"^numbers 0 to 4: about 4 bytes of memory are needed and 1,000 are free, and it"
+        match=r"^numbers 0 to 4: about 1 bytes of memory are needed and 1,000 are free, and it"
         r" cannot be divided further$",
     ):
         run(Sums(0), 4, cpu_fallback=False)
@@ -135,10 +150,9 @@ def test_cpu__without_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr(SumSession, "compute", none)
-    with pytest.raises(Failure, match=r"^numbers 0 to 4: .*; nor was there enough for the CPU$"):
-        run(Sums(9), 4)
-    with pytest.raises(Failure, match=r"cannot be divided further$"):
-        run(Sums(9), 4, gpu=None)
+    for gpu in ("GPU-0", None):
+        with pytest.raises(Failure, match=r"^numbers 0 to 4: .* cannot be divided further$"):
+            run(Sums(9), 4, gpu=gpu)
 
 
 def test_device__without_memory_by_its_own_account_is_no_broken_one() -> None:
