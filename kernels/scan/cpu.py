@@ -74,6 +74,9 @@ class Scanner:
             hits = hits.where(chunk.offsets[hits.record] + hits.start < limit)
         return hits.ordered(self.patterns.strands, self.rules.first)
 
+    def close(self) -> None:
+        """There is nothing to give back."""
+
     def _sink(self, room: int) -> Sink:
         n = len(self.patterns)
         return Sink(

@@ -244,6 +244,10 @@ class Scanner:
                 raise
         return hits.ordered(self.patterns.strands, self.rules.first)
 
+    def close(self) -> None:
+        """Give the lanes up: they know this scanner, so that without it both would stay."""
+        self._own = threading.local()
+
 
 class Lane:
     """A stream of the current device, its buffers, and the chunk on its way through them.

@@ -107,6 +107,8 @@ class Scanner(Protocol):
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits: ...
 
+    def close(self) -> None: ...
+
 
 PART_CLASSES = (ScanPart, Batch, BadBase, InputError)  # what a journal of a scan holds
 
@@ -283,6 +285,7 @@ class ScanSession:
         return score
 
     def close(self) -> None:
+        self.scanner.close()
         self.reader.buffers.clear()
         self.letters.clear()
 
