@@ -157,6 +157,14 @@ def stepped(name: str, begin: float, end: float) -> None:
     _history.steps.append(Step(name, begin, end, threading.get_native_id()))
 
 
+def stepped_on_device(seconds: dict[str, float]) -> None:
+    """Steps that ran on the device one after the other, the last of them until now."""
+    end = time.time()
+    for name, spent in reversed(seconds.items()):
+        stepped(name, end - spent, end)
+        end -= spent
+
+
 def _tell(name: str, **facts: Any) -> None:
     _history.events.append(Event(name, facts=facts))
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.plan import Cost, balanced, chunk_units
+from cluster.worker import stepped_on_device
 from cluster.workload import Place
 from kernels.scan import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
 from kernels.scan.seeds import EXPECTED_BASES
@@ -107,6 +108,8 @@ class Scanner(Protocol):
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits: ...
 
+    def seconds(self) -> dict[str, float]: ...
+
     def close(self) -> None: ...
 
 
@@ -183,9 +186,11 @@ class ScanSession:
         """All hits in the loaded bases, those that begin behind the span among them."""
         chunk, limit = loaded.searched
         try:
-            return Computed(self.scanner.scan(chunk, limit))
+            hits = self.scanner.scan(chunk, limit)
         except BadBaseError as problem:
             return Computed(Hits.none(), problem.position)
+        stepped_on_device(self.scanner.seconds())
+        return Computed(hits)
 
     def need(self, loaded: Loaded) -> int:
         """Letters, planes, offsets and counts."""

@@ -125,3 +125,12 @@ def test_device__has_all_its_memory_again_when_a_job_has_ended(
         scarce.allocations, scarce.fails = 0, range(failing, failing + 2)
         run(files)
         assert scarce.gpu.used() == before
+
+
+def test_scan__tells_copies_and_kernels_apart(files: tuple[str, str], scarce: Scarce) -> None:
+    steps = {step.name: step for step in run(files).steps}
+    assert list(steps) == ["load", "copy out", "kernels", "copy in", "compute", "finish"]
+    inside = [steps[name] for name in ("copy in", "kernels", "copy out")]
+    assert steps["compute"].begin <= inside[0].begin
+    assert all(one.end == other.begin for one, other in zip(inside, inside[1:], strict=False))
+    assert inside[-1].end <= steps["compute"].end
