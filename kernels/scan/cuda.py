@@ -251,7 +251,8 @@ class Scanner:
 
         Waiting for other lanes' copies and kernels is in them.
         """
-        return self._own.lane.seconds()
+        lane: Lane = self._own.lane
+        return lane.seconds()
 
     def close(self) -> None:
         """Give the lanes up: they know this scanner, so that without it both would stay."""

@@ -1,6 +1,7 @@
 """Device memory that runs out, at every allocation in turn: the scan on the emulated GPU."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -132,5 +133,5 @@ def test_scan__tells_copies_and_kernels_apart(files: tuple[str, str], scarce: Sc
     assert list(steps) == ["load", "copy out", "kernels", "copy in", "compute", "finish"]
     inside = [steps[name] for name in ("copy in", "kernels", "copy out")]
     assert steps["compute"].begin <= inside[0].begin
-    assert all(one.end == other.begin for one, other in zip(inside, inside[1:], strict=False))
+    assert all(one.end == other.begin for one, other in pairwise(inside))
     assert inside[-1].end <= steps["compute"].end
