@@ -5,25 +5,26 @@ import json
 import logging
 import os
 import queue
-import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from cluster import worker
+from cluster import context, worker
 from cluster.devices import Device
-from cluster.errors import Failure, UsageError
+from cluster.errors import UsageError
+from cluster.workers import LocalWorkers, Workers
+
+logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 CLOSE_TIMEOUT = 2.0  # seconds, and
 CONNECT_GRACE = 1.0
-WORKER_NICENESS = 5
 GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
 
@@ -34,6 +35,9 @@ class Deployment:
     devices    the GPUs of this machine to use; none means its CPU
     threads    CPU threads, or chunks in hand per GPU
     processes  workers as processes of their own even without several GPUs (0: as few as possible)
+    worker_timeout  seconds without any worker, or without an answer, after which a run fails
+    cpu_fallback    whether the CPU may take over from a device that fails
+    dashboard       whether Dask's status page is served, on the loopback
     """
 
     devices: tuple[Device, ...] = ()
@@ -42,123 +46,42 @@ class Deployment:
     scheduler: str | None = None
     scheduler_file: str | None = None
     connect_timeout: float = 30.0
+    worker_timeout: float = 60.0
+    cpu_fallback: bool = True
+    dashboard: bool = False
+
+    @property
+    def remote(self) -> bool:
+        """Whether a running cluster does the work."""
+        return bool(self.scheduler or self.scheduler_file)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether threads of this process do it."""
+        return not self.remote and len(self.devices) < 2 and not self.processes
 
 
-class Future(Protocol):
-    """What a task is going to give."""
+@contextmanager
+def starting(deployment: Deployment) -> Iterator[Callable[[], Workers]]:
+    """Workers that come up while the block does something else.
 
-    def result(self) -> Any: ...
-
-    def done(self) -> bool: ...
-
-    def cancel(self) -> Any: ...
-
-
-class Workers(Protocol):
-    """Threads that run tasks, here or elsewhere.
-
-    threads  of all workers together
-    lanes    of the worker that has most
-    gpu      what tasks get as their device: a UUID, None for the CPU, or `worker.FIRST`
+    What is given waits for them, and raises what went wrong. One GPU's context comes up likewise.
     """
-
-    threads: int
-    lanes: int
-    gpu: str | None
-
-    def share(self, value: Any) -> Any:
-        """`value` in a form to give to `submit`, sent once to every worker."""
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Run it on some worker."""
-
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """Run it on every worker now; what each gave, by its name."""
-
-
-class LocalWorkers:
-    """The threads of this process: no start, no import of Dask, no copy of anything."""
-
-    def __init__(self, threads: int, gpu: str | None) -> None:
-        self.threads, self.lanes, self.gpu = threads, threads, gpu
-        self._pool = ThreadPoolExecutor(threads, "worker", _step_back)
-
-    def share(self, value: Any) -> Any:
-        return value
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        return self._pool.submit(function, *arguments)
-
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        return {"this process": function(*arguments)}
-
-    def close(self) -> None:
-        """Forget what has not begun; what has ends by itself."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _step_back() -> None:
-    """Lets the thread that reads and decompresses go first where there are more threads than cores.
-
-    What it does cannot be divided, and the workers wait for it.
-    """
-    if sys.platform == "linux":  # where every thread has a priority of its own
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), WORKER_NICENESS)
-
-
-class DaskWorkers:
-    """The workers of a Dask scheduler. A task whose worker dies is run again on another one."""
-
-    def __init__(self, client: Any, gpu: str | None) -> None:
-        threads = client.nthreads()
-        if not threads:
-            raise Failure("the scheduler has no workers: start some with `dask worker`")
-        self.threads, self.lanes = sum(threads.values()), max(threads.values())
-        self.gpu = gpu
-        self._client = client
-
-    def share(self, value: Any) -> Any:
-        return self._client.scatter(value, broadcast=True, hash=False)
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        return _DaskFuture(self._client.submit(function, *arguments, pure=False))
-
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    if len(deployment.devices) == 1:
+        uuid = deployment.devices[0].uuid
+        threading.Thread(target=context.start, args=(uuid,), daemon=True).start()
+    with contextlib.ExitStack() as stack:
+        if deployment.in_process:
+            found = stack.enter_context(workers(deployment))
+            yield lambda: found
+            return
+        pool = ThreadPoolExecutor(1, "start")
+        coming = pool.submit(lambda: stack.enter_context(workers(deployment)))
         try:
-            given: dict[str, Any] = self._client.run(function, *arguments)
-        except ModuleNotFoundError as error:
-            raise Failure(
-                f"a worker lacks the program: {error}; install the same version"
-            ) from error
-        return given
-
-
-@dataclass(frozen=True)
-class _DaskFuture:
-    """A future whose failures are ours."""
-
-    future: Any
-
-    def result(self) -> Any:
-        from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
-        from distributed.comm.core import CommClosedError
-
-        try:
-            return self.future.result()
-        except KilledWorker as error:
-            raise Failure(
-                "a chunk was given up: the workers that ran it died, one after the other"
-            ) from error
-        except (FutureCancelledError, CommClosedError) as error:
-            raise Failure(f"the connection to the scheduler was lost ({error})") from error
-
-    def done(self) -> bool:
-        return bool(self.future.done())
-
-    def cancel(self) -> Any:
-        return self.future.cancel()
+            yield coming.result
+        finally:
+            wait([coming], CLOSE_TIMEOUT)
+            pool.shutdown(wait=False)
 
 
 @contextmanager
@@ -168,20 +91,30 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
     One GPU, or the CPU, is served by threads of this process, more GPUs by a process each.
     """
     with contextlib.ExitStack() as stack:
-        if deployment.scheduler or deployment.scheduler_file:
-            stack.enter_context(_quiet_dask())
-            client = _connect(deployment)
-            stack.callback(client.close, timeout=2)
-            yield DaskWorkers(client, worker.FIRST)
-        elif len(deployment.devices) > 1 or deployment.processes:
-            stack.enter_context(_quiet_dask())
-            client = stack.enter_context(_local_cluster(deployment))
-            yield DaskWorkers(client, worker.FIRST if deployment.devices else None)
-        else:
+        if deployment.in_process:
             gpu = deployment.devices[0].uuid if deployment.devices else None
-            local = LocalWorkers(deployment.threads, gpu)
+            local = LocalWorkers(deployment.threads, gpu, deployment.cpu_fallback)
             stack.callback(local.close)
             yield local
+            return
+        stack.enter_context(_quiet_dask())
+        if deployment.remote:
+            client = _connect(deployment)
+            stack.callback(client.close, timeout=CLOSE_TIMEOUT)
+            yield of_client(client, worker.FIRST, deployment.worker_timeout)
+        else:
+            client = stack.enter_context(_local_cluster(deployment))
+            gpu = worker.FIRST if deployment.devices else None
+            yield of_client(client, gpu, deployment.worker_timeout)
+
+
+def of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
+    """The workers of a `dask.distributed.Client`, which stays open."""
+    from cluster.dask_workers import DaskWorkers
+
+    if client.dashboard_link:
+        logger.info("multigpu: Dask's status page is %s", client.dashboard_link)
+    return DaskWorkers(client, gpu, worker_timeout)
 
 
 def _connect(deployment: Deployment) -> Any:
@@ -194,7 +127,9 @@ def _connect(deployment: Deployment) -> Any:
         kind = {"scheduler_file": deployment.scheduler_file}
     limit = deployment.connect_timeout
     try:
-        return _within(limit + CONNECT_GRACE, lambda: Client(**kind, timeout=limit))
+        return _within(
+            limit + CONNECT_GRACE, lambda: Client(**kind, timeout=limit, set_as_default=False)
+        )
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
@@ -231,23 +166,26 @@ def _within(seconds: float, make: Callable[[], Any]) -> Any:
     return result
 
 
-async def _ignore_interrupts() -> None:
-    """On a worker: Ctrl-C reaches all processes of a terminal, but the first one decides."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 @contextmanager
 def _local_cluster(deployment: Deployment) -> Iterator[Any]:
     """A client of worker processes on this machine, one for each GPU. Nothing listens off loopback.
 
     The workers' folder is for their files, of which there are none unless something goes wrong.
     """
+    import dask
     from distributed import Client, LocalCluster
 
-    with tempfile.TemporaryDirectory(prefix="multigpu-") as folder:
+    from cluster.dask_workers import IgnoreInterrupts
+
+    _quiet_tracker()
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        tempfile.TemporaryDirectory(prefix="multigpu-") as folder,
+    ):
         common = {
             "host": LOOPBACK,
-            "dashboard_address": f"{LOOPBACK}:0",
+            "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
+            "scheduler_kwargs": {"dashboard": deployment.dashboard},
             "memory_limit": 0,
             "silence_logs": logging.CRITICAL,
             "local_directory": folder,
@@ -267,12 +205,29 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
                 n_workers=deployment.processes, threads_per_worker=threads, **common
             )
         try:
-            with Client(cluster, timeout=deployment.connect_timeout) as client:
-                client.run(_ignore_interrupts)
+            # No default client: it would belong to the thread that makes it.
+            client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
+            with contextlib.closing(client):
+                client.register_plugin(IgnoreInterrupts())
                 yield client
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
                 cluster.close(timeout=CLOSE_TIMEOUT)
+
+
+def _quiet_tracker() -> None:
+    """Start Python's watcher of semaphores such that it does not complain.
+
+    It outlives this process, and would where workers are late to end.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        os.environ.pop("PYTHONWARNINGS")
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 @contextmanager

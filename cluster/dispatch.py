@@ -1,49 +1,292 @@
-"""Spans to tasks to outcomes, in the order of the input, with a bounded number under way."""
+"""Spans to tasks to outcomes, in the order of the input, whatever happens to workers meanwhile."""
 
-import contextlib
+import itertools
+import queue
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Generic
 
 from cluster import worker
-from cluster.deploy import Future, Workers
+from cluster.errors import DeviceFailed, Failure, Lost, Unfit, WorkerDied
+from cluster.events import Event, Listener, unheard
+from cluster.journal import Journal
 from cluster.worker import Outcome
+from cluster.workers import Task, Workers
 from cluster.workload import P, S, Workload
 
 WINDOW_PER_THREAD = 2  # tasks sent for each thread of the workers: one running, one waiting
+LINE_PER_THREAD = 4  # chunks taken up and not yet given out, those done before their turn included
+LOOK_EVERY = 1.0  # seconds between two looks at the workers
+DEADLY = 3  # workers that a chunk may kill
+SUSPECT = 2  # after so many it runs alone
+SLOWEST = 5.0  # times the mean turnaround: what takes longer is begun again elsewhere,
+LEAST_PATIENCE = 60.0  # but not before so many seconds
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What to do when things go wrong.
+
+    cpu_fallback   whether a chunk that does not fit on its device runs on the CPU
+    chunk_timeout  seconds after which a chunk is begun on another worker too; None: by what the
+                   others take
+    """
+
+    cpu_fallback: bool = True
+    chunk_timeout: float | None = None
+
+
+@dataclass(eq=False)
+class _Chunk(Generic[S, P]):
+    """A span on its way. attempts: tasks under way, by number; the first to end well counts."""
+
+    number: int
+    span: S
+    attempts: dict[int, Task] = field(default_factory=dict)
+    began: float = 0.0  # the first of them
+    deaths: int = 0
+    outcome: Outcome[P] | None = None
+    error: Exception | None = None
+
+    @property
+    def settled(self) -> bool:
+        return self.outcome is not None or self.error is not None
 
 
 def dispatch(
-    workers: Workers, workload: Workload[S, P], spans: Iterable[S]
+    workers: Workers,
+    workload: Workload[S, P],
+    spans: Iterable[S],
+    journal: Journal | None = None,
+    faults: Faults = Faults(),
+    tell: Listener = unheard,
 ) -> Iterator[Outcome[P]]:
     """Run every span; yield the outcomes in order.
 
+    What the journal has is not run again; what is run is written there before it is given out.
     `spans` is advanced only as outcomes are taken, so that neither a fast reader nor a late chunk
     lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
     """
-    shared = workers.share(workload)
-    source = iter(spans)
-    waiting: deque[tuple[S, Future]] = deque()
+    with closing(_Dispatch(workers, workload, spans, journal, faults, tell)) as run:
+        yield from run.resumed()
+        yield from run.outcomes()
 
-    def submit(span: S) -> Future:
-        return workers.submit(worker.run_chunk, shared, workers.gpu, span)
 
-    try:
+class _Dispatch(Generic[S, P]):
+    """One run: the line of chunks, and what comes in about them."""
+
+    def __init__(
+        self,
+        workers: Workers,
+        workload: Workload[S, P],
+        spans: Iterable[S],
+        journal: Journal | None,
+        faults: Faults,
+        tell: Listener,
+    ) -> None:
+        self._workers, self._workload, self._journal = workers, workload, journal
+        self._faults, self._listener = faults, tell
+        self._spans = enumerate(spans)
+        self._more = True  # spans
+        self._line: deque[_Chunk[S, P]] = deque()
+        self._under_way: set[_Chunk[S, P]] = set()
+        self._again: list[_Chunk[S, P]] = []  # lost, to be submitted when the workers are there
+        self._inbox = workers.inbox()
+        self._tasks = itertools.count()
+        self._present = workers.present()
+        self._retired: set[str] = set()
+        self._looked = workers.clock()
+        self._turnarounds = [0, 0.0]  # how many, seconds together
+        workers.admit(workload)
+
+    def close(self) -> None:
+        for chunk in self._under_way:
+            for task in chunk.attempts.values():
+                task.cancel()
+        self._workers.dismiss(self._workload.key)
+
+    # ---- the order of the input ---------------------------------------------------------------
+
+    def resumed(self) -> Iterator[Outcome[P]]:
+        """What the journal has, of the first spans."""
+        for part in self._journal.parts() if self._journal else ():
+            number, span = next(self._spans, (-1, None))
+            if span is None:
+                raise Failure("the journal holds more than the input")
+            self._workload.correct(span, part)  # it may keep account; the part is right already
+            self._tell("resumed", chunk=number)
+            yield Outcome(part)
+
+    def outcomes(self) -> Iterator[Outcome[P]]:
         while True:
-            full = len(waiting) >= workers.threads * WINDOW_PER_THREAD
-            ready = bool(waiting) and waiting[0][1].done()
-            if not (full or ready) and (span := next(source, None)) is not None:
-                waiting.append((span, submit(span)))
-                continue
-            if not waiting:
+            if self._line and self._line[0].settled:
+                outcome = self._given(self._line[0])
+                if outcome is not None:
+                    yield outcome
+            elif self._has_room():
+                self._take_up()
+            elif self._line or self._more:  # with no worker there is no room, either
+                self._wait()
+            else:
                 return
-            span, future = waiting.popleft()
-            outcome = future.result()
-            while (corrected := workload.correct(span, outcome.part)) is not None:
-                span = corrected
-                outcome = submit(span).result()
-            yield outcome
-    finally:
-        for _, future in waiting:
-            future.cancel()
-        with contextlib.suppress(Exception):  # of workers that are gone nothing has to be freed
-            workers.everywhere(worker.close, workload.key)
+
+    def _given(self, chunk: _Chunk[S, P]) -> Outcome[P] | None:
+        """The outcome of the first chunk in line; None where it has to be run anew."""
+        if chunk.error is not None:
+            raise chunk.error
+        assert chunk.outcome is not None
+        corrected = self._workload.correct(chunk.span, chunk.outcome.part)
+        if corrected is not None:
+            self._tell("corrected", chunk=chunk.number)
+            chunk.span, chunk.outcome = corrected, None
+            self._submit(chunk)
+            return None
+        if self._journal is not None:
+            self._journal.append(chunk.outcome.part)
+        self._line.popleft()
+        return chunk.outcome
+
+    def _has_room(self) -> bool:
+        threads = self._workers.threads
+        return (
+            self._more
+            and len(self._under_way) < threads * WINDOW_PER_THREAD
+            and len(self._line) < threads * LINE_PER_THREAD
+            and not self._suspects()
+            and not self._again
+        )
+
+    def _take_up(self) -> None:
+        number, span = next(self._spans, (-1, None))
+        if span is None:
+            self._more = False
+            return
+        chunk: _Chunk[S, P] = _Chunk(number, span)
+        self._line.append(chunk)
+        self._submit(chunk)
+
+    # ---- tasks --------------------------------------------------------------------------------
+
+    def _submit(self, chunk: _Chunk[S, P], apart_from: Task | None = None) -> None:
+        attempt = next(self._tasks)
+
+        def report(outcome: Any, error: Exception | None) -> None:
+            self._inbox.put((chunk, attempt, outcome, error))
+
+        if not chunk.attempts:
+            chunk.began = self._workers.clock()
+        self._under_way.add(chunk)
+        self._tell("sent", chunk=chunk.number, span=self._workload.name(chunk.span))
+        chunk.attempts[attempt] = self._workers.submit(
+            report, worker.run_chunk, self._workload.key, self._workers.gpu, chunk.span,
+            self._faults.cpu_fallback, apart_from=apart_from,
+        )  # fmt: skip
+
+    def _wait(self) -> None:
+        """Take the next report, and look at the workers now and then."""
+        try:
+            chunk, attempt, outcome, error = self._inbox.get(timeout=LOOK_EVERY)
+        except queue.Empty:
+            self._look()
+            return
+        if attempt in chunk.attempts:  # else another attempt was faster
+            del chunk.attempts[attempt]
+            if error is None:
+                self._finished(chunk, outcome)
+            elif isinstance(error, Lost):
+                self._lost(chunk, error)
+            else:
+                self._settle(chunk)
+                chunk.error = error
+        if self._workers.clock() - self._looked > LOOK_EVERY:
+            self._look()
+
+    def _finished(self, chunk: _Chunk[S, P], outcome: Outcome[P]) -> None:
+        self._turnarounds[0] += 1
+        self._turnarounds[1] += self._workers.clock() - chunk.began
+        chunk.outcome = outcome
+        self._settle(chunk)
+        for event in outcome.events:
+            self._listener(Event(event.name, event.at, {"chunk": chunk.number, **event.facts}))
+        self._tell(
+            "finished", chunk=chunk.number, worker=outcome.worker, device=outcome.device,
+            steps=[[step.name, step.begin, step.end, step.thread] for step in outcome.steps],
+        )  # fmt: skip
+
+    def _settle(self, chunk: _Chunk[S, P]) -> None:
+        for task in chunk.attempts.values():
+            task.cancel()
+        chunk.attempts.clear()
+        self._under_way.discard(chunk)
+        self._resubmit()
+
+    # ---- when things go wrong -----------------------------------------------------------------
+
+    def _lost(self, chunk: _Chunk[S, P], error: Lost) -> None:
+        """A task came to nothing through no fault of its span, as far as one can tell."""
+        self._tell("retried", chunk=chunk.number, reason=str(error))
+        if isinstance(error, DeviceFailed | Unfit):
+            self._retire(error.worker, str(error))
+        if isinstance(error, WorkerDied):
+            alone = chunk.deaths >= SUSPECT
+            chunk.deaths += error.deaths
+            if alone and chunk.deaths >= DEADLY:
+                self._settle(chunk)
+                name = self._workload.name(chunk.span)
+                chunk.error = Failure(f"{name}: given up, {chunk.deaths} workers died of it")
+                return
+        if not chunk.attempts:
+            self._under_way.discard(chunk)
+            self._again.append(chunk)
+        if type(error) is not Lost:  # then the scheduler is away, and it is asked with every look
+            self._resubmit()
+
+    def _retire(self, name: str, reason: str) -> None:
+        if name in self._retired:
+            return
+        self._retired.add(name)
+        self._tell("retired", worker=name, reason=reason)
+        try:
+            self._workers.retire(name)
+        except Failure as error:
+            raise Failure(f"{reason}; {error}") from error
+
+    def _suspects(self) -> bool:
+        return any(chunk.deaths >= SUSPECT and not chunk.settled for chunk in self._line)
+
+    def _resubmit(self) -> None:
+        """Lost chunks again; one that several workers died of runs when nothing else does."""
+        waiting, self._again = self._again, []
+        for chunk in waiting:
+            if chunk.deaths >= SUSPECT and self._under_way:
+                self._again.append(chunk)
+            else:
+                self._submit(chunk)
+
+    def _look(self) -> None:
+        """Who is there, and who is late."""
+        self._looked = self._workers.clock()
+        present = self._workers.present()
+        for name in sorted(present - self._present):
+            self._tell("joined", worker=name)
+        for name in sorted(self._present - present):
+            self._tell("left", worker=name)
+        self._present = present
+        self._resubmit()
+        if len(present) > 1:
+            for chunk in [chunk for chunk in self._under_way if self._is_late(chunk)]:
+                self._tell("moved", chunk=chunk.number, after=self._looked - chunk.began)
+                (task,) = chunk.attempts.values()
+                self._submit(chunk, apart_from=task)
+
+    def _is_late(self, chunk: _Chunk[S, P]) -> bool:
+        count, seconds = self._turnarounds
+        patience = self._faults.chunk_timeout
+        if patience is None:
+            patience = max(LEAST_PATIENCE, SLOWEST * seconds / count) if count else float("inf")
+        return len(chunk.attempts) == 1 and self._looked - chunk.began > patience
+
+    def _tell(self, name: str, **facts: Any) -> None:
+        self._listener(Event(name, facts=facts))

@@ -11,3 +11,40 @@ class UsageError(Failure):
     """The user's mistake: an option, a file, a device that is not there. Exit status 2."""
 
     exit_status = 2
+
+
+class Lost(Failure):
+    """A task came to nothing for a reason that is not its own: it may be run again."""
+
+
+class WorkerDied(Lost):
+    """The process that ran a task ended. deaths: how many of them did, one after the other."""
+
+    def __init__(self, worker: str, deaths: int = 1) -> None:
+        super().__init__(worker, deaths)  # args equal the signature: it pickles
+        self.worker, self.deaths = worker, deaths
+
+    def __str__(self) -> str:
+        return f"worker {self.worker} died"
+
+
+class DeviceFailed(WorkerDied):
+    """The GPU of a worker no longer works; the worker can do nothing more with it."""
+
+    def __init__(self, worker: str, reason: str) -> None:
+        Lost.__init__(self, worker, reason)
+        self.worker, self.deaths, self.reason = worker, 1, reason
+
+    def __str__(self) -> str:
+        return f"the GPU of worker {self.worker} failed: {self.reason}"
+
+
+class Unfit(Lost):
+    """A worker that may not take part: another version, other files."""
+
+    def __init__(self, worker: str, reason: str) -> None:
+        super().__init__(worker, reason)
+        self.worker, self.reason = worker, reason
+
+    def __str__(self) -> str:
+        return f"worker {self.worker}: {self.reason}"

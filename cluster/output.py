@@ -5,9 +5,9 @@ fails leaves what was there before. Standard output, pipes and devices are writt
 """
 
 import errno
+import fcntl
 import io
 import os
-import secrets
 import select
 import signal
 import stat
@@ -47,7 +47,7 @@ def atomic_output(path: str | None) -> Iterator[BinaryIO]:
         with _closing(_Named("standard output", _standard_output(), owned=False)) as file:
             yield file
     elif _is_special(Path(path)):
-        with _closing(_Named(path, _opened(path), owned=True)) as file:
+        with _closing(_Named(path, opened(path), owned=True)) as file:
             yield file
     else:
         with _replacing(path) as file:
@@ -66,6 +66,11 @@ def check_output(path: str | None) -> None:
         problem = _reason(error)
     if problem:
         raise UsageError(f"{path}: cannot be written: {problem}")
+
+
+def is_replaced(path: str | None) -> bool:
+    """Whether it is, or becomes, a regular file: not a pipe, a device or standard output."""
+    return path is not None and path not in STDOUT and not _is_special(Path(path))
 
 
 def _problem(path: str) -> str | None:
@@ -101,10 +106,10 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
         with _closing(_Named(path, raw, owned=True)) as file:
             yield file
             file.flush()
-            with _failures_named(path):
+            with failures_named(path):
                 _keep_mode(target, raw)
                 os.fsync(raw.fileno())
-        with _failures_named(path):
+        with failures_named(path):
             part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -113,12 +118,45 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def _create_part(path: str, target: Path) -> tuple[Path, io.FileIO]:
-    """A new hidden file in the target's directory, with the permissions that the umask leaves."""
+    """A hidden file in the target's directory, empty, with the permissions that the umask leaves.
+
+    What a run that was killed has left there is used again.
+    """
     name = os.fsdecode(os.fsencode(target.name)[:NAME_KEPT])
-    while True:
-        part = target.with_name(f".{name}.part-{secrets.token_hex(4)}")
-        with suppress(FileExistsError), _failures_named(path):
-            return part, part.open("xb", buffering=0)
+    part = target.with_name(f".{name}.part")
+    raw = own(part, path)
+    with failures_named(path):
+        raw.truncate(0)
+    return part, raw
+
+
+def own(path: Path, name: str) -> io.FileIO:
+    """Open or create a file that only one run has at a time, for reading and writing.
+
+    Raises UsageError where another one has it; the text names `name`.
+    """
+    with failures_named(name):
+        while True:
+            raw = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
+            try:
+                _lock(raw, name)
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(raw.fileno()), path.stat()):
+                        return raw
+            except BaseException:
+                raw.close()
+                raise
+            raw.close()  # it was renamed or removed before it was ours
+
+
+def _lock(raw: io.FileIO, name: str) -> None:
+    try:
+        fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UsageError(f"{name}: another run is writing it") from error
+    except OSError as error:  # some network file systems know no locks
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            raise
 
 
 def _keep_mode(target: Path, raw: io.FileIO) -> None:
@@ -143,7 +181,7 @@ def _standard_output() -> Any:
     """The file under `sys.stdout`: unbuffered, so that nothing is left to fail at the exit."""
     if sys.stdout is None:
         raise UsageError("standard output is closed")
-    with _failures_named("standard output"):
+    with failures_named("standard output"):
         sys.stdout.flush()
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
@@ -151,8 +189,9 @@ def _standard_output() -> Any:
     return getattr(buffer, "raw", buffer)
 
 
-def _opened(path: str) -> io.FileIO:
-    with _failures_named(path):
+def opened(path: str) -> io.FileIO:
+    """A file that is written as it is, unbuffered."""
+    with failures_named(path):
         return Path(path).open("wb", buffering=0)
 
 
@@ -186,7 +225,7 @@ class _Named(io.RawIOBase):
     def write(self, data: Any, /) -> int:
         if self.discard:
             return memoryview(data).nbytes
-        with _failures_named(self.name):
+        with failures_named(self.name):
             # None is "not now" from a pipe that someone made non-blocking.
             while (count := self._raw.write(data)) is None:
                 select.select([], [self._raw], [])
@@ -197,18 +236,16 @@ class _Named(io.RawIOBase):
             return
         super().close()
         if self._owned:
-            with _failures_named(self.name):
+            with failures_named(self.name):
                 self._raw.close()  # network file systems report a full disk here
 
 
 @contextmanager
-def _failures_named(name: str) -> Iterator[None]:
+def failures_named(name: str) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError as error:
         raise PipeClosed from error
-    except FileExistsError:
-        raise  # of the part only: another name is tried
     except OSError as error:
         kind = UsageError if error.errno in DISK_FULL else Failure  # the user can make room
         raise kind(f"{name}: cannot be written: {_reason(error)}") from error

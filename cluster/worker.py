@@ -1,89 +1,212 @@
-"""What runs on a worker: sessions, one for each job, and the life of a chunk."""
+"""What runs on a worker: jobs, a session for each, and the life of a chunk."""
 
 import contextlib
 import os
+import platform
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from cluster import context
-from cluster.errors import Failure
-from cluster.workload import P, S, Session, Workload
+from cluster.errors import DeviceFailed, Failure
+from cluster.events import Event
+from cluster.workload import P, Session, Workload
+
+FIRST = "first"  # the GPU of this worker, if it has one, in place of a UUID
+OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+DEVICE_ERRORS = ("CUDARuntimeError", "CUDADriverError")  # CuPy's, which need not be installed
 
 
 @dataclass(frozen=True)
 class Here:
     """A place of this process."""
 
+    worker: str
     gpu: int | None
     free_bytes: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """When a step of a chunk ran: seconds of the clock that all processes of a machine share."""
+    """When a step of a chunk ran: seconds since 1970; the thread it ran in."""
 
     name: str
     begin: float
     end: float
+    thread: int
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[P]):
-    """A part with the history of its chunk."""
+    """A part with the history of its chunk. device: cpu, gpu0, …; empty for one of a journal."""
 
     part: P
-    worker: str
-    steps: tuple[Step, ...]
+    worker: str = ""
+    device: str = ""
+    steps: tuple[Step, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
-_sessions: dict[str, Session[Any, Any]] = {}
-_ended: set[str] = set()  # keys of jobs, so that a late chunk of one does not open it again
-_lock = threading.Lock()
+@dataclass
+class _History(threading.local):
+    """Of the chunk that a thread is at."""
+
+    steps: list[Step] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
 
-FIRST = "first"
+_name = f"{platform.node()}:{os.getpid()}"
+_jobs: dict[str, Workload[Any, Any]] = {}
+_sessions: dict[tuple[str, int | None], Session[Any, Any]] = {}
+_lock = threading.RLock()
+_history = _History()
 
 
-def run_chunk(workload: Workload[S, P], gpu: str | None, span: S) -> Outcome[P]:
+# ---- jobs -------------------------------------------------------------------------------------
+
+
+def called(name: str) -> None:
+    """Give this worker a name; without, it is the machine's and the process's number."""
+    global _name
+    _name = name
+
+
+def name() -> str:
+    return _name
+
+
+def admit(workload: Workload[Any, Any]) -> None:
+    """Chunks of this job may come."""
+    with _lock:
+        _jobs[workload.key] = workload
+
+
+def dismiss(key: str) -> None:
+    """Forget a job: its memory is given back, and chunks that come late find nothing."""
+    with _lock:
+        _jobs.pop(key, None)
+        places = [place for place in _sessions if place[0] == key]
+        ended = [(_sessions.pop(place), place[1]) for place in places]
+    while ended:
+        session, device = ended.pop()
+        session.close()
+        del session  # what it held is given back to the pool, and the pool's to the device
+        _release_pool(device)
+
+
+def _session(key: str, device: int | None) -> Session[Any, Any]:
+    with _lock:  # the first chunk sets up, the others wait for it
+        if key not in _jobs:
+            raise Failure("the job has ended")
+        if (key, device) not in _sessions:
+            place = Here(_name, device, free(device))
+            _sessions[key, device] = _jobs[key].open(place)
+        return _sessions[key, device]
+
+
+# ---- a chunk ----------------------------------------------------------------------------------
+
+
+def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -> Outcome[Any]:
     """Load, compute and finish one span.
 
     gpu: the UUID of the device to use, None for the CPU, FIRST for the one of this worker, if any.
+    Raises what the steps raise; DeviceFailed when the device is of no more use; Failure where the
+    memory does not suffice for the smallest piece.
     """
     device = device_of(gpu)
-    session = _session(workload, device)
-    steps: list[Step] = []
-    loaded = _timed(steps, "load", lambda: session.load(span))
-    computed = _timed(steps, "compute", lambda: session.compute(loaded))
-    part = _timed(steps, "finish", lambda: session.finish(loaded, computed))
-    return Outcome(part, f"{os.getpid()}:{'cpu' if device is None else device}", tuple(steps))
+    _history.steps, _history.events = [], []
+    reason = ""
+    for place in (device, None) if device is not None and cpu_fallback else (device,):
+        if reason:
+            _tell("on_cpu", reason=reason)
+        try:
+            with _device_errors():
+                part = _part(key, place, span)
+            kind = "cpu" if place is None else f"gpu{place}"
+            return Outcome(part, _name, kind, tuple(_history.steps), tuple(_history.events))
+        except MemoryError as error:
+            reason = str(error) or "the memory does not suffice"
+        _release_pool(place)
+    raise Failure(f"{_jobs[key].name(span)}: {reason}")
 
 
-def _timed(steps: list[Step], name: str, run: Callable[[], Any]) -> Any:
-    begin = time.monotonic()
-    result = run()
-    steps.append(Step(name, begin, time.monotonic()))
-    return result
+def _part(key: str, device: int | None, span: Any) -> Any:
+    """The part of a span. Raises MemoryError where the smallest piece of it does not fit."""
+    session = _session(key, device)
+    with step("load"):
+        loaded = session.load(span)
+    with step("compute"):
+        computed = _computed(session, device, loaded)
+    with step("finish"):
+        return session.finish(loaded, computed)
 
 
-def _session(workload: Workload[S, P], device: int | None) -> Session[S, P]:
-    with _lock:  # the first chunk sets up, the others wait for it
-        if workload.key in _ended:
-            raise Failure("the job has ended")
-        if workload.key not in _sessions:
-            _sessions[workload.key] = workload.open(Here(device, _free_bytes(device)))
-        return _sessions[workload.key]
+@contextlib.contextmanager
+def step(name: str) -> Iterator[None]:
+    """Time a step of the chunk that this thread is at; sessions may time parts of theirs."""
+    begin = time.time()
+    yield
+    stepped(name, begin, time.time())
 
 
-def close(key: str) -> None:
-    """Forget a job: its memory is given back."""
-    with _lock:
-        _ended.add(key)
-        session = _sessions.pop(key, None)
-    if session is not None:
-        session.close()
+def stepped(name: str, begin: float, end: float) -> None:
+    """A step that was timed elsewhere, as on the device."""
+    _history.steps.append(Step(name, begin, end, threading.get_native_id()))
+
+
+def stepped_on_device(seconds: dict[str, float]) -> None:
+    """Steps that ran on the device one after the other, the last of them until now."""
+    end = time.time()
+    for name, spent in reversed(seconds.items()):
+        stepped(name, end - spent, end)
+        end -= spent
+
+
+def _tell(name: str, **facts: Any) -> None:
+    _history.events.append(Event(name, facts=facts))
+
+
+def _computed(session: Session[Any, Any], device: int | None, loaded: Any) -> Any:
+    """Compute; what does not fit is halved. Raises MemoryError for what cannot be halved.
+
+    Nothing of the failed attempt may stay alive while the halves are computed, an exception's
+    traceback included; so they are computed outside of its block.
+    """
+    fits = device is None or session.need(loaded) <= free(device) + _pooled(device)
+    halves = () if fits else session.halves(loaded)
+    if not halves:
+        with contextlib.suppress(MemoryError), _device_errors():
+            return session.compute(loaded)
+        _release_pool(device)
+        halves = session.halves(loaded)
+    if not halves:
+        raise MemoryError(
+            f"about {session.need(loaded):,} bytes of memory are needed and {free(device):,} are"
+            " free, and it cannot be divided further"
+        )
+    _tell("split", bytes=session.need(loaded), free=free(device))
+    computed = [_computed(session, device, half) for half in halves]
+    return session.joined(loaded, halves, computed)
+
+
+@contextlib.contextmanager
+def _device_errors() -> Iterator[None]:
+    """Errors of CUDA as what they mean: no memory, or a device that is lost for this process."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ not in DEVICE_ERRORS:
+            raise
+        reason = str(error).splitlines()[0]
+        if getattr(error, "status", None) == OUT_OF_MEMORY:
+            raise MemoryError(reason) from error
+        raise DeviceFailed(_name, reason) from error
+
+
+# ---- devices and memory -----------------------------------------------------------------------
 
 
 def device_of(gpu: str | None) -> int | None:
@@ -102,11 +225,11 @@ def device_of(gpu: str | None) -> int | None:
 
 def free_bytes(gpu: str | None) -> int:
     """Memory that is free on a device, or available on the host."""
-    device = device_of(gpu)
-    return _free_bytes(device)
+    return free(device_of(gpu))
 
 
-def _free_bytes(device: int | None) -> int:
+def free(device: int | None) -> int:
+    """The same for CUDA's number of a device; None for the host."""
     if device is None:
         import psutil
 
@@ -115,3 +238,22 @@ def _free_bytes(device: int | None) -> int:
 
     with cupy.cuda.Device(device):
         return int(cupy.cuda.runtime.memGetInfo()[0])
+
+
+def _pooled(device: int) -> int:
+    """Bytes that this process holds on a device; a chunk's buffers are used again for the next."""
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return int(cupy.get_default_memory_pool().total_bytes())
+
+
+def _release_pool(device: int | None) -> None:
+    """Give back what CuPy keeps for later, on the device and page-locked on the host."""
+    if device is None:
+        return
+    import cupy
+
+    with cupy.cuda.Device(device):
+        cupy.get_default_memory_pool().free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -2,9 +2,10 @@
 
 A **span** says which consecutive piece of the input a task is about: where it stands, so that a
 worker can open it by itself, or the data, some megabytes of a stream. A **part** is what comes
-back. Both are the workload's own and must pickle.
+back. Both are the workload's own and must pickle; a part must also go through a `Codec`.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 S = TypeVar("S")
@@ -20,7 +21,16 @@ class Session(Protocol[S_contra, P_co]):
         """Read the span into host memory."""
 
     def compute(self, loaded: Any) -> Any:
-        """Run the kernels."""
+        """Run the kernels. Raises MemoryError where `loaded` does not fit."""
+
+    def need(self, loaded: Any) -> int:
+        """Bytes of device memory that `compute` takes for it, at most."""
+
+    def halves(self, loaded: Any) -> Sequence[Any]:
+        """`loaded` as two smaller ones; none where it is one unit."""
+
+    def joined(self, loaded: Any, halves: Sequence[Any], computed: Sequence[Any]) -> Any:
+        """What `compute` would have given for `loaded`, from what it gave for its halves."""
 
     def finish(self, loaded: Any, computed: Any) -> P_co:
         """Make the part, on the host."""
@@ -37,7 +47,10 @@ class Workload(Protocol[S, P]):
         """Unique to the job: workers keep one session for each."""
 
     def open(self, place: "Place") -> Session[S, P]:
-        """Set up on a worker."""
+        """Set up on a worker. Raises Unfit where this worker may not take part."""
+
+    def name(self, span: S) -> str:
+        """The span, for people."""
 
     def correct(self, span: S, part: P) -> S | None:
         """The span to run instead, where `part` shows that `span` was cut in the wrong place.
@@ -48,6 +61,10 @@ class Workload(Protocol[S, P]):
 
 class Place(Protocol):
     """Where a session computes."""
+
+    @property
+    def worker(self) -> str:
+        """The worker's name."""
 
     @property
     def gpu(self) -> int | None:

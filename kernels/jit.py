@@ -5,7 +5,6 @@ it calls in other files is compiled into it. So our functions are cached in a fo
 contents of all files here: NUMBA_CACHE_DIR, else the user's cache folder, and in it `multigpu`.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from typing import Any
 
 from numba import njit
 from numba.core import config
+
+from kernels.version import digest
 
 Function = Callable[..., Any]
 
@@ -58,11 +59,4 @@ def _own_cache() -> Iterator[None]:
 def _folder(root: str) -> Path:
     if not root:
         root = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    return Path(root) / "multigpu" / _digest()
-
-
-def _digest() -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return Path(root) / "multigpu" / digest()

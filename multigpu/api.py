@@ -3,20 +3,30 @@
 import os
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster import worker
-from cluster.deploy import Workers
-from cluster.devices import Device
+from cluster.codec import Codec
+from cluster.worker import Outcome
+from cluster.workers import Workers
+from multigpu import preflight
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
-from multigpu.errors import Failure
 from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import Source, expand, fingerprints, inspect
-from multigpu.jobs import Facts, Job, Paths, path_list
+from multigpu.io.sources import STDIN, Source, expand, inspect
+from multigpu.job import Facts, Job, Paths, check_unchanged, inputs_about, path_list
 from multigpu.workloads.joining import Joiner
-from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
+from multigpu.workloads.scan import (
+    PART_CLASSES,
+    ScanPart,
+    ScanPlan,
+    ScanWorkload,
+    plan_scan,
+    scan_spans,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,21 +34,21 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ScanFacts(Facts[ScanPart]):
+class ScanFacts(Facts):
     """What a scan has done so far."""
 
     records: int = 0
     bases: int = 0
     hits: int = 0
 
-    def add(self, outcome: worker.Outcome[ScanPart]) -> None:
+    def add(self, outcome: Outcome[ScanPart]) -> None:
         super().add(outcome)
         self.records += outcome.part.records
         self.bases += outcome.part.bases
 
 
 class ScanJob(Job):
-    """A scan: opened (all input looked at), planned, and run once."""
+    """A scan: opened (all input looked at), planned, and run once. `more`: see `Job`."""
 
     def __init__(
         self,
@@ -46,41 +56,16 @@ class ScanJob(Job):
         signatures: Sequence[str],
         options: ScanOptions,
         run: RunOptions,
-        client: Any = None,
-        devices: tuple[Device, ...] | None = None,
+        **more: Any,
     ) -> None:
-        super().__init__(run, client, devices)
+        super().__init__(run, **more)
+        self.facts: ScanFacts = ScanFacts()
         self.options = options
-        self.facts = ScanFacts()
         self.chunk_plan: ScanPlan | None = None
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
-
-    def plan(self, workers: Workers | None = None) -> ScanPlan:
-        """The chunk plan; without workers, that of this machine."""
-        here = self.capacity(workers)
-        return plan_scan(
-            self.sources, self.signatures, here.free, here.threads, here.lanes, self.run
-        )
-
-    def outcomes(self, fmt: str | None = None) -> Iterator[worker.Outcome[ScanPart]]:
-        """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
-        with self.workers() as workers:
-            sources = self._seen_by(workers) if self.remote else self.sources
-            self.chunk_plan = self.plan(workers)
-            workload = ScanWorkload(uuid.uuid4().hex, sources, self.signatures, self.options, fmt)
-            spans = scan_spans(sources, self.chunk_plan, self.options)
-            yield from self.dispatched(workers, workload, spans, self.facts)
-
-    def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
-        """The rows of every part in order, samples numbered through the whole input."""
-        joiner = Joiner(self.sources, self.options)
-        for outcome in self.outcomes(fmt):
-            for rows in joiner.rows(outcome.part):
-                self.facts.hits = joiner.hits
-                yield rows
-        yield from joiner.finish()
-        self.facts.hits = joiner.hits
+        if STDIN in self._paths:
+            self._journal_path = None  # it cannot be read again
 
     def told(self) -> dict[str, Any]:
         """What only a scan has to tell in a summary."""
@@ -92,34 +77,78 @@ class ScanJob(Job):
             "hits": self.facts.hits,
         }
 
-    def progress(self, seconds: float) -> tuple[int | None, str, str]:
-        """Of all chunks, how many there are, if that is known; speed; results so far."""
-        chunks = self.chunk_plan.chunks if self.chunk_plan else (None,)
-        known = [count for count in chunks if count is not None]
-        total = sum(known) if len(known) == len(chunks) else None
-        rate = self.facts.bases / max(seconds, 1e-9)
-        return total, f"{rate / 1e6:,.0f} Mbases/s", f"{self.facts.hits:,} matches"
+    @property
+    def _paths(self) -> list[str]:
+        return [source.path for source in self.sources]
 
-    def _seen_by(self, workers: Workers) -> list[Source]:
-        """The sources with paths that mean the same elsewhere.
+    @property
+    def inputs(self) -> list[str]:
+        """The files that workers read by themselves, by paths that mean the same elsewhere."""
+        return [source.path for source in self._visible() if source.cuttable]
 
-        Raises Failure that names every worker that does not see a file, or sees another one.
-        """
-        sources = [
+    @property
+    def chunks(self) -> int | None:
+        counts = self.chunk_plan.chunks if self.chunk_plan else (None,)
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    def plan(self, workers: Workers | None = None, free: int | None = None) -> ScanPlan:
+        """The chunk plan; without workers, that of this machine."""
+        if workers is None:
+            lanes = self.deployment.threads
+            threads = lanes * max(1, len(self.devices))
+        else:
+            threads, lanes = workers.threads, workers.lanes
+        free = self.free_here() if free is None else free
+        return plan_scan(self.sources, self.signatures, free, threads, lanes, self.run)
+
+    def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
+        """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
+        with ExitStack() as stack:
+            sources = self._visible() if self.remote else self.sources
+            crew = self.crew(stack, self.inputs)
+            plan = self.plan(crew.workers, crew.free_bytes)
+            about = self._about(fmt)
+            held = self.journal(about, {"chunk_bytes": plan.chunk_bytes}, Codec(PART_CLASSES))
+            self.chunk_plan = plan.with_chunks(held["chunk_bytes"], sources)
+            self.planned(crew, chunk_bytes=self.chunk_plan.chunk_bytes)
+            workload = ScanWorkload(
+                uuid.uuid4().hex, sources, self.signatures, self.options, fmt, crew.expected
+            )
+            spans = scan_spans(sources, self.chunk_plan, self.options)
+            yield from self.dispatched(crew, workload, spans)
+            check_unchanged(about, self._paths)
+
+    def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
+        """The rows of every part in order, samples numbered through the whole input."""
+        joiner = Joiner(self.sources, self.options)
+        for outcome in self.outcomes(fmt):
+            for rows in joiner.rows(outcome.part):
+                self.facts.hits = joiner.hits
+                yield rows
+        yield from joiner.finish()
+        self.facts.hits = joiner.hits
+
+    def _visible(self) -> list[Source]:
+        """The sources with paths that mean the same elsewhere."""
+        return [
             replace(source, path=os.path.abspath(source.path)) if source.cuttable else source  # noqa: PTH100
             for source in self.sources
         ]
-        paths = [source.path for source in sources if source.cuttable]
-        here = fingerprints(paths)
-        problems = [
-            f"worker {name}: {path}: {'not the same file as here' if digest else 'not there'}"
-            for name, there in workers.everywhere(fingerprints, paths).items()
-            for path, ours, digest in zip(paths, here, there, strict=True)
-            if digest != ours
-        ]
-        if problems:
-            raise Failure("; ".join(problems))
-        return sources
+
+    def _about(self, fmt: str | None) -> dict[str, str]:
+        """What must be the same for another run to go on with this one's journal."""
+        digest = blake2b(repr(self.signatures.names).encode(), digest_size=16)
+        for letters in self.signatures.letters:
+            digest.update(letters.data)
+        return {
+            "program": preflight.program(),
+            "job": "scan",
+            "rows": fmt or "columns",
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "signatures": f"{len(self.signatures):,}, content {digest.hexdigest()[:8]}",
+            **inputs_about(self._paths),
+        }
 
 
 class ScanResult:
@@ -131,9 +160,10 @@ class ScanResult:
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches in the order of the input; `sample_index` counts through all of it."""
-        for rows in self._job.rows():
-            assert isinstance(rows, Batch)  # no text format was asked for
-            yield rows
+        with self._job.kept():
+            for rows in self._job.rows():
+                assert isinstance(rows, Batch)  # no text format was asked for
+                yield rows
 
     def to_table(self) -> "pa.Table":
         """All rows as a pyarrow table with the columns of the Parquet output."""
@@ -152,6 +182,7 @@ def scan(
     *,
     gpus: str = "auto",
     client: Any = None,
+    journal: str | os.PathLike[str] | None = None,
     hits: Any = "first",
     strand: Any = "forward",
     sample_n: Any = "match",
@@ -164,6 +195,8 @@ def scan(
     samples, signatures  files, directories, patterns, URLs (FASTQ or FASTA, gzip, zstd)
     gpus                 auto, all, none, or numbers and UUIDs as in `--gpus`
     client               a `dask.distributed.Client` to use instead of this machine
+    journal              a file that keeps what is finished, until all rows were taken; with
+                         `resume=True` a scan that was stopped goes on with it
     hits                 "first": the lowest start of each sample and signature, or "all"
     strand               "forward" or "both"
     sample_n             "match" or "mismatch": may ambiguous sample bases stand for others?
@@ -176,6 +209,7 @@ def scan(
     """
     options = ScanOptions(hits, strand, sample_n, min_score, phred_offset)
     job = ScanJob(
-        path_list(samples), path_list(signatures), options, RunOptions(gpus=gpus, **run), client
-    )
+        path_list(samples), path_list(signatures), options, RunOptions(gpus=gpus, **run),
+        client=client, journal=Path(journal) if journal else None,
+    )  # fmt: skip
     return ScanResult(job)

@@ -94,8 +94,14 @@ class DockOptions:
 class RunOptions:
     """Where and how a job runs; none of it changes a result.
 
-    threads    CPU threads, or chunks in hand per GPU; 0: as many as serve
-    processes  worker processes on this machine; 0: as few as possible
+    threads         CPU threads, or chunks in hand per GPU; 0: as many as serve
+    processes       worker processes on this machine; 0: as few as possible
+    mixed           whether workers without a GPU may help those that have one
+    resume          whether to go on with what a run that was stopped has left
+    cpu_fallback    whether the CPU does what does not fit on a GPU, or what a broken one leaves
+    chunk_timeout   seconds after which a chunk is begun on another worker, too; None: by the others
+    worker_timeout  seconds without any worker after which the run fails
+    dashboard       whether local clusters serve Dask's status page
     """
 
     gpus: str = "auto"
@@ -106,14 +112,22 @@ class RunOptions:
     max_chunk_bytes: int = DEFAULT_CHUNK_BYTES
     threads: int = 0
     processes: int = 0
+    mixed: bool = False
+    resume: bool = False
+    cpu_fallback: bool = True
+    chunk_timeout: float | None = None
+    worker_timeout: float = 60.0
+    dashboard: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.memory_fraction <= 1:
             raise UsageError(f"memory fraction {self.memory_fraction:g}: it lies between 0 and 1")
         if self.max_chunk_bytes < 1:
             raise UsageError(f"chunks of {self.max_chunk_bytes} bytes are not possible")
-        if not 0 < self.connect_timeout < inf:
-            raise UsageError(f"connect timeout {self.connect_timeout:g}: it must be positive")
+        for name in ("connect_timeout", "worker_timeout", "chunk_timeout"):
+            seconds = getattr(self, name)
+            if seconds is not None and not 0 < seconds < inf:
+                raise UsageError(f"{name.replace('_', ' ')} {seconds:g}: it must be positive")
         if self.threads < 0 or self.processes < 0:
             raise UsageError("there cannot be less than no threads or processes")
         if self.scheduler and self.scheduler_file:

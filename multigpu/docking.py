@@ -1,30 +1,49 @@
 """Docking from Python; the command calls it too."""
 
 import logging
+import os
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster import worker
-from cluster.deploy import Workers
-from cluster.devices import Device
+from cluster.codec import Codec
+from cluster.worker import Outcome
+from cluster.workers import Workers
 from kernels.rotation import ListedRotations, covering_radius
+from multigpu import preflight
 from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import InputError
 from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
-from multigpu.io.sources import expand
-from multigpu.jobs import Facts, Job, Paths, path_list
-from multigpu.workloads.dock import Best, DockPart, DockWorkload, FoundPart, Part
-from multigpu.workloads.dock_plan import DockPlan, dock_spans, field_of, plan_dock, search_of
+from multigpu.io.sources import STDIN, expand
+from multigpu.job import Facts, Job, Paths, check_unchanged, inputs_about, path_list
+from multigpu.workloads.dock import (
+    PART_CLASSES,
+    Best,
+    DockPart,
+    DockWorkload,
+    FoundPart,
+    Part,
+)
+from multigpu.workloads.dock_plan import (
+    Capacity,
+    DockPlan,
+    dock_spans,
+    field_of,
+    plan_dock,
+    search_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class DockFacts(Facts[Part]):
+class DockFacts(Facts):
     """What a docking run has done so far.
 
     scores  float64 arrays: the best of every ligand, in the order of the input
@@ -64,7 +83,7 @@ class DockFacts(Facts[Part]):
 class DockJob(Job):
     """A docking run: opened (all input looked at), planned, and run once.
 
-    report: how many of the best ligands are kept for a report
+    report: how many of the best ligands are kept for a report; more: see `Job`
     """
 
     def __init__(
@@ -73,21 +92,22 @@ class DockJob(Job):
         pocket: str,
         options: DockOptions,
         run: RunOptions,
-        client: Any = None,
-        devices: tuple[Device, ...] | None = None,
         origin: Vector | None = None,
         spacing: float | None = None,
         report: int = 0,
+        **more: Any,
     ) -> None:
-        super().__init__(run, client, devices)
+        super().__init__(run, **more)
         self.options, self.report = options, report
-        self.facts = DockFacts()
+        self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None
         self.best: list[Best] = []
         self.pocket = read_pocket(pocket, origin, spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
-        paths = expand(ligands, LIGANDS)
-        self.sources, self._bad = ligand_sources(paths, options.on_error == "skip")
+        self._paths = expand(ligands, LIGANDS)
+        self.sources, self._bad = ligand_sources(self._paths, options.on_error == "skip")
+        if STDIN in self._paths:
+            self._journal_path = None  # it cannot be read again
         self._note_center()
 
     @cached_property
@@ -103,30 +123,55 @@ class DockJob(Job):
         if distance > 0:
             logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
-    def plan(self, workers: Workers | None = None) -> DockPlan:
+    def plan(self, workers: Workers | None = None, free: int | None = None) -> DockPlan:
         """The chunk plan; without workers, that of this machine."""
-        gpu = bool(self.devices) if workers is None else workers.gpu is not None
-        here = self.capacity(workers)
-        return plan_dock(self.sources, self.field, self.search, here, self.run, gpu)
+        free = self.free_here() if free is None else free
+        if workers is None:
+            lanes = self.deployment.threads
+            here = Capacity(free, lanes * max(1, len(self.devices)), lanes, bool(self.devices))
+        else:
+            here = Capacity(free, workers.threads, workers.lanes, workers.gpu is not None)
+        return plan_dock(self.sources, self.field, self.search, here, self.run)
 
     def parts(self, fmt: str | None = None) -> Iterator[DockPart]:
         """The parts in order, with poses as text where `fmt` names its format.
 
         Raises what stopped the run: with `on_error` "stop" the first ligand that cannot be
-        docked, else UsageError where none could.
+        docked, else InputError where none could.
         """
-        workload = DockWorkload(
-            uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
-            self.report,
-        )  # fmt: skip
-        with self.workers() as workers:
-            self.chunk_plan = self.plan(workers)
-            spans = dock_spans(self._records(), self.chunk_plan)
-            outcomes = self.dispatched(workers, workload, spans, self.facts)
+        with ExitStack() as stack:
+            crew = self.crew(stack, [])  # the text of the ligands travels with the spans
+            plan, about = self.plan(crew.workers, crew.free_bytes), self._about(fmt)
+            held = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
+            self.chunk_plan = plan = replace(plan, **held)
+            self.planned(crew, **held)
+            workload = DockWorkload(
+                uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
+                self.report, crew.expected,
+            )  # fmt: skip
+            outcomes = self.dispatched(crew, workload, dock_spans(self._records(), plan))
             for part in _whole_parts(workload, outcomes):
                 self._take(part)
                 yield part
+            check_unchanged(about, self._paths)
         self._conclude()
+
+    def _about(self, fmt: str | None) -> dict[str, str]:
+        """What must be the same for another run to go on with this one's journal."""
+        digest = blake2b(digest_size=16)
+        for array in (self.field.values, self.field.origin, self.field.spacing):
+            digest.update(np.ascontiguousarray(array).data)
+        if isinstance(self.search.rotations, ListedRotations):
+            digest.update(self.search.rotations.quaternions.data)
+        return {
+            "program": preflight.program(),
+            "job": "dock",
+            "poses": fmt or "columns",
+            "report": str(self.report),
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "pocket and rotations": digest.hexdigest()[:16],
+            **inputs_about(self._paths),
+        }
 
     def _records(self) -> Iterator[Record]:
         bad = {record.source: record for record in self._bad}
@@ -138,19 +183,15 @@ class DockJob(Job):
     def _take(self, part: DockPart) -> None:
         self.facts.take(part)
         if part.skipped and self.options.on_error == "stop":
-            first = part.skipped[0]
-            where = f"record {first.number} ({first.ligand})"
-            raise InputError(first.path, first.reason, where)
+            raise _input_error(part.skipped[0])
         best = sorted([*self.best, *part.best], key=lambda best: (-best.score, best.ligand_index))
         self.best = best[: self.report]
 
     def _conclude(self) -> None:
         facts = self.facts
         if not facts.ligands:
-            first = facts.skipped[0]
-            place = f"{first.path}: record {first.number} ({first.ligand})"
-            raise UsageError(
-                f"none of {len(facts.skipped)} ligands could be docked; {place}: {first.reason}"
+            raise _input_error(
+                facts.skipped[0], f" (none of {len(facts.skipped)} ligands could be docked)"
             )
         if facts.outside and self.options.center is None:
             distance, name = facts.farthest
@@ -178,20 +219,22 @@ class DockJob(Job):
             "poses": self.facts.poses,
         }  # fmt: skip
 
-    def progress(self, seconds: float) -> tuple[int | None, str, str]:
-        """Of all chunks, about how many there are; speed; results so far."""
+    @property
+    def chunks(self) -> int | None:
+        """About how many there are going to be, from the bytes of the ligands so far."""
         facts, known = self.facts, [source.size for source in self.sources if source.cuttable]
-        total = None
-        if facts.text_bytes and len(known) == len(self.sources):
-            done = facts.text_bytes / max(1, sum(size or 0 for size in known))
-            total = max(facts.chunks, round(facts.chunks / done))
-        rate = facts.ligands / max(seconds, 1e-9)
-        return total, f"{rate:,.0f} ligands/s", f"{facts.ligands:,} docked"
+        if not facts.text_bytes or len(known) < len(self.sources):
+            return None
+        done = facts.text_bytes / max(1, sum(size or 0 for size in known))
+        return max(facts.chunks, round(facts.chunks / done))
 
 
-def _whole_parts(
-    workload: DockWorkload, outcomes: Iterator[worker.Outcome[Part]]
-) -> Iterator[DockPart]:
+def _input_error(skipped: Skipped, more: str = "") -> InputError:
+    where = f"record {skipped.number} ({skipped.ligand})"
+    return InputError(skipped.path, skipped.reason + more, where)
+
+
+def _whole_parts(workload: DockWorkload, outcomes: Iterator[Outcome[Part]]) -> Iterator[DockPart]:
     """Parts of whole ligands: what was found in spans of poses is merged here."""
     found: list[FoundPart] = []
     for outcome in outcomes:
@@ -220,8 +263,9 @@ class DockResult:
 
     def __iter__(self) -> Iterator[PoseBatch]:
         """Batches in the order of the input; `ligand_index` counts through all of it."""
-        for part in self._job.parts():
-            yield part.rows
+        with self._job.kept():
+            for part in self._job.parts():
+                yield part.rows
 
     def to_table(self) -> "pa.Table":
         """All poses as a pyarrow table with the columns of the table of scores."""
@@ -238,6 +282,7 @@ def dock(
     *,
     gpus: str = "auto",
     client: Any = None,
+    journal: str | os.PathLike[str] | None = None,
     origin: Vector | None = None,
     spacing: float | None = None,
     precision: float = 10.0,
@@ -258,6 +303,8 @@ def dock(
     pocket           .maps.fld of AutoGrid, OpenDX, MRC or CCP4, .npy or .npz
     gpus             auto, all, none, or numbers and UUIDs as in `--gpus`
     client           a `dask.distributed.Client` to use instead of this machine
+    journal          a file that keeps what is finished, until all poses were taken; with
+                     `resume=True` a run that was stopped goes on with it
     origin, spacing  of a NumPy grid, Å: value [ix, iy, iz] at origin + spacing (ix, iy, iz)
     precision        degrees from one Euler angle to the next
     rotations        so many rotations, spread evenly, instead; or
@@ -278,7 +325,7 @@ def dock(
         translations, on_error,
     )  # fmt: skip
     job = DockJob(
-        path_list(ligands), pocket, options, RunOptions(gpus=gpus, **run), client,
-        origin=origin, spacing=spacing,
+        path_list(ligands), pocket, options, RunOptions(gpus=gpus, **run), origin, spacing,
+        client=client, journal=Path(journal) if journal else None,
     )  # fmt: skip
     return DockResult(job)

@@ -1,76 +1,99 @@
-"""How a job goes, on a terminal."""
+"""How a job goes, on a terminal: one line for it, and one for every device."""
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from cluster.events import Event
 
 if TYPE_CHECKING:
-    from cluster.devices import Device
+    from multigpu.job import Job
 
-EVERY = 0.2  # seconds between two looks at the devices
+EVERY = 0.2  # seconds between two looks
 
 
-class Running(Protocol):
-    """A job that tells how far it is."""
+@dataclass
+class _Lane:
+    """What a device has done. begin: of its first step; busy: seconds in which it computed."""
 
-    devices: "tuple[Device, ...]"
-    facts: Any
-
-    def progress(self, seconds: float) -> tuple[int | None, str, str]:
-        """How many chunks there are, if that is known; speed; results so far."""
+    begin: float
+    busy: float = 0.0
+    chunks: int = 0
+    chunk: int = 0  # the last one
 
 
 class Progress:
-    """A line on standard error with chunks, speed, results and device memory."""
+    """A listener that draws on standard error. results: a few words on what was found so far."""
 
-    def __init__(self, shown: bool, job: Running) -> None:
-        self.job = job
-        self._bar: Any = _bar() if shown else None
-        self._looked = 0.0
+    def __init__(self, job: "Job", name: str, results: Callable[["Job"], str]) -> None:
+        self._job, self._name, self._results = job, name, results
+        self._lanes: dict[str, _Lane] = {}
+        self._drawn = 0.0
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task("", total=None, rate="", memory="", found="")
-            self._begin = time.monotonic()
+        from rich.console import Console
+        from rich.live import Live
+
+        self._begin = time.time()
+        self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+        self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._live.stop()
 
-    def update(self) -> None:
-        """To be called after every part."""
-        if self._bar is None:
-            return
-        now = time.monotonic()
-        total, rate, found = self.job.progress(now - self._begin)
-        self._bar.update(
-            self._task, completed=self.job.facts.chunks, total=total, rate=rate, found=found
-        )
-        if self.job.devices and now - self._looked > EVERY:
-            self._looked = now
-            self._bar.update(self._task, memory=self._memory())
+    def __call__(self, event: Event) -> None:
+        if event.name == "finished":
+            self._count(event)
+        if time.monotonic() - self._drawn > EVERY:
+            self._drawn = time.monotonic()
+            self._live.update(self._table(), refresh=True)
 
-    def _memory(self) -> str:
+    def _count(self, event: Event) -> None:
+        steps = event.facts["steps"]
+        name = f"{event.facts['worker']} {event.facts['device']}"
+        lane = self._lanes.setdefault(name, _Lane(min(begin for _, begin, _, _ in steps)))
+        lane.busy += sum(end - begin for step, begin, end, _ in steps if step == "compute")
+        lane.chunks += 1
+        lane.chunk = event.facts["chunk"]
+
+    def _table(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        rows = Table.grid(padding=(0, 2))
+        memory = self._memory()
+        for number, (name, lane) in enumerate(sorted(self._lanes.items())):
+            spent = max(time.time() - lane.begin, 1e-9)
+            rows.add_row(
+                name, f"{min(lane.busy / spent, 1):.0%} computing", f"chunk {lane.chunk:,}",
+                f"{lane.chunks / spent:.1f} chunks/s", memory.get(number, ""),
+            )  # fmt: skip
+        return Group(Text(self._line()), rows) if self._lanes else Text(self._line())
+
+    def _line(self) -> str:
+        facts, total = self._job.facts, self._job.chunks
+        spent = max(time.time() - self._begin, 1e-9)
+        done = f"{facts.chunks:,} of {total:,} chunks" if total else f"{facts.chunks:,} chunks"
+        line = f"{self._name}  {done}  {self._results(self._job)}"
+        here = facts.chunks - facts.resumed
+        if total and here:
+            left = (total - facts.chunks) * spent / here
+            line += f"  {left // 60:.0f}:{left % 60:02.0f} left"
+        return line
+
+    def _memory(self) -> dict[int, str]:
+        """Of the GPUs of this machine, in the order of the lanes where each has one."""
+        if len(self._job.devices) != len(self._lanes):
+            return {}
         from cluster.devices import survey
 
-        ours = {device.uuid for device in self.job.devices}
+        ours = {device.uuid for device in self._job.devices}
         used = [
-            f"{device.index}: {(device.total_bytes - device.free_bytes) / 2**30:.1f} GiB"
+            f"{(device.total_bytes - device.free_bytes) / 2**30:.1f} GiB"
             for device in survey().devices
             if device.uuid in ours
         ]
-        return "GPU " + ", ".join(used)
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-
-    return RichProgress(
-        BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("chunks"),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("{task.fields[found]}"), TextColumn("{task.fields[memory]}"),
-        TimeRemainingColumn(), console=Console(stderr=True), transient=True,
-    )  # fmt: skip
+        return dict(enumerate(used))

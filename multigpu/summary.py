@@ -56,8 +56,14 @@ def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict
             "bytes": Path(output).stat().st_size if output and Path(output).is_file() else None,
         },
         "devices": [asdict(device) for device in job.devices],
-        "workers": sorted({worker for worker, *_ in facts.spans}),
-        "chunks": {"run": facts.chunks, "bytes": plan.chunk_bytes, "lanes": plan.lanes},
+        "workers": dict(sorted(facts.workers.items())),
+        "events": facts.events,
+        "chunks": {
+            "run": facts.chunks,
+            "resumed": facts.resumed,
+            "bytes": plan.chunk_bytes,
+            "lanes": plan.lanes,
+        },
         "memory": {"device_bytes": plan.device_bytes, "budget_bytes": plan.budget},
         "seconds": {
             "wall": finished - started,

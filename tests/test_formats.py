@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import platform
 import re
 import struct
 import subprocess
@@ -678,7 +679,7 @@ def test_summary__says_what_was_done(scan: Scan, store: Any, tmp_path: Path) -> 
         "path": str(tmp_path / "out" / "hits.tsv.gz"), "format": "tsv", "bytes": len(got)
     }  # fmt: skip
     assert facts["devices"] == []
-    assert facts["workers"] == [f"{os.getpid()}:cpu"]
+    assert facts["workers"] == {f"{platform.node()}:{os.getpid()}:cpu": facts["chunks"]["run"]}
     assert facts["chunks"]["bytes"] == 40
     assert facts["chunks"]["run"] > -(-len(HALVES[0]) // 40)
     assert 0 < facts["memory"]["device_bytes"] <= facts["memory"]["budget_bytes"]

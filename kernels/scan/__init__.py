@@ -14,6 +14,6 @@
 Every way ends in the same complete comparison, so the result is exact whatever the speed.
 """
 
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from kernels.scan.types import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
 
-__all__ = ["BadBaseError", "Chunk", "Hits", "Patterns", "Rules"]
+__all__ = ["BadBaseError", "Chunk", "Hits", "Part", "Patterns", "Rules", "split"]

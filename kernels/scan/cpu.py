@@ -48,8 +48,11 @@ class Scanner:
         self.target, self.plan = make_target(patterns, bases)
         self.index = make_index(self.target, self.plan)
 
-    def scan(self, chunk: Chunk) -> Hits:
-        """All hits of the chunk. Raises BadBaseError at the first illegal letter."""
+    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
+        """All hits that begin before `limit`, a position in the chunk.
+
+        Raises BadBaseError at the first illegal letter.
+        """
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
         illegal = pack(chunk.letters, planes, np.empty(64, np.uint8))
         if illegal >= 0:
@@ -66,7 +69,17 @@ class Scanner:
             parts.append(Hits(sink.record[:count], sink.pattern[:count], sink.start[:count]))
             room *= 1 if stop > done else 8
             done = stop
-        return Hits.joined(parts).ordered(self.patterns.strands, self.rules.first)
+        hits = Hits.joined(parts)
+        if limit is not None:
+            hits = hits.where(chunk.offsets[hits.record] + hits.start < limit)
+        return hits.ordered(self.patterns.strands, self.rules.first)
+
+    def seconds(self) -> dict[str, float]:
+        """There is nothing between the beginning of a scan and its end to tell apart."""
+        return {}
+
+    def close(self) -> None:
+        """There is nothing to give back."""
 
     def _sink(self, room: int) -> Sink:
         n = len(self.patterns)

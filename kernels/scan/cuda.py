@@ -6,6 +6,7 @@ its own: what is submitted to one lane is copied while the kernels of another ru
 
 import threading
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import cupy
@@ -14,7 +15,7 @@ from cupy.cuda import runtime
 from numpy.typing import NDArray
 
 from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
-from kernels.scan.types import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
+from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
 from kernels.sources import source
 
 COSTS = Costs(probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27)
@@ -28,6 +29,7 @@ THREADS_OF_FEW = 32  # where there is one thread for each pattern
 MOST_HITS = 1 << 26  # of one submission; beyond it the chunk is split
 EAGER_HITS = 1024  # copied back together with their count
 MAX_BASES = 1 << 31  # positions are 32 bits wide
+PARTS = ("copy in", "kernels", "copy out")  # of a scan on the device
 HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("_", "<i4")])
 HEADER = np.dtype(
     [("count", "<u8"), ("full", "<u4"), ("illegal", "<u4"), ("collected", "<u4"), ("_", "<u4", 3)]
@@ -224,40 +226,37 @@ class Scanner:
                     anchor, np.uint32(heads),
                 )  # fmt: skip
 
-    def scan(self, chunk: Chunk) -> Hits:
-        """All hits of the chunk. Raises BadBaseError at the first illegal letter.
+    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
+        """All hits that begin before `limit`, a position in the chunk.
 
-        A chunk that needs more device memory than there is, or has more hits than a submission
-        may have, is cut in two; the result does not change.
+        Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
+        them) for a chunk that is to be searched in pieces.
         """
         with self.device:
             if not hasattr(self._own, "lane"):
                 self._own.lane = Lane()
-            hits = self._scan(self._own.lane, chunk, len(chunk.letters))
-        return hits.ordered(self.patterns.strands, self.rules.first)
-
-    def _scan(self, lane: "Lane", chunk: Chunk, limit: int) -> Hits:
-        try:
-            if len(chunk.letters) < MAX_BASES:
+            lane: Lane = self._own.lane
+            try:
                 lane.upload(chunk)
                 lane.search(self, limit)
                 hits = lane.result()
-                if hits is not None:
-                    return hits
-        except cupy.cuda.memory.OutOfMemoryError:
-            lane.release()
-            cupy.get_default_memory_pool().free_all_blocks()
-            if limit <= 1:
+            except MemoryError:
+                lane.stream.synchronize()  # what is queued uses the buffers
+                lane.release()
                 raise
-        return Hits.joined(
-            [self._scan_part(lane, part) for part in split(chunk, limit, self.longest)]
-        )
+        return hits.ordered(self.patterns.strands, self.rules.first)
 
-    def _scan_part(self, lane: "Lane", part: Part) -> Hits:
-        try:
-            return part.moved(self._scan(lane, part.chunk, part.limit))
-        except BadBaseError as error:
-            raise BadBaseError(part.begin + error.position) from None
+    def seconds(self) -> dict[str, float]:
+        """How long the parts of this thread's last scan took on the device, one after the other.
+
+        Waiting for other lanes' copies and kernels is in them.
+        """
+        lane: Lane = self._own.lane
+        return lane.seconds()
+
+    def close(self) -> None:
+        """Give the lanes up: they know this scanner, so that without it both would stay."""
+        self._own = threading.local()
 
 
 class Lane:
@@ -270,6 +269,7 @@ class Lane:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.capacity = EMPTY_TABLE
         self._eager = pinned(HEADER.itemsize + EAGER_HITS * HIT.itemsize)
+        self._marks = [cupy.cuda.Event() for _ in range(len(PARTS) + 1)]
         self.release()
 
     def release(self) -> None:
@@ -288,13 +288,15 @@ class Lane:
         """
         self._bases, self._records = len(chunk.letters), len(chunk.offsets) - 1
         if self._bases >= MAX_BASES:
-            raise ValueError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
+            raise MemoryError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
         self._chunk = chunk
+        self._marks[0].record(self.stream)
         with self.stream:
             self._letters = _room(self._letters, self._bases + 32, np.uint8)
             self._offsets = _room(self._offsets, self._records + 1, np.int64)
             self._copy_in(self._letters, chunk.letters)
             self._copy_in(self._offsets, chunk.offsets)
+        self._marks[1].record(self.stream)
 
     def _copy_in(self, target: Any, values: NDArray[Any]) -> None:
         runtime.memcpyAsync(
@@ -325,10 +327,12 @@ class Lane:
                 strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
                 blocks = -(-self.capacity // (4 * THREADS))
                 _launch(scanner.module, "collect", blocks, THREADS, hits, strands, counted)
+            self._marks[2].record(self.stream)
             runtime.memcpyAsync(
                 self._eager.ctypes.data, self._out.data.ptr, self._eager.nbytes,
                 runtime.memcpyDeviceToHost, self.stream.ptr,
             )  # fmt: skip
+        self._marks[3].record(self.stream)
 
     def _empty_results(self) -> NDArray[Any]:
         first = self._scanner.rules.first
@@ -356,10 +360,10 @@ class Lane:
         """The place of a field of the results' header."""
         return self._out[HEADER_PLACES[name] :]
 
-    def result(self) -> Hits | None:
-        """The hits of the chunk, in no order; None where there are too many for one search.
+    def result(self) -> Hits:
+        """The hits of the chunk, in no order.
 
-        Raises BadBaseError at the first illegal letter.
+        Raises BadBaseError at the first illegal letter, TooManyHitsError.
         """
         while True:
             self.stream.synchronize()
@@ -369,18 +373,22 @@ class Lane:
             if not header["full"]:
                 first = self._scanner.rules.first
                 return self._hits(int(header["collected" if first else "count"]))
-            if not self._grow(int(header["count"])):
-                return None
+            self._grow(int(header["count"]))
             self.search(self._scanner, self._limit)
 
-    def _grow(self, count: int) -> bool:
+    def seconds(self) -> dict[str, float]:
+        """Of the last chunk, after `result`."""
+        marks = pairwise(self._marks)
+        spent = [cupy.cuda.get_elapsed_time(begin, end) / 1e3 for begin, end in marks]
+        return dict(zip(PARTS, spent, strict=True))
+
+    def _grow(self, count: int) -> None:
         """More room for hits. A table says only that it is full, a list how long it should be."""
         first = self._scanner.rules.first
         wanted = 8 * self.capacity if first else max(2 * self.capacity, 1 << count.bit_length())
         if self.capacity >= MOST_HITS or wanted > 8 * MOST_HITS:
-            return False
+            raise TooManyHitsError(f"more than {MOST_HITS} hits at once")
         self.capacity = min(MOST_HITS, wanted)
-        return True
 
     def _hits(self, count: int) -> Hits:
         span = slice(HEADER.itemsize, HEADER.itemsize + count * HIT.itemsize)

@@ -117,6 +117,10 @@ class Hits:
         )
 
 
+class TooManyHitsError(MemoryError):
+    """More hits than one search may have: search the chunk in two pieces."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A piece of a chunk, with the positions that it is asked about.

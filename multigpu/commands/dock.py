@@ -1,12 +1,12 @@
 """`multigpu dock`."""
 
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import click
 
-from multigpu.commands.options import DOCK, REPORTING, RUN, dock_options, options, run_options
-from multigpu.commands.running import begin, is_shown, keep_inputs
+from multigpu.commands.options import DOCK, RUN, WATCH, dock_options, options, run_options
 
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # of the best ligands
@@ -22,7 +22,7 @@ REPORTED = 12  # of the best ligands
     "--scores", metavar="FILE", help="Table of the poses, .tsv or .parquet; else beside the poses."
 )
 @click.option("--report", metavar="HTML", help="Write a page with scores and the best poses.")
-@options(RUN, REPORTING)
+@options(RUN, WATCH)
 def command(**values: Any) -> int:
     """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
 
@@ -32,48 +32,84 @@ def command(**values: Any) -> int:
     beside the poses says why.
     """
     started = time.time()
-    docking, running = dock_options(values), run_options(values)
-    devices = begin(values, running)
-    from cluster.output import check_output
-    from multigpu.docking import DockJob
-    from multigpu.io.pose_files import check_poses, pose_format, pose_output
-    from multigpu.io.scores import check_errors_path, score_output, write_errors
-    from multigpu.progress import Progress
-    from multigpu.summary import summary, write_summary
+    from multigpu.commands.running import begun, watched
 
-    output, report = values["output"], values["report"]
-    fmt = pose_format(output)
+    docking, running = dock_options(values), run_options(values)
+    with ExitStack() as stack:
+        devices, coming = begun(stack, running, values)
+        from multigpu.docking import DockJob
+        from multigpu.io.pose_files import pose_format, pose_journal
+
+        _check(values)
+        output, report = values["output"], values["report"]
+        job = DockJob(
+            list(values["ligands"]), values["pocket"], docking, running, values["origin"],
+            values["spacing"], REPORTED if report else 0, devices=devices, coming=coming,
+            journal=pose_journal(output),
+        )  # fmt: skip
+        if job.covering_radius is not None and not values["quiet"]:
+            count, radius = job.search.rotations.count, job.covering_radius
+            click.echo(
+                f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True
+            )
+        with job.kept(), watched(values, job, "dock", _docked):
+            _write(job, values)
+    _tell(job, values, pose_format(output), started)
+    return _status(job, values["quiet"])
+
+
+def _check(values: dict[str, Any]) -> None:
+    """Raises UsageError for outputs that cannot be written: before hours of work."""
+    from cluster.output import check_output
+    from multigpu.commands.running import keep_inputs
+    from multigpu.io.pose_files import check_poses, pose_format
+
+    output, others = values["output"], [values[name] for name in ("scores", "summary", "report")]
+    pose_format(output)
     check_poses(output)
-    for path in (values["scores"], values["summary"], report):
+    for path in (*others, values["log_json"], values["trace"]):
         check_output(path)
-    inputs = [*values["ligands"], values["pocket"]]
-    keep_inputs(inputs, output, values["scores"], values["summary"], report)
-    if report:
-        from multigpu.report import check_packages, write_report
+    keep_inputs([*values["ligands"], values["pocket"]], output, *others)
+    if values["report"]:
+        from multigpu.report import check_packages
 
         check_packages()
-    job = DockJob(
-        list(values["ligands"]), values["pocket"], docking, running, devices=devices,
-        origin=values["origin"], spacing=values["spacing"], report=REPORTED if report else 0,
-    )  # fmt: skip
-    if job.covering_radius is not None and not values["quiet"]:
-        count, radius = job.search.rotations.count, job.covering_radius
-        click.echo(f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True)
-    with pose_output(output) as poses:
+
+
+def _write(job: Any, values: dict[str, Any]) -> None:
+    from cluster.events import Event
+    from multigpu.commands.running import keep_inputs
+    from multigpu.io.pose_files import pose_format, pose_output
+    from multigpu.io.scores import check_errors_path, score_output, write_errors
+
+    with pose_output(values["output"]) as poses:
         scores = values["scores"] or poses.scores
-        keep_inputs(inputs, scores, poses.errors)
+        keep_inputs([*values["ligands"], values["pocket"]], scores, poses.errors)
         check_errors_path(poses.errors)
-        with score_output(scores) as table, Progress(is_shown(values), job) as progress:
-            for part in job.parts(fmt):
+        with score_output(scores) as table:
+            for part in job.parts(pose_format(values["output"])):
+                begin = time.time()
                 poses.write(part.names, part.layouts, part.texts)
                 table.write(part.rows)
-                progress.update()
+                job.tell(Event("written", facts={"begin": begin}))
         write_errors(poses.errors, job.facts.skipped)
+
+
+def _tell(job: Any, values: dict[str, Any], fmt: str, started: float) -> None:
+    """The summary and the report."""
+    from multigpu.summary import summary, write_summary
+
     if values["summary"]:
-        write_summary(values["summary"], job, output, fmt, started)
-    if report:
-        write_report(report, job, summary(job, output, fmt, started))
-    return _status(job, values["quiet"])
+        write_summary(values["summary"], job, values["output"], fmt, started)
+    if values["report"]:
+        from multigpu.report import write_report
+
+        write_report(values["report"], job, summary(job, values["output"], fmt, started))
+
+
+def _docked(job: Any) -> str:
+    """What the progress says of results."""
+    return f"{job.facts.ligands:,} docked"
 
 
 def _status(job: Any, quiet: bool) -> int:

@@ -122,11 +122,34 @@ RUN = (
         "--workers", "processes", type=int, default=0, metavar="N",
         help="Worker processes on this machine; 0: as few as possible.",
     ),
+    click.option(
+        "--mixed", is_flag=True, help="Let workers of a scheduler that have no GPU help the others."
+    ),
+    click.option(
+        "--resume", is_flag=True,
+        help="Go on with what an interrupted run has finished; else begin anew.",
+    ),
+    click.option(
+        "--cpu-fallback/--no-cpu-fallback", default=True, show_default=True,
+        help="The CPU does what does not fit on a GPU, or what a broken one leaves.",
+    ),
+    click.option(
+        "--chunk-timeout", type=float, metavar="SECONDS",
+        help="A chunk that takes longer is begun on another worker, too; else by the others.",
+    ),
+    click.option(
+        "--worker-timeout", type=float, default=RunOptions.worker_timeout, show_default=True,
+        metavar="SECONDS", help="How long to go on without any worker.",
+    ),
+    click.option(
+        "--dashboard", is_flag=True, help="Serve Dask's status page, and say where."
+    ),
 )  # fmt: skip
 
-
-REPORTING = (
+WATCH = (
     click.option("--summary", metavar="FILE", help="Write what was done as JSON."),
+    click.option("--log-json", metavar="FILE", help="Write every event as a line of JSON."),
+    click.option("--trace", metavar="FILE", help="Write a timeline for Perfetto or Chrome."),
     click.option("--progress/--no-progress", default=None, help="Else on a terminal."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
     click.option("--debug", is_flag=True, help="Show where an error comes from."),

@@ -1,28 +1,54 @@
-"""What commands that run a job share."""
+"""What every command that runs a job does around it."""
 
 import logging
 import sys
-import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cluster import context
+from cluster.deploy import starting
 from cluster.devices import Device
+from cluster.workers import Workers
 from multigpu.config import RunOptions
 from multigpu.errors import UsageError
 
+if TYPE_CHECKING:
+    from multigpu.job import Job
 
-def begin(values: dict[str, Any], running: RunOptions) -> tuple[Device, ...]:
-    """The GPUs to use; the context of a single one comes up while the input is looked at."""
+
+def begun(
+    stack: ExitStack, running: RunOptions, values: dict[str, Any]
+) -> tuple[tuple[Device, ...], Callable[[], Workers]]:
+    """The devices, and the workers, which start while the input is looked at."""
+    from multigpu.job import deployment
+
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     devices = running.devices()
-    if len(devices) == 1 and not running.processes:
-        threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
-    return devices
+    return devices, stack.enter_context(starting(deployment(running, devices)))
 
 
-def is_shown(values: dict[str, Any]) -> bool:
+@contextmanager
+def watched(
+    values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
+) -> Iterator[None]:
+    """The log, the timeline and the progress of a job, as asked for."""
+    from multigpu.progress import Progress
+    from multigpu.watch import logged, traced
+
+    with ExitStack() as stack:
+        for listener in (
+            stack.enter_context(logged(values["log_json"])),
+            stack.enter_context(traced(values["trace"])),
+            stack.enter_context(Progress(job, name, results)) if _shown(values) else None,
+        ):
+            if listener is not None:
+                job.listeners.append(listener)
+        yield
+
+
+def _shown(values: dict[str, Any]) -> bool:
     """Whether progress is shown: when asked for, else on a terminal."""
     if values["quiet"] or values["progress"] is False:
         return False

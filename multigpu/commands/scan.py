@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from multigpu.commands.options import REPORTING, RUN, SCAN, options, run_options, scan_options
-from multigpu.commands.running import begin, is_shown, keep_inputs
+from multigpu.commands.options import RUN, SCAN, WATCH, options, run_options, scan_options
 from multigpu.errors import UsageError
 
 
@@ -20,8 +19,7 @@ from multigpu.errors import UsageError
     "--format", "chosen", type=click.Choice(["tsv", "text", "bed", "jsonl", "parquet"]),
     help="Else by the suffix of OUT, else tsv.",
 )  # fmt: skip
-@options(RUN)
-@options(REPORTING)
+@options(RUN, WATCH)
 def command(**values: Any) -> None:
     """Find which SIGNATURES occur where in which SAMPLES, and how sure that is.
 
@@ -29,39 +27,64 @@ def command(**values: Any) -> None:
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
     started = time.time()
+    from multigpu.commands.running import begun, keep_inputs, watched
+
     scanning, running = scan_options(values), run_options(values)
-    devices = begin(values, running)
-    from cluster.output import atomic_output, check_output
-    from multigpu.io.compressed import compression_of
-    from multigpu.io.writers import closed_after, format_of, open_sink
-    from multigpu.progress import Progress
-    from multigpu.summary import write_summary
-
     output = values["output"]
-    fmt = format_of(output, values["chosen"])
-    for path in (output, values["summary"]):
-        check_output(path)
     with ExitStack() as stack:
-        samples, signatures = list(values["samples"]), list(values["signatures"])
-        if not samples and not signatures:
-            samples, signatures = _demo(stack, values["quiet"])
-        elif not samples:
-            raise UsageError("no SAMPLES given")
-        elif not signatures:
-            raise UsageError("no --signatures given")
+        devices, coming = begun(stack, running, values)
+        from cluster.journal import beside
+        from cluster.output import check_output, is_replaced
         from multigpu.api import ScanJob
+        from multigpu.io.writers import format_of
+        from multigpu.summary import write_summary
 
+        fmt = format_of(output, values["chosen"])
+        for path in (output, values["summary"], values["log_json"], values["trace"]):
+            check_output(path)
+        samples, signatures = _inputs(stack, values)
         keep_inputs([*samples, *signatures], output, values["summary"])
-        job = ScanJob(samples, signatures, scanning, running, devices=devices)
-        shown = is_shown(values)
-        with atomic_output(output) as file, Progress(shown, job) as progress:
-            names = job.signatures.names
-            with closed_after(open_sink(file, fmt, compression_of(output), names)) as sink:
-                for rows in job.rows(None if fmt == "parquet" else fmt):
-                    sink.write(rows)
-                    progress.update()
+        job = ScanJob(
+            samples, signatures, scanning, running, devices=devices, coming=coming,
+            journal=beside(output) if is_replaced(output) else None,
+        )  # fmt: skip
+        with job.kept(), watched(values, job, "scan", _matches):
+            _write(job, output, fmt)
         if values["summary"]:
             write_summary(values["summary"], job, output, fmt, started)
+
+
+def _write(job: Any, output: str | None, fmt: str) -> None:
+    from cluster.events import Event
+    from cluster.output import atomic_output
+    from multigpu.io.compressed import compression_of
+    from multigpu.io.writers import closed_after, open_sink
+
+    names = job.signatures.names
+    with (
+        atomic_output(output) as file,
+        closed_after(open_sink(file, fmt, compression_of(output), names)) as sink,
+    ):
+        for rows in job.rows(None if fmt == "parquet" else fmt):
+            begin = time.time()
+            sink.write(rows)
+            job.tell(Event("written", facts={"begin": begin}))
+
+
+def _matches(job: Any) -> str:
+    """What the progress says of results."""
+    return f"{job.facts.hits:,} matches"
+
+
+def _inputs(stack: ExitStack, values: dict[str, Any]) -> tuple[list[str], list[str]]:
+    samples, signatures = list(values["samples"]), list(values["signatures"])
+    if not samples and not signatures:
+        return _demo(stack, values["quiet"])
+    if not samples:
+        raise UsageError("no SAMPLES given")
+    if not signatures:
+        raise UsageError("no --signatures given")
+    return samples, signatures
 
 
 def _demo(stack: ExitStack, quiet: bool) -> tuple[list[str], list[str]]:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from cluster.output import STDOUT, atomic_output, check_output
+from cluster.journal import beside
+from cluster.output import STDOUT, atomic_output, check_output, is_replaced
 from multigpu.errors import UsageError
 from multigpu.io.compressed import Compressed, compression_of
 from multigpu.io.poses import SAME, format_of
@@ -47,6 +48,13 @@ def pose_format(path: str | None) -> str:
 
 def is_folder(path: str) -> bool:
     return path.endswith("/") or Path(path).is_dir()
+
+
+def pose_journal(path: str | None) -> Path | None:
+    """Where a run that writes these poses keeps what is finished; None for pipes and devices."""
+    if path is None or not (is_folder(path) or is_replaced(path)):
+        return None
+    return beside(path.rstrip("/"))
 
 
 def check_poses(path: str | None) -> None:

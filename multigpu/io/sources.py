@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
@@ -38,6 +39,7 @@ STDIN = "-"
 COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
 MIB = 1 << 20
+HASHED_WHOLE = 8 * MIB
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 HEAD = 512  # stored bytes looked at to find the compression
 REMOTE_CHUNK = 16 * MIB  # fetched ahead in one request: latency costs more than bytes
@@ -218,32 +220,52 @@ def _first_letters(content: Stream) -> bytes:
     return b""
 
 
-def fingerprint(path: str) -> tuple[int, str]:
-    """Size and a hash of the first, middle and last MiB of a local file.
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a local file was like: bytes, a hash of its content, when it was written (in ns)."""
 
-    Cheap at any size; it tells another file or another version, not a bit flipped on purpose.
+    size: int
+    digest: str
+    changed: int
+
+    def same_content(self, other: "Fingerprint") -> bool:
+        """Whether it may be a copy of the same file."""
+        return (self.size, self.digest) == (other.size, other.digest)
+
+    def __str__(self) -> str:
+        return f"{self.size:,} bytes, content {self.digest[:8]}, of {_utc(self.changed)}"
+
+
+def fingerprint(path: str) -> Fingerprint:
+    """Of a local file up to 8 MiB the whole content counts, else its first, middle and last MiB.
+
+    Cheap at any size. It tells another file or another version, not a bit flipped on purpose.
     """
     with _errors_named(path):
         status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
         raise InputError(path, "only a regular file on this machine has a fingerprint")
     size = status.st_size
-    starts = (0, max(0, size // 2 - MIB // 2), max(0, size - MIB))
+    pieces = [(0, size)]
+    if size > HASHED_WHOLE:
+        pieces = [(start, MIB) for start in (0, size // 2 - MIB // 2, size - MIB)]
     digest = hashlib.blake2b(digest_size=16)
-    for start in starts:
-        digest.update(_read(path, start, min(size, MIB)))
-    return size, digest.hexdigest()
+    for start, length in pieces:
+        digest.update(_read(path, start, length))
+    return Fingerprint(size, digest.hexdigest(), status.st_mtime_ns)
 
 
-def fingerprints(paths: Sequence[str]) -> list[tuple[int, str] | None]:
-    """The fingerprint of every file, None for one that cannot be read."""
-    found: list[tuple[int, str] | None] = []
-    for path in paths:
-        try:
-            found.append(fingerprint(path))
-        except InputError:
-            found.append(None)
-    return found
+def fingerprint_or_none(path: str) -> Fingerprint | None:
+    """None for what cannot be read, or is no regular file."""
+    try:
+        return fingerprint(path)
+    except InputError:
+        return None
+
+
+def _utc(nanoseconds: int) -> str:
+    moment = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 # ---- their bytes ------------------------------------------------------------------------------

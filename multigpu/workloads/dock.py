@@ -30,6 +30,7 @@ from multigpu.io.molecules import Molecule, MoleculeError, parse, title
 from multigpu.io.poses import SAME, render
 from multigpu.io.scores import Skipped, one_line
 from multigpu.io.sources import STDIN, Source, suffix_of
+from multigpu.preflight import Expected, require
 from multigpu.workloads.dock_plan import DockSpan
 
 
@@ -73,6 +74,9 @@ class FoundPart:
 
 
 Part = DockPart | FoundPart
+PART_CLASSES = (  # what a journal of a docking run holds
+    DockPart, FoundPart, DockSpan, Record, Poses, PoseBatch, Skipped, Best,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +98,7 @@ class Loaded:
     skipped: list[Skipped]
 
 
+ATOM_BYTES = 128  # of an atom on a device: its place, channels and weights
 Terms = tuple[NDArray[np.int32], NDArray[np.float64]]  # channels and weights, for each atom
 
 
@@ -110,6 +115,7 @@ class DockWorkload:
     field   the pocket as the kernels see it; types: its maps, () for a plain grid
     fmt     format of the poses' text, `SAME` for that of the ligand; None: no text
     report  ligands of every part that are sent back for a report
+    expected  of a worker that is not this process
     """
 
     key: str
@@ -119,9 +125,18 @@ class DockWorkload:
     search: Search
     fmt: str | None = None
     report: int = 0
+    expected: Expected | None = None
 
     def open(self, place: Place) -> "DockSession":
+        require(self.expected, place)
         return DockSession(self, place)
+
+    def name(self, span: DockSpan) -> str:
+        first, last = span.records[0], span.records[-1]
+        begin = f"{self.sources[first.source].path}, record {first.number}"
+        poses = "" if span.whole else f", poses {span.poses[0]} to {span.poses[1]}"
+        end = f"{self.sources[last.source].path}, record {last.number}"
+        return begin + (f" to {end}" if last != first else "") + poses
 
     def correct(self, span: DockSpan, part: Part) -> None:
         """Spans are cut at borders of records: there is nothing to correct."""
@@ -277,6 +292,28 @@ class DockSession:
     def compute(self, loaded: tuple[DockSpan, Loaded]) -> Poses:
         span, ligands = loaded[0], loaded[1].ligands
         return self.searcher.best(ligands, range(*span.poses)) if len(ligands) else Poses.none()
+
+    def need(self, loaded: tuple[DockSpan, Loaded]) -> int:
+        """The atoms; the searcher holds as many scores as there is room for."""
+        return ATOM_BYTES * len(loaded[1].ligands.positions)
+
+    def halves(self, loaded: tuple[DockSpan, Loaded]) -> tuple[tuple[DockSpan, Loaded], ...]:
+        """The first ligands, and the others."""
+        span, whole = loaded
+        middle = len(whole.ligands) // 2
+        if not middle:
+            return ()
+        return tuple(
+            (span, Loaded(whole.entries[part], whole.ligands[part], []))
+            for part in (slice(middle), slice(middle, None))
+        )
+
+    def joined(
+        self, loaded: tuple[DockSpan, Loaded], halves: Sequence[tuple[DockSpan, Loaded]],
+        computed: Sequence[Poses],
+    ) -> Poses:  # fmt: skip
+        (_, first), _ = halves
+        return Poses.joined([computed[0], computed[1].moved(len(first.ligands))])
 
     def finish(self, loaded: tuple[DockSpan, Loaded], poses: Poses) -> Part:
         span, ligands = loaded

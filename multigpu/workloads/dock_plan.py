@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from cluster.plan import Cost, balanced, chunk_units
 from kernels.rotation import (
@@ -20,7 +21,23 @@ from multigpu.io.ligands import Record
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
-from multigpu.jobs import Capacity
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What there is to compute with.
+
+    free     bytes on the device that has least
+    threads  of all workers together
+    lanes    of the worker that has most: chunks in hand at a time
+    gpu      whether these are GPUs
+    """
+
+    free: int
+    threads: int
+    lanes: int
+    gpu: bool
+
 
 # Poses of a span, of all its ligands: about a second of work with some dozens of atoms.
 GPU_POSES = 1 << 32
@@ -99,6 +116,14 @@ class DockPlan:
     cost: Cost
     lanes: int
 
+    def spans_by(self) -> dict[str, Any]:
+        """What decides how spans are cut."""
+        return {
+            "chunk_bytes": self.chunk_bytes,
+            "chunk_ligands": self.chunk_ligands,
+            "pose_spans": self.pose_spans,
+        }
+
     @property
     def device_bytes(self) -> int:
         """What the spans take where they are computed."""
@@ -106,16 +131,15 @@ class DockPlan:
 
 
 def plan_dock(
-    sources: Sequence[Source], field: Field, search: Search, here: Capacity, run: RunOptions,
-    gpu: bool,
-) -> DockPlan:  # fmt: skip
+    sources: Sequence[Source], field: Field, search: Search, here: Capacity, run: RunOptions
+) -> DockPlan:
     budget = int(here.free * run.memory_fraction)
     fixed = here.lanes * LANE_BYTES + FIELD_COPIES * field.values.nbytes
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.max_chunk_bytes)
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
-    share = GPU_POSES if gpu else CPU_POSES
+    share = GPU_POSES if here.gpu else CPU_POSES
     ligands = max(1, share // search.stop)
     # Poses that keep a distance from each other are chosen one by one: not in spans.
     pieces = -(-search.stop // share) if search.top == 1 else 1

@@ -7,15 +7,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.dispatch import LINE_PER_THREAD
 from cluster.plan import Cost, balanced, chunk_units
+from cluster.worker import stepped_on_device
 from cluster.workload import Place
-from kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules
+from kernels.scan import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
 from kernels.scan.seeds import EXPECTED_BASES
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.errors import InputError
 from multigpu.io import records
 from multigpu.io.reader import (
+    BLOCKS_AHEAD,
+    HEADROOM,
     READ_AHEAD,
     BlockSpan,
     Buffers,
@@ -29,7 +33,10 @@ from multigpu.io.records import LENGTH, NAME, NAME_END, QUALITY
 from multigpu.io.signatures import Signatures, illegal_base
 from multigpu.io.sources import Source
 from multigpu.io.writers import render
+from multigpu.preflight import Expected, require
 
+PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
+BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
 LARGEST_BLOCK = 4 << 20  # of a stream: many of them wait where they were read
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
@@ -74,26 +81,44 @@ class ScanPart:
     bad_lead: BadBase | None
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Loaded:
-    """Pieces in host memory, and their bases as the kernels want them, in a borrowed buffer."""
+    """Pieces in host memory, and their bases as the kernels want them, in a borrowed buffer.
+
+    part: of those bases, what is to be searched; None for all.
+    """
 
     pieces: Pieces
     chunk: Chunk
+    part: Part | None = None
+
+    @property
+    def searched(self) -> tuple[Chunk, int]:
+        """What to search, and where the last hit may begin."""
+        if self.part is not None:
+            return self.part.chunk, self.part.limit
+        return self.chunk, len(self.chunk.letters)
 
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """The hits, or the illegal letter for which there are none."""
+    """The hits, or where in the bases an illegal letter stands, for which there are none."""
 
     hits: Hits
-    bad: BadBase | None = None
+    bad: int | None = None
 
 
 class Scanner(Protocol):
     """A backend of `kernels.scan`."""
 
-    def scan(self, chunk: Chunk) -> Hits: ...
+    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits: ...
+
+    def seconds(self) -> dict[str, float]: ...
+
+    def close(self) -> None: ...
+
+
+PART_CLASSES = (ScanPart, Batch, BadBase, InputError)  # what a journal of a scan holds
 
 
 @dataclass(eq=False)
@@ -105,10 +130,18 @@ class ScanWorkload:
     signatures: Signatures
     options: ScanOptions
     fmt: str | None = None  # a text format: the workers render the rows
+    expected: Expected | None = None  # of a worker that is not this process
     reached: dict[int, int] = field(default_factory=dict)  # client: where each source is checked to
 
     def open(self, place: Place) -> "ScanSession":
+        require(self.expected, place)
         return ScanSession(self, place)
+
+    def name(self, span: Span) -> str:
+        path = self.sources[span.source].path
+        if isinstance(span, BlockSpan):
+            return f"{path}, a block of {len(span.parsed.table)} records"
+        return f"{path}, bytes {span.start} to {span.stop}"
 
     def correct(self, span: Span, part: ScanPart) -> Span | None:
         """A FASTQ part is good when it begins where the one before it ended.
@@ -133,9 +166,9 @@ class ScanSession:
     def __init__(self, workload: ScanWorkload, place: Place) -> None:
         self.workload = workload
         options = workload.options
-        rules = Rules(options.hits == "first", options.sample_n == "mismatch")
+        self.rules = Rules(options.hits == "first", options.sample_n == "mismatch")
         self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
-        self.scanner, allocate = _backend(place, self.patterns, rules, self._bases())
+        self.scanner, allocate = _backend(place, self.patterns, self.rules, self._bases())
         overlap = int(self.patterns.lengths.max()) - 1
         self.reader = SpanReader(workload.sources, overlap, options.phred_offset)
         self.letters = Buffers(allocate)
@@ -155,17 +188,45 @@ class ScanSession:
         return Loaded(pieces, Chunk(letters, offsets))
 
     def compute(self, loaded: Loaded) -> Computed:
-        """The hits that begin in the span."""
+        """All hits in the loaded bases, those that begin behind the span among them."""
+        chunk, limit = loaded.searched
         try:
-            hits = self.scanner.scan(loaded.chunk)
+            hits = self.scanner.scan(chunk, limit)
         except BadBaseError as problem:
-            return Computed(Hits.none(), _bad_base(loaded.chunk, problem.position))
-        return Computed(hits.where(hits.start < loaded.pieces.own[hits.record]))
+            return Computed(Hits.none(), problem.position)
+        stepped_on_device(self.scanner.seconds())
+        return Computed(hits)
+
+    def need(self, loaded: Loaded) -> int:
+        """Letters, planes, offsets and counts."""
+        chunk, _ = loaded.searched
+        return int(1.5 * len(chunk.letters)) + 16 * len(chunk.offsets)
+
+    def halves(self, loaded: Loaded) -> tuple[Loaded, ...]:
+        """Two pieces that overlap by the longest signature less one."""
+        chunk, limit = loaded.searched
+        if limit < 2:
+            return ()
+        parts = split(chunk, limit, int(self.patterns.lengths.max()))
+        return tuple(replace(loaded, part=part) for part in parts)
+
+    def joined(
+        self, loaded: Loaded, halves: Sequence[Loaded], computed: Sequence[Computed]
+    ) -> Computed:
+        """The hits of both as hits of the whole, or the first illegal letter."""
+        hits = []
+        for half, found in zip(halves, computed, strict=True):
+            assert half.part is not None
+            if found.bad is not None:
+                return Computed(Hits.none(), half.part.begin + found.bad)
+            hits.append(half.part.moved(found.hits))
+        joined = Hits.joined(hits).ordered(self.patterns.strands, self.rules.first)
+        return Computed(joined)
 
     def finish(self, loaded: Loaded, computed: Computed) -> ScanPart:
         """Scores, names and, where the job has a text format, text."""
-        pieces = loaded.pieces
-        batch = self._batch(pieces, computed.hits)
+        pieces, hits = loaded.pieces, computed.hits
+        batch = self._batch(pieces, hits.where(hits.start < pieces.own[hits.record]))
         last = len(pieces.table) - 1
         is_lead = (batch.sample_index == 0) & pieces.lead
         is_tail = (batch.sample_index == last) & pieces.tail & ~is_lead
@@ -180,7 +241,7 @@ class ScanSession:
             int(pieces.own.sum()), len(whole), rows,
             renumbered[is_lead], int(pieces.own[0]) if pieces.lead else -1,
             renumbered[is_tail], int(pieces.own[-1]) if has_tail else -1,
-            _name(pieces, last) if has_tail else b"", *self._problems(pieces, computed.bad),
+            _name(pieces, last) if has_tail else b"", *self._problems(loaded, computed.bad),
         )  # fmt: skip
         self.letters.give(loaded.chunk.letters)
         self.letters.give(loaded.chunk.offsets)
@@ -189,11 +250,13 @@ class ScanSession:
         return part
 
     def _problems(
-        self, pieces: Pieces, bad: BadBase | None
+        self, loaded: Loaded, position: int | None
     ) -> tuple[InputError | None, BadBase | None]:
         """(error, bad_lead) of the part: an illegal letter stands before what the reader found."""
-        if bad is None:
+        pieces = loaded.pieces
+        if position is None:
             return pieces.error, None
+        bad = _bad_base(loaded.chunk, position)
         if pieces.lead and bad.piece == 0:
             return None, bad
         path = self.workload.sources[pieces.source].path
@@ -232,6 +295,7 @@ class ScanSession:
         return score
 
     def close(self) -> None:
+        self.scanner.close()
         self.reader.buffers.clear()
         self.letters.clear()
 
@@ -278,6 +342,10 @@ class ScanPlan:
     cost: Cost
     lanes: int
 
+    def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
+        """The same with chunks of another size."""
+        return replace(self, chunk_bytes=chunk_bytes, chunks=_chunks(sources, chunk_bytes))
+
     @property
     def device_bytes(self) -> int:
         """What the chunks take where they are computed."""
@@ -285,8 +353,18 @@ class ScanPlan:
 
     @property
     def host_bytes(self) -> int:
-        """Buffers for bytes and bases of the chunks in hand, on every worker."""
-        return int(self.lanes * (1.5 * self.chunk_bytes + READ_AHEAD))
+        """What a process takes at most: the program, and what the chunks in hand take.
+
+        That is their bytes, their bases and, on a CPU, the planes of these. A stream has blocks
+        besides, read ahead and in line. Rows come on top until they are written, and the index
+        of very many signatures.
+        """
+        buffers = self.lanes * BUFFER_SLACK * (1.75 * self.chunk_bytes + READ_AHEAD)
+        blocks = 0
+        if None in self.chunks:
+            line = BLOCKS_AHEAD + LINE_PER_THREAD * self.lanes
+            blocks = line * (min(self.chunk_bytes, LARGEST_BLOCK) + HEADROOM)
+        return int(PROGRAM_BYTES + buffers + blocks)
 
 
 def plan_scan(
@@ -301,8 +379,12 @@ def plan_scan(
     most = chunk_units(cost, budget, lanes, run.max_chunk_bytes)
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, threads) if known else most
-    chunks = tuple(-(-(s.size or 0) // size) if s.cuttable else None for s in sources)
-    return ScanPlan(size, chunks, budget, cost, lanes)
+    return ScanPlan(size, _chunks(sources, size), budget, cost, lanes)
+
+
+def _chunks(sources: Sequence[Source], size: int) -> tuple[int | None, ...]:
+    """How many of each source; None for a stream."""
+    return tuple(-(-(s.size or 0) // size) if s.cuttable else None for s in sources)
 
 
 def scan_spans(sources: Sequence[Source], plan: ScanPlan, options: ScanOptions) -> Iterator[Span]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cluster import output
 from cluster.errors import Failure, UsageError
 from cluster.output import PipeClosed, atomic_output, check_output
 
@@ -65,9 +66,28 @@ def test_output__appears_only_when_complete(tmp_path: Path) -> None:
         file.write(b"x" * 5_000_000)
         assert not path.exists()
         (part,) = tmp_path.iterdir()
-        assert part.name.startswith(".hits.tsv.part-")
+        assert part.name == ".hits.tsv.part"
     assert path.read_bytes() == b"x" * 5_000_000
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_output__that_another_run_is_writing_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "hits.tsv")
+    with atomic_output(path) as file:
+        file.write(b"first")
+        with (
+            pytest.raises(UsageError, match=r"hits\.tsv: another run is writing it$"),
+            atomic_output(path),
+        ):
+            pytest.fail("two runs at once")
+    assert Path(path).read_bytes() == b"first"
+
+
+def test_output__takes_the_place_of_what_a_killed_run_left(tmp_path: Path) -> None:
+    (tmp_path / ".hits.tsv.part").write_bytes(b"much longer than what comes now")
+    with atomic_output(str(tmp_path / "hits.tsv")) as file:
+        file.write(b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("hits.tsv", b"new")]
 
 
 @pytest.mark.parametrize("error", [Broken, KeyboardInterrupt, SystemExit, Failure])
@@ -155,18 +175,6 @@ def test_output__is_on_disk_before_it_has_its_name(
     assert events == ["file", "rename of 3 bytes", "directory"]
 
 
-def test_output__never_takes_the_part_of_another_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".hits.tsv.part-taken").write_bytes(b"theirs")
-    tokens = iter(["taken", "free"])
-    monkeypatch.setattr("secrets.token_hex", lambda _: next(tokens))
-    with atomic_output(str(tmp_path / "hits.tsv")) as file:
-        file.write(b"ours")
-    assert (tmp_path / ".hits.tsv.part-taken").read_bytes() == b"theirs"
-    assert (tmp_path / "hits.tsv").read_bytes() == b"ours"
-
-
 # ---- what cannot be written -------------------------------------------------------------------
 
 
@@ -238,11 +246,11 @@ def test_disk_full__leaves_nothing_under_the_name(
     def full(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    opened = Path.open
+    own = output.own
     if step == "fsync":
         monkeypatch.setattr(os, "fsync", full)
     else:
-        monkeypatch.setattr(Path, "open", lambda *args, **kw: Full(opened(*args, **kw), number))
+        monkeypatch.setattr(output, "own", lambda *names: Full(own(*names), number))
     with (
         pytest.raises(Failure, match=r"hits\.tsv: cannot be written: the disk is full"),
         atomic_output(str(tmp_path / "hits.tsv")) as file,
@@ -259,6 +267,9 @@ class Full:
 
     def write(self, _: object) -> int:
         raise OSError(self.number, os.strerror(self.number))
+
+    def truncate(self, size: int) -> None:
+        self.file.truncate(size)
 
     def fileno(self) -> int:
         return int(self.file.fileno())

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
+from halving import scan_halving
 from numpy.typing import NDArray
 
 from kernels import bases
@@ -302,7 +303,7 @@ def test_scan__more_hits_than_there_is_room_for(
     assert len(expected) > TABLE / 2 if first else len(expected) > TABLE
     scanner = cuda.Scanner(patterns, rules)
     for _ in range(2):
-        assert_same(scanner.scan(chunk), expected)
+        assert_same(scan_halving(scanner, chunk), expected)
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
@@ -318,7 +319,7 @@ def test_scan__too_little_memory(
     rules = Rules(first=first)
     scanner = cuda.Scanner(patterns, rules)
     gpu.memory_limit = gpu.used() + 80_000
-    got = scanner.scan(chunk)
+    got = scan_halving(scanner, chunk)
     assert gpu.launched["pack"] > 1
     assert_same(got, reference.scan(chunk, patterns, rules))
 
@@ -346,7 +347,7 @@ def test_scan__first_illegal_letter_of_a_split_chunk(
     else:
         monkeypatch.setattr(cuda, "MAX_BASES", 40_000)
     with pytest.raises(BadBaseError) as caught:
-        scanner.scan(cut(letters, [60_000]))
+        scan_halving(scanner, cut(letters, [60_000]))
     assert caught.value.position == 50_000
 
 

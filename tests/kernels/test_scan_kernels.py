@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from halving import scan_halving
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from kernels.bases import COMPLEMENTS, LETTER_SETS, encode, reverse_complement
 from kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules, cpu, reference, seeds
 from kernels.scan.cpu_patterns import COSTS
 from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
-from kernels.scan.types import Part, split
+from kernels.scan.types import Part, TooManyHitsError, split
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 PLANNERS = {"cpu": "kernels.scan.cpu_patterns.plan_seeds", "cuda": "kernels.scan.cuda.plan_seeds"}
@@ -290,7 +291,7 @@ def test_cuda_scan__with_little_room_for_hits_grows_splits_and_finds_the_same(
     expected = reference.scan(chunk, patterns, rules)
     reused = cuda.Scanner(patterns, rules)
     for _ in range(2):
-        assert_same(reused.scan(chunk), expected)
+        assert_same(scan_halving(reused, chunk), expected)
 
 
 @pytest.mark.gpu
@@ -299,20 +300,16 @@ def test_cuda_scan__of_more_hits_than_one_search_may_have_splits(
 ) -> None:
     from kernels.scan import cuda
 
-    calls: list[int] = []
-
-    def counted(chunk: Chunk, limit: int, longest: int) -> tuple[Part, Part]:
-        calls.append(limit)
-        return split(chunk, limit, longest)
-
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 64)
     monkeypatch.setattr(cuda, "MOST_HITS", 1 << 10)
-    monkeypatch.setattr(cuda, "split", counted)
     chunk = chunk_of([array("A" * 3000), array("A" * 500)])
     patterns = Patterns.of([array("A"), array("AAAA"), array("A" * 100)])
     expected = reference.scan(chunk, patterns, Rules(first=False))
-    assert_same(cuda.Scanner(patterns, Rules(first=False)).scan(chunk), expected)
-    assert len(calls) >= len(expected) // (1 << 10)
+    assert len(expected) > 1 << 10
+    scanner = cuda.Scanner(patterns, Rules(first=False))
+    with pytest.raises(TooManyHitsError):
+        scanner.scan(chunk)
+    assert_same(scan_halving(scanner, chunk), expected)
 
 
 # ---- illegal letters --------------------------------------------------------------------------

@@ -1,0 +1,171 @@
+"""The workers of a Dask scheduler. Imported where there is one: it takes its time."""
+
+import contextlib
+import queue
+import signal
+import time
+from asyncio import CancelledError
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client, Future, KilledWorker, Worker, WorkerPlugin
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
+
+from cluster import worker
+from cluster.errors import Failure, Lost, WorkerDied
+from cluster.workers import Inbox, Report, Task
+from cluster.workload import Workload
+
+ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again
+NO_ANSWER = (OSError, TimeoutError, CancelledError)
+
+
+_here = worker  # Dask gives its own object that name in the methods below
+
+
+class Job(WorkerPlugin):
+    """Makes a job known on every worker, those that join later included."""
+
+    def __init__(self, workload: Workload[Any, Any]) -> None:
+        self.workload = workload
+        self.name = f"multigpu-{workload.key}"
+
+    def setup(self, worker: Worker) -> None:
+        """Called by Dask on the worker."""
+        _here.called(worker.address)
+        _here.admit(self.workload)
+
+    def teardown(self, worker: Worker) -> None:
+        """Called by Dask at the end of the job."""
+        _here.dismiss(self.workload.key)
+
+
+class IgnoreInterrupts(WorkerPlugin):
+    """Ctrl-C reaches all processes of a terminal, but the first one decides."""
+
+    name = "multigpu-interrupts"
+
+    def setup(self, worker: Worker) -> None:
+        """Called by Dask in the worker's main thread."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@dataclass(frozen=True)
+class DaskTask:
+    """A task of the scheduler; the result goes away with the future."""
+
+    future: Future
+
+    def cancel(self) -> None:
+        with contextlib.suppress(*NO_ANSWER):
+            self.future.cancel()
+
+
+class DaskWorkers:
+    """Workers that come and go. A task whose worker dies is reported as such.
+
+    worker_timeout: seconds without any worker, or without an answer from the scheduler, after
+    which it is given up.
+    """
+
+    def __init__(self, client: Client, gpu: str | None, worker_timeout: float = 60.0) -> None:
+        self.gpu = gpu
+        self._client, self._timeout = client, worker_timeout
+        self._nthreads: dict[str, int] = {}
+        self._seen = time.monotonic()  # the scheduler, with workers
+        self.present()
+        if not self._nthreads:
+            raise Failure("the scheduler has no workers: start some with `dask worker`")
+
+    @property
+    def threads(self) -> int:
+        return sum(self._nthreads.values())
+
+    @property
+    def lanes(self) -> int:
+        return max(self._nthreads.values(), default=1)
+
+    def admit(self, workload: Workload[Any, Any]) -> None:
+        self._client.register_plugin(Job(workload))
+
+    def dismiss(self, key: str) -> None:
+        with contextlib.suppress(*NO_ANSWER, ValueError):  # of those that are gone nothing is left
+            self._client.unregister_worker_plugin(f"multigpu-{key}")
+
+    def submit(
+        self,
+        report: Report,
+        function: Callable[..., Any],
+        *arguments: Any,
+        apart_from: Task | None = None,
+    ) -> Task:
+        def done(future: Future) -> None:
+            report(*_result(future))
+
+        where: dict[str, Any] = {}
+        if apart_from is not None and (others := self._others(apart_from)):
+            where = {"workers": others, "allow_other_workers": True}
+        future = self._client.submit(function, *arguments, pure=False, **where)
+        future.add_done_callback(done)
+        return DaskTask(future)
+
+    def _others(self, task: Task) -> list[str]:
+        """The workers that do not have this task."""
+        assert isinstance(task, DaskTask)
+        held = {
+            address
+            for address, keys in self._client.processing().items()
+            if task.future.key in keys
+        }
+        return [address for address in self._nthreads if address not in held]
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        try:
+            given: dict[str, Any] = self._client.run(function, *arguments)
+        except ModuleNotFoundError as error:
+            raise Failure(
+                f"a worker lacks the program: {error}; install the same version"
+            ) from error
+        return given
+
+    def present(self) -> set[str]:
+        problem = "no worker is left"
+        try:
+            answer = min(ANSWER_TIMEOUT, self._timeout)
+            self._nthreads = self._client.nthreads(callback_timeout=answer)
+        except NO_ANSWER:
+            problem = "the scheduler does not answer"
+        else:
+            if self._nthreads:
+                self._seen = time.monotonic()
+        if self._client.status == "closed":
+            raise Failure("the connection to the scheduler was lost")
+        if time.monotonic() - self._seen > self._timeout:
+            raise Failure(f"{problem}, for {self._timeout:g} s now")
+        return set(self._nthreads)
+
+    def retire(self, name: str) -> None:
+        self._client.retire_workers([name], close_workers=True)
+        self._nthreads.pop(name, None)
+        if not self._nthreads:
+            raise Failure(f"{name} was the last worker")
+
+    def inbox(self) -> Inbox:
+        return queue.SimpleQueue()
+
+    def clock(self) -> float:
+        return time.monotonic()
+
+
+def _result(future: Future) -> tuple[Any, Exception | None]:
+    """What a finished task gave, and what went wrong."""
+    try:
+        return future.result(), None
+    except KilledWorker as error:
+        return None, WorkerDied(error.last_worker.address, error.allowed_failures + 1)
+    except (FutureCancelledError, CommClosedError, CancelledError) as error:
+        return None, Lost(f"the connection to the scheduler was lost ({error})")
+    except Exception as error:  # noqa: BLE001 - whatever the task raised
+        return None, error

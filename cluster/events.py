@@ -1,0 +1,28 @@
+"""What happens in a run: to be written down, shown, or looked at afterwards."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened.
+
+    name   planned, started, finished, resumed; split, on_cpu; retried, moved; joined, left,
+           retired; written
+    at     seconds since 1970, on the machine where it happened
+    facts  numbers and texts, by name; `chunk` is a number in the order of the input
+    """
+
+    name: str
+    at: float = field(default_factory=time.time)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Event], None]
+
+
+def unheard(_: Event) -> None:
+    """The listener that does nothing."""

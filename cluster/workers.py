@@ -1,0 +1,151 @@
+"""Threads that run tasks: of this process, and what those of a cluster have in common with them."""
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+from cluster import worker
+from cluster.errors import Failure
+from cluster.workload import Workload
+
+WORKER_NICENESS = 5
+
+Report = Callable[[Any, Exception | None], None]  # what a task gave, or what it raised
+
+
+class Task(Protocol):
+    """A task under way."""
+
+    def cancel(self) -> Any:
+        """It is not wanted any more; it may still report."""
+
+
+class Inbox(Protocol):
+    """Where reports arrive, in the order in which they do."""
+
+    def put(self, news: Any) -> None: ...
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Raises queue.Empty after `timeout` seconds without any."""
+
+
+class Workers(Protocol):
+    """Threads that run tasks, here or elsewhere.
+
+    gpu  what tasks get as their device: a UUID, None for the CPU, or `worker.FIRST`
+    """
+
+    gpu: str | None
+
+    @property
+    def threads(self) -> int:
+        """Of all workers together; it changes as they come and go."""
+
+    @property
+    def lanes(self) -> int:
+        """Threads of the worker that has most."""
+
+    def admit(self, workload: Workload[Any, Any]) -> None:
+        """Make a job known to every worker, those that join later included."""
+
+    def dismiss(self, key: str) -> None:
+        """Forget it everywhere."""
+
+    def submit(
+        self,
+        report: Report,
+        function: Callable[..., Any],
+        *arguments: Any,
+        apart_from: Task | None = None,
+    ) -> Task:
+        """Run it on some worker, if possible not the one that has another task; report once."""
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """Run it on every worker now; what each gave, by its name."""
+
+    def present(self) -> set[str]:
+        """The names of the workers. Raises Failure where there have been none for too long."""
+
+    def retire(self, name: str) -> None:
+        """Give a worker no more tasks. Raises Failure where none is left."""
+
+    def inbox(self) -> Inbox:
+        """A new one."""
+
+    def clock(self) -> float:
+        """Seconds; only differences mean something."""
+
+
+class LocalWorkers:
+    """The threads of this process: no start, no import of Dask, no copy of anything."""
+
+    def __init__(self, threads: int, gpu: str | None, cpu_fallback: bool = True) -> None:
+        self.threads, self.lanes, self.gpu = threads, threads, gpu
+        self._cpu_fallback = cpu_fallback
+        self._pool = ThreadPoolExecutor(threads, "worker", _step_back)
+
+    def admit(self, workload: Workload[Any, Any]) -> None:
+        worker.admit(workload)
+
+    def dismiss(self, key: str) -> None:
+        worker.dismiss(key)
+
+    def submit(
+        self,
+        report: Report,
+        function: Callable[..., Any],
+        *arguments: Any,
+        apart_from: Task | None = None,
+    ) -> Task:
+        def done(future: "Future[Any]") -> None:
+            if not future.cancelled():
+                error = future.exception()
+                report(None if error else future.result(), _as_exception(error))
+
+        future = self._pool.submit(function, *arguments)
+        future.add_done_callback(done)
+        return future
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        return {worker.name(): function(*arguments)}
+
+    def present(self) -> set[str]:
+        return {worker.name()}
+
+    def retire(self, name: str) -> None:
+        """The GPU failed: the CPU of this process goes on."""
+        if self.gpu is None or not self._cpu_fallback:
+            raise Failure("there is no other device")
+        self.gpu = None
+
+    def inbox(self) -> Inbox:
+        return queue.SimpleQueue()
+
+    def clock(self) -> float:
+        return time.monotonic()
+
+    def close(self) -> None:
+        """Forget what has not begun; what has ends by itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _as_exception(error: BaseException | None) -> Exception | None:
+    if error is None or isinstance(error, Exception):
+        return error
+    return Failure(f"a task ended with {type(error).__name__}")
+
+
+def _step_back() -> None:
+    """Lets the thread that reads and decompresses go first where there are more threads than cores.
+
+    What it does cannot be divided, and the workers wait for it.
+    """
+    if sys.platform == "linux":  # where every thread has a priority of its own
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), WORKER_NICENESS)

@@ -1,0 +1,253 @@
+"""What every workload's job shares: workers and whether they are fit, journal, events, facts."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cluster import deploy, worker
+from cluster.codec import Codec
+from cluster.deploy import GPU_LANES, Deployment
+from cluster.devices import Device
+from cluster.dispatch import Faults, dispatch
+from cluster.events import Event, Listener
+from cluster.journal import Journal
+from cluster.worker import Outcome
+from cluster.workers import Workers
+from cluster.workload import P, S, Workload
+from multigpu import preflight
+from multigpu.config import RunOptions
+from multigpu.errors import Failure, InputError
+from multigpu.io.sources import fingerprint_or_none
+from multigpu.preflight import Expected, Fitness
+
+logger = logging.getLogger(__name__)
+
+SAID = {  # events that a user is told of, as warnings
+    "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
+    "retried": "chunk {chunk} is run again: {reason}",
+    "moved": "chunk {chunk} is late and was begun on another worker, too",
+    "retired": "{worker} gets no more work: {reason}",
+    "left": "worker {worker} is gone",
+}
+
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def path_list(paths: Paths) -> list[str]:
+    """One path or several, as texts."""
+    if isinstance(paths, str | os.PathLike):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]
+
+
+@dataclass
+class Facts:
+    """What a run has done so far. resumed: chunks that an earlier run had finished."""
+
+    chunks: int = 0
+    resumed: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)  # of each step, over all threads
+    workers: dict[str, int] = field(default_factory=dict)  # chunks of each
+    events: dict[str, int] = field(default_factory=dict)  # how often each happened
+
+    def add(self, outcome: Outcome[Any]) -> None:
+        self.chunks += 1
+        if not outcome.worker:
+            self.resumed += 1
+            return
+        name = f"{outcome.worker}:{outcome.device}"
+        self.workers[name] = self.workers.get(name, 0) + 1
+        for step in outcome.steps:
+            self.seconds[step.name] = self.seconds.get(step.name, 0.0) + step.end - step.begin
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Workers that have been looked at.
+
+    free_bytes  on the device that has least
+    fitness     what each of those elsewhere said
+    """
+
+    workers: Workers
+    free_bytes: int
+    fitness: dict[str, Fitness] = field(default_factory=dict)
+    expected: Expected | None = None  # of those that join later; None: nobody can
+
+
+class Job:
+    """Workers for a workload, and a run of it that can be stopped and resumed.
+
+    client   a `dask.distributed.Client` to use instead of what `run` says
+    coming   gives the workers, where they were started before (`cluster.deploy.starting`)
+    journal  where a run keeps what it has finished; None: nowhere
+    """
+
+    def __init__(
+        self,
+        run: RunOptions,
+        client: Any = None,
+        devices: tuple[Device, ...] | None = None,
+        coming: Callable[[], Workers] | None = None,
+        journal: Path | None = None,
+    ) -> None:
+        self.run, self._client, self._coming, self._journal_path = run, client, coming, journal
+        if devices is None:
+            devices = () if client else run.devices()
+        self.devices = devices
+        self.facts = Facts()
+        self.listeners: list[Listener] = [self._count]
+        self._journal: Journal | None = None
+
+    # ---- workers ------------------------------------------------------------------------------
+
+    @property
+    def deployment(self) -> Deployment:
+        return deployment(self.run, self.devices)
+
+    @property
+    def remote(self) -> bool:
+        """Whether workers run elsewhere, and may see other files than this process."""
+        return self._client is not None or self.run.elsewhere
+
+    @property
+    def chunks(self) -> int | None:
+        """How many there are going to be, where that is known."""
+        return None
+
+    def free_here(self) -> int:
+        """Bytes that are free on the device of this machine that has least."""
+        if self.devices:
+            return min(device.free_bytes for device in self.devices)
+        return worker.free_bytes(None)
+
+    def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
+        """The workers, all fit for a job with these inputs, which have absolute paths.
+
+        Raises Failure that names every worker that is not, with all that is wrong with it.
+        """
+        workers = self._workers(stack)
+        if self.run.gpus == "none":
+            workers.gpu = None
+        if not self.remote:
+            return Crew(workers, self.free_here())
+        wanted = preflight.expected(inputs, folders)
+        found = _examined(workers, wanted)
+        if workers.gpu is not None and not any(fitness.gpu for fitness in found.values()):
+            workers.gpu = None
+        if workers.gpu is not None and not self.run.mixed:
+            wanted = replace(wanted, gpu=True)
+            found = _examined(workers, wanted)
+        problems = [f"worker {n}: {'; '.join(f.problems)}" for n, f in found.items() if f.problems]
+        if problems:
+            raise Failure("\n  ".join(["not all workers can take part:", *problems]))
+        return Crew(workers, min(f.free_bytes for f in found.values()), found, wanted)
+
+    def _workers(self, stack: ExitStack) -> Workers:
+        if self._client is not None:
+            return deploy.of_client(self._client, worker.FIRST, self.run.worker_timeout)
+        if self._coming is not None:
+            return self._coming()
+        return stack.enter_context(deploy.workers(self.deployment))
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def journal(self, about: dict[str, str], plan: dict[str, Any], codec: Codec) -> dict[str, Any]:
+        """Open the journal, if there is to be one; the plan that holds. See `Journal`."""
+        if self._journal_path is None:
+            return plan
+        self._journal = Journal(self._journal_path, about, plan, codec, self.run.resume)
+        if self._journal.thrown_away:
+            logger.warning(
+                "multigpu: begun anew; --resume would have gone on with the interrupted run"
+            )
+        return self._journal.plan
+
+    def dispatched(
+        self, crew: Crew, workload: Workload[S, P], spans: Iterable[S]
+    ) -> Iterator[Outcome[P]]:
+        """The parts in order, those of the journal first."""
+        faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
+        run = dispatch(crew.workers, workload, spans, self._journal, faults, self.tell)
+        for outcome in run:
+            self.facts.add(outcome)
+            yield outcome
+
+    def planned(self, crew: Crew, **facts: Any) -> None:
+        """Tell of the plan."""
+        facts = {"chunks": self.chunks, "threads": crew.workers.threads, **facts}
+        self.tell(Event("planned", facts={**facts, "workers": sorted(crew.workers.present())}))
+
+    def tell(self, event: Event) -> None:
+        """Something happened."""
+        for listener in self.listeners:
+            listener(event)
+
+    def _count(self, event: Event) -> None:
+        self.facts.events[event.name] = self.facts.events.get(event.name, 0) + 1
+        if event.name in SAID:
+            logger.warning("multigpu: %s", SAID[event.name].format_map(event.facts))
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Around all that makes the output: the journal stays where a run can go on with it.
+
+        With a wrong input none can: when it is mended, it is another one.
+        """
+        try:
+            yield
+        except InputError:
+            self._end_journal(keep=False)
+            raise
+        except BaseException:
+            self._end_journal(keep=True)
+            raise
+        self._end_journal(keep=False)
+
+    def _end_journal(self, keep: bool) -> None:
+        if self._journal is None:
+            return
+        if keep and self._journal.held:
+            logger.warning("multigpu: what is finished is kept: --resume goes on with it")
+            self._journal.close()
+        else:
+            self._journal.remove()
+
+
+def deployment(run: RunOptions, devices: tuple[Device, ...]) -> Deployment:
+    """Where a job with these options runs."""
+    cores = len(os.sched_getaffinity(0))
+    threads = run.threads or (min(GPU_LANES, max(2, cores)) if devices else cores)
+    return Deployment(
+        devices,
+        threads,
+        run.processes,
+        run.scheduler,
+        run.scheduler_file,
+        run.connect_timeout,
+        run.worker_timeout,
+        run.cpu_fallback,
+        run.dashboard,
+    )
+
+
+def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
+    found: dict[str, Fitness] = workers.everywhere(preflight.examine, wanted, workers.gpu)
+    return found
+
+
+def inputs_about(paths: Sequence[str]) -> dict[str, str]:
+    """What a journal says of input files, so that a changed one is noticed."""
+    return {f"input {path}": str(fingerprint_or_none(path) or "not a file") for path in paths}
+
+
+def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
+    """Raises InputError for a file that was written to since `about` was made."""
+    for path in paths:
+        if inputs_about([path]).items() - about.items():
+            raise InputError(path, "was changed while it was read")

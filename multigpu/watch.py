@@ -1,0 +1,94 @@
+"""Events of a run as a log, and as a timeline: `--log-json` and `--trace`."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from cluster.events import Event
+from cluster.output import atomic_output, opened
+
+MICRO = 1e6  # microseconds, which the timeline counts in
+
+
+class Log:
+    """A line of JSON for every event, written at once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def __call__(self, event: Event) -> None:
+        line = {"event": event.name, "at": round(event.at, 6), **event.facts}
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()
+
+
+class Timeline:
+    """The steps of all chunks in the Trace Event Format: a process a device, a row a thread."""
+
+    def __init__(self) -> None:
+        self._events: list[dict[str, Any]] = []
+        self._devices: dict[str, int] = {}
+
+    def __call__(self, event: Event) -> None:
+        facts = event.facts
+        if event.name == "finished":
+            device = self._device(f"{facts['worker']} {facts['device']}")
+            for name, begin, end, thread in facts["steps"]:
+                self._add(name, begin, end, device, thread, chunk=facts["chunk"])
+        elif event.name == "written":
+            self._add("write", facts["begin"], event.at, self._device("output"), 0)
+        else:
+            self._events.append(
+                {
+                    "name": event.name, "ph": "i", "s": "g", "ts": event.at * MICRO,
+                    "pid": 0, "tid": 0, "args": facts,
+                }
+            )  # fmt: skip
+
+    def _device(self, name: str) -> int:
+        """The number of a process of the timeline, which gets a name when it is first met."""
+        if name not in self._devices:
+            self._devices[name] = len(self._devices) + 1
+            self._events.append(
+                {
+                    "name": "process_name", "ph": "M", "pid": self._devices[name], "tid": 0,
+                    "args": {"name": name},
+                }
+            )  # fmt: skip
+        return self._devices[name]
+
+    def _add(self, name: str, begin: float, end: float, pid: int, tid: int, **args: Any) -> None:
+        self._events.append(
+            {
+                "name": name, "ph": "X", "ts": begin * MICRO, "dur": (end - begin) * MICRO,
+                "pid": pid, "tid": tid, "args": args,
+            }
+        )  # fmt: skip
+
+    def dump(self) -> bytes:
+        return json.dumps({"traceEvents": self._events, "displayTimeUnit": "ms"}).encode() + b"\n"
+
+
+@contextmanager
+def logged(path: str | None) -> Iterator[Log | None]:
+    """A log in a file, which is there from the first event on, and stays if the run fails."""
+    if path is None:
+        yield None
+        return
+    with opened(path) as file:
+        yield Log(file)
+
+
+@contextmanager
+def traced(path: str | None) -> Iterator[Timeline | None]:
+    """A timeline that is written at the end, also of a run that failed."""
+    if path is None:
+        yield None
+        return
+    timeline = Timeline()
+    try:
+        yield timeline
+    finally:
+        with atomic_output(path) as file:
+            file.write(timeline.dump())
