@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from faults.harness import ROOT, Job, run
 
-JOBS = ("scan",)
+JOBS = ("scan", "dock")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -31,7 +31,17 @@ def scan_job(folder: Path) -> Job:
     return Job("scan", arguments, "hits.tsv", (samples, signatures))
 
 
-MAKERS = {"scan": scan_job}
+def dock_job(folder: Path) -> Job:
+    """Some hundred chunks of one ligand."""
+    ligands, pocket = folder / "ligands.sdf", folder / "pocket.npz"
+    simulate("ligands", "--count", 400, "-o", ligands)
+    simulate("pocket", "--points", 30, "--spacing", 0.75, "-o", pocket)
+    search = ("--pocket", str(pocket), "--precision", "15", "--max-chunk-bytes", "1")
+    arguments = ("dock", str(ligands), *search, "--scores", "/dev/null")
+    return Job("dock", arguments, "poses.sdf", (ligands, pocket))
+
+
+MAKERS = {"scan": scan_job, "dock": dock_job}
 
 
 @pytest.fixture(scope="session", params=JOBS)
