@@ -310,6 +310,25 @@ def test_api__makes_a_pandas_frame(library: Path) -> None:
     assert frame["ligand"].tolist() == [f"lig{i}" for i in range(COUNT)]
 
 
+def test_api__goes_on_with_what_was_finished(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of the spans into which poses are cut, too."""
+    monkeypatch.setattr(dock_plan, "CPU_POSES", 30)
+    files = str(library / "ligands.sdf"), str(library / "pocket.npz")
+    options: dict[str, Any] = {"precision": 60, "gpus": "none", "max_chunk_bytes": 1}
+    whole = multigpu.dock(*files, **options).to_table()
+    journal = tmp_path / "journal"
+    stopped: Any = iter(multigpu.dock(*files, **options, journal=journal))
+    for _ in range(5):
+        next(stopped)
+    stopped.close()
+    assert journal.stat().st_size > 0
+    again = multigpu.dock(*files, **options, journal=journal, resume=True)
+    assert again.to_table().equals(whole)
+    assert not journal.exists()
+
+
 # ---- the report -------------------------------------------------------------------------------
 
 
