@@ -178,9 +178,7 @@ def _depiction(best: Best) -> Any:
     chem = needed("rdkit.Chem", "reports")
     draw = needed("rdkit.Chem.Draw.rdMolDraw2D", "reports")
     depict = needed("rdkit.Chem.rdDepictor", "reports")
-    from rdkit import rdBase
-
-    with rdBase.BlockLogs():
+    with needed("rdkit.rdBase", "reports").BlockLogs():
         block = best.sdf.decode("utf-8", "replace")
         drawn = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
         depict.Compute2DCoords(drawn)

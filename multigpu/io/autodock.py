@@ -117,9 +117,7 @@ def _of_sdf(molecule: Molecule) -> Typed:
 def _graph(chem: Any, molecule: Molecule) -> Any:
     """Raises MoleculeError with RDKit's reason where its chemistry makes no sense."""
     block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
-    from rdkit import rdBase
-
-    with rdBase.BlockLogs():
+    with needed("rdkit.rdBase", "atom types of SDF files").BlockLogs():
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
         if graph is None:
             raise MoleculeError("RDKit does not read this molecule")
