@@ -102,6 +102,26 @@ def random_ligands(
     )
 
 
+def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: Any) -> Case:
+    """What single precision cannot tell apart decides.
+
+    Turned by right angles, atoms come to lie within 1e-8 of borders between nodes, or of the
+    grid's, and many poses score the same, but for a spacing that is not quite the same.
+    """
+    values = rng.integers(-3, 4, (1, 11, 11, 11))
+    if rng.random() < 0.5:
+        values = np.indices((11, 11, 11)).sum(axis=0)[None]
+    spacing = 1 + rng.integers(-2, 3, 3) * 1e-9
+    field = Field(values.astype(np.float32), np.zeros(3), spacing, interpolation, outside)
+    middle = 5.3
+    borders = rng.integers(0, 11, (8, 3)) + (0.5 if interpolation == "nearest" else 0)
+    places = np.where(rng.random((8, 3)) < 0.1, borders, rng.uniform(0.7, 9.3, (8, 3)))
+    half = places - middle + rng.choice([-1e-8, 0, 1e-8], places.shape)
+    ligands = Ligands.plain([np.concatenate([half, -half])])
+    search = Search(EulerRotations(90), center=(middle,) * 3)
+    return Case(field, ligands, search, {}, {}, {})
+
+
 def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: Any) -> Search:
     rotations: EulerRotations | ListedRotations = EulerRotations(
         float(rng.choice([30, 36, 45, 50]))

@@ -65,13 +65,13 @@ SHORTFALLS = 2.0 ** np.arange(LEAST, MOST + 1)
 class FieldBounds:
     """What the proof needs of a field.
 
-    tops       float64[channels]
+    tops       float32[channels]
     steepness  float64[channels, powers, kappas]: A(κ, 2^(LEAST + power)); the last: of all cells
     """
 
     def __init__(self, field: Field) -> None:
         self.field = field
-        tops = field.values.reshape(len(field.values), -1).max(axis=1).astype(np.float64)
+        tops = field.values.reshape(len(field.values), -1).max(axis=1)
         self.tops = np.maximum(tops, 0) if field.outside == "zero" else tops
         self.steepness = np.zeros((len(tops), len(SHORTFALLS), len(KAPPAS)))
         if field.interpolation == "linear":
@@ -79,31 +79,31 @@ class FieldBounds:
                 self.steepness[channel] = _steepness(values, self.tops[channel])
 
 
-def _steepness(values: NDArray[np.float32], top: float) -> Floats:
+def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
     """A(κ, d), from the steepest of the cells in each power of two of top − M."""
-    steep = np.stack([_largest_step(values, axis) for axis in range(3)]).sum(axis=0)
+    steep = np.add.reduce([_largest_step(values, axis) for axis in range(3)])
     below = (top - _over_corners(values, (0, 1, 2))).ravel()
     power = np.clip(np.frexp(below)[1], LEAST, MOST)  # below < 2^power
     power[below < SHORTFALLS[0]] = LEAST
-    steepest = np.full(len(SHORTFALLS), -np.inf)
+    steepest = np.full(len(SHORTFALLS), -np.inf, np.float32)
     np.maximum.at(steepest, power - LEAST, steep.ravel())
     least = np.r_[0.0, SHORTFALLS[:-1]]
     excess = steepest[:, None] - KAPPAS * least[:, None]
     return np.maximum(np.maximum.accumulate(excess, axis=0), 0)
 
 
-def _largest_step(values: NDArray[np.float32], axis: int) -> Floats:
-    """float64[nx - 1, ny - 1, nz - 1]: the largest change along an axis on the edges of a cell."""
-    steps = np.abs(np.diff(values.astype(np.float64), axis=axis))
+def _largest_step(values: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
+    """float32[nx - 1, ny - 1, nz - 1]: the largest change along an axis on the edges of a cell."""
+    steps = np.abs(np.diff(values, axis=axis))
     return _over_corners(steps, tuple(other for other in range(3) if other != axis))
 
 
-def _over_corners(nodes: NDArray[np.floating], axes: tuple[int, ...]) -> Floats:
+def _over_corners(nodes: NDArray[np.float32], axes: tuple[int, ...]) -> NDArray[np.float32]:
     """The larger of two neighbours along each of the axes."""
     for axis in axes:
         near = np.moveaxis(nodes, axis, 0)
         nodes = np.moveaxis(np.maximum(near[:-1], near[1:]), 0, axis)
-    return nodes.astype(np.float64)
+    return nodes
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class LigandBounds:
     def top(self) -> Floats:
         """float64[n, 1]: T"""
         channels, _, weights = self._kinds
-        top: Floats = (weights @ self.field_bounds.tops[channels])[:, None]
+        top: Floats = (weights @ self.field_bounds.tops[channels].astype(np.float64))[:, None]
         return top
 
     @cached_property
@@ -162,7 +162,9 @@ class LigandBounds:
         reach = np.arange(len(SHORTFALLS)) + 3 - powers[:, None]
         steep = self.field_bounds.steepness[channels[:, None], reach.clip(0, MOST - LEAST)]
         steepness = (weights @ steep.reshape(len(steep), -1)).reshape(n, *steep.shape[1:])
-        tops = (weights @ np.abs(self.field_bounds.tops[channels]))[:, None, None]
+        tops = (weights @ np.abs(self.field_bounds.tops[channels].astype(np.float64)))[
+            :, None, None
+        ]
         slope = (change * KAPPAS + rounding) * SHORTFALLS[:, None]
         error = SLACK * (change * steepness + rounding * tops + slope)
         left = 1 - place * KAPPAS

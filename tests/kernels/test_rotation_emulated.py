@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
-from rotation_cases import ORIGIN, SPACING, random_field, random_ligands, random_search
+from rotation_cases import (
+    ORIGIN,
+    SPACING,
+    hair_splitting_case,
+    random_field,
+    random_ligands,
+    random_search,
+)
 
 from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, Shifts, reference
 from kernels.rotation.bounds import LigandBounds
@@ -64,6 +71,16 @@ def test_search__agrees_with_the_reference_to_the_last_bit(
     assert_right(cuda, field, ligands, random_search(rng, listed, seed == 4, **more))
 
 
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("seed", range(5))
+def test_search__agrees_where_single_precision_cannot_tell(
+    cuda: Any, interpolation: str, outside: str, seed: int
+) -> None:
+    case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
+    assert_right(cuda, case.field, case.ligands, case.search)
+
+
 def test_search__of_more_atoms_than_are_in_shared_memory(cuda: Any) -> None:
     rng = np.random.default_rng(1)
     field = random_field(rng, 2)
@@ -87,23 +104,38 @@ def test_scores__of_every_pose_are_near_the_exact_ones(
     rng = np.random.default_rng(3)
     field, ligands = random_field(rng, 1, interpolation), random_ligands(rng, [5, 8])
     search = Search(EulerRotations(30))
-    searcher = cuda.Searcher(field, search)
+    assert_scores_are_near(cuda, field, ligands, search, part)
+
+
+@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("seed", range(5))
+def test_scores__of_decided_poses_are_near_where_single_precision_cannot_tell(
+    cuda: Any, outside: str, seed: int
+) -> None:
+    case = hair_splitting_case(np.random.default_rng(seed), "nearest", outside)
+    assert_scores_are_near(cuda, case.field, case.ligands, case.search, range(32))
+
+
+def assert_scores_are_near(
+    cuda: Any, field: Field, ligands: Ligands, search: Search, part: range
+) -> None:
+    """In single precision, of all poses but those that repeat others or are undecided."""
+    searcher, many = cuda.Searcher(field, search), len(ligands)
     bounds = LigandBounds(searcher.bounds, ligands, search)
     with cuda.cupy.cuda.Stream() as stream:
         scores = cuda.Scores(searcher, ligands, bounds, len(part))
         scores.score(part)
-        found = cuda.cupy.asnumpy(scores.held, stream=stream).reshape(2, -1)
+        found = cuda.cupy.asnumpy(scores.held, stream=stream).reshape(many, -1)
         greatest = scores.greatest()
     poses = np.arange(part.start, part.stop)
     first = search.rotations.is_first(poses)
     assert (found[:, ~first] == -np.inf).all()
-    for ligand in range(2):
+    for ligand in range(many):
         exact = reference.scores(field, ligands, ligand, search, poses)
         decided = first & (found[ligand] < np.inf)
-        assert interpolation == "nearest" or (decided == first).all()
+        assert field.interpolation == "nearest" or (decided == first).all()
         np.testing.assert_allclose(found[ligand, decided], exact[decided], atol=1e-3)
-        highest = found[ligand, decided].max(initial=-np.inf)
-        assert greatest[ligand] == highest
+        assert greatest[ligand] == found[ligand, decided].max(initial=-np.inf)
 
 
 @pytest.mark.parametrize("part", [range(5, 7), range(144, 288), range(100, 400), range(6, 6)])

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rotation_cases import PLAIN, golden_case, random_field, random_ligands, random_search
+from rotation_cases import (
+    PLAIN,
+    golden_case,
+    hair_splitting_case,
+    random_field,
+    random_ligands,
+    random_search,
+)
 
 from kernels.rotation import (
     EulerRotations,
@@ -107,6 +114,16 @@ def test_backends__agree_to_the_last_bit(
     search = random_search(rng, listed, shifts, top=top, min_rmsd=apart)
     expected = reference.Searcher(field, search).best(ligands)
     assert_same(searcher(backend, field, search).best(ligands), expected)
+
+
+@pytest.mark.parametrize("backend", FAST)
+@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero"]))
+def test_backends__agree_where_single_precision_cannot_tell(
+    backend: str, seed: int, interpolation: str, outside: str
+) -> None:
+    case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
+    expected = reference.Searcher(case.field, case.search).best(case.ligands)
+    assert_same(searcher(backend, case.field, case.search).best(case.ligands), expected)
 
 
 @pytest.mark.parametrize("backend", FAST)
