@@ -58,7 +58,7 @@ from kernels.rotation.types import Field, Ligands, Search
 UNIT = 2.0**-24
 SLACK = 1.01  # for the rounding of these bounds themselves
 KAPPAS = np.r_[0.0, 2.0 ** np.arange(0, 15, 2)]
-LEAST, MOST = -20, 100  # of b; D below 2^LEAST counts as that
+LEAST, MOST = -20, 126  # of b; D below 2^LEAST counts as that, and none is above 2^MOST
 SHORTFALLS = 2.0 ** np.arange(LEAST, MOST + 1)
 
 

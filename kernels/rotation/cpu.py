@@ -7,7 +7,7 @@ from kernels.rotation import cpu_poses
 from kernels.rotation.bounds import FieldBounds, LigandBounds
 from kernels.rotation.cpu_poses import BLOCK, Body, Grid, Space
 from kernels.rotation.rotations import EulerRotations, ListedRotations
-from kernels.rotation.rounds import best, check, span_of, split
+from kernels.rotation.rounds import best, check, span_of
 from kernels.rotation.types import Field, Ligands, Poses, Search
 
 MOST_SCORES = 1 << 24  # that are held at a time: 64 MiB
@@ -26,21 +26,18 @@ class Searcher:
     ) -> Poses:
         """As `reference.Searcher.best`."""
         check(self.field, ligands)
-        parts = split(span_of(self.search, span), MOST_SCORES)
-        taken = apart_from or Poses.none()
+        span, taken = span_of(self.search, span), apart_from or Poses.none()
         found = [
-            self._best(ligands[i : i + 1], parts, taken.pose[taken.ligand == i]).moved(i)
+            self._best(ligands[i : i + 1], span, taken.pose[taken.ligand == i]).moved(i)
             for i in range(len(ligands))
         ]
         return Poses.joined(found)
 
-    def _best(self, ligand: Ligands, parts: list[range], taken: NDArray[np.int64]) -> Poses:
-        if not parts:
-            return Poses.none()
+    def _best(self, ligand: Ligands, span: range, taken: NDArray[np.int64]) -> Poses:
         bounds = LigandBounds(self.bounds, ligand, self.search)
         scores = Scores(self, body_of(ligand, self, bounds.doubt[0]))
         struck = Poses(np.zeros(len(taken), np.int64), taken, np.zeros(len(taken)))
-        return best(scores, bounds, self.search, parts, struck)
+        return best(scores, bounds, span, MOST_SCORES, struck)
 
 
 class Scores:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.rotation.bounds import FieldBounds, LigandBounds
+from kernels.rotation.memory import MOST_SCORES
 from kernels.rotation.rotations import EulerRotations, ListedRotations
-from kernels.rotation.rounds import best, check, span_of, split
+from kernels.rotation.rounds import best, check, span_of
 from kernels.rotation.types import Field, Ligands, Poses, Search
 from kernels.sources import source
 
@@ -21,7 +22,6 @@ THREADS = 256
 WARPS = THREADS // 32
 TILE_A, TILE_B, TILE_C = 2, 2, 8  # rotations that a warp takes together
 SHARE = 1024  # scores that a warp settles, a multiple of 32
-MOST_SCORES = 1 << 26  # on the device at a time, for each thread that calls: 256 MiB
 MOST_ATOMS = 1 << 22
 PACK_BLOCKS = 1 << 12
 
@@ -53,18 +53,6 @@ def _module(euler: bool, linear: bool, zero: bool, terms: int) -> Any:
     options = ["--std=c++17", "--fmad=false"]
     options += [f"-D{name}={value}" for name, value in defines.items()]
     return cupy.RawModule(code=source("rotation", "search.cu"), options=tuple(options))
-
-
-def fixed_bytes(field: Field) -> int:
-    """Device memory that a `Searcher` of this field takes."""
-    nodes = field.values.nbytes
-    planes = field.shape[0] + 1
-    return nodes + (nodes // field.shape[0] * planes * 4 if field.interpolation == "linear" else 0)
-
-
-def working_bytes() -> int:
-    """Device memory that a call of `Searcher.best` takes at most, but for its ligands."""
-    return 4 * MOST_SCORES
 
 
 class Searcher:
@@ -148,11 +136,10 @@ class Searcher:
 
     def _batch(self, ligands: Ligands, span: range, taken: Poses, most: int) -> Poses | None:
         """None where there is too little device memory for what could be less."""
-        parts = split(span, most)
         bounds = LigandBounds(self.bounds, ligands, self.search)
         try:
-            scores = Scores(self, ligands, bounds, len(parts[0]))
-            return best(scores, bounds, self.search, parts, taken)
+            scores = Scores(self, ligands, bounds, min(len(span), most))
+            return best(scores, bounds, span, most, taken)
         except cupy.cuda.memory.OutOfMemoryError:
             if most <= THREADS:
                 raise

@@ -228,7 +228,7 @@ def covering_radius(rotations: ListedRotations) -> float:
     some seconds.
     """
     held = rotations.quaternions.astype(np.float32)
-    probes = near_uniform(max(256, min(1 << 16, (1 << 27) // len(held)))).quaternions
+    probes = near_uniform(max(256, min(1 << 14, (1 << 27) // len(held)))).quaternions
     far = probes[np.argsort(_nearest(held, probes))[:STARTS]]
     step = len(held) ** (-1 / 3)
     for _ in range(CLIMBS):

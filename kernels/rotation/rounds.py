@@ -1,6 +1,6 @@
 """The rounds of a search, for any backend: score, take the best, strike out what is near, again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -29,14 +29,12 @@ class Scores(Protocol):
         """Of each ligand the best pose in double precision among those not below its threshold."""
 
 
-def best(
-    scores: Scores, bounds: LigandBounds, search: Search, parts: Sequence[range], taken: Poses
-) -> Poses:
-    """The best poses of the parts, apart from those that were taken."""
+def best(scores: Scores, bounds: LigandBounds, span: range, most: int, taken: Poses) -> Poses:
+    """The best poses of a span, apart from those that were taken; `most` are scored at a time."""
     found: list[Poses] = []
-    for _ in range(search.top):
-        if not found or len(parts) > 1:
-            winners = _round(scores, bounds, parts, Poses.joined([taken, *found]))
+    for _ in range(bounds.search.top):
+        if not found or len(span) > most:
+            winners = _round(scores, bounds, split(span, most), Poses.joined([taken, *found]))
         else:
             scores.strike(found[-1])
             winners = scores.settle(bounds.thresholds(scores.greatest()))
@@ -46,7 +44,7 @@ def best(
     return Poses.joined(found)
 
 
-def _round(scores: Scores, bounds: LigandBounds, parts: Sequence[range], taken: Poses) -> Poses:
+def _round(scores: Scores, bounds: LigandBounds, parts: Iterable[range], taken: Poses) -> Poses:
     """One pass over all the parts; what is found in one narrows the choice in those that follow."""
     winners, greatest = Poses.none(), np.full(1, -np.inf, np.float32)
     for part in parts:
@@ -58,11 +56,10 @@ def _round(scores: Scores, bounds: LigandBounds, parts: Sequence[range], taken: 
     return winners
 
 
-def split(span: range, most: int) -> list[range]:
+def split(span: range, most: int) -> Iterator[range]:
     """Consecutive parts of at most so many poses."""
-    return [
-        range(begin, min(begin + most, span.stop)) for begin in range(span.start, span.stop, most)
-    ]
+    for begin in range(span.start, span.stop, most):
+        yield range(begin, min(begin + most, span.stop))
 
 
 def span_of(search: Search, span: range | None) -> range:

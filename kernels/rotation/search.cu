@@ -89,6 +89,34 @@ struct alignas(16) Atom {
   const Node* channels[TERMS];
 };
 
+__device__ __forceinline__ Atom fetch(const Field& field, const Ligands& ligands, long long atom) {
+  const double* place = ligands.places + 3 * atom;
+  Atom out = {float(place[0]), float(place[1]), float(place[2])};
+  for (int term = 0; term < TERMS; ++term) {
+    out.weights[term] = float(ligands.weights[TERMS * atom + term]);
+    out.channels[term] = channel_of(field, ligands.channels[TERMS * atom + term]);
+  }
+  return out;
+}
+
+// A placement in single precision, in shares of the grid's length.
+struct Turn {
+  float turn[9], start[3];
+
+  __device__ __forceinline__ Turn(const Field& field, const Placement& placement) {
+    for (int axis = 0; axis < 3; ++axis) {
+      for (int k = 3 * axis; k < 3 * axis + 3; ++k)
+        turn[k] = float(placement.turn[k] * field.share[axis]);
+      start[axis] = float(placement.shift[axis] * field.share[axis]);
+    }
+  }
+
+  __device__ __forceinline__ float along(const Atom& atom, int axis) const {
+    const float* row = turn + 3 * axis;
+    return fmaf(row[0], atom.x, fmaf(row[1], atom.y, fmaf(row[2], atom.z, start[axis])));
+  }
+};
+
 // One thread a pose; a block has one ligand.
 // scores: float32[ligands][poses]; greatest: uint32[ligands], keys of the decided poses' highest.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
@@ -100,38 +128,20 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
   Placement placement;
   const bool first = place(space, part.begin + (mine ? pose : 0), placement);
   to_grid(field, ligands.starts + 3 * ligand, placement);
-  float turn[9], start[3];
-  for (int axis = 0; axis < 3; ++axis) {
-    for (int k = 3 * axis; k < 3 * axis + 3; ++k)
-      turn[k] = float(placement.turn[k] * field.share[axis]);
-    start[axis] = float(placement.shift[axis] * field.share[axis]);
-  }
-
+  const Turn turn(field, placement);
   float sum = 0, edge = 0;
   const long long end = ligands.offsets[ligand + 1];
   for (long long begin = ligands.offsets[ligand]; begin < end; begin += ATOMS) {
     const unsigned count = unsigned(min(end - begin, (long long)ATOMS));
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
-      const double* at = ligands.places + 3 * (begin + i);
-      atoms[i].x = float(at[0]);
-      atoms[i].y = float(at[1]);
-      atoms[i].z = float(at[2]);
-      for (int term = 0; term < TERMS; ++term) {
-        atoms[i].weights[term] = float(ligands.weights[TERMS * (begin + i) + term]);
-        atoms[i].channels[term] =
-            channel_of(field, ligands.channels[TERMS * (begin + i) + term]);
-      }
-    }
+    for (unsigned i = threadIdx.x; i < count; i += THREADS)
+      atoms[i] = fetch(field, ligands, begin + i);
     __syncthreads();
 #pragma unroll UNROLL
     for (unsigned i = 0; i < count; ++i) {
       const Atom& atom = atoms[i];
-      float at[3];
-      for (int k = 0; k < 3; ++k)
-        at[k] = fmaf(turn[3 * k], atom.x,
-                     fmaf(turn[3 * k + 1], atom.y, fmaf(turn[3 * k + 2], atom.z, start[k])));
-      const Spot here = spot(field, at[0], at[1], at[2], edge);
+      const Spot here = spot(field, turn.along(atom, 0), turn.along(atom, 1), turn.along(atom, 2),
+                             edge);
       for (int term = 0; term < TERMS; ++term)
         sum = fmaf(atom.weights[term], look_up(field, atom.channels[term], here), sum);
     }

@@ -173,7 +173,7 @@ class Search:
     wins, the lowest index among equals; then, up to `top` poses, the best of those that are not
     closer than `min_rmsd` Å (over all atoms as numbered) to one that was taken.
 
-    Raises ValueError for more than 2^63 poses, top < 1 or a negative min_rmsd.
+    Raises ValueError for 2^63 poses or more, top < 1 or a negative min_rmsd.
     """
 
     rotations: Rotations
@@ -184,8 +184,8 @@ class Search:
 
     def __post_init__(self) -> None:
         count = self.rotations.count * self.shifts.count
-        if count > MOST_POSES:
-            raise ValueError(f"{count} poses; at most 2^63 are possible")
+        if count >= MOST_POSES:
+            raise ValueError(f"{count} poses; fewer than 2^63 are possible")
         if self.top < 1 or not self.min_rmsd >= 0:
             raise ValueError(f"top = {self.top}, min_rmsd = {self.min_rmsd}")
 

@@ -24,6 +24,7 @@ from rotation_cases import (
 
 from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, Shifts, reference
 from kernels.rotation.bounds import LigandBounds
+from kernels.rotation.memory import fixed_bytes
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -239,5 +240,5 @@ def test_memory__is_what_was_said(cuda: Any, gpu: Gpu) -> None:
         before = gpu.used()
         searcher = cuda.Searcher(field, Search(EulerRotations(90)))
         taken = gpu.used() - before - searcher.search.rotations.table.nbytes
-        assert 0 < taken <= cuda.fixed_bytes(field)
+        assert 0 < taken <= fixed_bytes(field)
         del searcher
