@@ -8,6 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.counting.types import check_columns
+
 
 @dataclass(frozen=True, eq=False)
 class Regions:
@@ -27,13 +29,7 @@ class Regions:
     end: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        for name, dtype in (("chrom", np.int32), ("start", np.int64), ("end", np.int64)):
-            column = getattr(self, name)
-            if column.dtype != dtype or column.shape != (len(self.chrom),):
-                raise ValueError(
-                    f"{name}: {column.dtype}{list(column.shape)}"
-                    f" instead of {np.dtype(dtype)}[{len(self.chrom)}]"
-                )
+        check_columns(self, {"chrom": np.int32, "start": np.int64, "end": np.int64})
 
     def __len__(self) -> int:
         return len(self.chrom)

@@ -1,0 +1,215 @@
+"""BAM: its references, its index, and its records as columns.
+
+The layout is that of the SAM/BAM specification (samtools.github.io/hts-specs/SAMv1.pdf). Only the
+fixed fields of a record are looked at, so reading costs little more than decompression.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.counting.types import READ_DTYPES, Reads
+from kernels.jit import jit
+from multigpu.errors import InputError
+from multigpu.io.decompress import GzipContent
+from multigpu.io.sources import read_into
+
+MAGIC = b"BAM\x01"
+BLOCK = 4 << 20  # decompressed bytes at a time
+SMALLEST = 37  # bytes of a record: fixed fields and an empty name
+ANYWHERE = 1 << 60  # behind every position
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive records: those of a reference whose position lies in [begin, end).
+
+    reference  -1: all records of the file
+    offset     where to read from: compressed byte << 16 | byte in the block that begins there
+    """
+
+    reference: int
+    begin: int
+    end: int
+    offset: int
+
+
+class Fault(IntEnum):
+    """Why the walk over records stopped before the end of the bytes."""
+
+    NONE = 0
+    DONE = 1  # no record of the stretch can follow
+    DAMAGED = 2
+    UNSORTED = 3
+
+
+class _Inlet:
+    """The stored bytes from one of them on."""
+
+    def __init__(self, path: str, start: int) -> None:
+        self.path, self._at = path, start
+
+    def readinto(self, out: memoryview) -> int:
+        count = read_into(self.path, self._at, np.frombuffer(out, np.uint8))
+        self._at += count
+        return count
+
+
+class _Content:
+    """The decompressed bytes from a virtual offset on."""
+
+    def __init__(self, path: str, offset: int = 0) -> None:
+        self.path = path
+        self._stream = GzipContent(_Inlet(path, offset >> 16))
+        self.take(offset & 0xFFFF)
+
+    def fill(self, out: NDArray[np.uint8]) -> int:
+        """Bytes put into the front of `out`; fewer only at the end."""
+        done = 0
+        while done < len(out) and (count := self._stream.readinto(out.data[done:])):
+            done += count
+        return done
+
+    def take(self, count: int) -> bytes:
+        """The next bytes. Raises InputError where there are fewer."""
+        out = np.empty(count, np.uint8)
+        if self.fill(out) < count:
+            raise InputError(self.path, "ends early: the file is truncated")
+        return out.tobytes()
+
+    def number(self) -> int:
+        return int.from_bytes(self.take(4), "little", signed=True)
+
+
+def references(path: str) -> list[tuple[str, int]]:
+    """Name and length of every reference."""
+    return _header(_Content(path))
+
+
+def _header(content: _Content) -> list[tuple[str, int]]:
+    if content.take(4) != MAGIC:
+        raise InputError(content.path, "is no BAM file")
+    content.take(content.number())  # as text
+    found = []
+    for _ in range(content.number()):
+        name = content.take(content.number())[:-1].decode("utf-8", "replace")
+        found.append((name, content.number()))
+    return found
+
+
+def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+    """The mapped reads of a stretch, block by block.
+
+    ordered  raise InputError where the records are not sorted by position
+    """
+    content = _Content(path)
+    found = _header(content)
+    if stretch.offset:
+        content = _Content(path, stretch.offset)
+    walk = _Walk(path, stretch, len(found), ordered or stretch.reference >= 0)
+    raw, kept = np.empty(BLOCK, np.uint8), 0
+    while not walk.done and (count := content.fill(raw[kept:])):
+        found, stop = walk.over(raw[: kept + count])
+        yield found
+        kept += count - stop
+        if not stop:  # not one whole record
+            raw = np.concatenate([raw, np.empty_like(raw)])
+        else:
+            raw[:kept] = raw[stop : stop + kept].copy()
+    if kept and not walk.done:
+        raise InputError(path, "ends within a record: the file is truncated")
+
+
+class _Walk:
+    """Goes from record to record; remembers where it is between blocks."""
+
+    def __init__(self, path: str, stretch: Stretch, references: int, ordered: bool) -> None:
+        self._path, self._stretch, self._references = path, stretch, references
+        self._ordered = ordered
+        self._last = np.full(1, -1, np.int64)  # where the record before stands, as one number
+        self.done = False
+
+    def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
+        """The reads that lie whole in `raw`, and where the first one stands that does not."""
+        room = len(raw) // SMALLEST
+        columns = [np.empty(room, dtype) for dtype in READ_DTYPES.values()]
+        stretch = self._stretch
+        count, stop, fault = _records(
+            raw, stretch.reference, stretch.begin, stretch.end, self._references, self._ordered,
+            self._last, *columns,
+        )  # fmt: skip
+        if fault == Fault.DAMAGED:
+            raise InputError(self._path, "is damaged, or its index belongs to another file")
+        if fault == Fault.UNSORTED:
+            raise InputError(
+                self._path, "is not sorted by position: run `samtools sort` on it first"
+            )
+        self.done = fault == Fault.DONE
+        return Reads(*(column[:count] for column in columns)), stop
+
+
+_REFERENCE, _POSITION, _NAME, _MAPQ, _CIGARS, _FLAG, _BASES, _FIXED = 4, 8, 12, 13, 16, 18, 20, 36
+_UNMAPPED, _REVERSE = 4, 16
+_ON_REFERENCE = 0b110001101  # CIGAR operations M D N = X
+_ON_READ = 0b110010011  # M I S = X
+
+
+@jit
+def _records(
+    raw, reference, begin, end, references, ordered, last, chrom, start, stop, length, mapq, reverse
+):  # fmt: skip
+    """Fills the columns; returns how many, where the next record begins and why it stopped."""
+    at, count = 0, 0
+    while at + _FIXED <= len(raw):
+        size = _int32(raw, at)
+        names, cigars, bases = raw[at + _NAME], _uint16(raw, at + _CIGARS), _int32(raw, at + _BASES)
+        where, position = _int32(raw, at + _REFERENCE), _int32(raw, at + _POSITION)
+        smallest = _FIXED - 4 + names + 4 * cigars + (bases + 1) // 2 + bases
+        if bases < 0 or size < smallest or not -1 <= where < references or position < -1:
+            return count, at, Fault.DAMAGED
+        if at + 4 + size > len(raw):
+            break
+        key = (where if where >= 0 else references) << 32 | (position + 1)
+        if ordered and key < last[0]:
+            return count, at, Fault.UNSORTED
+        last[0] = key
+        if reference >= 0 and where != reference:
+            return count, at, Fault.DONE if where < 0 or where > reference else Fault.DAMAGED
+        if reference >= 0 and position >= end:
+            return count, at, Fault.DONE
+        flag = _uint16(raw, at + _FLAG)
+        if where >= 0 and position >= begin and not flag & _UNMAPPED:
+            on_reference, on_read = _covered(raw, at + _FIXED + names, cigars)
+            chrom[count], start[count] = where, position
+            stop[count] = position + max(1, on_reference)
+            length[count] = bases if bases else on_read  # secondary records may have no sequence
+            mapq[count], reverse[count] = raw[at + _MAPQ], flag & _REVERSE != 0
+            count += 1
+        at += 4 + size
+    return count, at, Fault.NONE
+
+
+@jit
+def _covered(raw, at, operations):
+    """Bases of the reference and of the read in a CIGAR that stands at `at`."""
+    on_reference, on_read = 0, 0
+    for i in range(operations):
+        operation = np.uint32(_int32(raw, at + 4 * i))
+        bases, kind = np.int64(operation >> 4), operation & 15
+        on_reference += bases * (_ON_REFERENCE >> kind & 1)
+        on_read += bases * (_ON_READ >> kind & 1)
+    return on_reference, on_read
+
+
+@jit
+def _int32(raw, at):
+    low = np.uint32(_uint16(raw, at))
+    return np.int64(np.int32(low | np.uint32(_uint16(raw, at + 2)) << np.uint32(16)))
+
+
+@jit
+def _uint16(raw, at):
+    return np.int64(raw[at]) | np.int64(raw[at + 1]) << 8
