@@ -6,7 +6,6 @@ The rules are those of the golden data (docs/cnv.md), Klambauer et al. 2012 for 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -148,13 +147,17 @@ def cnv_regions(segments: Segments, called: NDArray[np.bool_], merge: bool) -> t
 
 
 def region_copy_numbers(
-    first: Rows, stop: Rows, cnvs: Segments, samples: int, main: int
-) -> Indices:
-    """[regions, samples]: of the sample's first CNV that overlaps the region, else the main class."""
-    result = np.full((len(first), samples), main, np.int32)
-    for k in range(len(cnvs) - 1, -1, -1):  # backwards, so that the first one stays
-        touched = (first < cnvs.stop[k]) & (stop > cnvs.first[k])
-        result[touched, cnvs.sample[k]] = cnvs.copy_number[k]
+    start: Rows, end: Rows, cnv_start: Rows, cnv_end: Rows, sample: Indices, copy_number: Indices,
+    samples: int, main: int,
+) -> Indices:  # fmt: skip
+    """[regions, samples]: of the sample's first CNV that overlaps the region, else the main class.
+
+    All in bases of one chromosome.
+    """
+    result = np.full((len(start), samples), main, np.int32)
+    for k in range(len(sample) - 1, -1, -1):  # backwards, so that the first one stays
+        touched = (start < cnv_end[k]) & (end > cnv_start[k])
+        result[touched, sample[k]] = copy_number[k]
     return result
 
 
@@ -169,9 +172,3 @@ def fractional_labels(copies: Floats, options: CnvOptions) -> list[str]:
     texts = [f"{value:.1f}" for value in copies.tolist()]
     width = max(map(len, texts), default=0) if options.compat_r else 0
     return ["CN" + text.rjust(width) for text in texts]
-
-
-def consecutive(keys: NDArray[Any]) -> list[tuple[int, int]]:
-    """The runs of equal neighbours, half open."""
-    borders = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1], True]) if len(keys) else []
-    return list(pairwise(map(int, borders)))

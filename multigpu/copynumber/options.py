@@ -1,9 +1,6 @@
-"""The parameters of a copy-number run: declared once, with R's names and R's defaults.
+"""The parameters of a copy-number run, with R's defaults for every model."""
 
-The command line, the Python API and the table in docs/cnv.md come from `CnvOptions` and `MODELS`.
-"""
-
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, Self, get_args
 
@@ -38,99 +35,43 @@ PRESETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _parameter(default: Any, r: str, text: str, metavar: str = "") -> Any:
-    """A field with its name in R (empty: R has none) and its help text."""
-    return field(default=default, metadata={"r": r, "help": text, "metavar": metavar})
-
-
 @dataclass(frozen=True)
 class CnvOptions:
-    """What a copy-number run answers; docs/cnv.md has the meaning of each.
+    """What a copy-number run answers; docs/cnv.md has the meaning of each and its name in R.
 
     The defaults are those of R's `cn.mops`; `CnvOptions.of` gives those of another model.
     Raises UsageError for values that mean nothing.
     """
 
-    model: Model = _parameter(
-        "cn.mops", "the function", "Cohort, haploid genomes, exomes, one sample, or cases"
-        " against controls.",
-    )  # fmt: skip
-    fold_changes: tuple[float, ...] = _parameter(
-        DIPLOID, "I", "Expected fold change of every class.", "I,I,…"
-    )
-    classes: tuple[str, ...] = _parameter(
-        CLASSES, "classes", "Labels of the classes; one is CN2 (haplo: CN1).", "CN0,CN1,…"
-    )
-    prior_impact: float = _parameter(
-        1.0, "priorImpact", "Weight of the assumption that nothing changes.", "G"
-    )
-    cycles: int = _parameter(20, "cyc", "Cycles of expectation-maximisation.", "N")
-    norm: Literal[0, 1, 2] = _parameter(
-        1, "norm", "0: counts are normalized already; 1: normalize; 2: model coverages instead."
-    )
-    norm_type: NormType = _parameter(
-        "poisson", "normType", "What is made equal between the samples."
-    )
-    size_factor: SizeFactor = _parameter(
-        "mean", "sizeFactor", "How the size factor of a sample is estimated."
-    )
-    norm_quantile: float = _parameter(
-        0.25, "normQu", "The quantile of --norm-type quant, 0 to 1.", "Q"
-    )
-    size_factor_quantile: float = _parameter(
-        0.75, "quSizeFactor", "The quantile of --size-factor quant, 0 to 1.", "Q"
-    )
-    genome_wide: bool = _parameter(
-        False, "", "Normalize the genome as a whole instead of every chromosome."
-    )
-    min_read_count: float = _parameter(
-        5.0, "minReadCount", "Regions with no more reads in any sample are taken as unchanged.", "N"
-    )
-    upper: float = _parameter(
-        0.5, "upperThreshold", "Segments with at least this signed I/NI are gains.", "X"
-    )
-    lower: float = _parameter(
-        -0.9, "lowerThreshold", "Segments with at most this signed I/NI are losses.", "X"
-    )
-    min_width: int = _parameter(3, "minWidth", "Regions that a CNV has at least.", "N")
-    segmentation: Segmentation = _parameter(
-        "fast", "segAlgorithm", "The segmentation; cbs is circular binary segmentation."
-    )
-    use_median: bool = _parameter(
-        False, "useMedian", "Judge a segment by its median instead of its mean."
-    )
-    posterior: bool = _parameter(
-        False, "returnPosterior", "Keep the posterior of every class in the matrices."
-    )
-    seg_alpha: float = _parameter(
-        0.05, "alpha", "Share (below 1) or number of breakpoints to begin with.", "X"
-    )
-    seg_eps: float | None = _parameter(
-        None, "eps", "Smallest difference of neighbours at a breakpoint; else a quantile.", "X"
-    )
-    seg_delta: int = _parameter(
-        20, "delta", "Windows without improvement after which the search stops.", "N"
-    )
-    seg_max_window: int = _parameter(40, "maxInt", "Largest window beside a breakpoint.", "N")
-    seg_cyber_weight: float = _parameter(
-        50.0, "cyberWeight", "Weight of the regularization of the variance.", "X"
-    )
-    seg_median: tuple[float, float] | None = _parameter(
-        None, "segMedianT", "Thresholds of gains and losses when segments are merged.", "X[,X]"
-    )
-    seed: int = _parameter(0, "set.seed", "Of the permutations of --segmentation cbs.", "N")
-    robust: float | None = _parameter(
-        None, "makeRobustCNVR(robust)", "Also find robust CNV regions, with this threshold.", "X"
-    )
-    robust_min_width: int = _parameter(
-        4, "makeRobustCNVR(minWidth)", "Regions that a robust CNV region has at least.", "N"
-    )
-    fractional: Fractional | None = _parameter(
-        None, "calcFractionalCopyNumbers(segStat)", "Also write fractional copy numbers."
-    )
-    compat_r: bool = _parameter(
-        False, "", "Also where R's answer is a plain mistake (docs/cnv.md lists these)."
-    )
+    model: Model = "cn.mops"
+    fold_changes: tuple[float, ...] = DIPLOID
+    classes: tuple[str, ...] = CLASSES
+    prior_impact: float = 1.0
+    cycles: int = 20
+    norm: Literal[0, 1, 2] = 1
+    norm_type: NormType = "poisson"
+    size_factor: SizeFactor = "mean"
+    norm_quantile: float = 0.25
+    size_factor_quantile: float = 0.75
+    genome_wide: bool = False
+    min_read_count: float = 5.0
+    upper: float = 0.5
+    lower: float = -0.9
+    min_width: int = 3
+    segmentation: Segmentation = "fast"
+    use_median: bool = False
+    posterior: bool = False
+    seg_alpha: float = 0.05
+    seg_eps: float | None = None
+    seg_delta: int = 20
+    seg_max_window: int = 40
+    seg_cyber_weight: float = 50.0
+    seg_median: tuple[float, float] | None = None
+    seed: int = 0
+    robust: float | None = None
+    robust_min_width: int = 4
+    fractional: Fractional | None = None
+    compat_r: bool = False
 
     @classmethod
     def of(cls, model: str, preset: str | None = None, **given: Any) -> Self:
@@ -184,7 +125,9 @@ class CnvOptions:
             if value is None:
                 continue
             if not lowest <= value <= highest:
-                limits = f"at least {lowest:g}" if highest == LARGEST else f"{lowest:g} to {highest:g}"
+                limits = (
+                    f"at least {lowest:g}" if highest == LARGEST else f"{lowest:g} to {highest:g}"
+                )
                 raise UsageError(f"{flag(name)} is {value:g}; it must be {limits}")
         if not 0 < self.seg_alpha <= LARGEST:
             raise UsageError(

@@ -1,0 +1,174 @@
+"""What a copy-number run found, over all chromosomes: the tables of the files as objects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.copynumber.calls import NOT_CALLED, Floats, Indices, Rows
+from multigpu.copynumber.options import CnvOptions
+from multigpu.io.regions import Regions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import xarray as xr
+
+MISSING = "NA"  # the label of what was not called
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentTable:
+    """Segments by chromosome, sample and position.
+
+    chrom, sample  int32[n]    indices of their names
+    start, end     int64[n]    bases, from 0, half open
+    rows           int64[n]    regions in the segment
+    mean, median   float64[n]  of the signed I/NI
+    copy_number    int32[n]    index of the class, or NOT_CALLED
+    label          what the tables show of it
+    cnv            bool[n]     whether the segment is a CNV
+    """
+
+    chrom: Indices
+    sample: Indices
+    start: Rows
+    end: Rows
+    rows: Rows
+    mean: Floats
+    median: Floats
+    copy_number: Indices
+    label: NDArray[np.object_]
+    cnv: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.chrom)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Some of the rows: by mask or index."""
+        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class RegionTable:
+    """CNV regions by chromosome and position.
+
+    chrom        int32[n]
+    start, end   int64[n]           bases, from 0, half open
+    copy_number  int32[n, samples]  indices of classes
+    label        str[n, samples]    what the tables show of them
+    """
+
+    chrom: Indices
+    start: Rows
+    end: Rows
+    copy_number: Indices
+    label: NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return len(self.chrom)
+
+
+def class_labels(copy_number: Indices, classes: Sequence[str]) -> NDArray[np.object_]:
+    """The label of every index; MISSING for NOT_CALLED."""
+    assert NOT_CALLED == -1  # the last one
+    return np.array([*classes, MISSING], object)[copy_number]
+
+
+@dataclass(frozen=True, eq=False)
+class CnvResult:
+    """All of a run; the properties have the names and the columns of the files.
+
+    regions, samples  what was looked at, in the order of the input
+    segments          every segment; `cnv` marks the CNVs
+    fractional        the tables again with fractional copy numbers, where they were asked for
+    sex, ploidy       of every sample: "male", "female" or ""; what normalization took
+    arrays            the matrices by name, where they were kept
+    notes             what was noticed on the way: one sentence each
+    """
+
+    options: CnvOptions
+    regions: Regions
+    samples: tuple[str, ...]
+    segments: SegmentTable
+    called_regions: RegionTable
+    robust: RegionTable | None = None
+    fractional_segments: SegmentTable | None = None
+    fractional_regions: RegionTable | None = None
+    sex: tuple[str, ...] = ()
+    ploidy: tuple[int, ...] | None = None
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def segmentation(self) -> "pa.Table":
+        """chrom start end sample median mean copy_number."""
+        return self._segments(self.segments)
+
+    @property
+    def cnvs(self) -> "pa.Table":
+        """The segments that are CNVs."""
+        return self._segments(self.segments.take(self.segments.cnv))
+
+    @property
+    def cnv_regions(self) -> "pa.Table":
+        """chrom start end and a column of copy numbers for every sample."""
+        return self._regions(self.called_regions)
+
+    @property
+    def cnv_regions_robust(self) -> "pa.Table | None":
+        """The same of robust CNV regions, None where they were not asked for."""
+        return None if self.robust is None else self._regions(self.robust)
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Every table by the name of its file."""
+        found = {
+            "cnvs": self.cnvs, "cnv_regions": self.cnv_regions, "segmentation": self.segmentation,
+            "cnv_regions_robust": self.cnv_regions_robust,
+        }  # fmt: skip
+        if self.fractional_segments is not None and self.fractional_regions is not None:
+            segments = self.fractional_segments
+            found["cnvs_fractional"] = self._segments(segments.take(segments.cnv))
+            found["segmentation_fractional"] = self._segments(segments)
+            found["cnv_regions_fractional"] = self._regions(self.fractional_regions)
+        return {name: table for name, table in found.items() if table is not None}
+
+    @property
+    def matrices(self) -> "xr.Dataset":
+        """The matrices that were kept, with regions, samples and classes as coordinates."""
+        from multigpu.copynumber.matrices import dataset
+
+        return dataset(self.arrays, self.regions, self.samples, self.options.classes)
+
+    def _segments(self, segments: SegmentTable) -> "pa.Table":
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "chrom": names(segments.chrom, self.regions.names),
+                "start": segments.start,
+                "end": segments.end,
+                "sample": names(segments.sample, self.samples),
+                "median": segments.median,
+                "mean": segments.mean,
+                "copy_number": pa.array(segments.label, pa.string()),
+            }
+        )
+
+    def _regions(self, regions: RegionTable) -> "pa.Table":
+        import pyarrow as pa
+
+        columns = [names(regions.chrom, self.regions.names), regions.start, regions.end]
+        labels = [pa.array(column, pa.string()) for column in regions.label.T]
+        return pa.table(
+            [pa.array(column) for column in columns] + labels,
+            names=["chrom", "start", "end", *self.samples],
+        )
+
+
+def names(indices: Indices, of: Sequence[str]) -> "pa.Array":
+    """A name for every index."""
+    import pyarrow as pa
+
+    return pa.array(of, pa.string()).take(pa.array(indices))
