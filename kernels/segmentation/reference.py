@@ -1,0 +1,179 @@
+"""The segmentation of one track after the other, with NumPy and SciPy. The tests' oracle."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special  # type: ignore[import-untyped]
+
+from kernels.segmentation.types import (
+    LEAST_VARIANCE,
+    NOTHING_FINITE,
+    ONE_VALUE,
+    Floats,
+    Rows,
+    Segmentation,
+    Segments,
+    TrackError,
+    notes,
+    shape_of,
+)
+
+Span = tuple[int, int]  # half open
+
+
+def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
+    """Segments of every block of rows and every sample.
+
+    x        float64[rows] or float64[rows, samples]
+    offsets  int64[blocks + 1]
+
+    Raises TrackError for a track of one value without thresholds, and one that has infinite
+    values but no finite one; ValueError for other shapes and types.
+    """
+    samples, blocks = shape_of(x, offsets)
+    columns = x.reshape(len(x), samples)
+    rows: list[tuple[float, ...]] = []
+    for track in range(blocks * samples):
+        first, stop = offsets[track // samples : track // samples + 2]
+        values = cleaned(columns[first:stop, track % samples], track)
+        for start, end in spans(values, options, track):
+            part = values[start:end]
+            rows.append((track, first + start, first + end, part.mean(), np.median(part)))
+    table = np.array(rows, np.float64).reshape(-1, 5)
+    track_numbers, starts, ends = table[:, :3].astype(np.int64).T
+    replaced = notes(bool((~np.isfinite(x)).any()), bool(np.isnan(x).any()))
+    return Segments(track_numbers, starts, ends, table[:, 3], table[:, 4], replaced)
+
+
+def cleaned(x: Floats, track: int) -> Floats:
+    """x with 0 for NaN, and the largest or smallest finite value for infinite ones."""
+    finite = x[np.isfinite(x)]
+    if np.isinf(x).any() and not len(finite):
+        raise TrackError(track, NOTHING_FINITE)
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+    return np.nan_to_num(x, nan=0.0, posinf=high, neginf=low)
+
+
+def spans(x: Floats, options: Segmentation, track: int = 0) -> list[Span]:
+    """Where the segments of a track are."""
+    if not len(x):
+        return []
+    if len(x) == 1 and options.limits is None:
+        raise TrackError(track, ONE_VALUE)
+    found = breaks(maxima(statistic(x, options), options.reach), options.alpha)
+    return merged(x, found, options)
+
+
+def quantile(values: Floats, share: float) -> float:
+    """R's quantile of type 7."""
+    ordered = np.sort(values)
+    place = (len(values) - 1) * share
+    low = int(place)
+    part = place - low
+    if not part or ordered[low] == ordered[low + 1]:
+        return float(ordered[low])
+    return float((1 - part) * ordered[low] + part * ordered[low + 1])
+
+
+def log_tail(t: Floats, df: Floats) -> Floats:
+    """The logarithm of the upper tail of Student's t, for t >= 0."""
+    x = df / (df + t * t)
+    tail = special.betainc(df / 2, 0.5, x) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = (
+            (df * np.log(x) + np.log1p(-x)) / 2
+            - special.betaln(df / 2, 0.5)
+            + np.log(special.hyp2f1(df / 2 + 0.5, 1, df / 2 + 1, x) / df)
+        )
+        logs: Floats = np.where(tail > 1e-280, np.log(tail), far)
+    return logs
+
+
+def statistic(x: Floats, options: Segmentation) -> Floats:
+    """For every position how clearly a segment ends there: minus the logarithm of a p value.
+
+    The test is Welch's t with variances that lean on that of the whole track (Baldi and Long 2001:
+    a window of n values counts as n + weight - 1).
+    """
+    out = np.zeros(len(x))
+    differences = np.abs(np.diff(x))
+    if not len(differences):
+        return out
+    variance = max(LEAST_VARIANCE, x.var(ddof=1))
+    eps = quantile(differences, 0.75) if options.eps is None else options.eps
+    # Running sums, as the values of large offsets show: their rounding is part of the result.
+    sums = np.stack([np.r_[0, np.cumsum(x)], np.r_[0, np.cumsum(x * x)]])
+    for i in range(options.shortest + 1, len(x) - options.shortest - 1):
+        if differences[i] > eps:
+            largest = min(options.largest, i - 1, len(x) - 2 - i)
+            windows = np.arange(options.shortest, largest + 1)
+            out[i] = best(welch(sums, i, windows, variance, options.weight), options.delta)
+    return out
+
+
+def welch(
+    sums: Floats, i: int, windows: NDArray[np.intp], variance: float, weight: float
+) -> Floats:
+    """Minus the logarithm of the p value between i - window .. i and i + 1 .. i + 1 + window."""
+    n = windows + 1
+    parts = sums[:, [i + 1]] - sums[:, i - windows], sums[:, i + 2 + windows] - sums[:, [i + 1]]
+    means = [total / n for total, _ in parts]
+    squares = [square - total * (total / n) for total, square in parts]
+    size = weight + n - 1
+    left, right = ((weight * variance + own) / (size - 1) / size for own in squares)
+    df = (left + right) ** 2 / ((left**2 + right**2) / (size - 1))
+    return -log_tail(abs(means[0] - means[1]) / np.sqrt(left + right + LEAST_VARIANCE), df)
+
+
+def best(values: Floats, delta: int) -> float:
+    """The largest, up to where more than `delta` in a row did not rise."""
+    flat = 0
+    for k in range(1, len(values)):
+        flat = 0 if values[k] > values[k - 1] else flat + 1
+        if flat > delta:
+            return float(values[:k].max())
+    return float(values.max())
+
+
+def maxima(values: Floats, reach: int) -> Floats:
+    """Without those that a neighbour exceeds; near the ends all are kept."""
+    out = values.copy()
+    for i in range(reach, len(values) - reach):
+        if values[i - reach : i + reach + 1].max() > values[i]:
+            out[i] = 0
+    return out
+
+
+def breaks(values: Floats, alpha: float) -> NDArray[np.intp]:
+    """The positions that end a piece."""
+    if alpha < 1:
+        return np.flatnonzero(values > quantile(values, 1 - alpha))
+    return np.sort(np.argsort(-values, kind="stable")[: int(alpha)])
+
+
+def merged(x: Floats, found: NDArray[np.intp], options: Segmentation) -> list[Span]:
+    """Gains and losses, and what lies between them."""
+    edges = np.unique(np.r_[0, found + 1, len(x)]).tolist()
+    pieces = list(pairwise(edges))
+    spread = 2 * x.std(ddof=1) if options.limits is None else 0.0
+    upper, lower = options.limits or (spread, -spread)
+    if upper == 0 and lower == 0:
+        kept = [(start, end) for start, end in pieces if end - start >= options.shortest]
+    else:
+        medians = np.array([np.median(x[start:end]) for start, end in pieces])
+        joined = [*runs(medians > upper), *runs(medians < lower)]
+        all_runs = [(edges[first], edges[stop]) for first, stop in joined]
+        kept = [(start, end) for start, end in all_runs if end - start >= options.shortest]
+    covered = np.zeros(len(x), bool)
+    for start, end in kept:
+        covered[start:end] = True
+    return sorted([*kept, *runs(~covered)])
+
+
+def runs(wanted: NDArray[np.bool_]) -> Iterator[Span]:
+    """Spans of consecutive true values."""
+    steps = np.diff(np.r_[0, wanted.astype(np.int8), 0])
+    starts, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
+    return zip(starts.tolist(), ends.tolist(), strict=True)

@@ -1,0 +1,140 @@
+"""What goes into a segmentation and what comes out of it."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+LEAST_VARIANCE = 1e-15  # a track's variance, and what is added to that of a difference of means
+LEAST_WEIGHT = 0.01
+NOTE_INFINITE = "infinite values were replaced by the largest or smallest finite one of their track"
+NOTE_NAN = "values that are not a number were replaced by 0"
+
+
+class TrackError(ValueError):
+    """A track that cannot be segmented: its number (see `Segments`), and why."""
+
+    def __init__(self, track: int, problem: str) -> None:
+        super().__init__(track, problem)
+        self.track, self.problem = track, problem
+
+    def __str__(self) -> str:
+        return f"track {self.track}: {self.problem}"
+
+
+ONE_VALUE = "it has one region only, from which no thresholds can be taken: they must be given"
+NOTHING_FINITE = "it has infinite values and no finite one"
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Parameters of the fast segmentation, and in brackets what cn.mops calls them.
+
+    alpha         (alpha) the share of all positions that become breaks, below 1; else their number
+    eps           (eps) a break is only tried where neighbours differ by more than this; None: the
+                  0.75 quantile of these differences in each track
+    delta         (delta) windows stop growing after this many and one more that gained nothing
+    max_window    (maxInt) the largest window on either side, less one; at least min_segment + 5
+    min_segment   (minSeg) the shortest gain or loss, and the smallest window less one; at least 2
+    cyber_weight  (cyberWeight) how many values the variance of the whole track counts for in that
+                  of a window; at least 0.01
+    thresholds    (segMedianT) medians above the first are gains, below the second losses; one
+                  number T is (|T|, -|T|); None: twice the standard deviation of each track.
+                  Where both are 0, nothing is merged
+
+    Raises ValueError for an alpha not above 0, a negative delta, and what is not finite.
+    """
+
+    alpha: float = 0.05
+    eps: float | None = None
+    delta: int = 20
+    max_window: int = 40
+    min_segment: int = 3
+    cyber_weight: float = 50.0
+    thresholds: float | tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not (0 < self.alpha < 2**62):
+            raise ValueError(
+                f"alpha is {self.alpha}: a share of the positions between 0 and 1, or a number of"
+                " breaks, is needed"
+            )
+        if self.delta < 0:
+            raise ValueError(f"delta is {self.delta}: it cannot be negative")
+        others = (self.eps or 0.0, self.cyber_weight, *(self.limits or ()))
+        if not all(isfinite(value) for value in others):
+            raise ValueError("eps, cyber_weight and thresholds must be finite")
+
+    @property
+    def shortest(self) -> int:
+        """The shortest gain or loss that is kept."""
+        return max(2, self.min_segment)
+
+    @property
+    def largest(self) -> int:
+        """The largest window is one longer than this."""
+        return max(self.max_window, self.shortest + 5)
+
+    @property
+    def weight(self) -> float:
+        return max(LEAST_WEIGHT, self.cyber_weight)
+
+    @property
+    def reach(self) -> int:
+        """How many neighbours on either side a break must not fall short of."""
+        return self.shortest // 2 if self.shortest > 2 else 0
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The thresholds of gains and of losses; None where each track has its own."""
+        if isinstance(self.thresholds, tuple):
+            return self.thresholds
+        return None if self.thresholds is None else (abs(self.thresholds), -abs(self.thresholds))
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segments, ordered by track and start.
+
+    track         int64[n]    block * samples + sample, where `offsets` has the borders of blocks
+    start, end    int64[n]    rows of x, half open
+    mean, median  float64[n]  of x, after what is not finite has been replaced
+    notes                     what had to be replaced, in words
+    """
+
+    track: Rows
+    start: Rows
+    end: Rows
+    mean: Floats
+    median: Floats
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.track)
+
+
+def shape_of(x: Any, offsets: Rows) -> tuple[int, int]:
+    """How many samples and blocks there are.
+
+    x        float64[rows] or float64[rows, samples], C-contiguous
+    offsets  int64[blocks + 1], ascending from 0 to the number of rows
+
+    Raises ValueError where they are not like this; nothing is converted.
+    """
+    if x.dtype != np.float64 or x.ndim not in (1, 2) or not x.flags.c_contiguous:
+        raise ValueError("x must be float64[rows] or float64[rows, samples], C-contiguous")
+    right = len(offsets) and offsets[0] == 0 and offsets[-1] == len(x)
+    if offsets.dtype != np.int64 or not right or (np.diff(offsets) < 0).any():
+        raise ValueError("offsets must be int64, ascending from 0 to the number of rows")
+    return (1 if x.ndim == 1 else x.shape[1]), len(offsets) - 1
+
+
+def notes(has_infinite: bool, has_nan: bool) -> tuple[str, ...]:
+    """What to say about values that were replaced."""
+    said = ((has_infinite, NOTE_INFINITE), (has_nan, NOTE_NAN))
+    return tuple(note for happened, note in said if happened)
