@@ -16,35 +16,33 @@ from kernels.segmentation.types import (
     Segmentation,
     Segments,
     TrackError,
+    check,
     notes,
-    shape_of,
 )
 
 Span = tuple[int, int]  # half open
 
 
 def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
-    """Segments of every block of rows and every sample.
+    """Segments of every track.
 
-    x        float64[rows] or float64[rows, samples]
-    offsets  int64[blocks + 1]
+    x        float64[n], track after track
+    offsets  int64[tracks + 1], ascending from 0 to n
 
-    Raises TrackError for a track of one value without thresholds, and one that has infinite
-    values but no finite one; ValueError for other shapes and types.
+    Raises TrackError for a track of one value where there are no thresholds, and for one that has
+    infinite values but no finite one; ValueError for arrays of other shapes and types.
     """
-    samples, blocks = shape_of(x, offsets)
-    columns = x.reshape(len(x), samples)
+    check(x, offsets)
     rows: list[tuple[float, ...]] = []
-    for track in range(blocks * samples):
-        first, stop = offsets[track // samples : track // samples + 2]
-        values = cleaned(columns[first:stop, track % samples], track)
+    for track, (first, stop) in enumerate(pairwise(offsets.tolist())):
+        values = cleaned(x[first:stop], track)
         for start, end in spans(values, options, track):
             part = values[start:end]
             rows.append((track, first + start, first + end, part.mean(), np.median(part)))
     table = np.array(rows, np.float64).reshape(-1, 5)
-    track_numbers, starts, ends = table[:, :3].astype(np.int64).T
-    replaced = notes(bool((~np.isfinite(x)).any()), bool(np.isnan(x).any()))
-    return Segments(track_numbers, starts, ends, table[:, 3], table[:, 4], replaced)
+    tracks, starts, ends = table[:, :3].astype(np.int64).T
+    replaced = notes(bool(np.isinf(x).any()), bool(np.isnan(x).any()))
+    return Segments(tracks, starts, ends, table[:, 3], table[:, 4], replaced)
 
 
 def cleaned(x: Floats, track: int) -> Floats:

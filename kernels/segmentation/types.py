@@ -17,7 +17,7 @@ NOTE_NAN = "values that are not a number were replaced by 0"
 
 
 class TrackError(ValueError):
-    """A track that cannot be segmented: its number (see `Segments`), and why."""
+    """A track that cannot be segmented: its number, and why."""
 
     def __init__(self, track: int, problem: str) -> None:
         super().__init__(track, problem)
@@ -101,8 +101,8 @@ class Segmentation:
 class Segments:
     """Segments, ordered by track and start.
 
-    track         int64[n]    block * samples + sample, where `offsets` has the borders of blocks
-    start, end    int64[n]    rows of x, half open
+    track         int64[n]    which one
+    start, end    int64[n]    positions in x, half open
     mean, median  float64[n]  of x, after what is not finite has been replaced
     notes                     what had to be replaced, in words
     """
@@ -118,20 +118,18 @@ class Segments:
         return len(self.track)
 
 
-def shape_of(x: Any, offsets: Rows) -> tuple[int, int]:
-    """How many samples and blocks there are.
+def check(x: Any, offsets: Rows) -> None:
+    """Raises ValueError for arrays that are not as follows; nothing is converted.
 
-    x        float64[rows] or float64[rows, samples], C-contiguous
-    offsets  int64[blocks + 1], ascending from 0 to the number of rows
-
-    Raises ValueError where they are not like this; nothing is converted.
+    x        float64[n]           track after track; contiguous
+    offsets  int64[tracks + 1]    ascending from 0 to n; contiguous
     """
-    if x.dtype != np.float64 or x.ndim not in (1, 2) or not x.flags.c_contiguous:
-        raise ValueError("x must be float64[rows] or float64[rows, samples], C-contiguous")
-    right = len(offsets) and offsets[0] == 0 and offsets[-1] == len(x)
-    if offsets.dtype != np.int64 or not right or (np.diff(offsets) < 0).any():
-        raise ValueError("offsets must be int64, ascending from 0 to the number of rows")
-    return (1 if x.ndim == 1 else x.shape[1]), len(offsets) - 1
+    if x.dtype != np.float64 or x.ndim != 1 or not x.flags.c_contiguous:
+        raise ValueError("x must be float64[n], contiguous")
+    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.flags.c_contiguous:
+        raise ValueError("offsets must be int64[tracks + 1], contiguous")
+    if not len(offsets) or offsets[0] or offsets[-1] != len(x) or (np.diff(offsets) < 0).any():
+        raise ValueError("offsets must ascend from 0 to the number of values")
 
 
 def notes(has_infinite: bool, has_nan: bool) -> tuple[str, ...]:
