@@ -6,10 +6,13 @@ before its start; both are cumulative sums over the sorted borders of the region
 does not depend on how many regions it covers, and regions may overlap.
 """
 
+from dataclasses import astuple
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.counting.types import Counting, Reads
+from kernels.counting.types import READ_DTYPES, Counting, Reads
 from kernels.jit import jit
 
 
@@ -41,12 +44,9 @@ class Counter:
         options = self._options
         if options.remove_duplicates and options.get_width and len(reads):
             self._make_room(int(reads.length.max()) + 1)
-        _add(
-            reads.chrom, reads.start, reads.end, reads.length, reads.mapq, reads.reverse,
-            options.min_mapq, options.remove_duplicates, options.read_width, options.get_width,
-            options.stranded_start, self._offsets, self._starts, self._ends, self._begun,
-            self._ended, self._seen,
-        )  # fmt: skip
+        columns = tuple(getattr(reads, name) for name in READ_DTYPES)
+        borders = (self._offsets, self._starts, self._ends)
+        _add(columns, astuple(options), borders, (self._begun, self._ended), self._seen)
 
     def _make_room(self, lengths: int) -> None:
         more = lengths - self._seen.shape[1]
@@ -70,12 +70,13 @@ class Counter:
 
 
 @jit
-def _add(
-    chrom, start, end, length, mapq, reverse, min_mapq, remove_duplicates, read_width, get_width,
-    stranded_start, offsets, starts, ends, begun, ended, seen,
-):  # fmt: skip
-    at = -1  # the reference whose borders are at hand
-    low = high = rows = first_border = last_border = begins = stops = 0
+def _add(columns: Any, rules: Any, borders: Any, bins: Any, seen: Any) -> None:
+    chrom, start, end, length, mapq, reverse = columns
+    min_mapq, remove_duplicates, read_width, get_width, stranded_start = rules
+    offsets, starts, ends = borders
+    begun, ended = bins
+    at = -1  # the reference whose borders are at hand: rows of them from `low` on
+    low = rows = first_border = last_border = begins = stops = 0
     for i in range(len(chrom)):
         if chrom[i] != at:
             at = chrom[i]
@@ -88,28 +89,31 @@ def _add(
         # R asks the file for what lies from the first to the last region.
         if not rows or end[i] <= first_border or start[i] >= last_border:
             continue
-        if remove_duplicates:
-            kind = length[i] if get_width else 0
-            place = at << 40 | start[i]
-            strand = 1 if reverse[i] else 0
-            duplicate = seen[strand, kind] == place
-            seen[strand, kind] = place
-            if duplicate:
-                continue
+        if remove_duplicates and _seen(seen, at, start[i], reverse[i], length[i] * get_width):
+            continue
         if mapq[i] < min_mapq:
             continue
         first = start[i]
         if stranded_start and reverse[i]:
             first += length[i] - read_width
         last = first + (length[i] if get_width and not stranded_start else read_width)
-        begins = _upto(ends, low, rows, begins, first + 1)
-        stops = _upto(starts, low, rows, stops, last)
+        begins = _below(ends, low, rows, begins, first + 1)
+        stops = _below(starts, low, rows, stops, last)
         begun[low + at + begins] += 1
         ended[low + at + stops] += 1
 
 
 @jit
-def _upto(borders, low, rows, guess, limit):
+def _seen(seen: Any, chrom: Any, start: Any, reverse: Any, length: Any) -> Any:
+    """Whether the read before with this strand and length stands here too. Notes this one."""
+    strand, place = np.int64(reverse), np.int64(chrom) << 40 | start
+    same = seen[strand, length] == place
+    seen[strand, length] = place
+    return same
+
+
+@jit
+def _below(borders: Any, low: Any, rows: Any, guess: Any, limit: Any) -> Any:
     """How many of the sorted borders[low : low + rows] are below `limit`, looked for nearby."""
     while guess < rows and borders[low + guess] < limit:
         guess += 1

@@ -15,8 +15,8 @@ class Counting:
                        with `get_width`, its length, whatever the quality of that one [remove.dup]
     read_width         bases that a read covers, from its position on [read.width]
     get_width          it covers as many bases as it has instead [get.width]
-    stranded_start     a reverse read covers the last bases of its length; what reads cover does then
-                       not depend on `get_width`, as in R [stranded.start]
+    stranded_start     a reverse read covers the last bases of its length, and `get_width` changes
+                       nothing in what reads cover, as in R [stranded.start]
     """
 
     min_mapq: int = 1

@@ -7,6 +7,8 @@ fixed fields of a record are looked at, so reading costs little more than decomp
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from kernels.counting.types import READ_DTYPES, Reads
 from kernels.jit import jit
 from multigpu.errors import InputError
-from multigpu.io.decompress import GzipContent
+from multigpu.io.decompress import BGZF_END, GzipContent
 from multigpu.io.sources import read_into
 
 MAGIC = b"BAM\x01"
@@ -84,6 +86,14 @@ class _Content:
         return int.from_bytes(self.take(4), "little", signed=True)
 
 
+def check_end(path: str) -> None:
+    """Raises InputError where the block is missing that ends every whole file."""
+    out = np.zeros(len(BGZF_END), np.uint8)
+    read_into(path, max(0, Path(path).stat().st_size - len(out)), out)
+    if out.tobytes() != BGZF_END:
+        raise InputError(path, "ends early: the file is truncated (its end marker is missing)")
+
+
 def references(path: str) -> list[tuple[str, int]]:
     """Name and length of every reference."""
     return _header(_Content(path))
@@ -106,10 +116,10 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
     ordered  raise InputError where the records are not sorted by position
     """
     content = _Content(path)
-    found = _header(content)
+    count = len(_header(content))
     if stretch.offset:
         content = _Content(path, stretch.offset)
-    walk = _Walk(path, stretch, len(found), ordered or stretch.reference >= 0)
+    walk = _Walk(path, stretch, count, ordered or stretch.reference >= 0)
     raw, kept = np.empty(BLOCK, np.uint8), 0
     while not walk.done and (count := content.fill(raw[kept:])):
         found, stop = walk.over(raw[: kept + count])
@@ -127,20 +137,18 @@ class _Walk:
     """Goes from record to record; remembers where it is between blocks."""
 
     def __init__(self, path: str, stretch: Stretch, references: int, ordered: bool) -> None:
-        self._path, self._stretch, self._references = path, stretch, references
-        self._ordered = ordered
+        self._path, self._references, self._ordered = path, references, ordered
+        self._wanted = (stretch.reference, stretch.begin, stretch.end)
         self._last = np.full(1, -1, np.int64)  # where the record before stands, as one number
         self.done = False
 
     def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
         """The reads that lie whole in `raw`, and where the first one stands that does not."""
         room = len(raw) // SMALLEST
-        columns = [np.empty(room, dtype) for dtype in READ_DTYPES.values()]
-        stretch = self._stretch
+        columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
         count, stop, fault = _records(
-            raw, stretch.reference, stretch.begin, stretch.end, self._references, self._ordered,
-            self._last, *columns,
-        )  # fmt: skip
+            raw, self._wanted, self._references, self._ordered, self._last, columns
+        )
         if fault == Fault.DAMAGED:
             raise InputError(self._path, "is damaged, or its index belongs to another file")
         if fault == Fault.UNSORTED:
@@ -158,58 +166,66 @@ _ON_READ = 0b110010011  # M I S = X
 
 
 @jit
-def _records(
-    raw, reference, begin, end, references, ordered, last, chrom, start, stop, length, mapq, reverse
-):  # fmt: skip
+def _records(raw: Any, stretch: Any, references: Any, ordered: Any, last: Any, columns: Any) -> Any:
     """Fills the columns; returns how many, where the next record begins and why it stopped."""
+    reference, begin, end = stretch
+    chrom, start, stop, length, mapq, reverse = columns
     at, count = 0, 0
     while at + _FIXED <= len(raw):
-        size = _int32(raw, at)
-        names, cigars, bases = raw[at + _NAME], _uint16(raw, at + _CIGARS), _int32(raw, at + _BASES)
-        where, position = _int32(raw, at + _REFERENCE), _int32(raw, at + _POSITION)
-        smallest = _FIXED - 4 + names + 4 * cigars + (bases + 1) // 2 + bases
-        if bases < 0 or size < smallest or not -1 <= where < references or position < -1:
+        size, where, position, bases = _head(raw, at)
+        if size < 0 or not -1 <= where < references or position < -1:
             return count, at, Fault.DAMAGED
-        if at + 4 + size > len(raw):
+        if at + size > len(raw):
             break
         key = (where if where >= 0 else references) << 32 | (position + 1)
         if ordered and key < last[0]:
             return count, at, Fault.UNSORTED
         last[0] = key
-        if reference >= 0 and where != reference:
-            return count, at, Fault.DONE if where < 0 or where > reference else Fault.DAMAGED
-        if reference >= 0 and position >= end:
+        if reference >= 0 and 0 <= where < reference:
+            return count, at, Fault.DAMAGED
+        if reference >= 0 and (where != reference or position >= end):
             return count, at, Fault.DONE
         flag = _uint16(raw, at + _FLAG)
         if where >= 0 and position >= begin and not flag & _UNMAPPED:
-            on_reference, on_read = _covered(raw, at + _FIXED + names, cigars)
+            on_reference, on_read = _covered(raw, at)
             chrom[count], start[count] = where, position
             stop[count] = position + max(1, on_reference)
-            length[count] = bases if bases else on_read  # secondary records may have no sequence
+            length[count] = bases or on_read  # secondary records may have no sequence
             mapq[count], reverse[count] = raw[at + _MAPQ], flag & _REVERSE != 0
             count += 1
-        at += 4 + size
+        at += size
     return count, at, Fault.NONE
 
 
 @jit
-def _covered(raw, at, operations):
-    """Bases of the reference and of the read in a CIGAR that stands at `at`."""
+def _head(raw: Any, at: Any) -> Any:
+    """All bytes of a record (-1: impossible), its reference, its position, its bases."""
+    bases = _int32(raw, at + _BASES)
+    size = 4 + _int32(raw, at)
+    smallest = _FIXED + raw[at + _NAME] + 4 * _uint16(raw, at + _CIGARS) + (bases + 1) // 2 + bases
+    if bases < 0 or size < smallest:
+        size = -1
+    return size, _int32(raw, at + _REFERENCE), _int32(raw, at + _POSITION), bases
+
+
+@jit
+def _covered(raw: Any, at: Any) -> Any:
+    """Bases of the reference and of the read in the CIGAR of the record at `at`."""
     on_reference, on_read = 0, 0
-    for i in range(operations):
-        operation = np.uint32(_int32(raw, at + 4 * i))
-        bases, kind = np.int64(operation >> 4), operation & 15
+    first = at + _FIXED + raw[at + _NAME]
+    for i in range(_uint16(raw, at + _CIGARS)):
+        operation = _int32(raw, first + 4 * i) & 0xFFFFFFFF
+        bases, kind = operation >> 4, operation & 15
         on_reference += bases * (_ON_REFERENCE >> kind & 1)
         on_read += bases * (_ON_READ >> kind & 1)
     return on_reference, on_read
 
 
 @jit
-def _int32(raw, at):
-    low = np.uint32(_uint16(raw, at))
-    return np.int64(np.int32(low | np.uint32(_uint16(raw, at + 2)) << np.uint32(16)))
+def _int32(raw: Any, at: Any) -> Any:
+    return np.int64(np.int32(_uint16(raw, at) | _uint16(raw, at + 2) << 16))
 
 
 @jit
-def _uint16(raw, at):
+def _uint16(raw: Any, at: Any) -> Any:
     return np.int64(raw[at]) | np.int64(raw[at + 1]) << 8

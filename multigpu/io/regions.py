@@ -1,6 +1,6 @@
 """Regions of the genome: windows of references and BED files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.counting.types import check_columns
+from multigpu.errors import InputError, quoted
+from multigpu.io.sources import opened
+
+NO_REGIONS = (b"#", b"track", b"browser")  # how lines of a BED file begin that have none
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +57,79 @@ class Regions:
         chrom = columns[:, 0].astype(np.int32)
         return cls(tuple(names), chrom, columns[:, 1].copy(), columns[:, 2].copy())
 
+    def order(self) -> NDArray[np.intp] | None:
+        """The rows grouped by chromosome and ascending within each; None: they are so already."""
+        step = np.diff(self.chrom)
+        same = step == 0
+        earlier = np.diff(self.start) < 0
+        earlier |= (np.diff(self.start) == 0) & (np.diff(self.end) < 0)
+        if not ((step < 0) | (same & earlier)).any():
+            return None
+        return np.lexsort((self.end, self.start, self.chrom))
 
-def windows(references: Sequence[tuple[str, int]], width: int) -> Regions:
-    """Consecutive windows of `width` bases over (name, length); the last ones are shorter."""
+    def oddities(self) -> Iterator[str]:
+        """What is unusual about rows that are in order, a sentence each."""
+        same = np.diff(self.chrom) == 0
+        twice = same & (np.diff(self.start) == 0) & (np.diff(self.end) == 0)
+        if twice.any():
+            yield f"{_many(int(twice.sum()), 'region')} given more than once"
+        if overlapping := int((same & ~twice & (self.start[1:] < self._reached()[:-1])).sum()):
+            yield f"{_many(overlapping, 'region')} overlapping an earlier one"
+
+    def _reached(self) -> NDArray[np.int64]:
+        """The largest end of each row and those before it on its chromosome."""
+        parts = [np.maximum.accumulate(self.end[block]) for block in self.blocks]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s are' if count > 1 else ' is'}"
+
+
+def windows(references: Sequence[tuple[str, int]], width: int, compat_r: bool = False) -> Regions:
+    """Consecutive windows of `width` bases over (name, length); the last ones are shorter.
+
+    compat_r  leave out the last base of a reference whose length is a multiple of the width, unless
+              it has but one window, as R does
+    """
     counts = [-(-length // width) for _, length in references]
     chrom = np.repeat(np.arange(len(references), dtype=np.int32), counts)
     start = np.concatenate([np.arange(n, dtype=np.int64) * width for n in (*counts, 0)])
     lengths = np.array([length for _, length in references], np.int64)
+    if compat_r:
+        lengths -= (lengths % width == 0) & (lengths > width)
     end = np.minimum(start + width, lengths[chrom])
     return Regions(tuple(name for name, _ in references), chrom, start, end)
+
+
+def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
+    """The regions of a BED file in order, and notes on it.
+
+    Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
+    """
+    with opened(path) as file:
+        found = Regions.of(_bed_rows(path, file))
+    if not len(found):
+        raise InputError(path, "there are no regions")
+    order = found.order()
+    if order is None:
+        return found, tuple(f"{path}: {oddity}" for oddity in found.oddities())
+    found = found.take(order)
+    notes = ("the regions are not in order: they are sorted", *found.oddities())
+    return found, tuple(f"{path}: {note}" for note in notes)
+
+
+def _bed_rows(path: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, int]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith(NO_REGIONS):
+            continue
+        try:
+            name, start, end = line.split(None, 3)[:3]
+            row = (name.decode(), int(start), int(end))
+        except ValueError as error:
+            problem = f"no chromosome, start and end: {quoted(line.rstrip())}"
+            raise InputError(path, problem, f"line {number}") from error
+        if not 0 <= row[1] < row[2] < 1 << 40:
+            problem = f"{row[1]} to {row[2]} is no region: 0 <= start < end"
+            raise InputError(path, problem, f"line {number}")
+        yield row
