@@ -6,6 +6,7 @@ between the grid's points. From R 4.3 on the grid lies elsewhere (`old.coords`).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,12 +101,17 @@ def mode(mass: Floats, grid: Grid) -> float:
     return float(x[np.argmax(y)])
 
 
-def mode_of_sorted(values: Floats) -> float:
-    """The mode of the density of ascending values up to their quantile TOP; NaN where that is 0."""
+def mode_of_sorted(
+    values: Any, deviation: float, masses_on: Callable[[Grid], Floats] | None = None
+) -> float:
+    """The mode of the density of ascending values up to their quantile TOP; NaN where that is 0.
+
+    deviation  their standard deviation
+    masses_on  shares them out on a grid; `masses` where they are NumPy's
+    """
     top = quantile_of_sorted(values, TOP)
     if top == 0:
         return math.nan
     quartiles = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25)
-    deviation = float(values.std(ddof=1))
     grid = Grid(top, bandwidth(len(values), deviation, quartiles, float(values[0])))
-    return mode(masses(values, grid), grid)
+    return mode(masses(values, grid) if masses_on is None else masses_on(grid), grid)

@@ -125,4 +125,5 @@ class Part:
 
     def dispersion(self, factors: Floats) -> float:
         scaled = self._used * factors
-        return density.mode_of_sorted(np.sort(scaled.var(axis=1, ddof=1) / scaled.mean(axis=1)))
+        ratios = np.sort(scaled.var(axis=1, ddof=1) / scaled.mean(axis=1))
+        return density.mode_of_sorted(ratios, float(ratios.std(ddof=1)))
