@@ -32,10 +32,11 @@ def size_factors(
     options: Normalization,
     names: Sequence[str] | None = None,
     threads: int = 1,
+    totals: Floats | None = None,
 ) -> SizeFactors:
     """As `reference.size_factors`."""
     backend = Counts(_contiguous(checked(counts)), threads)
-    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names))
+    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
 
 
 def normalize(

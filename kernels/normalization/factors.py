@@ -21,16 +21,23 @@ from kernels.normalization.types import (
 
 
 def size_factors(
-    backend: Backend, blocks: Sequence[slice], options: Normalization, names: Sequence[str]
+    backend: Backend,
+    blocks: Sequence[slice],
+    options: Normalization,
+    names: Sequence[str],
+    totals: Floats | None = None,
 ) -> SizeFactors:
     """One row for each of `blocks`, the chromosomes; `names` are theirs, for notes and errors.
+
+    totals: float64[samples], reads of each everywhere, where the backend has some chromosomes only.
 
     Samples of the same ploidy are normalized together, and the groups then scaled so that the
     medians of their normalized counts relate as the ploidies do. A sample that is the only one of
     its ploidy is only scaled.
     """
     ploidy = options.ploidies(backend.shape[1])
-    if not (totals := backend.totals()).all():
+    totals = backend.totals() if totals is None else totals
+    if not totals.all():
         raise NormalizationError(f"sample {np.argmin(totals) + 1} has no reads")
     factors = np.ones((len(blocks), backend.shape[1]))
     notes: list[str] = []

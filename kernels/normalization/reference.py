@@ -25,15 +25,17 @@ def size_factors(
     blocks: Sequence[slice],
     options: Normalization,
     names: Sequence[str] | None = None,
+    totals: Floats | None = None,
 ) -> SizeFactors:
     """What to multiply the counts [regions, samples] by.
 
     blocks   one slice of regions for each chromosome
     names    of the chromosomes, for notes and errors
+    totals   float64[samples]: reads of each on all chromosomes, where `counts` has some only
     raises   NormalizationError where R stops, or counts are negative or not finite
     """
     backend = Counts(checked(counts).astype(np.float64))
-    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names))
+    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
 
 
 def normalize(
