@@ -14,9 +14,10 @@ from multigpu.errors import Failure
 INTERRUPTED = 130
 COMMANDS = {
     "scan": "Find signatures in samples.",
+    "count": "Count reads of alignment files in regions.",
     "plan": "Show how a job would be cut into chunks, without running it.",
     "doctor": "Show what would be used, and why.",
-    "simulate": "Make FASTA and FASTQ data.",
+    "simulate": "Make sequences, reads and counts.",
 }
 
 

@@ -1,12 +1,14 @@
 """Options that several commands share, declared once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
 
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
+from multigpu.errors import UsageError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -35,20 +37,12 @@ SCAN = (
     ),
 )  # fmt: skip
 
-RUN = (
-    click.option(
-        "--gpus", default="auto", show_default=True, metavar="WHICH",
-        help="auto, all, none, or numbers and UUIDs: 0,1 or 0-3 or GPU-5a1f…",
-    ),
+CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler to use."),
     click.option("--scheduler-file", metavar="FILE", help="The same by its file."),
     click.option(
         "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
         help="How long the scheduler may take to answer.",
-    ),
-    click.option(
-        "--memory-fraction", type=float, default=RunOptions.memory_fraction, show_default=True,
-        help="The share of a device's free memory to use.",
     ),
     click.option(
         "--max-chunk-bytes", type=int, default=DEFAULT_CHUNK_BYTES, show_default=True,
@@ -62,6 +56,18 @@ RUN = (
         "--workers", "processes", type=int, default=0, metavar="N",
         help="Worker processes on this machine; 0: as few as possible.",
     ),
+)  # fmt: skip
+
+RUN = (
+    click.option(
+        "--gpus", default="auto", show_default=True, metavar="WHICH",
+        help="auto, all, none, or numbers and UUIDs: 0,1 or 0-3 or GPU-5a1f…",
+    ),
+    click.option(
+        "--memory-fraction", type=float, default=RunOptions.memory_fraction, show_default=True,
+        help="The share of a device's free memory to use.",
+    ),
+    *CLUSTER,
 )  # fmt: skip
 
 
@@ -87,4 +93,18 @@ def scan_options(values: dict[str, Any]) -> ScanOptions:
 
 
 def run_options(values: dict[str, Any]) -> RunOptions:
-    return RunOptions(**{field.name: values[field.name] for field in fields(RunOptions)})
+    """Those that the command has; the others as they are by default."""
+    names = [field.name for field in fields(RunOptions)]
+    return RunOptions(**{name: values[name] for name in names if name in values})
+
+
+def keep_inputs(inputs: Sequence[str], *outputs: str | None) -> None:
+    """Raises UsageError where an output would replace an input, or another output."""
+    kept = {str(Path(path).resolve()) for path in inputs}
+    for path in outputs:
+        if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
+            continue  # nothing is replaced
+        place = str(Path(path).resolve())
+        if place in kept:
+            raise UsageError(f"{path} is named twice: it would be replaced")
+        kept.add(place)

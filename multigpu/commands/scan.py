@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from cluster import context
-from multigpu.commands.options import RUN, SCAN, options, run_options, scan_options
+from multigpu.commands.options import RUN, SCAN, keep_inputs, options, run_options, scan_options
 from multigpu.errors import UsageError
 
 
@@ -61,7 +61,7 @@ def command(**values: Any) -> None:
             raise UsageError("no --signatures given")
         from multigpu.api import ScanJob
 
-        _keep_inputs([*samples, *signatures], output, values["summary"])
+        keep_inputs([*samples, *signatures], output, values["summary"])
         job = ScanJob(samples, signatures, scanning, running, devices=devices)
         shown = _shown(values)
         with atomic_output(output) as file, Progress(shown, job) as progress:
@@ -79,18 +79,6 @@ def _shown(values: dict[str, Any]) -> bool:
     if values["quiet"] or values["progress"] is False:
         return False
     return values["progress"] is True or sys.stderr.isatty()
-
-
-def _keep_inputs(inputs: list[str], *outputs: str | None) -> None:
-    """Raises UsageError where an output would replace an input, or another output."""
-    kept = {str(Path(path).resolve()) for path in inputs}
-    for path in outputs:
-        if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
-            continue  # nothing is replaced
-        place = str(Path(path).resolve())
-        if place in kept:
-            raise UsageError(f"{path} is named twice: it would be replaced")
-        kept.add(place)
 
 
 def _demo(stack: ExitStack, quiet: bool) -> tuple[list[str], list[str]]:
