@@ -9,7 +9,6 @@ from scipy import special  # type: ignore[import-untyped]
 
 from kernels.segmentation.types import (
     LEAST_VARIANCE,
-    NOTHING_FINITE,
     ONE_VALUE,
     Floats,
     Rows,
@@ -17,6 +16,7 @@ from kernels.segmentation.types import (
     Segments,
     TrackError,
     check,
+    cleaned,
     notes,
 )
 
@@ -43,15 +43,6 @@ def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
     tracks, starts, ends = table[:, :3].astype(np.int64).T
     replaced = notes(bool(np.isinf(x).any()), bool(np.isnan(x).any()))
     return Segments(tracks, starts, ends, table[:, 3], table[:, 4], replaced)
-
-
-def cleaned(x: Floats, track: int) -> Floats:
-    """x with 0 for NaN, and the largest or smallest finite value for infinite ones."""
-    finite = x[np.isfinite(x)]
-    if np.isinf(x).any() and not len(finite):
-        raise TrackError(track, NOTHING_FINITE)
-    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-    return np.nan_to_num(x, nan=0.0, posinf=high, neginf=low)
 
 
 def spans(x: Floats, options: Segmentation, track: int = 0) -> list[Span]:

@@ -136,3 +136,15 @@ def notes(has_infinite: bool, has_nan: bool) -> tuple[str, ...]:
     """What to say about values that were replaced."""
     said = ((has_infinite, NOTE_INFINITE), (has_nan, NOTE_NAN))
     return tuple(note for happened, note in said if happened)
+
+
+def cleaned(x: Floats, track: int) -> Floats:
+    """x with 0 for NaN, and the largest or smallest finite value for infinite ones.
+
+    Raises TrackError where there are infinite values and no finite one.
+    """
+    finite = x[np.isfinite(x)]
+    if np.isinf(x).any() and not len(finite):
+        raise TrackError(track, NOTHING_FINITE)
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+    return np.nan_to_num(x, nan=0.0, posinf=high, neginf=low)

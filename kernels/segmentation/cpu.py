@@ -1,0 +1,359 @@
+"""The segmentation in Numba: a track a thread, without the GIL.
+
+Most windows are compared without their p values (`student.compared`); one is computed for the
+largest of each position, and where two windows are too close to tell.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.jit import lean
+from kernels.segmentation.student import compared, surprise
+from kernels.segmentation.types import (
+    LEAST_VARIANCE,
+    ONE_VALUE,
+    Floats,
+    Rows,
+    Segmentation,
+    Segments,
+    TrackError,
+    check,
+    cleaned,
+    notes,
+)
+from kernels.simd import LANES, load, splat, store
+
+GAINS, LOSSES, EACH = 0, 1, 2  # what becomes a segment: runs of gains, of losses, or any piece
+SHORT = 32  # values that are sorted by insertion
+
+
+class Found(NamedTuple):
+    """Of one track: segments, and whether values had to be replaced."""
+
+    start: Rows
+    end: Rows
+    mean: Floats
+    median: Floats
+    has_infinite: bool = False
+    has_nan: bool = False
+
+
+class Windows(NamedTuple):
+    """Of each window of a track, and what it has of one position; padded to whole vectors."""
+
+    sizes: Floats  # how many values it has
+    scale: Floats  # that makes of a variance that of a mean
+    freedom: Floats
+    t2: Floats
+    df: Floats
+
+
+def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
+    """As `reference.segment`."""
+    check(x, offsets)
+    tracks = list(enumerate(pairwise(offsets.tolist())))
+
+    def work(numbered: tuple[int, tuple[int, int]]) -> Found:
+        track, (first, stop) = numbered
+        return _segment(x[first:stop], options, track)
+
+    if threads == 1 or len(tracks) < 2:
+        return _joined(map(work, tracks), offsets)
+    with ThreadPoolExecutor(threads, "track") as pool:
+        return _joined(pool.map(work, tracks), offsets)
+
+
+def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
+    found = list(each)
+    counts = [len(one.start) for one in found]
+    begin = np.repeat(offsets[:-1], counts)
+    empty = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+    start, end, mean, median = map(np.concatenate, list(zip(empty, *found, strict=True))[:4])
+    return Segments(
+        np.repeat(np.arange(len(found)), counts), start + begin, end + begin, mean, median,
+        notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
+    )  # fmt: skip
+
+
+def _segment(x: Floats, options: Segmentation, track: int) -> Found:
+    """Segments of one track."""
+    if len(x) == 1 and options.limits is None:
+        raise TrackError(track, ONE_VALUE)
+    finite = np.isfinite(x)
+    replaced = () if finite.all() else (bool(np.isinf(x).any()), bool(np.isnan(x).any()))
+    if replaced:
+        x = cleaned(x, track)
+    edges = _edges(statistic(x, options), options.alpha)
+    spread = 2 * x.std(ddof=1) if options.limits is None else 0.0
+    upper, lower = options.limits or (spread, -spread)
+    return Found(*_merged(x, edges, upper, lower, options.shortest), *replaced)
+
+
+def _merged(
+    x: Floats, edges: Rows, upper: float, lower: float, shortest: int
+) -> tuple[Rows, Rows, Floats, Floats]:
+    """Segments from pieces, with means and medians."""
+    merging = upper != 0 or lower != 0
+    medians = _described(x, edges[:-1], edges[1:])[1] if merging else np.empty(0)
+    spans = np.empty((2, 3 * len(edges)), np.int64)
+    count = _merge(edges, medians, upper, lower, shortest, merging, spans[0], spans[1])
+    start, end = spans[:, :count]
+    return start, end, *_described(x, start, end)
+
+
+def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
+    """Means and medians of spans."""
+    out = np.empty((2, len(start)))
+    room = np.empty(int((end - start).max(initial=0)))
+    _describe(x, start, end, room, out[0], out[1])
+    return out[0], out[1]
+
+
+def statistic(x: Floats, options: Segmentation) -> Floats:
+    """As `reference.statistic` with `reference.maxima`, of finite values."""
+    out = np.zeros(len(x))
+    if len(x) < 2 * options.shortest + 4:
+        return out
+    differences = np.abs(np.diff(x))
+    eps = quantile(differences, 0.75) if options.eps is None else options.eps
+    variance = max(LEAST_VARIANCE, x.var(ddof=1))
+    windows = _windows(options)
+    sums = np.zeros((4, len(x) + 1 + 2 * LANES))
+    _sum_up(x, sums[0], sums[1], sums[2], sums[3])
+    found = np.zeros(len(x))
+    _search(
+        differences, eps, sums[0], sums[1], sums[2], sums[3], options.weight * variance, windows,
+        options.shortest, options.largest, options.delta, found,
+    )  # fmt: skip
+    _maxima(found, options.reach, out)
+    return out
+
+
+def _windows(options: Segmentation) -> Windows:
+    count = -(-(options.largest + 1 - options.shortest) // LANES) * LANES
+    sizes = np.arange(count, dtype=np.float64) + (options.shortest + 1)
+    freedom = sizes + (options.weight - 2)
+    return Windows(sizes, 1 / (freedom * (freedom + 1)), freedom, *np.empty((2, count)))
+
+
+def quantile(values: Floats, share: float) -> float:
+    """R's quantile of type 7."""
+    place = (len(values) - 1) * share
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    ordered = np.partition(values, (low, high))
+    part, below, above = place - low, ordered[low], ordered[high]
+    if not part or below == above:
+        return float(below)
+    return float((1 - part) * below + part * above)
+
+
+def _edges(values: Floats, alpha: float) -> Rows:
+    """Where pieces begin, and the end of the last one."""
+    if alpha < 1 and len(values):
+        found = np.flatnonzero(values > quantile(values, 1 - alpha))
+    else:
+        found = np.argsort(-values, kind="stable")[: int(alpha)]
+    return np.unique(np.r_[0, found + 1, len(values)])
+
+
+# ---- Numba: the statistic ---------------------------------------------------------------------
+
+
+@lean
+def _sum_up(x, sums, squares, back_sums, back_squares):  # type: ignore[no-untyped-def]
+    """Running sums of x and x², and both from the last to the first; in that order of additions."""
+    total, square, last = 0.0, 0.0, len(sums) - 1
+    for i in range(len(x)):
+        total += x[i]
+        square += x[i] * x[i]
+        sums[i + 1] = back_sums[last - (i + 1)] = total
+        squares[i + 1] = back_squares[last - (i + 1)] = square
+
+
+@lean
+def _search(  # type: ignore[no-untyped-def]
+    differences, eps, sums, squares, back_sums, back_squares, prior, windows, shortest, largest,
+    delta, out,
+):  # fmt: skip
+    """The statistic at every position whose neighbours differ enough."""
+    n = len(out)
+    for i in range(shortest + 1, n - shortest - 1):
+        if differences[i] > eps:
+            count = min(largest, i - 1, n - 2 - i) + 1 - shortest
+            right, left = i + 2 + shortest, len(sums) - 1 - (i - shortest)
+            _test(sums, squares, back_sums, back_squares, i + 1, left, right, prior, windows, count)
+            best = _best(windows.t2, windows.df, count, delta)
+            out[i] = surprise(windows.t2[best], windows.df[best])
+
+
+@lean
+def _test(  # type: ignore[no-untyped-def]
+    sums, squares, back_sums, back_squares, middle, left, right, prior, windows, count
+):
+    """t² and degrees of freedom of the windows on either side of `middle`, eight at a time."""
+    total, square = splat(sums[middle]), splat(squares[middle])
+    for k in range(0, count, LANES):
+        size, scale = load(windows.sizes, k), load(windows.scale, k)
+        left_sum = total - load(back_sums, left + k)
+        right_sum = load(sums, right + k) - total
+        left_mean, right_mean = left_sum / size, right_sum / size
+        left_square = square - load(back_squares, left + k) - left_sum * left_mean
+        right_square = load(squares, right + k) - square - right_sum * right_mean
+        a = (splat(prior) + left_square) * scale
+        b = (splat(prior) + right_square) * scale
+        both, gap = a + b, left_mean - right_mean
+        store(windows.t2, k, gap * gap / (both + splat(LEAST_VARIANCE)))
+        store(windows.df, k, load(windows.freedom, k) * (both * both) / (a * a + b * b))
+
+
+@lean
+def _best(t2, df, count, delta):  # type: ignore[no-untyped-def]
+    """The window of the smallest p value, up to where more than `delta` in a row gained nothing."""
+    best = flat = 0
+    for k in range(1, count):
+        if not _exceeds(t2, df, k, k - 1):
+            flat += 1
+            if flat > delta:
+                break
+        else:
+            flat = 0
+            if best == k - 1 or _exceeds(t2, df, k, best):
+                best = k
+    return best
+
+
+@lean
+def _exceeds(t2, df, k, other):  # type: ignore[no-untyped-def]
+    """Whether window k tells more than another."""
+    sign = compared(t2[k], df[k], t2[other], df[other])
+    if sign:
+        return sign > 0
+    return surprise(t2[k], df[k]) > surprise(t2[other], df[other])
+
+
+@lean
+def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
+    """Without those that a neighbour exceeds; near the ends all are kept."""
+    for i in range(len(values)):
+        largest = values[i]
+        if largest > 0 and reach <= i < len(values) - reach:
+            for k in range(i - reach, i + reach + 1):
+                largest = max(largest, values[k])
+        out[i] = values[i] if values[i] == largest else 0.0
+
+
+# ---- Numba: pieces to segments ----------------------------------------------------------------
+
+
+@lean
+def _merge(  # type: ignore[no-untyped-def]
+    edges, medians, upper, lower, shortest, merging, start, end
+):
+    """Segments by start and end; gains and losses overlap where lower > upper. Their number."""
+    pieces, count, reached = len(edges) - 1, 0, edges[0]
+    gain = _next_run(edges, medians, 0, GAINS if merging else EACH, upper, shortest)
+    loss = _next_run(edges, medians, 0 if merging else pieces, LOSSES, lower, shortest)
+    while gain[0] < pieces or loss[0] < pieces:
+        ends = edges[gain[1]], edges[loss[1]]
+        is_gain = gain[0] < loss[0] or (gain[0] == loss[0] and ends[0] <= ends[1])
+        run = gain if is_gain else loss
+        if edges[run[0]] > reached:
+            start[count], end[count] = reached, edges[run[0]]
+            count += 1
+        start[count], end[count] = edges[run[0]], edges[run[1]]
+        reached = max(reached, end[count])
+        count += 1
+        if is_gain:
+            kind = GAINS if merging else EACH
+            gain = _next_run(edges, medians, run[1], kind, upper, shortest)
+        else:
+            loss = _next_run(edges, medians, run[1], LOSSES, lower, shortest)
+    if reached < edges[pieces]:
+        start[count], end[count] = reached, edges[pieces]
+        count += 1
+    return count
+
+
+@lean
+def _next_run(edges, medians, begin, kind, threshold, shortest):  # type: ignore[no-untyped-def]
+    """The next pieces that make a segment, half open; (pieces, pieces) where there are none."""
+    pieces = len(edges) - 1
+    while begin < pieces:
+        stop = begin
+        while stop < pieces and _belongs(medians, stop, begin, kind, threshold):
+            stop += 1
+        if edges[stop] - edges[begin] >= shortest and stop > begin:
+            return begin, stop
+        begin = max(stop, begin + 1)
+    return pieces, pieces
+
+
+@lean
+def _belongs(medians, piece, begin, kind, threshold):  # type: ignore[no-untyped-def]
+    if kind == EACH:
+        return piece == begin
+    return medians[piece] > threshold if kind == GAINS else medians[piece] < threshold
+
+
+@lean
+def _describe(x, start, end, room, mean, median):  # type: ignore[no-untyped-def]
+    """Mean (corrected by that of what is left) and median of spans; `room` holds the longest."""
+    for k in range(len(start)):
+        n = end[k] - start[k]
+        total = 0.0
+        for i in range(n):
+            room[i] = x[start[k] + i]
+            total += room[i]
+        mean[k] = total / n
+        rest = 0.0
+        for i in range(n):
+            rest += room[i] - mean[k]
+        mean[k] += rest / n
+        median[k] = _median(room, n)
+
+
+@lean
+def _median(values, n):  # type: ignore[no-untyped-def]
+    """Of the first n values, which are put in another order."""
+    high = n // 2
+    _select(values, n, high)
+    if n % 2:
+        return values[high]
+    below = values[0]
+    for i in range(1, high):
+        below = max(below, values[i])
+    return 0.5 * below + 0.5 * values[high]
+
+
+@lean
+def _select(values, n, k):  # type: ignore[no-untyped-def]
+    """Puts the k-th smallest of the first n values at k, and none larger before it (Hoare's)."""
+    low, high = 0, n - 1
+    while high - low > SHORT:
+        pivot = values[(low + high) // 2]
+        i, j = low - 1, high + 1
+        while True:
+            i += 1
+            while values[i] < pivot:
+                i += 1
+            j -= 1
+            while values[j] > pivot:
+                j -= 1
+            if i >= j:
+                break
+            values[i], values[j] = values[j], values[i]
+        if k <= j:
+            high = j
+        else:
+            low = j + 1
+    for i in range(low + 1, high + 1):
+        value, j = values[i], i
+        while j > low and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
