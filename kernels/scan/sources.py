@@ -1,20 +1,10 @@
-"""The CUDA sources as one text each, for compilers that have only the text."""
+"""The CUDA sources of this folder."""
 
-import re
 from pathlib import Path
 
-INCLUDE = re.compile(r'#include "(.+)"\n')
+from kernels import sources
 
 
 def source(name: str) -> str:
     """A file of this folder with its includes put in place, each once."""
-    seen: set[str] = set()
-
-    def expanded(name: str) -> str:
-        if name in seen:
-            return ""
-        seen.add(name)
-        text = (Path(__file__).parent / name).read_text()
-        return INCLUDE.sub(lambda include: expanded(include[1]), text)
-
-    return expanded(name)
+    return sources.source(Path(__file__).with_name(name))

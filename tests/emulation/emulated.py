@@ -1,6 +1,6 @@
-"""`kernels/scan/cuda.py` and its kernels on a machine without a GPU.
+"""A `cuda.py` of `kernels` and its kernels on a machine without a GPU.
 
-    gpu, cuda = load(folder)            # a GPU of emulation/device.py, and the module on it
+    gpu, cuda = load(folder, "scan")    # a GPU of emulation/device.py, and kernels.scan.cuda on it
     cuda.Scanner(patterns, rules).scan(chunk)
 
 The kernels are compiled with g++ and `cuda_emulator.hpp`, once for each choice of macros, into
@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 from emulation.device import Gpu, Kernel, Library, fake_cupy
 
-from kernels.scan import sources
+from kernels import sources
 
 HEADER = Path(__file__).with_name("cuda_emulator.hpp")
 COMPILER = "g++"
@@ -46,13 +46,13 @@ class _Argument(ctypes.Structure):
     )
 
 
-def load(folder: Path) -> tuple[Gpu, Any]:
-    """A GPU, and the module `kernels.scan.cuda` on it; the real one is not touched."""
+def load(folder: Path, kernel: str) -> tuple[Gpu, Any]:
+    """A GPU, and the module `kernels.<kernel>.cuda` on it; the real one is not touched."""
     gpu = Gpu(lambda code, options: compiled(code, options, folder))
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
-    path = Path(sources.__file__).with_name("cuda.py")
-    spec = importlib.util.spec_from_file_location("emulation.scan_cuda", path)
+    path = Path(sources.__file__).with_name(kernel) / "cuda.py"
+    spec = importlib.util.spec_from_file_location(f"emulation.{kernel}_cuda", path)
     assert spec is not None
     assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)

@@ -33,7 +33,7 @@ Letters = NDArray[np.uint8]
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
-    return emulated.load(tmp_path_factory.mktemp("emulated"))
+    return emulated.load(tmp_path_factory.mktemp("emulated"), "scan")
 
 
 @pytest.fixture
