@@ -18,8 +18,6 @@ NOT_CALLED = -1  # the copy number of segments where there was nothing to call
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Indices = NDArray[np.int32]
-ClassOf = Callable[[Floats], tuple[Indices, Floats]]
-"""Means of regions [rows, samples] to class and signed I/NI, both [rows, samples]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +75,13 @@ def union(first: Rows, stop: Rows) -> tuple[Rows, Rows]:
     return first[begins], reached[ends]
 
 
+def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> tuple[Rows, Rows]:
+    """The same where regions that follow each other may have a gap between them: it divides."""
+    begin, reached = union(start[first], end[stop - 1])
+    rows = np.searchsorted(np.maximum.accumulate(end), reached)
+    return np.searchsorted(start, begin), rows + 1
+
+
 def overlapping_rows(start: Rows, end: Rows, first: int, stop: int) -> NDArray[np.intp]:
     """The rows whose regions share a base with those from `first` to `stop`.
 
@@ -88,7 +93,8 @@ def overlapping_rows(start: Rows, end: Rows, first: int, stop: int) -> NDArray[n
         begin -= 1
     after = int(np.searchsorted(start, highest))
     rows = np.arange(begin, max(after, stop))
-    return rows[(start[rows] < highest) & (end[rows] > lowest)]
+    found: NDArray[np.intp] = rows[(start[rows] < highest) & (end[rows] > lowest)]
+    return found
 
 
 def inner(rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -97,14 +103,22 @@ def inner(rows: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def inner_averages(
-    values: Floats, start: Rows, end: Rows, first: Rows, stop: Rows, median: bool = False
+    values: Callable[[NDArray[np.intp]], Floats],
+    start: Rows,
+    end: Rows,
+    spans: tuple[Rows, Rows],
+    median: bool = False,
 ) -> Floats:
-    """[spans, samples]: the mean (median) of `values` over the inner rows of every span."""
+    """[spans, columns]: the mean (median) over the inner rows of every span.
+
+    values  gives [rows, columns] of some rows
+    """
     average = np.median if median else np.mean
-    result = np.empty((len(first), values.shape[1]))
-    for k, (a, b) in enumerate(zip(first.tolist(), stop.tolist(), strict=True)):
-        result[k] = average(values[inner(overlapping_rows(start, end, a, b))], axis=0)
-    return result
+    rows = [
+        inner(overlapping_rows(start, end, first, stop))
+        for first, stop in zip(*(side.tolist() for side in spans), strict=True)
+    ]
+    return np.array([average(values(each), axis=0) for each in rows])
 
 
 def integer_copy_numbers(

@@ -64,7 +64,7 @@ def create(
         store.create_array(
             name,
             shape=[sizes[d] for d in dimensions],
-            chunks=[chunks[d] for d in dimensions],
+            chunks=tuple(chunks[d] for d in dimensions),
             dtype=DTYPES.get(name, np.dtype(np.float64)),
             dimension_names=dimensions,
         )
@@ -113,13 +113,19 @@ def write_rest(path: Path, pieces: Pieces) -> None:
         _put_joined(path, following)
 
 
+def joined(pieces: Pieces) -> Matrices:
+    """The matrices of all chromosomes, from theirs."""
+    ordered = [rows for _, rows in sorted(pieces, key=lambda piece: piece[0])]
+    names_kept = ordered[0] if ordered else {}
+    return {name: np.concatenate([rows[name] for rows in ordered]) for name in names_kept}
+
+
 def _length(matrices: Matrices) -> int:
     return len(next(iter(matrices.values())))
 
 
 def _put_joined(path: Path, pieces: Pieces) -> None:
-    joined = {name: np.concatenate([piece[name] for _, piece in pieces]) for name in pieces[0][1]}
-    _put(path, pieces[0][0], joined)
+    _put(path, pieces[0][0], joined(pieces))
 
 
 def _cut(matrices: Matrices, begin: int, end: int) -> Matrices:
@@ -129,9 +135,9 @@ def _cut(matrices: Matrices, begin: int, end: int) -> Matrices:
 def _put(path: Path, first: int, matrices: Matrices) -> None:
     import zarr
 
-    store = zarr.open_group(str(path), mode="r+")
     for name, values in matrices.items():
-        store[name][first : first + len(values)] = values
+        array = zarr.open_array(str(path), path=name, mode="r+")
+        array[first : first + len(values)] = values
 
 
 def dataset(

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.copynumber.calls import NOT_CALLED, Floats, Indices, Rows
+from multigpu.copynumber.calls import (
+    NOT_CALLED,
+    Floats,
+    Indices,
+    Rows,
+    fractional_labels,
+)
+from multigpu.copynumber.matrices import Matrices, dataset
 from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.windows import Window
 from multigpu.io.regions import Regions
 
 if TYPE_CHECKING:
@@ -27,7 +35,7 @@ class SegmentTable:
     rows           int64[n]    regions in the segment
     mean, median   float64[n]  of the signed I/NI
     copy_number    int32[n]    index of the class, or NOT_CALLED
-    label          what the tables show of it
+    fractional     float64[n]  NaN where it was not asked for
     cnv            bool[n]     whether the segment is a CNV
     """
 
@@ -39,7 +47,7 @@ class SegmentTable:
     mean: Floats
     median: Floats
     copy_number: Indices
-    label: NDArray[np.object_]
+    fractional: Floats
     cnv: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -55,16 +63,16 @@ class RegionTable:
     """CNV regions by chromosome and position.
 
     chrom        int32[n]
-    start, end   int64[n]           bases, from 0, half open
-    copy_number  int32[n, samples]  indices of classes
-    label        str[n, samples]    what the tables show of them
+    start, end   int64[n]             bases, from 0, half open
+    copy_number  int32[n, samples]    indices of classes
+    fractional   float64[n, samples]  NaN where it was not asked for
     """
 
     chrom: Indices
     start: Rows
     end: Rows
     copy_number: Indices
-    label: NDArray[np.object_]
+    fractional: Floats
 
     def __len__(self) -> int:
         return len(self.chrom)
@@ -82,9 +90,9 @@ class CnvResult:
 
     regions, samples  what was looked at, in the order of the input
     segments          every segment; `cnv` marks the CNVs
-    fractional        the tables again with fractional copy numbers, where they were asked for
-    sex, ploidy       of every sample: "male", "female" or ""; what normalization took
-    arrays            the matrices by name, where they were kept
+    sex, ploidy       of every sample, where they were given or inferred
+    kept              the matrices of every chromosome by name, where they were kept
+    windows           the largest CNV regions and what is around them, for figures
     notes             what was noticed on the way: one sentence each
     """
 
@@ -93,13 +101,17 @@ class CnvResult:
     samples: tuple[str, ...]
     segments: SegmentTable
     called_regions: RegionTable
-    robust: RegionTable | None = None
-    fractional_segments: SegmentTable | None = None
-    fractional_regions: RegionTable | None = None
+    robust_regions: RegionTable | None = None
     sex: tuple[str, ...] = ()
     ploidy: tuple[int, ...] | None = None
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    kept: Matrices = field(default_factory=dict)
+    windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def called(self) -> SegmentTable:
+        """The segments that are CNVs."""
+        return self.segments.take(self.segments.cnv)
 
     @property
     def segmentation(self) -> "pa.Table":
@@ -108,8 +120,8 @@ class CnvResult:
 
     @property
     def cnvs(self) -> "pa.Table":
-        """The segments that are CNVs."""
-        return self._segments(self.segments.take(self.segments.cnv))
+        """The same of the segments that are CNVs."""
+        return self._segments(self.called)
 
     @property
     def cnv_regions(self) -> "pa.Table":
@@ -119,31 +131,39 @@ class CnvResult:
     @property
     def cnv_regions_robust(self) -> "pa.Table | None":
         """The same of robust CNV regions, None where they were not asked for."""
-        return None if self.robust is None else self._regions(self.robust)
+        return None if self.robust_regions is None else self._regions(self.robust_regions)
+
+    @property
+    def fractional(self) -> "dict[str, pa.Table]":
+        """The tables with fractional copy numbers, where these were asked for."""
+        if self.options.fractional is None:
+            return {}
+        return {
+            "cnvs_fractional": self._segments(self.called, True),
+            "cnv_regions_fractional": self._regions(self.called_regions, True),
+            "segmentation_fractional": self._segments(self.segments, True),
+        }
 
     def tables(self) -> "dict[str, pa.Table]":
         """Every table by the name of its file."""
-        found = {
-            "cnvs": self.cnvs, "cnv_regions": self.cnv_regions, "segmentation": self.segmentation,
-            "cnv_regions_robust": self.cnv_regions_robust,
-        }  # fmt: skip
-        if self.fractional_segments is not None and self.fractional_regions is not None:
-            segments = self.fractional_segments
-            found["cnvs_fractional"] = self._segments(segments.take(segments.cnv))
-            found["segmentation_fractional"] = self._segments(segments)
-            found["cnv_regions_fractional"] = self._regions(self.fractional_regions)
-        return {name: table for name, table in found.items() if table is not None}
+        found = {"cnvs": self.cnvs, "cnv_regions": self.cnv_regions}
+        found["segmentation"] = self.segmentation
+        if (robust := self.cnv_regions_robust) is not None:
+            found["cnv_regions_robust"] = robust
+        return found | self.fractional
 
     @property
     def matrices(self) -> "xr.Dataset":
         """The matrices that were kept, with regions, samples and classes as coordinates."""
-        from multigpu.copynumber.matrices import dataset
+        return dataset(self.kept, self.regions, self.samples, self.options.classes)
 
-        return dataset(self.arrays, self.regions, self.samples, self.options.classes)
-
-    def _segments(self, segments: SegmentTable) -> "pa.Table":
+    def _segments(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         import pyarrow as pa
 
+        if fractional:
+            labels: Any = fractional_labels(segments.fractional, self.options)
+        else:
+            labels = class_labels(segments.copy_number, self.options.classes)
         return pa.table(
             {
                 "chrom": names(segments.chrom, self.regions.names),
@@ -152,17 +172,22 @@ class CnvResult:
                 "sample": names(segments.sample, self.samples),
                 "median": segments.median,
                 "mean": segments.mean,
-                "copy_number": pa.array(segments.label, pa.string()),
+                "copy_number": pa.array(labels, pa.string()),
             }
         )
 
-    def _regions(self, regions: RegionTable) -> "pa.Table":
+    def _regions(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
         import pyarrow as pa
 
+        if fractional:  # R formats each row by itself
+            rows: Any = [fractional_labels(row, self.options) for row in regions.fractional]
+            labels = np.array(rows, object).reshape(regions.fractional.shape)
+        else:
+            labels = class_labels(regions.copy_number, self.options.classes)
         columns = [names(regions.chrom, self.regions.names), regions.start, regions.end]
-        labels = [pa.array(column, pa.string()) for column in regions.label.T]
+        columns += [pa.array(column, pa.string()) for column in labels.T]
         return pa.table(
-            [pa.array(column) for column in columns] + labels,
+            [pa.array(column) for column in columns],
             names=["chrom", "start", "end", *self.samples],
         )
 

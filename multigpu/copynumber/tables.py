@@ -8,7 +8,7 @@ import numpy as np
 
 from multigpu.copynumber.calls import Indices
 from multigpu.copynumber.options import CnvOptions
-from multigpu.copynumber.result import CnvResult, SegmentTable
+from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,12 +45,13 @@ def direction(copy_number: Indices, options: CnvOptions) -> Indices:
 
 def bed(result: CnvResult) -> bytes:
     """The CNVs as BED9: losses red, gains blue; the score is 100 times |mean|, at most 1000."""
-    cnvs = result.segments.take(result.segments.cnv)
+    cnvs = result.called
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
     colour = np.array([LOSS, NEUTRAL, GAIN], object)[
         direction(cnvs.copy_number, result.options) + 1
     ]
-    rows = zip(*_places(result, cnvs), cnvs.label, score.tolist(), colour, strict=True)
+    labels = class_labels(cnvs.copy_number, result.options.classes)
+    rows = zip(*_places(result, cnvs), labels, score.tolist(), colour, strict=True)
     return "".join(
         f"{chrom}\t{start}\t{end}\t{sample}:{label}\t{score}\t.\t{start}\t{end}\t{colour}\n"
         for chrom, start, end, sample, label, score, colour in rows

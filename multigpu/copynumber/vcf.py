@@ -32,7 +32,7 @@ def write_vcf(result: CnvResult, path: Path) -> None:
     """`path` and the index beside it. A record for every CNV region."""
     import pysam
 
-    with pysam.BGZFile(str(path), "wb") as file:
+    with pysam.BGZFile(str(path), "wb", None) as file:
         file.write(_header(result).encode())
         for line in _records(result):
             file.write(line.encode())

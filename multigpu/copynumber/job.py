@@ -1,0 +1,280 @@
+"""A copy-number run: checked, prepared, sent to the workers, put together."""
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster import deploy, dispatch, worker
+from cluster.deploy import DaskWorkers, Deployment, LocalWorkers, Workers
+from cluster.devices import Device
+from kernels.normalization import NormalizationError
+from kernels.normalization import cpu as normalization
+from multigpu.config import RunOptions
+from multigpu.copynumber import assemble, matrices, sex
+from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.result import CnvResult
+from multigpu.copynumber.source import InMemory, mapped
+from multigpu.copynumber.windows import Window
+from multigpu.errors import UsageError
+from multigpu.io.counts import Counts
+from multigpu.io.regions import Regions
+from multigpu.workloads.cnv import CnvPart, CnvSpan, CnvWorkload, normalization_options
+
+logger = logging.getLogger(__name__)
+
+FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
+FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
+GPU_LANES = 2  # chromosomes in hand per GPU: one computes, one is called and written
+FIGURES = 10  # CNV regions that the report shows
+
+
+@dataclass
+class Facts:
+    """What a run has done so far."""
+
+    chromosomes: int = 0
+    regions: int = 0
+    cnvs: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)  # of each step, over all threads
+    workers: set[str] = field(default_factory=set)
+
+    def add(self, outcome: worker.Outcome[CnvPart], span: CnvSpan) -> None:
+        self.chromosomes += 1
+        self.regions += span.stop - span.first
+        self.cnvs += int(outcome.part.called.sum())
+        self.workers.add(outcome.worker)
+        for step in outcome.steps:
+            spent = self.seconds.get(step.name, 0.0)
+            self.seconds[step.name] = spent + step.end - step.begin
+
+
+class CnvJob:
+    """Stages 2 to 5 on a table of counts: opened (all is checked), and run once.
+
+    controls  counts of the same regions, for the model "reference" and no other
+    ploidy    of every sample and then control, on all chromosomes
+    sexes     "male", "female" or "" of every sample and then control
+    """
+
+    def __init__(
+        self,
+        counts: Counts,
+        options: CnvOptions,
+        run: RunOptions,
+        *,
+        controls: Counts | None = None,
+        ploidy: tuple[int, ...] | None = None,
+        sexes: tuple[str, ...] = (),
+        client: Any = None,
+        devices: tuple[Device, ...] | None = None,
+    ) -> None:
+        self.counts, self.options, self.run = counts, options, run
+        self.ploidy, self.sexes, self.client = ploidy, sexes, client
+        self.facts = Facts()
+        if devices is None:
+            devices = () if client else run.devices()
+        self.devices = devices
+        check(counts, controls, options)
+        self.values = _columns(counts, controls)
+        self.totals = self.values.sum(axis=0, dtype=np.float64)
+        self._check_reads([*counts.samples, *(controls.samples if controls else ())])
+        self.notes = list(notes(counts, controls, options))
+
+    def _check_reads(self, names: Sequence[str]) -> None:
+        if self.options.norm == 0 or self.options.model == "single" or self.totals.all():
+            return
+        name = names[int(np.argmin(self.totals))]
+        raise UsageError(f"sample {name} has no reads: leave it out")
+
+    @property
+    def threads(self) -> int:
+        """Chromosomes in hand at a time on each local worker."""
+        return self.run.threads or (GPU_LANES if self.devices else len(os.sched_getaffinity(0)))
+
+    @property
+    def _kernel_threads(self) -> int:
+        """Of a worker on a CPU: chromosomes take turns, and each has them all."""
+        return max(1, self.threads // max(1, self.run.processes))
+
+    def spans(self) -> Iterator[CnvSpan]:
+        """The chromosomes in the order of the input."""
+        regions = self.counts.regions
+        for number, block in enumerate(regions.blocks):
+            name = regions.names[regions.chrom[block.start]]
+            yield CnvSpan(
+                number, name, block.start, block.stop, regions.start[block], regions.end[block],
+                self.ploidy or sex.ploidy_on(name, self.sexes),
+            )  # fmt: skip
+
+    def result(
+        self,
+        keep: tuple[str, ...] = (),
+        store: Path | None = None,
+        shown: int = 0,
+        progress: Callable[[], None] = lambda: None,
+    ) -> CnvResult:
+        """Run it. Raises UsageError for what cannot be normalized, modelled or segmented.
+
+        keep      matrices to keep in the result or, where `store` is given, to write there
+        shown     CNV regions to keep for figures
+        progress  called after every chromosome
+        """
+        with ExitStack() as stack:
+            workers = self._workers(stack)
+            workload = self._workload(workers, stack, keep, store, shown)
+            if store is not None:
+                self._create(store, keep)
+            parts, spans = [], list(self.spans())
+            outcomes = dispatch.dispatch(workers, workload, spans)
+            for span, outcome in zip(spans, outcomes, strict=True):
+                self.facts.add(outcome, span)
+                parts.append(outcome.part)
+                progress()
+        return self._assembled(parts, store, shown)
+
+    def _workload(
+        self, workers: Workers, stack: ExitStack, keep: tuple[str, ...], store: Path | None,
+        shown: int,
+    ) -> CnvWorkload:  # fmt: skip
+        if isinstance(workers, LocalWorkers):
+            source: Any = InMemory(self.values)
+        else:
+            folder = store.parent if store is not None and self._remote else None
+            source = stack.enter_context(mapped(self.values, folder))
+        return CnvWorkload(
+            uuid.uuid4().hex, self.options, source, len(self.counts.samples), self.totals,
+            self._factors(), self._coverages(), len(self.values) >= FEWEST_SEGMENTED,
+            keep, store, shown, self._kernel_threads,
+        )  # fmt: skip
+
+    def _factors(self) -> NDArray[np.float64] | None:
+        """Size factors that need all chromosomes at once; None where workers find them."""
+        options, blocks = self.options, self.counts.regions.blocks
+        if options.norm == 0 or not (options.genome_wide or self.ploidy):
+            return None
+        wanted = [slice(0, len(self.values))] if options.genome_wide else blocks
+        names = self._names(blocks) if not options.genome_wide else ["the genome"]
+        try:
+            found = normalization.size_factors(
+                self.values, wanted, normalization_options(options, self.ploidy), names,
+                self.threads,
+            )  # fmt: skip
+        except NormalizationError as error:
+            raise UsageError(str(error)) from error
+        self.notes += found.notes
+        return np.broadcast_to(found.factors, (len(blocks), found.factors.shape[1]))
+
+    def _names(self, blocks: Sequence[slice]) -> list[str]:
+        regions = self.counts.regions
+        return [regions.names[regions.chrom[block.start]] for block in blocks]
+
+    def _coverages(self) -> NDArray[np.float64] | None:
+        """float64[columns] where coverages are modelled."""
+        if self.options.norm != 2 or self.options.model == "single":
+            return None
+        return np.asarray(normalization.coverages(self.values, self.threads))
+
+    def _create(self, store: Path, keep: tuple[str, ...]) -> None:
+        counts, classes = self.counts, self.options.classes
+        matrices.create(store, counts.regions, counts.samples, classes, keep)
+
+    def _assembled(self, parts: list[CnvPart], store: Path | None, shown: int) -> CnvResult:
+        regions, samples = self.counts.regions, self.counts.samples
+        segments = assemble.segment_table(parts, regions, self.options)
+        place = (parts, regions, segments.take(segments.cnv), len(samples), self.options)
+        pieces = [piece for part in parts for piece in part.pieces]
+        if store is not None:
+            matrices.write_rest(store, pieces)
+            pieces = []
+        found = [note for part in parts for note in part.notes]
+        if not segments.cnv.any():
+            found.append(
+                "no CNVs were found: other thresholds, another --prior-impact or --norm-type may"
+                " find some"
+            )
+        return CnvResult(
+            self.options, regions, samples, segments,
+            assemble.called_regions(*place), assemble.robust_regions(*place),
+            self.sexes, self.ploidy, matrices.joined(pieces), _largest(parts, shown),
+            (*self.notes, *dict.fromkeys(found)),
+        )  # fmt: skip
+
+    @property
+    def _remote(self) -> bool:
+        return bool(self.client) or self.run.elsewhere
+
+    def _workers(self, stack: ExitStack) -> Workers:
+        if self.client is not None:
+            workers: Workers = DaskWorkers(self.client, worker.FIRST)
+        else:
+            deployment = Deployment(
+                self.devices, self.threads, self.run.processes, self.run.scheduler,
+                self.run.scheduler_file, self.run.connect_timeout,
+            )  # fmt: skip
+            workers = stack.enter_context(deploy.workers(deployment))
+        if self.run.gpus == "none":
+            workers.gpu = None
+        return workers
+
+
+def check(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
+    """Raises UsageError for tables that the model cannot take."""
+    if not len(counts.regions):
+        raise UsageError("there are no regions")
+    samples = len(counts.samples)
+    if options.model == "single" and samples != 1:
+        raise UsageError(f"--model single is for one sample, here are {samples}: use cn.mops")
+    if options.model not in ("single", "reference") and samples < 2:
+        raise UsageError(
+            f"--model {options.model} compares samples, and there is only one: use"
+            " --model single, or --model reference with --controls"
+        )
+    if options.model != "reference":
+        if controls is not None:
+            raise UsageError("--controls are for --model reference only")
+        return
+    if controls is None:
+        raise UsageError("--model reference needs --controls")
+    if not same_regions(counts.regions, controls.regions):
+        raise UsageError("the cases and the --controls have different regions")
+
+
+def same_regions(a: Regions, b: Regions) -> bool:
+    """Whether the same regions stand in the same order."""
+    return (
+        len(a) == len(b)
+        and bool((a.start == b.start).all() and (a.end == b.end).all())
+        and [a.names[k] for k in a.chrom[[s.start for s in a.blocks]]]
+        == [b.names[k] for k in b.chrom[[s.start for s in b.blocks]]]
+        and a.blocks == b.blocks
+    )
+
+
+def notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Iterator[str]:
+    """What is to be said before anything is computed."""
+    yield from counts.notes
+    yield from () if controls is None else controls.notes
+    if len(counts.regions) < FEW_REGIONS and options.model != "single":
+        yield f"{len(counts.regions)} regions are few: normalization may not be applicable"
+    if len(counts.regions) < FEWEST_SEGMENTED:
+        yield "there are too few regions for a segmentation: nothing is called"
+
+
+def _columns(counts: Counts, controls: Counts | None) -> NDArray[Any]:
+    """[regions, samples and then controls], C-contiguous."""
+    return counts.values if controls is None else np.hstack([counts.values, controls.values])
+
+
+def _largest(parts: Sequence[CnvPart], count: int) -> tuple[Window, ...]:
+    """The largest CNV regions of all chromosomes, in the order of the genome."""
+    every = [window for part in parts for window in part.windows]
+    order = sorted(range(len(every)), key=lambda k: (-every[k].length, k))[:count]
+    return tuple(every[k] for k in sorted(order))
