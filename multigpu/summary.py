@@ -29,7 +29,7 @@ def _summary(job: "ScanJob", fmt: str, output: str | None, started: float) -> di
     finished = time.time()
     return {
         "version": 1,
-        "program": {"multigpu": __version__, "python": platform.python_version(), **_versions()},
+        "program": {"multigpu": __version__, "python": platform.python_version(), **versions()},
         "options": asdict(job.options),
         "samples": [asdict(source) for source in job.sources],
         "signatures": len(job.signatures),
@@ -53,7 +53,7 @@ def _summary(job: "ScanJob", fmt: str, output: str | None, started: float) -> di
     }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     found = {}
     for package in PACKAGES:
         try:

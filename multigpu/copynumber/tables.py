@@ -46,6 +46,7 @@ def direction(copy_number: Indices, options: CnvOptions) -> Indices:
 def bed(result: CnvResult) -> bytes:
     """The CNVs as BED9: losses red, gains blue; the score is 100 times |mean|, at most 1000."""
     cnvs = result.called
+    cnvs = cnvs.take(np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom)))
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
     colour = np.array([LOSS, NEUTRAL, GAIN], object)[
         direction(cnvs.copy_number, result.options) + 1

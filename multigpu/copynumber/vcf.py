@@ -47,24 +47,28 @@ def _header(result: CnvResult) -> str:
 
 
 def _records(result: CnvResult) -> Iterator[str]:
-    """Symbolic alleles begin at the base before the first changed one, position 0 if need be."""
+    """Symbolic alleles begin at the base before the first changed one.
+
+    Before the first base of a chromosome there is none that programs can look up: there the record
+    begins at 1 and is a base shorter.
+    """
     regions, copies = result.called_regions, _copies(result.options.classes)
     names = result.regions.names
     order = np.lexsort((regions.end, regions.start, regions.chrom))
     for row in order.tolist():
-        start, end = int(regions.start[row]), int(regions.end[row])
+        position, end = max(1, int(regions.start[row])), int(regions.end[row])
         kinds = _kinds(direction(regions.copy_number[row], result.options))
         fields = [
-            names[regions.chrom[row]], str(start), f"cnv{row + 1}", "N",
+            names[regions.chrom[row]], str(position), f"cnv{row + 1}", "N",
             ",".join(f"<{kind}>" for kind in kinds), ".", "PASS",
-            _info(kinds, start, end), "CN",
+            _info(kinds, position, end), "CN",
             *(copies[index] for index in regions.copy_number[row].tolist()),
         ]  # fmt: skip
         yield "\t".join(fields) + "\n"
 
 
-def _info(kinds: list[str], start: int, end: int) -> str:
-    lengths = ",".join([str(end - start)] * len(kinds))
+def _info(kinds: list[str], position: int, end: int) -> str:
+    lengths = ",".join([str(end - position)] * len(kinds))
     claims = ",".join(["D"] * len(kinds))
     kind = kinds[0] if len(kinds) == 1 else "CNV"
     return f"SVTYPE={kind};SVLEN={lengths};SVCLAIM={claims};END={end};IMPRECISE"

@@ -1,0 +1,104 @@
+"""The folder of a run: all files of it appear together, when all are complete."""
+
+import importlib.util
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from multigpu.copynumber import tables
+from multigpu.copynumber.result import CnvResult
+from multigpu.copynumber.vcf import write_vcf
+from multigpu.errors import UsageError
+
+MATRICES = "matrices.zarr"
+REPORT = "report.html"
+FIGURES = "figures"
+SESSION = "igv_session.xml"
+VCF = "cnvs.vcf.gz"
+
+NEEDED = {
+    VCF: ("pysam",),
+    MATRICES: ("zarr", "xarray"),
+    REPORT: ("jinja2", "plotly"),
+    FIGURES: ("matplotlib",),
+}
+
+
+def check_packages(wanted: tuple[str, ...]) -> None:
+    """Raises UsageError where a package is missing that one of these outputs needs."""
+    for output in wanted:
+        for package in NEEDED[output]:
+            if importlib.util.find_spec(package) is None:
+                raise UsageError(
+                    f"{output} needs the package {package}: pip install 'multigpu[cnv]'"
+                )
+
+
+@contextmanager
+def output_folder(path: str) -> Iterator[Path]:
+    """A hidden folder inside `path`; what is in it moves up when the block ends well.
+
+    Raises UsageError where the folder cannot be made or written. After any exception the files
+    that were there before are as they were, and a folder made for the run is gone.
+    """
+    folder = Path(path)
+    existed = folder.is_dir()
+    part = folder / f".part-{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part.mkdir()
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise UsageError(f"{path}: cannot be written: {problem}") from error
+    try:
+        yield part
+        _move_up(part, folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        if not existed:
+            _remove_if_empty(folder)
+        raise
+
+
+def _move_up(part: Path, folder: Path) -> None:
+    for made in sorted(part.iterdir()):
+        target = folder / made.name
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        made.replace(target)
+    part.rmdir()
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def write_tables(result: CnvResult, folder: Path, genome: str | None) -> None:
+    """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session."""
+    for name, table in result.tables().items():
+        (folder / f"{name}.tsv").write_bytes(tables.tsv(table))
+    (folder / "cnvs.bed").write_bytes(tables.bed(result))
+    (folder / "segments.seg").write_bytes(tables.seg(result))
+    write_vcf(result, folder / VCF)
+    session = tables.igv_session(genome or tables.genome_of(result))
+    (folder / SESSION).write_bytes(session)
+
+
+def write_report(result: CnvResult, folder: Path) -> None:
+    """The page with the figures in it."""
+    from multigpu.copynumber.report import render
+
+    (folder / REPORT).write_bytes(render(result))
+
+
+def write_figures(result: CnvResult, folder: Path, kind: str) -> None:
+    """The figures of the report as files, `kind` png or svg."""
+    from multigpu.copynumber.plots import draw
+
+    (folder / FIGURES).mkdir()
+    draw(result, folder / FIGURES, kind)
