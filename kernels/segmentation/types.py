@@ -117,6 +117,11 @@ class Segments:
     def __len__(self) -> int:
         return len(self.track)
 
+    @classmethod
+    def none(cls) -> "Segments":
+        rows, floats = np.empty(0, np.int64), np.empty(0)
+        return cls(rows, rows, rows, floats, floats)
+
 
 def check(x: Any, offsets: Rows) -> None:
     """Raises ValueError for arrays that are not as follows; nothing is converted.

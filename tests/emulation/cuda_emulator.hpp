@@ -1,7 +1,7 @@
 // CUDA kernels as C++: one thread of the machine runs a block's threads as fibers, in random order.
 //
-// A fiber runs until it meets the rest of its warp (`__ballot_sync` and its like), ends, or is
-// interrupted at an atomic operation; then another of the block goes on. In half of the launches
+// A fiber runs until it meets the rest of its warp (`__ballot_sync` and its like) or of its block
+// (`__syncthreads`), ends, or is interrupted at an atomic operation; then another of the block goes on. In half of the launches
 // that is any other, in the rest the block goes forward in waves: every atomic operation interrupts, and
 // no fiber goes on before all have had their turn. So assumptions about the order of lanes and warps
 // show, and so do warps that part: all lanes must come to the same line.
@@ -16,6 +16,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include <cmath>
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -61,9 +62,9 @@ constexpr unsigned LANES = 32, MOST_THREADS = 1024;
 constexpr size_t STACK = 128 << 10;
 constexpr int SECONDS = EMULATED_SECONDS;
 
-enum class Meeting { sync, ballot, any, shuffle, add };
+enum class Meeting { sync, ballot, any, shuffle, add, block };
 constexpr const char* NAMES[] = {"__syncwarp", "__ballot_sync", "__any_sync", "__shfl_sync",
-                                 "__reduce_add_sync"};
+                                 "__reduce_add_sync", "__syncthreads"};
 
 struct Fiber {
   enum { ready, waiting, ended } state;
@@ -83,6 +84,7 @@ struct Warp { unsigned waiting, ended; };
 Fiber fibers[MOST_THREADS];
 Warp warps[MOST_THREADS / LANES];
 unsigned ready[MOST_THREADS], n_ready, n_wave;  // first those that are left of the wave
+unsigned warps_at_barrier;
 bool waves;
 jmp_buf scheduler;
 sigjmp_buf launching;
@@ -165,6 +167,25 @@ unsigned long long meet(Meeting meeting, unsigned mask, unsigned long long value
   return self.value;
 }
 
+void release(unsigned warp) {
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    fibers[warp * LANES + lane].state = Fiber::ready;
+    ready[n_ready++] = warp * LANES + lane;
+  }
+  warps[warp].waiting = 0;
+}
+
+// All warps of the block wait at `__syncthreads`.
+void open_barrier() {
+  warps_at_barrier = 0;
+  for (unsigned thread = 0; thread < blockDim.x; thread += LANES) {
+    if (fibers[thread].line != fibers[0].line)
+      fail("thread %u is at __syncthreads in line %d, thread 0 in line %d", thread,
+           fibers[thread].line, fibers[0].line);
+    release(thread / LANES);
+  }
+}
+
 // All lanes of the warp are there: gives each its result and lets it go on.
 void hold_meeting(unsigned warp) {
   const unsigned first = warp * LANES;
@@ -187,11 +208,11 @@ void hold_meeting(unsigned warp) {
       case Meeting::any: fiber.value = ballot != 0; break;
       case Meeting::shuffle: fiber.value = brought[fiber.source % LANES]; break;
       case Meeting::add: fiber.value = sum; break;
+      case Meeting::block: break;
     }
-    fiber.state = Fiber::ready;
-    ready[n_ready++] = first + lane;
   }
-  warps[warp].waiting = 0;
+  if (one.meeting != Meeting::block) release(warp);
+  else if (++warps_at_barrier == blockDim.x / LANES) open_barrier();
 }
 
 void run_block() {
@@ -205,7 +226,7 @@ void run_block() {
     fiber.state = Fiber::ready;
     ready[thread] = thread;
   }
-  n_wave = 0;
+  n_wave = warps_at_barrier = 0;
   while (n_ready) {
     if (!waves || !n_wave) n_wave = n_ready;
     const unsigned at = random_below(n_wave), thread = ready[at];
@@ -225,6 +246,7 @@ void run_block() {
     }
     if (warp.waiting == LANES) hold_meeting(thread / LANES);
   }
+  if (warps_at_barrier) fail("%u warps wait at __syncthreads, the others have ended", warps_at_barrier);
 }
 
 void on_signal(int number, siginfo_t* info, void*) {
@@ -355,6 +377,16 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return unsigned((((unsigned long long)high << 32) | low) >> (shift & 31));
 }
+inline long long __double_as_longlong(double x) {
+  long long bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+inline double __longlong_as_double(long long bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 template <class T> T __ldg(const T* place) { return *place; }
 
 template <class A, class B> std::common_type_t<A, B> min(A a, B b) {
@@ -392,15 +424,33 @@ template <class T> T atomicCAS(T* place, emulator::As<T> expected, emulator::As<
 inline void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) {
   emulator::meet(emulator::Meeting::sync, mask, 0, 0, line);
 }
+inline void __syncthreads(int line = __builtin_LINE()) {
+  emulator::meet(emulator::Meeting::block, ~0u, 0, 0, line);
+}
 inline unsigned __ballot_sync(unsigned mask, int here, int line = __builtin_LINE()) {
   return unsigned(emulator::meet(emulator::Meeting::ballot, mask, here != 0, 0, line));
 }
 inline int __any_sync(unsigned mask, int here, int line = __builtin_LINE()) {
   return int(emulator::meet(emulator::Meeting::any, mask, here != 0, 0, line));
 }
-inline unsigned __shfl_sync(unsigned mask, unsigned value, int source,
-                            int line = __builtin_LINE()) {
-  return unsigned(emulator::meet(emulator::Meeting::shuffle, mask, value, source, line));
+template <class T> T emulated_shuffle(unsigned mask, T value, unsigned source, int line) {
+  static_assert(sizeof(T) <= sizeof(unsigned long long));
+  unsigned long long bits = 0;
+  memcpy(&bits, &value, sizeof value);
+  bits = emulator::meet(emulator::Meeting::shuffle, mask, bits, source, line);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+// Of the `width` lanes, a power of two, that the caller is one of.
+template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = 32,
+                                 int line = __builtin_LINE()) {
+  const unsigned lane = threadIdx.x % 32, within = width - 1;
+  return emulated_shuffle(mask, value, (lane & ~within) | (source & within), line);
+}
+template <class T> T __shfl_xor_sync(unsigned mask, T value, int step, int width = 32,
+                                     int line = __builtin_LINE()) {
+  const unsigned lane = threadIdx.x % 32, within = width - 1, source = lane ^ step;
+  return emulated_shuffle(mask, value, source <= (lane | within) ? source : lane, line);
 }
 inline unsigned __reduce_add_sync(unsigned mask, unsigned value, int line = __builtin_LINE()) {
   return unsigned(emulator::meet(emulator::Meeting::add, mask, value, 0, line));

@@ -137,11 +137,19 @@ class Array:
     def __init__(self, gpu: Gpu, memory: Memory, inside: NDArray[Any]) -> None:
         self._gpu, self._memory, self._inside = gpu, memory, inside
         self.dtype, self.shape, self.size = inside.dtype, inside.shape, inside.size
-        self.nbytes = inside.nbytes
+        self.ndim, self.flags, self.nbytes = inside.ndim, inside.flags, inside.nbytes
         self.data = Pointer(gpu, inside.ctypes.data if memory.bytes.size else 0)
 
     def __len__(self) -> int:
         return len(self._inside)
+
+    @property
+    def T(self) -> "Array":  # noqa: N802
+        return Array(self._gpu, self._memory, self._inside.T)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"data": (self.data.ptr, False), "shape": self.shape, "version": 3}
 
     def __getitem__(self, span: slice) -> "Array":
         return Array(self._gpu, self._memory, self._inside[span])
@@ -201,6 +209,17 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         np.copyto(array._inside, values)
         return array
 
+    def zeros(shape: Any, dtype: Any = float) -> Array:
+        array = empty(shape, dtype)
+        array.data.memset_async(0, array.nbytes)
+        return array
+
+    def flatnonzero(values: Array) -> Array:
+        return asarray(np.flatnonzero(values.get()))
+
+    def sort(values: Array) -> Array:
+        return asarray(np.sort(values.get()))
+
     def memcpy(target: int, source: int, size: int, kind: int, stream: int) -> None:
         gpu.check({TO_DEVICE: target, TO_HOST: source}[kind], size)
         gpu.streams[stream].put(lambda: ctypes.memmove(target, source, size))
@@ -242,7 +261,10 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         asnumpy=lambda array, stream=None: array.get(stream),
         cuda=cuda,
         empty=empty,
+        flatnonzero=flatnonzero,
         get_default_memory_pool=Pool,
         ndarray=Array,
+        sort=sort,
+        zeros=zeros,
     )
     return cupy

@@ -31,7 +31,7 @@ FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
     *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
 )
-KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\d+\)\s*)?(\w+)\(')
+KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(')
 
 
 class EmulationError(RuntimeError):
