@@ -218,7 +218,7 @@ def _beyond(regions: Regions, numbers: Sequence[int], file: Alignments) -> Itera
     if len(rows):
         name = regions.names[regions.chrom[rows[0]]]
         where = f"{name}:{regions.start[rows[0]]}-{regions.end[rows[0]]}"
-        yield f"{len(rows):,} regions end behind their reference, the first one is {where}"
+        yield f"regions that end behind their reference: {len(rows):,}, the first one is {where}"
 
 
 def count(

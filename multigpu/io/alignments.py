@@ -37,7 +37,7 @@ class Alignments:
 def inspect(path: str) -> Alignments:
     """Look at a file. Raises InputError where it is neither BAM nor CRAM, or is damaged."""
     if Path(path).exists() and not Path(path).is_file():
-        raise InputError(path, "is no regular file: alignments are read in several places")
+        raise InputError(path, "BAM and CRAM files must be regular files")
     with opened(path) as file:
         magic = file.peek(4)[:4]
     if magic == cram.MAGIC:

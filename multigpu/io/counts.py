@@ -162,6 +162,8 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
     import pyarrow as pa
     from pyarrow import csv
 
+    if not file.peek(1):
+        return
     types = {name: pa.float64() for name in _unique(samples)}
     types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
     types |= {"start": pa.int64(), "end": pa.int64()}

@@ -37,7 +37,7 @@ class CountsCache:
     def get(self, path: str) -> NDArray[np.int32] | None:
         """int32[regions]: the counts of a file, None where they are not there or not readable."""
         try:
-            with np.load(self._place(path), allow_pickle=False) as kept:
+            with self._place(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 counts: NDArray[np.int32] = kept["counts"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
