@@ -47,13 +47,25 @@ def normalize(
     threads: int = 1,
 ) -> Normalized:
     """As `reference.normalize`."""
-    found = size_factors(counts, blocks, options, names, threads)
+    found = size_factors(counts, blocks, options, names, threads=threads)
+    values = apply(counts, blocks, found.factors, options, threads)
+    return Normalized(values, found.factors, found.notes)
+
+
+def apply(
+    counts: NDArray[Any],
+    blocks: Sequence[slice],
+    factors: Floats,
+    options: Normalization,
+    threads: int = 1,
+) -> Floats:
+    """As `reference.apply`."""
     counts = _contiguous(counts)
     values = np.empty(counts.shape)
-    for block, row in zip(blocks, found.factors, strict=True):
+    for block, row in zip(blocks, factors, strict=True):
         for group in groups(options.ploidies(counts.shape[1])):
             _scale(counts[block], np.array(group), row, values[block], threads)
-    return Normalized(values, found.factors, found.notes)
+    return values
 
 
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:

@@ -44,15 +44,26 @@ def normalize(
     options: Normalization,
     names: Sequence[str] | None = None,
 ) -> Normalized:
-    """The counts times their size factors; 0 in a region where all samples are below 1."""
+    """The counts times their size factors; see `apply`."""
     found = size_factors(counts, blocks, options, names)
+    return Normalized(apply(counts, blocks, found.factors, options), found.factors, found.notes)
+
+
+def apply(
+    counts: NDArray[Any], blocks: Sequence[slice], factors: Floats, options: Normalization
+) -> Floats:
+    """float64[regions, samples]: counts times factors[chromosome, sample].
+
+    A region where all samples of the same ploidy are below 1 becomes 0 for them, unless there is
+    only one. Whole-numbered counts are never between 0 and 1, so there it is the product alone.
+    """
     values = counts.astype(np.float64)
-    for block, row in zip(blocks, found.factors, strict=True):
+    for block, row in zip(blocks, factors, strict=True):
         for members in groups(options.ploidies(counts.shape[1])):
             part = values[block, members]
             used = (part >= 1).any(axis=1, keepdims=True) | (len(members) == 1)
             values[block, members] = part * row[members] * used
-    return Normalized(values, found.factors, found.notes)
+    return values
 
 
 def coverages(counts: NDArray[Any]) -> Floats:

@@ -11,6 +11,7 @@ NORM_TYPES = ("poisson", "mean", "median", "quant", "mode")
 SIZE_FACTORS = ("mean", "median", "quant", "mode")
 DIPLOID = 2.0
 PLOIDY_OF_NONE = 0.05  # what a ploidy of 0 counts as
+BAD_COUNT = "a count is negative, infinite or not a number"
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -151,14 +152,17 @@ def _share(name: str, value: float) -> None:
         raise NormalizationError(f"{name} {value}: must be between 0 and 1")
 
 
-def checked(counts: Any) -> Any:
-    """The counts. Raises NormalizationError where one is negative, NaN or infinite."""
+def check_shape(counts: Any) -> None:
+    """Raises NormalizationError for fewer than two samples."""
     if counts.ndim != 2 or counts.shape[1] < 2:
         raise NormalizationError("normalization needs counts of at least two samples")
-    if counts.size and not (np.isfinite(low := counts.min()) and low >= 0):
-        raise NormalizationError("a count is negative or not a number")
-    if counts.size and not np.isfinite(counts.max()):
-        raise NormalizationError("a count is infinite")
+
+
+def checked(counts: Any) -> Any:
+    """The counts. Raises NormalizationError where one is negative, NaN or infinite."""
+    check_shape(counts)
+    if counts.size and not (counts.min() >= 0 and counts.max() < np.inf):
+        raise NormalizationError(BAD_COUNT)
     return counts
 
 
