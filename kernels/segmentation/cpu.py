@@ -27,7 +27,7 @@ from kernels.segmentation.types import (
 )
 from kernels.simd import LANES, load, splat, store
 
-GAINS, LOSSES, EACH = 0, 1, 2  # what becomes a segment: runs of gains, of losses, or any piece
+GAIN, LOSS, NEITHER = 1, -1, 0
 SHORT = 32  # values that are sorted by insertion
 
 
@@ -40,6 +40,9 @@ class Found(NamedTuple):
     median: Floats
     has_infinite: bool = False
     has_nan: bool = False
+
+
+NONE = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
 class Windows(NamedTuple):
@@ -71,8 +74,7 @@ def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
     found = list(each)
     counts = [len(one.start) for one in found]
     begin = np.repeat(offsets[:-1], counts)
-    empty = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
-    start, end, mean, median = map(np.concatenate, list(zip(empty, *found, strict=True))[:4])
+    start, end, mean, median = map(np.concatenate, list(zip(NONE, *found, strict=True))[:4])
     return Segments(
         np.repeat(np.arange(len(found)), counts), start + begin, end + begin, mean, median,
         notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
@@ -81,6 +83,8 @@ def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
 
 def _segment(x: Floats, options: Segmentation, track: int) -> Found:
     """Segments of one track."""
+    if not len(x):
+        return NONE
     if len(x) == 1 and options.limits is None:
         raise TrackError(track, ONE_VALUE)
     finite = np.isfinite(x)
@@ -99,7 +103,7 @@ def _merged(
     """Segments from pieces, with means and medians."""
     merging = upper != 0 or lower != 0
     medians = _described(x, edges[:-1], edges[1:])[1] if merging else np.empty(0)
-    spans = np.empty((2, 3 * len(edges)), np.int64)
+    spans = np.empty((2, 2 * len(edges)), np.int64)
     count = _merge(edges, medians, upper, lower, shortest, merging, spans[0], spans[1])
     start, end = spans[:, :count]
     return start, end, *_described(x, start, end)
@@ -116,7 +120,7 @@ def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
 def statistic(x: Floats, options: Segmentation) -> Floats:
     """As `reference.statistic` with `reference.maxima`, of finite values."""
     out = np.zeros(len(x))
-    if len(x) < 2 * options.shortest + 4:
+    if len(x) < 2:
         return out
     differences = np.abs(np.diff(x))
     eps = quantile(differences, 0.75) if options.eps is None else options.eps
@@ -254,50 +258,29 @@ def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
 def _merge(  # type: ignore[no-untyped-def]
     edges, medians, upper, lower, shortest, merging, start, end
 ):
-    """Segments by start and end; gains and losses overlap where lower > upper. Their number."""
-    pieces, count, reached = len(edges) - 1, 0, edges[0]
-    gain = _next_run(edges, medians, 0, GAINS if merging else EACH, upper, shortest)
-    loss = _next_run(edges, medians, 0 if merging else pieces, LOSSES, lower, shortest)
-    while gain[0] < pieces or loss[0] < pieces:
-        ends = edges[gain[1]], edges[loss[1]]
-        is_gain = gain[0] < loss[0] or (gain[0] == loss[0] and ends[0] <= ends[1])
-        run = gain if is_gain else loss
-        if edges[run[0]] > reached:
-            start[count], end[count] = reached, edges[run[0]]
-            count += 1
-        start[count], end[count] = edges[run[0]], edges[run[1]]
-        reached = max(reached, end[count])
-        count += 1
-        if is_gain:
-            kind = GAINS if merging else EACH
-            gain = _next_run(edges, medians, run[1], kind, upper, shortest)
-        else:
-            loss = _next_run(edges, medians, run[1], LOSSES, lower, shortest)
-    if reached < edges[pieces]:
+    """Runs of gains and of losses (or any piece), and what lies between; how many they are."""
+    pieces, count, reached, first = len(edges) - 1, 0, edges[0], 0
+    while first < pieces:
+        stop = first + 1
+        kind = _kind(medians[first], upper, lower) if merging else GAIN
+        while merging and stop < pieces and _kind(medians[stop], upper, lower) == kind:
+            stop += 1
+        if kind != NEITHER and edges[stop] - edges[first] >= shortest:
+            if edges[first] > reached:
+                start[count], end[count] = reached, edges[first]
+                count += 1
+            start[count], end[count] = edges[first], edges[stop]
+            count, reached = count + 1, edges[stop]
+        first = stop
+    if edges[pieces] > reached:
         start[count], end[count] = reached, edges[pieces]
         count += 1
     return count
 
 
 @lean
-def _next_run(edges, medians, begin, kind, threshold, shortest):  # type: ignore[no-untyped-def]
-    """The next pieces that make a segment, half open; (pieces, pieces) where there are none."""
-    pieces = len(edges) - 1
-    while begin < pieces:
-        stop = begin
-        while stop < pieces and _belongs(medians, stop, begin, kind, threshold):
-            stop += 1
-        if edges[stop] - edges[begin] >= shortest and stop > begin:
-            return begin, stop
-        begin = max(stop, begin + 1)
-    return pieces, pieces
-
-
-@lean
-def _belongs(medians, piece, begin, kind, threshold):  # type: ignore[no-untyped-def]
-    if kind == EACH:
-        return piece == begin
-    return medians[piece] > threshold if kind == GAINS else medians[piece] < threshold
+def _kind(median, upper, lower):  # type: ignore[no-untyped-def]
+    return GAIN if median > upper else (LOSS if median < lower else NEITHER)
 
 
 @lean

@@ -12,7 +12,7 @@ constexpr u32 MOST_THREADS = 256;
 constexpr u32 POSITIONS = 4;  // of each thread in a search
 
 enum What { DIFFERENCES, VALUES };
-enum Kind { GAINS, LOSSES, EACH };
+enum Kind { GAIN, LOSS, NEITHER };
 
 struct Track {  // what `look` finds
   double low, high, variance;
@@ -325,36 +325,13 @@ extern "C" __global__ void describe_long(const double* __restrict__ x, const i64
   }
 }
 
-struct Pieces {  // of one track
-  const i64* edges;
-  const double* medians;
-  i64 stop;
-  int shortest;
-};
-
-struct Run {
-  i64 begin, stop;
-};
-
-__device__ bool belongs(const Pieces& pieces, i64 piece, i64 begin, u32 kind, double threshold) {
-  if (kind == EACH) return piece == begin;
-  return kind == GAINS ? pieces.medians[piece] > threshold : pieces.medians[piece] < threshold;
+__device__ Kind kind_of(double median, double upper, double lower) {
+  return median > upper ? GAIN : median < lower ? LOSS : NEITHER;
 }
 
-// The next pieces that make a segment; none: from stop to stop.
-__device__ Run next_run(const Pieces& pieces, i64 begin, u32 kind, double threshold) {
-  while (begin < pieces.stop) {
-    i64 stop = begin;
-    while (stop < pieces.stop && belongs(pieces, stop, begin, kind, threshold)) ++stop;
-    if (stop > begin && pieces.edges[stop] - pieces.edges[begin] >= pieces.shortest)
-      return {begin, stop};
-    begin = max(stop, begin + 1);
-  }
-  return {pieces.stop, pieces.stop};
-}
-
-// Pieces to segments, by start and end; gains and losses overlap where lower > upper. First for the
-// number of each track, `counting`; then the segments themselves from `place` on. One thread a track.
+// Pieces to segments: runs of gains and of losses (or any piece, where both thresholds are 0), and
+// what lies between. First for the number of each track, `counting`; then the segments themselves
+// from `place` on. One thread a track.
 extern "C" __global__ void merge(const i64* __restrict__ edges, i64 n_edges,
                                  const double* __restrict__ medians,
                                  const i64* __restrict__ offsets, const Track* __restrict__ looks,
@@ -367,29 +344,25 @@ extern "C" __global__ void merge(const i64* __restrict__ edges, i64 n_edges,
     lower = -upper;
   }
   const bool merging = upper != 0.0 || lower != 0.0;
-  const u32 kind = merging ? GAINS : EACH;
-  const i64 first = lower_bound(edges, n_edges, offsets[track]);
-  const Pieces pieces{edges, medians, lower_bound(edges, n_edges, offsets[track + 1]), shortest};
+  const i64 pieces = lower_bound(edges, n_edges, offsets[track + 1]);
   i64 reached = offsets[track], count = 0;
   const auto put = [&](i64 from, i64 to) {
+    if (from == to) return;
     if (!counting) {
       start[place[track] + count] = from;
       end[place[track] + count] = to;
     }
     ++count;
-    reached = max(reached, to);
+    reached = to;
   };
-  Run gain = next_run(pieces, first, kind, upper);
-  Run loss = next_run(pieces, merging ? first : pieces.stop, LOSSES, lower);
-  while (gain.begin < pieces.stop || loss.begin < pieces.stop) {
-    const bool is_gain = gain.begin < loss.begin ||
-                         (gain.begin == loss.begin && edges[gain.stop] <= edges[loss.stop]);
-    const Run run = is_gain ? gain : loss;
-    if (edges[run.begin] > reached) put(reached, edges[run.begin]);
-    put(edges[run.begin], edges[run.stop]);
-    if (is_gain) gain = next_run(pieces, run.stop, kind, upper);
-    else loss = next_run(pieces, run.stop, LOSSES, lower);
+  for (i64 stop, first = lower_bound(edges, n_edges, offsets[track]); first < pieces; first = stop) {
+    stop = first + 1;
+    const Kind kind = merging ? kind_of(medians[first], upper, lower) : GAIN;
+    while (merging && stop < pieces && kind_of(medians[stop], upper, lower) == kind) ++stop;
+    if (kind == NEITHER || edges[stop] - edges[first] < shortest) continue;
+    put(reached, edges[first]);
+    put(edges[first], edges[stop]);
   }
-  if (reached < offsets[track + 1]) put(reached, offsets[track + 1]);
+  put(reached, offsets[track + 1]);
   if (counting) counts[track] = count;
 }

@@ -47,7 +47,8 @@ class Segmentation:
                   number T is (|T|, -|T|); None: twice the standard deviation of each track.
                   Where both are 0, nothing is merged
 
-    Raises ValueError for an alpha not above 0, a negative delta, and what is not finite.
+    Raises ValueError for an alpha not above 0, a negative delta, what is not finite, and thresholds
+    of gains below those of losses.
     """
 
     alpha: float = 0.05
@@ -69,6 +70,8 @@ class Segmentation:
         others = (self.eps or 0.0, self.cyber_weight, *(self.limits or ()))
         if not all(isfinite(value) for value in others):
             raise ValueError("eps, cyber_weight and thresholds must be finite")
+        if self.limits and self.limits[0] < self.limits[1]:
+            raise ValueError(f"thresholds are {self.limits}: that of gains is below that of losses")
 
     @property
     def shortest(self) -> int:
