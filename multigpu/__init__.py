@@ -7,11 +7,28 @@ from multigpu.errors import Failure, InputError, UsageError
 if TYPE_CHECKING:
     from multigpu.api import ScanResult, scan
     from multigpu.batch import Batch
+    from multigpu.copynumber.api import cnv
+    from multigpu.copynumber.result import CnvResult
 
 __version__ = "0.1.0"
-__all__ = ["Batch", "Failure", "InputError", "ScanResult", "UsageError", "scan"]
+__all__ = [
+    "Batch",
+    "CnvResult",
+    "Failure",
+    "InputError",
+    "ScanResult",
+    "UsageError",
+    "cnv",
+    "scan",
+]
 
-_LATER = {"scan": "multigpu.api", "ScanResult": "multigpu.api", "Batch": "multigpu.batch"}
+_LATER = {
+    "Batch": "multigpu.batch",
+    "CnvResult": "multigpu.copynumber.result",
+    "ScanResult": "multigpu.api",
+    "cnv": "multigpu.copynumber.api",
+    "scan": "multigpu.api",
+}
 
 
 def __getattr__(name: str) -> Any:

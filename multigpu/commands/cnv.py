@@ -168,18 +168,25 @@ def command(**values: Any) -> None:
     """
     from cluster.output import check_output
     from multigpu.copynumber import matrices, output, summary
+    from multigpu.copynumber.inputs import are_alignments
     from multigpu.copynumber.job import FIGURES
+    from multigpu.io.counts import write_counts
 
     started = time.time()
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     check_output(values["summary"])
     output.check_packages(_wanted(values))
+    if not values["inputs"]:
+        raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
+    counted = are_alignments(values["inputs"])
     job = _job(values)
     with output.output_folder(values["output"]) as folder, _progress(values, job) as done:
         store = folder / output.MATRICES if values["matrices"] else None
         keep = matrices.names(job.options.posterior) if store else ()
         shown = FIGURES if values["report"] or values["plots"] else 0
+        if counted:
+            write_counts(str(folder / output.COUNTS), job.counts)
         result = job.result(keep, store, shown, done)
         output.write_tables(result, folder, values["genome"])
         if values["report"]:
@@ -210,8 +217,6 @@ def _job(values: dict[str, Any]) -> "CnvJob":
     from multigpu.copynumber.job import CnvJob
 
     chosen, counting, run = cnv_options(values), count_options(values), run_options(values)
-    if not values["inputs"]:
-        raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
     devices = run.devices()
     counts = inputs.read_cohort(values["inputs"], counting, run)
     controls = None

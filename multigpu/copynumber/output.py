@@ -17,6 +17,16 @@ REPORT = "report.html"
 FIGURES = "figures"
 SESSION = "igv_session.xml"
 VCF = "cnvs.vcf.gz"
+COUNTS = "counts.parquet"
+TABLES = (
+    "cnvs", "cnv_regions", "segmentation", "cnv_regions_robust",
+    "cnvs_fractional", "cnv_regions_fractional", "segmentation_fractional",
+)  # fmt: skip
+
+OURS = (
+    *(f"{name}.tsv" for name in TABLES), "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi",
+    f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES, COUNTS,
+)  # fmt: skip
 
 NEEDED = {
     VCF: ("pysam",),
@@ -39,6 +49,8 @@ def check_packages(wanted: tuple[str, ...]) -> None:
 @contextmanager
 def output_folder(path: str) -> Iterator[Path]:
     """A hidden folder inside `path`; what is in it moves up when the block ends well.
+
+    It takes the place of what an earlier run left.
 
     Raises UsageError where the folder cannot be made or written. After any exception the files
     that were there before are as they were, and a folder made for the run is gone.
@@ -63,11 +75,15 @@ def output_folder(path: str) -> Iterator[Path]:
 
 
 def _move_up(part: Path, folder: Path) -> None:
+    """What an earlier run left here goes: all results in the folder are of one run."""
+    for name in OURS:
+        old = folder / name
+        if old.is_dir() and not old.is_symlink():
+            shutil.rmtree(old)
+        else:
+            old.unlink(missing_ok=True)
     for made in sorted(part.iterdir()):
-        target = folder / made.name
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        made.replace(target)
+        made.replace(folder / made.name)
     part.rmdir()
 
 
@@ -79,7 +95,10 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def write_tables(result: CnvResult, folder: Path, genome: str | None) -> None:
-    """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session."""
+    """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session.
+
+    genome  IGV's name of it; None: by the length of the first chromosome
+    """
     for name, table in result.tables().items():
         (folder / f"{name}.tsv").write_bytes(tables.tsv(table))
     (folder / "cnvs.bed").write_bytes(tables.bed(result))

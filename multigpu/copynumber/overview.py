@@ -12,6 +12,7 @@ from multigpu.copynumber.tables import direction
 MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of the genome, fewest and most
 SIZE_BINS = 24
+NAMED_SAMPLES = 80  # beyond it their names would lie upon each other
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from multigpu.copynumber.windows import Window
 
 LOSS, GAIN, OTHER = "#c0392b", "#2450a8", "#b8bcc4"
 CARRIERS = ("#2450a8", "#c0392b", "#1b8a5a", "#b8860b", "#7d3c98", "#0e7490", "#d35400", "#5d4037")
+COLOURS = [[0, "#8e1b12"], [0.25, "#e08a80"], [0.5, "#f7f7f7"], [0.75, "#7f9ce0"], [1, "#173a86"]]
 LIMIT = 2.0  # of the colours of the heat map: beyond it they do not change
 DIGITS = 4  # significant, of numbers in figures
 
@@ -39,7 +40,7 @@ def render(result: CnvResult) -> bytes:
         notes=result.notes,
         rows=list(zip(result.samples, sexes, losses.tolist(), gains.tolist(), strict=True)),
         has_sex=any(sexes),
-        windows=[_title(window, result) for window in result.windows],
+        windows=[window_title(window, result) for window in result.windows],
         figures=_script(_figures(result)),
     )
     return page.encode()
@@ -69,7 +70,8 @@ def _changed(options: CnvOptions) -> list[tuple[str, str]]:
     ]
 
 
-def _title(window: Window, result: CnvResult) -> str:
+def window_title(window: Window, result: CnvResult) -> str:
+    """Where a region is, from 1 and inclusive, and how large."""
     name = result.regions.names[window.chrom]
     carriers = len(window.carriers)
     samples = "1 sample" if carriers == 1 else f"{carriers} samples"
@@ -111,17 +113,20 @@ def _heat(heat: overview.HeatMap, result: CnvResult) -> Figure:
     trace = {
         "type": "heatmap", "z": _rounded(heat.values), "x": heat.labels, "y": list(result.samples),
         "hovertemplate": "%{y}<br>%{x}<br>%{z}<extra></extra>",
-        "zmin": -LIMIT, "zmax": LIMIT, "colorscale": "RdBu",
+        "zmin": -LIMIT, "zmax": LIMIT, "colorscale": COLOURS,
         "colorbar": {"title": {"text": "signed I/NI"}, "thickness": 12},
     }  # fmt: skip
     layout = {
         "height": int(np.clip(160 + 18 * len(result.samples), 260, 900)),
         "xaxis": {
-            "type": "category", "tickvals": middles.tolist(), "ticktext": list(heat.names),
+            "type": "category",
+            "tickvals": middles.tolist(),
+            "ticktext": list(heat.names),
             "showgrid": False,
         },
         "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
         "shapes": lines,
+        "margin": {"l": 70, "r": 20, "t": 40, "b": 50},
     }
     return {"data": [trace], "layout": layout}
 
