@@ -13,7 +13,17 @@ MAY_IMPORT = {
     "cluster": {"cluster"},
     "kernels": {"kernels"},
 }
-HEAVY = {"cupy", "dask", "dask_cuda", "distributed", "matplotlib", "numba", "pandas", "pyarrow"}
+HEAVY = {
+    "cupy",
+    "dask",
+    "dask_cuda",
+    "distributed",
+    "matplotlib",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "pysam",
+}
 MODULES = sorted(path for layer in MAY_IMPORT for path in (ROOT / layer).rglob("*.py"))
 
 
@@ -57,7 +67,9 @@ def test_imports__are_found_in_every_form() -> None:
     assert imported_packages(source, "here") == {"a", "d", "here", "i", "j"}
 
 
-@pytest.mark.parametrize("options", [["--help"], ["scan", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["--help"], ["scan", "--help"], ["count", "--help"]], ids=" ".join
+)
 def test_start__imports_nothing_heavy(options: list[str]) -> None:
     imported = modules_imported_by("-m", "multigpu", *options)
     assert "multigpu" in {name.partition(".")[0] for name in imported}

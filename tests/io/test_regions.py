@@ -1,5 +1,6 @@
 """Windows and BED files."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +49,6 @@ def test_regions__a_region_may_overlap_one_that_is_not_the_last() -> None:
 
 
 def test_bed__comments_other_columns_and_compression(tmp_path: Path) -> None:
-    import gzip
-
     text = "browser x\ntrack y\n# z\n\nchr1\t5\t9\tname\t0\t+\r\nchr1 9 12\n"
     (tmp_path / "a.bed.gz").write_bytes(gzip.compress(text.encode()))
     found, notes = read_bed(str(tmp_path / "a.bed.gz"))
