@@ -54,7 +54,8 @@ def _joined(rows: list[Rows]) -> Rows:
 
 def _row(part: CnvPart, rows: Rows, regions: Regions) -> Rows:
     """Rows of a chromosome as rows of all."""
-    return regions.blocks[part.block].start + rows
+    first: int = regions.blocks[part.block].start
+    return first + rows
 
 
 def called_regions(

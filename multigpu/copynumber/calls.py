@@ -4,7 +4,7 @@ Rows are regions, numbered through one chromosome. A span of rows is (first, sto
 The rules are those of the golden data (docs/cnv.md), Klambauer et al. 2012 for the model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -43,6 +43,12 @@ class Segments:
     def take(self, rows: NDArray[Any]) -> "Segments":
         """Some of the segments: by mask or index."""
         return Segments(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Segments]") -> Self:
+        """All segments, in the order given."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     @classmethod
     def empty(cls) -> Self:

@@ -153,6 +153,7 @@ class CnvJob:
             uuid.uuid4().hex, self.options, source, len(self.counts.samples), self.totals,
             self._factors(), self._coverages(), len(self.values) >= FEWEST_SEGMENTED,
             keep, store, shown, self._kernel_threads,
+            self.run.max_chunk_bytes, self.run.memory_fraction,
         )  # fmt: skip
 
     def _factors(self) -> NDArray[np.float64] | None:

@@ -230,7 +230,8 @@ def _window_layout(window: Window) -> Figure:
 
 def _rounded_places(bases: Floats) -> list[float]:
     """In megabases, to single bases."""
-    return np.round(bases / 1e6, 6).tolist()
+    places: list[float] = np.round(bases / 1e6, 6).tolist()
+    return places
 
 
 def _escaped(name: str) -> str:

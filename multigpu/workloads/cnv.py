@@ -1,8 +1,9 @@
 """Copy numbers as a workload: a chromosome's counts in, its calls out.
 
 A span is a chromosome. Its counts go to the device once, and stages 2 to 4 (normalize, model,
-segment) run there; what comes back are segments and, where they are wanted, matrices. Stage 5, the
-calls, is `multigpu.copynumber.calls` on the host, while the device is at the next chromosome.
+segment) run there; what comes back are segments and, where they are wanted, matrices. One that is
+too large comes in pieces: spans of regions for the model, samples for the segmentation. Stage 5,
+the calls, is `multigpu.copynumber.calls` on the host, while the device is at the next chromosome.
 """
 
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.plan import MEMORY_FRACTION, Cost, chunk_units
 from cluster.workload import Place
 from kernels.cnmops import Model, ModelError
 from kernels.cnmops import cpu as cnmops_cpu
@@ -22,12 +24,15 @@ from kernels.cnmops import reference as cnmops_reference
 from kernels.normalization import Normalization, NormalizationError
 from kernels.normalization.types import groups
 from kernels.segmentation import Segmentation, TrackError
+from multigpu.config import DEFAULT_CHUNK_BYTES
 from multigpu.copynumber import calls, matrices, windows
 from multigpu.copynumber.calls import Floats, Rows, Segments
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.source import CountsSource
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError
+
+BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
 
 Spans = tuple[Rows, Rows]
 
@@ -82,6 +87,7 @@ class CnvWorkload:
     keep       matrices to hand back; with `store` they are written there instead
     shown      CNV regions of each chromosome to hand back for figures
     threads    of the CPU for the kernels of a worker
+    chunk_bytes, memory_fraction   as in `RunOptions`: a chromosome that is larger comes in pieces
     """
 
     key: str
@@ -96,9 +102,12 @@ class CnvWorkload:
     store: Path | None = None
     shown: int = 0
     threads: int = 1
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    memory_fraction: float = MEMORY_FRACTION
 
     def open(self, place: Place) -> "CnvSession":
-        return CnvSession(self, backend_of(place, self.threads))
+        budget = int(place.free_bytes * self.memory_fraction)
+        return CnvSession(self, backend_of(place, self.threads), budget)
 
     def correct(self, span: CnvSpan, part: CnvPart) -> None:
         """Spans are exact."""
@@ -171,8 +180,9 @@ class Computed:
 class CnvSession:
     """The pipeline on one worker; one chromosome at a time is on its device."""
 
-    def __init__(self, workload: CnvWorkload, backend: Backend) -> None:
+    def __init__(self, workload: CnvWorkload, backend: Backend, budget: int) -> None:
         self.workload, self.options, self.backend = workload, workload.options, backend
+        self.budget = budget
         self.model = model_options(workload.options)
         self._device = threading.Lock()
 
@@ -193,23 +203,32 @@ class CnvSession:
             raise UsageError(f"{loaded.span.name}: {error}") from error
 
     def _computed(self, loaded: Loaded) -> Computed:
-        counts = self.backend.put(loaded.counts)
+        counts = loaded.counts
+        rows = self._piece_rows(counts)
+        if len(counts) <= rows:
+            counts = self.backend.put(counts)  # and it stays there for all three stages
         scale, notes = self._size_factors(counts, loaded.span)
-        result, level = self._modelled(counts, scale)
-        segments, robust = self._segmented(result)
-        found = {
-            "sini": result.sini, "ini": result.ini, "copy_number": result.cn_index,
-            "lambda": result.lambda_, "alpha": result.alpha, "posterior": result.posterior,
-        }  # fmt: skip
+        level = self._level(counts, scale)
+        found = self._modelled(counts, level, scale, rows)
+        segments, more = self._segmented(found["sini"], rows)
+        robust = self._robust(found["ini"])
         get = self.backend.get
         wanted = {name: get(found[name]) for name in self._wanted() if name in found}
         level = None if level is None else get(level)
-        return Computed(scale, level, wanted, segments, robust, notes)
+        return Computed(scale, level, wanted, segments, robust, (*notes, *more))
 
     def _wanted(self) -> tuple[str, ...]:
         """The matrices that must come back to the host."""
         shown = ("sini", "ini") if self.workload.shown else ()
         return tuple(dict.fromkeys((*self.workload.keep, *shown)))
+
+    def _piece_rows(self, counts: NDArray[Any]) -> int:
+        """Regions that are on the device at a time."""
+        samples, classes = self.workload.cases, len(self.options.classes)
+        each = counts.shape[1] * counts.itemsize
+        found = BYTES_PER_VALUE * samples + 8 * classes * (1 + samples * self.options.posterior)
+        largest = max(1, self.workload.chunk_bytes // each)
+        return chunk_units(Cost(each + found, 0), self.budget, 1, largest)
 
     def _size_factors(self, counts: Any, span: CnvSpan) -> tuple[Floats, tuple[str, ...]]:
         """float64[columns] and notes. With norm 2 only the cases are normalized, as in R."""
@@ -236,23 +255,45 @@ class CnvSession:
         factors[used] = found.factors[0]
         return factors, found.notes
 
-    def _modelled(self, counts: Any, scale: Floats) -> tuple[Any, Any]:
-        """Stage 3: the result for the cases, and the level of the controls where there are any."""
-        cases, cov = self.workload.cases, self.workload.cov
-        x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
-        applied = scale if cov is None else np.ones(len(scale))
-        kernels, more = self.backend.cnmops, self.backend.more
+    def _level(self, counts: Any, scale: Floats) -> Any:
+        """float64[regions]: the level of the controls, or of a single sample; None in a cohort."""
+        cases, cov, kernels = self.workload.cases, self.workload.cov, self.backend.cnmops
         if self.model.kind == "cohort":
-            coverages = self.coverages(haploid=True)
-            return kernels.model(x, coverages, self.model, applied, **more), None
+            return None
         if self.model.kind == "single":
-            level = self.backend.put(np.full(len(x), kernels.level_of_sample(x)))
+            return self.backend.put(np.full(len(counts), kernels.level_of_sample(counts)))
+        of_controls = scale[cases:] if cov is None else 1 / cov[cases:]
+        return kernels.level_of_controls(counts[:, cases:].copy(), of_controls)
+
+    def _modelled(self, counts: Any, level: Any, scale: Floats, rows: int) -> dict[str, Any]:
+        """Stage 3: the matrices by name; on the host where they come piece by piece."""
+        cases = self.workload.cases
+        applied = scale[:cases] if self.workload.cov is None else np.ones(cases)
+        x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
+        if len(x) <= rows:
+            return self._model(x, level, applied)
+        pieces = []
+        for begin in range(0, len(x), rows):
+            piece = slice(begin, begin + rows)
+            found = self._model(x[piece], None if level is None else level[piece], applied)
+            names = {*self._wanted(), "sini", "ini"} & set(found)
+            pieces.append({name: self.backend.get(found[name]) for name in sorted(names)})
+        return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+    def _model(self, counts: Any, level: Any, scale: Floats) -> dict[str, Any]:
+        kernels, more = self.backend.cnmops, self.backend.more
+        if level is None:
+            result = kernels.model(counts, self.coverages(haploid=True), self.model, scale, **more)
         else:
-            of_controls = scale[cases:] if cov is None else 1 / cov[cases:]
-            level = kernels.level_of_controls(counts[:, cases:].copy(), of_controls)
-        coverages = self.coverages()
-        result = kernels.model_against(x, level, coverages, self.model, applied[:cases], **more)
-        return result, level
+            place = (counts, level, self.coverages(), self.model, scale)
+            result = kernels.model_against(*place, **more)
+        found = {
+            "sini": result.sini, "ini": result.ini, "copy_number": result.cn_index,
+            "alpha": result.alpha, "posterior": result.posterior,
+        }  # fmt: skip
+        if "lambda" in self.workload.keep:
+            found["lambda"] = result.lambda_
+        return {name: values for name, values in found.items() if values is not None}
 
     def coverages(self, haploid: bool = False) -> Floats:
         """float64[cases]; R's haploid model of all regions takes none."""
@@ -261,23 +302,37 @@ class CnvSession:
             return np.ones(cases)
         return cov[:cases]
 
-    def _segmented(self, result: Any) -> tuple[Segments, Segments | None]:
-        """Stage 4: segments of every sample and, where robust regions are wanted, of I/NI."""
-        robust = None if self.options.robust is None else Segments.empty()
+    def _segmented(self, sini: Any, rows: int) -> tuple[Segments, tuple[str, ...]]:
+        """Stage 4: the segments of every sample, and notes."""
+        regions, samples = sini.shape
         if not self.workload.segmented:
-            return Segments.empty(), robust
-        rows, samples = result.sini.shape
-        values = result.sini.T.reshape(-1)  # a sample's values lie side by side: no copy
-        offsets = np.arange(samples + 1, dtype=np.int64) * rows
+            return Segments.empty(), ()
+        at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
+        found, notes = [], []
+        for first in range(0, samples, at_a_time):
+            some = sini[:, first : first + at_a_time]
+            values = self.backend.put(some.T.reshape(-1))  # a sample's values lie side by side
+            each = self._segment(values, np.arange(some.shape[1] + 1, dtype=np.int64) * regions)
+            found.append(_segments(each, regions, first))
+            notes += each.notes
+        return Segments.joined(found), tuple(dict.fromkeys(notes))
+
+    def _segment(self, values: Any, offsets: Rows) -> Any:
         kernels, more = self.backend.segmentation, self.backend.more
         if self.options.segmentation == "cbs":
-            found = kernels.cbs(values, offsets, cbs_options(self.options), **more)
-        else:
-            found = kernels.segment(values, offsets, segmentation_options(self.options), **more)
-        if self.options.robust:
-            whole, limits = np.array([0, rows], np.int64), robust_options(self.options)
-            robust = _segments(kernels.segment(result.ini, whole, limits, **more), rows)
-        return _segments(found, rows), robust
+            return kernels.cbs(values, offsets, cbs_options(self.options), **more)
+        return kernels.segment(values, offsets, segmentation_options(self.options), **more)
+
+    def _robust(self, ini: Any) -> Segments | None:
+        """The segments of I/NI, where robust regions are wanted."""
+        if self.options.robust is None:
+            return None
+        if not self.workload.segmented or not self.options.robust:
+            return Segments.empty()
+        values, whole = self.backend.put(ini), np.array([0, len(ini)], np.int64)
+        limits = robust_options(self.options)
+        found = self.backend.segmentation.segment(values, whole, limits, **self.backend.more)
+        return _segments(found, len(ini))
 
     def finish(self, loaded: Loaded, computed: Computed) -> CnvPart:
         """Stage 5, and the matrices to where they are wanted."""
@@ -404,11 +459,14 @@ class _Calling:
         return matrices.write(workload.store, self.span.first, kept, self.cases)
 
 
-def _segments(found: Any, rows: int) -> Segments:
-    """The kernel's segments of tracks of `rows` values each, not called yet."""
+def _segments(found: Any, rows: int, first: int = 0) -> Segments:
+    """The kernel's segments of tracks of `rows` values each, not called yet.
+
+    first  the sample of track 0
+    """
     begin = found.track * rows
     return Segments(
-        found.track.astype(np.int32), found.start - begin, found.end - begin,
+        (found.track + first).astype(np.int32), found.start - begin, found.end - begin,
         found.mean, found.median, np.full(len(found), calls.NOT_CALLED, np.int32),
     )  # fmt: skip
 
