@@ -4,9 +4,10 @@ As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and 
 """
 
 import io
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -77,18 +78,16 @@ def read_counts(path: str) -> Counts:
     of a count that is missing, no number, negative or not finite, and for what else is no table.
     """
     with opened(path) as file:
-        parquet = file.peek(4)[:4] == PARQUET_MAGIC
-    if parquet:
-        return _table(path, _parquet_samples(path), _parquet_rows(path))
-    with opened(path) as file:
-        samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
-        return _table(path, samples, _text_rows(path, file, samples))
+        if file.peek(4)[:4] != PARQUET_MAGIC:
+            samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
+            return _table(path, samples, _text_rows(path, file, samples))
+    return _table(path, _parquet_samples(path), _parquet_rows(path))
 
 
 def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Counts:
     """The parts in one, in order."""
     names: dict[str, int] = {}
-    kept: list[_Rows] = []
+    kept: deque[_Rows] = deque()
     before = 0
     for part in parts:
         _check(path, part, samples, before)
@@ -97,9 +96,8 @@ def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Count
         kept.append(_Rows([], number[part.chrom], part.start, part.end, _narrow(part.values)))
     if not before:
         raise InputError(path, "there are no regions")
-    columns = [np.concatenate([getattr(p, name) for p in kept]) for name in COLUMNS]
-    values = np.concatenate([part.values for part in kept])  # float64 where one part is
-    regions = Regions(tuple(names), *columns)
+    whole = _joined(kept, before, len(samples))
+    regions, values = Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
     order = regions.order()
     notes = []
     if order is not None:
@@ -107,6 +105,26 @@ def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Count
         notes = ["the regions are not in order: they are sorted"]
     notes += regions.oddities()
     return Counts(regions, samples, values, tuple(f"{path}: {note}" for note in notes))
+
+
+def _joined(kept: deque[_Rows], rows: int, samples: int) -> _Rows:
+    """All of them. They are forgotten one by one, so that memory for one copy is enough."""
+    dtype = np.result_type(*{part.values.dtype for part in kept})
+    whole = _Rows(
+        [],
+        np.empty(rows, np.int32),
+        np.empty(rows, np.int64),
+        np.empty(rows, np.int64),
+        np.empty((rows, samples), dtype),
+    )
+    at = 0
+    while kept:
+        part = kept.popleft()
+        here = slice(at, at + len(part.chrom))
+        for name in (*COLUMNS, "values"):
+            getattr(whole, name)[here] = getattr(part, name)
+        at = here.stop
+    return whole
 
 
 def _narrow(values: Values) -> Values:
@@ -177,7 +195,8 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
         for batch in reader:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
-        raise _explained(path, samples) or InputError(path, str(error)) from error
+        found = _explained(path, samples) if Path(path).is_file() else None
+        raise found or InputError(path, str(error)) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:

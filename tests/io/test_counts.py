@@ -1,5 +1,7 @@
 """Counts tables: what is written is read back, and what is wrong is named."""
 
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -196,6 +198,20 @@ def test_parquet__that_is_cut(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"a\.parquet: cannot be read as Parquet"):
         read_counts(str(path))
+
+
+def test_text__through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for text, expected in ((HEADER + "c\t0\t5\t1\t2\n", None), (HEADER + "c\t0\t5\tx\t2\n", "'x'")):
+        writer = threading.Thread(target=pipe.write_text, args=(text,))
+        writer.start()
+        if expected is None:
+            assert read_counts(str(pipe)).values.tolist() == [[1, 2]]
+        else:
+            with pytest.raises(InputError, match=expected):
+                read_counts(str(pipe))
+        writer.join()
 
 
 def test_gzip__that_is_cut(tmp_path: Path) -> None:
