@@ -249,7 +249,7 @@ def _progress(values: dict[str, Any], job: "CnvJob") -> Iterator[Callable[[], No
         TextColumn("{task.fields[regions]:,} regions"), TextColumn("{task.fields[cnvs]:,} CNVs"),
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        total = len(job.counts.regions.blocks)
+        total = len(job.blocks)
         task = bar.add_task("cnv", total=total, regions=0, cnvs=0)
         facts = job.facts
         yield lambda: bar.update(task, advance=1, regions=facts.regions, cnvs=facts.cnvs)

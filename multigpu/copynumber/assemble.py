@@ -21,8 +21,8 @@ from multigpu.workloads.cnv import CnvPart, Spans
 
 def segment_table(parts: Sequence[CnvPart], regions: Regions, options: CnvOptions) -> SegmentTable:
     """The segments of all chromosomes. Where there is no CNV nothing is called, as in R."""
-    first = _joined([_row(part, part.segments.first, regions) for part in parts])
-    stop = _joined([_row(part, part.segments.stop, regions) for part in parts])
+    first = _joined([part.begin + part.segments.first for part in parts])
+    stop = _joined([part.begin + part.segments.stop for part in parts])
     called = np.concatenate([part.called for part in parts])
     copies = np.concatenate([part.segments.copy_number for part in parts])
     if not called.any():
@@ -50,12 +50,6 @@ def _fractional(value: Floats, options: CnvOptions) -> Floats:
 def _joined(rows: list[Rows]) -> Rows:
     joined: Rows = np.concatenate(rows)
     return joined.astype(np.int64)
-
-
-def _row(part: CnvPart, rows: Rows, regions: Regions) -> Rows:
-    """Rows of a chromosome as rows of all."""
-    first: int = regions.blocks[part.block].start
-    return first + rows
 
 
 def called_regions(
@@ -89,8 +83,8 @@ def _region_table(
     samples: int, options: CnvOptions, mispaired: bool,
 ) -> RegionTable:  # fmt: skip
     """Regions, given as rows of each part, with the copy numbers of the CNVs in them."""
-    first = _joined([_row(part, span[0], regions) for part, span in zip(parts, spans, strict=True)])
-    stop = _joined([_row(part, span[1], regions) for part, span in zip(parts, spans, strict=True)])
+    first = _joined([part.begin + first for part, (first, _) in zip(parts, spans, strict=True)])
+    stop = _joined([part.begin + stop for part, (_, stop) in zip(parts, spans, strict=True)])
     chrom, start, end = regions.chrom[first], regions.start[first], regions.end[stop - 1]
     if mispaired:
         chrom = compat.region_chromosomes(chrom, regions.names)

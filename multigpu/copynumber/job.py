@@ -84,7 +84,8 @@ class CnvJob:
         self.devices = devices
         check(counts, controls, options)
         self.values = _columns(counts, controls)
-        self.totals = self.values.sum(axis=0, dtype=np.float64)
+        self.blocks = counts.regions.blocks
+        self.totals = normalization.Counts(self.values, self.threads).totals()
         self._check_reads([*counts.samples, *(controls.samples if controls else ())])
         self.notes = list(notes(counts, controls, options))
 
@@ -107,7 +108,7 @@ class CnvJob:
     def spans(self) -> Iterator[CnvSpan]:
         """The chromosomes in the order of the input."""
         regions = self.counts.regions
-        for number, block in enumerate(regions.blocks):
+        for number, block in enumerate(self.blocks):
             name = regions.names[regions.chrom[block.start]]
             yield CnvSpan(
                 number, name, block.start, block.stop, regions.start[block], regions.end[block],
@@ -158,7 +159,7 @@ class CnvJob:
 
     def _factors(self) -> NDArray[np.float64] | None:
         """Size factors that need all chromosomes at once; None where workers find them."""
-        options, blocks = self.options, self.counts.regions.blocks
+        options, blocks = self.options, self.blocks
         if options.norm == 0 or not (options.genome_wide or self.ploidy):
             return None
         wanted = [slice(0, len(self.values))] if options.genome_wide else blocks
@@ -204,7 +205,7 @@ class CnvJob:
         return CnvResult(
             self.options, regions, samples, segments,
             assemble.called_regions(*place), assemble.robust_regions(*place),
-            self.sexes, self.ploidy, matrices.joined(pieces), _largest(parts, shown),
+            self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
             (*self.notes, *dict.fromkeys(found)),
         )  # fmt: skip
 

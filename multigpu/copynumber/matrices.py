@@ -113,7 +113,7 @@ def write_rest(path: Path, pieces: Pieces) -> None:
         _put_joined(path, following)
 
 
-def joined(pieces: Pieces) -> Matrices:
+def joined(pieces: Sequence[tuple[int, Matrices]]) -> Matrices:
     """The matrices of all chromosomes, from theirs."""
     ordered = [rows for _, rows in sorted(pieces, key=lambda piece: piece[0])]
     names_kept = ordered[0] if ordered else {}

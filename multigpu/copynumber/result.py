@@ -1,7 +1,7 @@
 """What a copy-number run found, over all chromosomes: the tables of the files as objects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from multigpu.copynumber.calls import (
     Rows,
     fractional_labels,
 )
-from multigpu.copynumber.matrices import Matrices, dataset
+from multigpu.copynumber.matrices import Matrices, dataset, joined
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.windows import Window
 from multigpu.io.regions import Regions
@@ -91,7 +91,7 @@ class CnvResult:
     regions, samples  what was looked at, in the order of the input
     segments          every segment; `cnv` marks the CNVs
     sex, ploidy       of every sample, where they were given or inferred
-    kept              the matrices of every chromosome by name, where they were kept
+    kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and what is around them, for figures
     notes             what was noticed on the way: one sentence each
     """
@@ -104,7 +104,7 @@ class CnvResult:
     robust_regions: RegionTable | None = None
     sex: tuple[str, ...] = ()
     ploidy: tuple[int, ...] | None = None
-    kept: Matrices = field(default_factory=dict)
+    kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -155,7 +155,7 @@ class CnvResult:
     @property
     def matrices(self) -> "xr.Dataset":
         """The matrices that were kept, with regions, samples and classes as coordinates."""
-        return dataset(self.kept, self.regions, self.samples, self.options.classes)
+        return dataset(joined(self.kept), self.regions, self.samples, self.options.classes)
 
     def _segments(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         import pyarrow as pa

@@ -57,13 +57,14 @@ class CnvSpan:
 class CnvPart:
     """What was found on a chromosome; rows count from its first region.
 
+    begin       the chromosome's first region among all
     called      bool[segments]: which of them are CNVs
     regions     rows (first, stop) of the CNV regions; `robust` of the robust ones, if asked for
     fractional  float64[CNV regions, samples], None where it was not asked for
     pieces      rows of the matrices that the client keeps or writes
     """
 
-    block: int
+    begin: int
     segments: Segments
     called: NDArray[np.bool_]
     regions: Spans
@@ -340,7 +341,7 @@ class CnvSession:
         segments, called = calling.copy_numbers()
         regions = calls.cnv_regions(segments, called, merge=self.options.model != "single")
         return CnvPart(
-            loaded.span.block,
+            loaded.span.first,
             segments,
             called,
             regions,
