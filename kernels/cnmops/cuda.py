@@ -18,15 +18,13 @@ from kernels.cnmops.types import (
     Result,
     checked,
 )
-from kernels.launch import POINTER, launch, struct
+from kernels.launch import POINTER, launch, struct, usable
 from kernels.sources import source
 
 THREADS = 128
 WARP = 32
 HELD = 40  # densities that a lane keeps in registers
 HELD_BY_WARP = 80  # the same where there are no more lanes; beyond it nothing is kept
-
-level_of_sample = reference.level_of_sample
 
 _INPUT = np.dtype(
     [
@@ -67,6 +65,12 @@ def level_of_controls(controls: Any, scale: Floats | None = None) -> Any:
         np.float64(LEAST_REFERENCE), level,
     )  # fmt: skip
     return level
+
+
+def level_of_sample(counts: Any) -> float:
+    """As `reference.level_of_sample`."""
+    on_device = isinstance(counts, cupy.ndarray)
+    return reference.level_of_sample(cupy.asnumpy(counts) if on_device else counts)
 
 
 def lanes_of(samples: int, classes: int) -> tuple[int, bool]:
@@ -131,7 +135,7 @@ def _scale(scale: Floats | None, samples: int) -> Floats:
 def _on_device(counts: Any) -> Any:
     """int32 or float64, C-contiguous."""
     if isinstance(counts, cupy.ndarray):
-        return counts
+        return usable(counts)
     kind = np.int32 if counts.dtype == np.int32 else np.float64
     return cupy.asarray(np.ascontiguousarray(counts, kind))
 

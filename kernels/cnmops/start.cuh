@@ -4,7 +4,8 @@ __device__ __forceinline__ double scaled(const Input& input, const Region& regio
   return count(input, region, slot) / coverage(input, region, slot);
 }
 
-// Of a team's registers: how many values are below each one, and how many are not above it.
+// Of values in registers: those that have the right number below them. `low` is the upper one of
+// the lower half, `high` the lower one of the upper half; with an odd number they are the same.
 __device__ __forceinline__ void middle_of_held(const Input& input, const Region& region,
                                                double& low, double& high) {
   double values[KEPT];
@@ -15,12 +16,14 @@ __device__ __forceinline__ void middle_of_held(const Input& input, const Region&
     below[slot] = within[slot] = 0;
   }
 #pragma unroll
-  for (int k = 0; k < SAMPLES; ++k) {
-    const double other = of_lane(values[k / TEAM], k % TEAM);
+  for (int from = 0; from < KEPT; ++from) {
+    for (int lane = 0; lane < min(TEAM, SAMPLES - from * TEAM); ++lane) {
+      const double other = of_lane(values[from], lane);
 #pragma unroll
-    for (int slot = 0; slot < KEPT; ++slot) {
-      below[slot] += other < values[slot];
-      within[slot] += other <= values[slot];
+      for (int slot = 0; slot < KEPT; ++slot) {
+        below[slot] += other < values[slot];
+        within[slot] += other <= values[slot];
+      }
     }
   }
   low = high = 0;
@@ -34,7 +37,7 @@ __device__ __forceinline__ void middle_of_held(const Input& input, const Region&
   high = team_max(high);
 }
 
-// Of values that are read again and again: the bits of the lower middle one, highest first.
+// Of values that are read again and again: the bits of the lower one, highest first.
 __device__ __forceinline__ void middle_of_streamed(const Input& input, const Region& region,
                                                    double& low, double& high) {
   unsigned long long bits = 0;

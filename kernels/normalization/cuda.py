@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.launch import POINTER, launch, struct
+from kernels.launch import POINTER, launch, struct, usable
 from kernels.normalization import density, factors
 from kernels.normalization.spectrum import Spectral, Spectrum
 from kernels.normalization.types import (
@@ -250,6 +250,8 @@ class _Sorted:
 
     def masses(self, grid: density.Grid) -> Floats:
         """As `density.masses`."""
+        if grid.size > len(self):  # the values are less to copy than their shares
+            return density.masses(self._values.get(), grid)
         cells = grid.size + 1
         shares = cupy.empty((cells, 2), np.float64)
         launch(
@@ -273,7 +275,7 @@ def _runs(values: Any, n: int, whole: bool) -> Spectrum:
 
 def _contiguous(counts: Any) -> Any:
     if isinstance(counts, cupy.ndarray):
-        return counts
+        return usable(counts)
     return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
 
 

@@ -204,7 +204,9 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         memory = gpu.allocate(int(np.prod(shape)) * dtype.itemsize)
         return Array(gpu, memory, memory.bytes.view(dtype).reshape(shape))
 
-    def asarray(values: NDArray[Any]) -> Array:
+    def asarray(values: Any) -> Array:
+        if isinstance(values, Array):
+            return values
         array = empty(values.shape, values.dtype)
         np.copyto(array._inside, values)
         return array
