@@ -138,7 +138,7 @@ class CountJob:
         for part in self._parts(numbers):
             while waiting[0] < part.file:
                 yield waiting.popleft()
-            values[part.first : part.first + len(part.counts), part.file] += part.counts
+            values[part.rows, part.file] += part.counts
             self.reads += part.reads
         yield from waiting
 

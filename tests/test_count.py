@@ -215,6 +215,13 @@ def test_index__where_none_can_be_made_the_file_is_read_in_order(
     assert ("cannot be written" if problem == "place" else "pip install") in said
 
 
+def test_index__that_is_older_than_its_file(some: str, caplog: pytest.LogCaptureFixture) -> None:
+    os.utime(some + ".bai", (1, 1))
+    with caplog.at_level(logging.WARNING, "multigpu"):
+        count(some)
+    assert caplog.messages == [f"multigpu: {some}.bai is older than the file it belongs to"]
+
+
 def test_index__of_an_unsorted_file(tmp_path: Path, refused: Run) -> None:
     path = write_alignments(tmp_path / "mixed.bam", ROWS[100::-1], index=False)
     said = refused(path)
@@ -412,3 +419,19 @@ def test_process__writes_a_table_to_standard_output(some: str) -> None:
 def test_api__options_are_checked() -> None:
     with pytest.raises(UsageError, match="rename is 'some'; it can be none or auto"):
         count("x.bam", rename="some")
+
+
+@pytest.mark.parametrize("kind", ["bam", "cram"])
+def test_count__of_many_small_references(tmp_path: Path, kind: str) -> None:
+    references = [(f"contig{i}", 2000) for i in range(300)]
+    rows: list[Row] = [(i, 50 * j, 60, "20M", 0) for i in range(300) for j in range(i % 7)]
+    fasta = tmp_path / "contigs.fa"
+    fasta.write_text("".join(f">{name}\n{'ACGT' * 500}\n" for name, _ in references))
+    pysam.faidx(str(fasta))
+    path = write_alignments(
+        tmp_path / f"some.{kind}", rows, references, fasta=fasta if kind == "cram" else None
+    )
+    assert count(path).values[:, 0].tolist() == [i % 7 for i in range(300)]
+    chosen = [5, 6, 7, 100, 299]
+    names = [f"contig{i}" for i in chosen]
+    assert count(path, chromosomes=names).values[:, 0].tolist() == [i % 7 for i in chosen]

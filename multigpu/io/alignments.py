@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernels.counting.types import Reads
 from multigpu.errors import InputError, UsageError
 from multigpu.io import bam, bam_index, cram
-from multigpu.io.bam import ANYWHERE, Stretch
+from multigpu.io.bam import Stretch
 from multigpu.io.sources import opened
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ Reference = tuple[str, int]  # name and length in bases
 
 SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
 BAI_LONGEST = 1 << 29  # bases of a reference
+CRAM_PIECES = 32  # of a file, about; a large reference is one
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def reads(alignments: Alignments, stretch: Stretch, ordered: bool) -> Iterator[R
     ordered  raise InputError where the records are not sorted by position
     """
     if alignments.kind == "bam":
-        return bam.reads(alignments.path, stretch, ordered)
+        return bam.reads(alignments.path, len(alignments.references), stretch, ordered)
     return cram.reads(alignments.path, stretch, ordered)
 
 
@@ -148,6 +150,8 @@ def numbers_of(names: Sequence[str], file: Alignments, rename: bool, source: str
 def with_index(file: Alignments, threads: int) -> Alignments:
     """The file with its index, made beside it where there is none and where that is possible."""
     if file.index is not None:
+        if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
+            logger.warning("multigpu: %s is older than the file it belongs to", file.index)
         return file
     reason = _no_place(file.path)
     if reason is None and file.kind == "bam":
@@ -199,33 +203,41 @@ def stretches(file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int
     """Pieces of a file that hold all reads which may reach into what is wanted.
 
     wanted  for references by number, where the first region begins and the last one ends
-    size    stored bytes of a piece, about; CRAM files are cut by reference
+    size    stored bytes of a piece, about
     """
     if file.index is None:
-        return [Stretch(-1, 0, ANYWHERE, 0)]
+        return [bam.WHOLE]
     if file.kind == "cram":
-        return [Stretch(number, 0, wanted[number][1], 0) for number in sorted(wanted)]
+        return list(_groups(file, wanted))
     entries = bam_index.read_index(file.index)
     if len(entries) != len(file.references):
         raise InputError(file.index, f"belongs to another file than {file.path}: make a new one")
-    return [
-        stretch
-        for number in sorted(wanted)
-        for stretch in _cut(number, entries[number], *wanted[number], size)
-    ]
+    smallest = [_between(number, entries[number], *wanted[number]) for number in sorted(wanted)]
+    begin, end, offset = np.concatenate([np.empty((3, 0), np.int64), *smallest], axis=1)
+    piece = (offset >> 16) // size
+    first = np.flatnonzero(np.diff(piece, prepend=-1))
+    last = np.flatnonzero(np.diff(piece, append=-1))
+    columns = (begin[first].tolist(), end[last].tolist(), offset[first].tolist())
+    return [Stretch(*row) for row in zip(*columns, strict=True)]
 
 
-def _cut(
-    number: int, entries: bam_index.Entries, begin: int, end: int, size: int
-) -> Iterator[Stretch]:
-    """A reference in pieces at entries of its index, by where they stand in the file."""
+def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
+    """int64[3, n]: the stretches between two entries of a reference: begin, end and offset."""
     if not len(entries.position):
-        return
+        return np.empty((3, 0), np.int64)
     first = int(np.searchsorted(entries.position, begin, "right")) - 1
     stop = int(np.searchsorted(entries.position, end))
-    bytes_before = entries.offset[first:stop] >> 16
-    piece = (bytes_before - bytes_before[0]) // size
-    cuts = [first, *(first + 1 + np.flatnonzero(np.diff(piece))).tolist()]
-    borders = [0, *entries.position[cuts[1:]].tolist(), end]
-    for at, low, high in zip(cuts, borders, borders[1:], strict=False):
-        yield Stretch(number, low, high, int(entries.offset[at]))
+    borders = np.r_[0, entries.position[first + 1 : stop], end] + bam.place(number, 0)
+    return np.stack([borders[:-1], borders[1:], entries.offset[first:stop]])
+
+
+def _groups(file: Alignments, wanted: Mapping[int, tuple[int, int]]) -> Iterator[Stretch]:
+    """Neighbouring references of a CRAM file, together while they are small."""
+    most = sum(end for _, end in wanted.values()) / CRAM_PIECES
+    numbers = sorted(wanted)
+    first, bases = 0, 0
+    for i, number in enumerate(numbers):
+        bases += wanted[number][1]
+        if i + 1 == len(numbers) or numbers[i + 1] != number + 1 or bases >= most:
+            yield Stretch(bam.place(numbers[first], 0), bam.place(number, wanted[number][1]), 0)
+            first, bases = i + 1, 0

@@ -22,21 +22,28 @@ from multigpu.io.sources import read_into
 MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
 SMALLEST = 37  # bytes of a record: fixed fields and an empty name
-ANYWHERE = 1 << 60  # behind every position
+POSITION_BITS = 40
+ANYWHERE = 1 << 62  # behind every place
+
+
+def place(reference: int, position: int) -> int:
+    """A position in the order of a sorted file."""
+    return reference << POSITION_BITS | position
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive records: those of a reference whose position lies in [begin, end).
+    """Consecutive records: those that begin in the places [begin, end).
 
-    reference  -1: all records of the file
-    offset     where to read from: compressed byte << 16 | byte in the block that begins there
+    offset  where to read from: compressed byte << 16 | byte in the block that begins there
     """
 
-    reference: int
     begin: int
     end: int
     offset: int
+
+
+WHOLE = Stretch(0, ANYWHERE, 0)
 
 
 class Fault(IntEnum):
@@ -77,8 +84,8 @@ class _Content:
 
     def take(self, count: int) -> bytes:
         """The next bytes. Raises InputError where there are fewer."""
-        out = np.empty(count, np.uint8)
-        if self.fill(out) < count:
+        out = np.empty(max(0, count), np.uint8)
+        if self.fill(out) != count:
             raise InputError(self.path, "ends early: the file is truncated")
         return out.tobytes()
 
@@ -110,16 +117,16 @@ def _header(content: _Content) -> list[tuple[str, int]]:
     return found
 
 
-def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
     """The mapped reads of a stretch, block by block.
 
-    ordered  raise InputError where the records are not sorted by position
+    references  how many there are
+    ordered     raise InputError where the records are not sorted by position
     """
-    content = _Content(path)
-    count = len(_header(content))
-    if stretch.offset:
-        content = _Content(path, stretch.offset)
-    walk = _Walk(path, stretch, count, ordered or stretch.reference >= 0)
+    content = _Content(path, stretch.offset)
+    if not stretch.offset:
+        _header(content)
+    walk = _Walk(path, references, stretch, ordered)
     raw, kept = np.empty(BLOCK, np.uint8), 0
     while not walk.done and (count := content.fill(raw[kept:])):
         found, stop = walk.over(raw[: kept + count])
@@ -136,10 +143,10 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 class _Walk:
     """Goes from record to record; remembers where it is between blocks."""
 
-    def __init__(self, path: str, stretch: Stretch, references: int, ordered: bool) -> None:
+    def __init__(self, path: str, references: int, stretch: Stretch, ordered: bool) -> None:
         self._path, self._references, self._ordered = path, references, ordered
-        self._wanted = (stretch.reference, stretch.begin, stretch.end)
-        self._last = np.full(1, -1, np.int64)  # where the record before stands, as one number
+        self._wanted = (stretch.begin, stretch.end)
+        self._last = np.full(1, -2, np.int64)  # where the record before stands, as one number
         self.done = False
 
     def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
@@ -166,9 +173,9 @@ _ON_READ = 0b110010011  # M I S = X
 
 
 @jit
-def _records(raw: Any, stretch: Any, references: Any, ordered: Any, last: Any, columns: Any) -> Any:
+def _records(raw: Any, wanted: Any, references: Any, ordered: Any, last: Any, columns: Any) -> Any:
     """Fills the columns; returns how many, where the next record begins and why it stopped."""
-    reference, begin, end = stretch
+    begin, end = wanted
     chrom, start, stop, length, mapq, reverse = columns
     at, count = 0, 0
     while at + _FIXED <= len(raw):
@@ -177,16 +184,15 @@ def _records(raw: Any, stretch: Any, references: Any, ordered: Any, last: Any, c
             return count, at, Fault.DAMAGED
         if at + size > len(raw):
             break
-        key = (where if where >= 0 else references) << 32 | (position + 1)
-        if ordered and key < last[0]:
+        # Records without a reference (-1) stand at the end of a sorted file.
+        here = ((where if where >= 0 else references) << POSITION_BITS) + position
+        if ordered and here < last[0]:
             return count, at, Fault.UNSORTED
-        last[0] = key
-        if reference >= 0 and 0 <= where < reference:
-            return count, at, Fault.DAMAGED
-        if reference >= 0 and (where != reference or position >= end):
+        last[0] = here
+        if here >= end:
             return count, at, Fault.DONE
         flag = _uint16(raw, at + _FLAG)
-        if where >= 0 and position >= begin and not flag & _UNMAPPED:
+        if here >= begin and where >= 0 and position >= 0 and not flag & _UNMAPPED:
             on_reference, on_read = _covered(raw, at)
             chrom[count], start[count] = where, position
             stop[count] = position + max(1, on_reference)

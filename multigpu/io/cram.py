@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.counting.types import READ_DTYPES, Reads
 from multigpu.errors import InputError, UsageError
-from multigpu.io.bam import ANYWHERE, Stretch
+from multigpu.io.bam import POSITION_BITS, WHOLE, Stretch, place
 
 MAGIC = b"CRAM"
 FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR
@@ -61,17 +61,22 @@ def _opened(path: str) -> Iterator[Any]:
 
 def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
     """The columns of every mapped read of the stretch."""
-    if stretch.reference < 0:
-        source = file.fetch(until_eof=True)
-    else:
-        stop = None if stretch.end == ANYWHERE else stretch.end
-        source = file.fetch(file.references[stretch.reference], stretch.begin, stop)
-    for read in source:
+    for read in _records(file, stretch):
         start = read.reference_start
-        if not read.is_unmapped and read.reference_id >= 0 and start >= stretch.begin:
+        if not read.is_unmapped and read.reference_id >= 0 and start >= 0:
             end = read.reference_end or start + 1  # None: no base is mapped
             length = read.infer_query_length() or 0
             yield read.reference_id, start, end, length, read.mapping_quality, read.is_reverse
+
+
+def _records(file: Any, stretch: Stretch) -> Iterator[Any]:
+    if stretch == WHOLE:
+        yield from file.fetch(until_eof=True)
+        return
+    stop = stretch.end >> POSITION_BITS
+    for number in range(stretch.begin >> POSITION_BITS, stop + 1):
+        end = stretch.end - place(number, 0) if number == stop else None
+        yield from file.fetch(file.references[number], 0, end)
 
 
 def _unsorted(rows: list[tuple[int, int, int, int, int, bool]]) -> bool:

@@ -61,8 +61,8 @@ class Regions:
         """The rows grouped by chromosome and ascending within each; None: they are so already."""
         step = np.diff(self.chrom)
         same = step == 0
-        earlier = np.diff(self.start) < 0
-        earlier |= (np.diff(self.start) == 0) & (np.diff(self.end) < 0)
+        start = np.diff(self.start)
+        earlier = (start < 0) | ((start == 0) & (np.diff(self.end) < 0))
         if not ((step < 0) | (same & earlier)).any():
             return None
         return np.lexsort((self.end, self.start, self.chrom))

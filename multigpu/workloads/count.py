@@ -10,7 +10,7 @@ from cluster.workload import Place
 from kernels.counting.cpu import Counter
 from kernels.counting.types import Counting, Reads
 from multigpu.io.alignments import Alignments, reads, stretches
-from multigpu.io.bam import Stretch
+from multigpu.io.bam import POSITION_BITS, Stretch
 from multigpu.io.regions import Regions
 
 
@@ -27,23 +27,26 @@ class CountPart:
     """Reads of a piece.
 
     file    whose they are
-    first   row of the first region that has any
-    counts  int64[n], of this and the following regions
+    rows    int64[n]  of the regions that have any
+    counts  int64[n]  theirs
     reads   how many mapped reads there are in the piece, whether they count or not
     """
 
     file: int
-    first: int
+    rows: NDArray[np.int64]
     counts: NDArray[np.int64]
     reads: int
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """The reads of a span, decompressed while they are taken, and the rows they may fall into."""
+    """The reads of a span, decompressed while they are taken.
+
+    rows  int64[n]  of the regions that they may fall into
+    """
 
     span: CountSpan
-    rows: slice
+    rows: NDArray[np.int64]
     reads: Iterator[Reads]
 
 
@@ -95,14 +98,16 @@ class CountSession:
         self.workload = workload
         regions = workload.regions
         self.chrom = np.array(workload.numbers, np.int32)[regions.chrom]
-        self.rows = {int(self.chrom[rows.start]): rows for rows in regions.blocks}
+        self.rows = {
+            int(self.chrom[rows.start]): np.arange(rows.start, rows.stop) for rows in regions.blocks
+        }
 
     def load(self, span: CountSpan) -> Loaded:
-        number = span.stretch.reference
-        rows = slice(0, len(self.chrom)) if number < 0 else self.rows[number]
-        file = self.workload.files[span.file]
-        ordered = self.workload.options.remove_duplicates
-        return Loaded(span, rows, reads(file, span.stretch, ordered))
+        stretch, file = span.stretch, self.workload.files[span.file]
+        first, last = stretch.begin >> POSITION_BITS, stretch.end >> POSITION_BITS
+        rows = [self.rows[number] for number in sorted(self.rows) if first <= number <= last]
+        ordered = stretch.offset > 0 or self.workload.options.remove_duplicates
+        return Loaded(span, np.concatenate(rows), reads(file, stretch, ordered))
 
     def compute(self, loaded: Loaded) -> Computed:
         workload, rows = self.workload, loaded.rows
@@ -118,11 +123,9 @@ class CountSession:
         return Computed(counter.counts(), total)
 
     def finish(self, loaded: Loaded, computed: Computed) -> CountPart:
-        """Rows without reads at either end are left out: most pieces touch few of many regions."""
-        touched = np.flatnonzero(computed.counts)
-        first, stop = (int(touched[0]), int(touched[-1]) + 1) if len(touched) else (0, 0)
-        counts = computed.counts[first:stop]
-        return CountPart(loaded.span.file, loaded.rows.start + first, counts, computed.reads)
+        """Regions without reads are left out: a piece of a file touches few of many."""
+        some = np.flatnonzero(computed.counts)
+        return CountPart(loaded.span.file, loaded.rows[some], computed.counts[some], computed.reads)
 
     def close(self) -> None:
         """Nothing is kept between spans."""
