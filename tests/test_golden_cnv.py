@@ -120,9 +120,7 @@ def test_golden__tables_and_matrices(name: str, device: Row, run: Run, golden: P
 
 
 @pytest.mark.parametrize("name", UNSTABLE)
-def test_golden__tracks_that_do_not_hang_on_a_last_bit(
-    name: str, run: Run, golden: Path
-) -> None:
+def test_golden__tracks_that_do_not_hang_on_a_last_bit(name: str, run: Run, golden: Path) -> None:
     case = load(golden, name)
     moving = {tuple(track.split("|")[:2]) for track in case.facts["perturbation"]["changed"]}
     folder = run(name, "--gpus", "none")
@@ -167,9 +165,7 @@ def test_golden__fractional_copy_numbers(name: str, run: Run, golden: Path) -> N
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_golden__circular_binary_segmentation_is_close(
-    name: str, run: Run, golden: Path
-) -> None:
+def test_golden__circular_binary_segmentation_is_close(name: str, run: Run, golden: Path) -> None:
     case = load(golden, name)
     ours, theirs = read(run(name, "--gpus", "none"), "cnvs"), case.rows("cnvs")
     assert [(row[0], row[3], row[6]) for row in ours] == [(r[0], r[3], r[6]) for r in theirs]
