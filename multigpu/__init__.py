@@ -9,25 +9,35 @@ if TYPE_CHECKING:
     from multigpu.batch import Batch
     from multigpu.copynumber.api import cnv
     from multigpu.copynumber.result import CnvResult
+    from multigpu.counting import count
+    from multigpu.io.counts import Counts, read_counts, write_counts
 
 __version__ = "0.1.0"
 __all__ = [
     "Batch",
     "CnvResult",
+    "Counts",
     "Failure",
     "InputError",
     "ScanResult",
     "UsageError",
     "cnv",
+    "count",
+    "read_counts",
     "scan",
+    "write_counts",
 ]
 
 _LATER = {
     "Batch": "multigpu.batch",
     "CnvResult": "multigpu.copynumber.result",
+    "Counts": "multigpu.io.counts",
     "ScanResult": "multigpu.api",
     "cnv": "multigpu.copynumber.api",
+    "count": "multigpu.counting",
+    "read_counts": "multigpu.io.counts",
     "scan": "multigpu.api",
+    "write_counts": "multigpu.io.counts",
 }
 
 
