@@ -12,9 +12,8 @@ from cluster.deploy import GPU_LANES, DaskWorkers, Deployment, Workers
 from cluster.devices import Device
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
-from multigpu.errors import Failure
 from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import Source, expand, fingerprints, inspect
+from multigpu.io.sources import Source, check_seen, expand, fingerprints, inspect
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import ScanPart, ScanPlan, ScanWorkload, plan_scan, scan_spans
 
@@ -125,15 +124,7 @@ class ScanJob:
             for source in self.sources
         ]
         paths = [source.path for source in sources if source.cuttable]
-        here = fingerprints(paths)
-        problems = [
-            f"worker {name}: {path}: {'not the same file as here' if digest else 'not there'}"
-            for name, there in workers.everywhere(fingerprints, paths).items()
-            for path, ours, digest in zip(paths, here, there, strict=True)
-            if digest != ours
-        ]
-        if problems:
-            raise Failure("; ".join(problems))
+        check_seen(paths, workers.everywhere(fingerprints, paths))
         return sources
 
     def _workers(self, stack: ExitStack) -> Workers:

@@ -29,6 +29,7 @@ from multigpu.io.alignments import (
 from multigpu.io.counts import Counts
 from multigpu.io.counts_cache import CountsCache
 from multigpu.io.regions import Regions, read_bed, windows
+from multigpu.io.sources import check_seen, fingerprints
 from multigpu.workloads.count import CountPart, CountSpan, CountWorkload
 
 WINDOW = 25_000  # bases
@@ -148,8 +149,9 @@ class CountJob:
             return
         with ExitStack() as stack:
             workers = self._workers(stack)
+            files = self._seen_by(workers, numbers) if self._remote else self.files
             workload = CountWorkload(
-                uuid.uuid4().hex, self.files, self.regions, self.numbers, self.options.counting
+                uuid.uuid4().hex, files, self.regions, self.numbers, self.options.counting
             )
             stored = sum(Path(self.files[number].path).stat().st_size for number in numbers)
             size = balanced(stored, self.run.max_chunk_bytes, workers.threads)
@@ -167,6 +169,17 @@ class CountJob:
             else:
                 file = replace(file, index=None)
             yield from workload.spans(number, file, size)
+
+    @property
+    def _remote(self) -> bool:
+        return bool(self.client) or self.run.elsewhere
+
+    def _seen_by(self, workers: Workers, numbers: Sequence[int]) -> list[Alignments]:
+        """The files with paths that mean the same elsewhere. Raises Failure where one does not."""
+        files = [replace(file, path=str(Path(file.path).absolute())) for file in self.files]
+        paths = [files[number].path for number in numbers]
+        check_seen(paths, workers.everywhere(fingerprints, paths))
+        return files
 
     @property
     def _threads(self) -> int:
@@ -194,7 +207,7 @@ def _sample_names(files: Sequence[str], given: Sequence[str]) -> tuple[str, ...]
     """Those given, or the files' names without their suffix. Raises UsageError for a name twice."""
     if given and len(given) != len(files):
         raise UsageError(f"there are {len(given)} sample names for {len(files)} files")
-    names = tuple(given) or tuple(Path(path).name.removesuffix(Path(path).suffix) for path in files)
+    names = tuple(given) or tuple(Path(path).stem for path in files)
     for name, times in Counter(names).items():
         if times > 1:
             raise UsageError(f"{times} samples are called {name}: give --sample-names")

@@ -16,8 +16,7 @@ import pysam
 import pytest
 from bams import REFERENCES, Row, random_rows, write_alignments, write_fasta
 
-from multigpu import cli
-from multigpu.counting import count
+from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
 from multigpu.io import alignments
 from multigpu.io.counts import read_counts

@@ -126,7 +126,7 @@ def numbers_of(names: Sequence[str], file: Alignments, rename: bool, source: str
     """
     exact = {name: number for number, (name, _) in enumerate(file.references)}
     alike = {plain(name): number for number, (name, _) in enumerate(file.references)}
-    found: list[int] = []
+    found: dict[int, str] = {}
     for name in names:
         number = exact.get(name)
         if number is None and plain(name) in alike:
@@ -138,10 +138,10 @@ def numbers_of(names: Sequence[str], file: Alignments, rename: bool, source: str
         if number is None:
             raise InputError(source, f"{file.path} has no reference {name}")
         if number in found:
-            other = names[found.index(number)]
-            raise InputError(source, f"{name} and {other} are one reference of {file.path}")
-        found.append(number)
-    return found
+            problem = f"{name} and {found[number]} are one reference of {file.path}"
+            raise InputError(source, problem)
+        found[number] = name
+    return list(found)
 
 
 # ---- indexes ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import QUOTED, InputError, quoted
+from multigpu.errors import QUOTED, Failure, InputError, quoted
 from multigpu.io.decompress import (
     BGZF_LARGEST,
     GzipContent,
@@ -218,6 +218,24 @@ def fingerprints(paths: Sequence[str]) -> list[tuple[int, str] | None]:
         except InputError:
             found.append(None)
     return found
+
+
+def check_seen(
+    paths: Sequence[str], elsewhere: Mapping[str, Sequence[tuple[int, str] | None]]
+) -> None:
+    """Raises Failure that names every worker that does not see a file, or sees another one.
+
+    elsewhere: what `fingerprints` of the paths is on each worker
+    """
+    here = fingerprints(paths)
+    problems = [
+        f"worker {name}: {path}: {'not the same file as here' if digest else 'not there'}"
+        for name, there in elsewhere.items()
+        for path, ours, digest in zip(paths, here, there, strict=True)
+        if digest != ours
+    ]
+    if problems:
+        raise Failure("; ".join(problems))
 
 
 # ---- their bytes ------------------------------------------------------------------------------
