@@ -23,7 +23,7 @@ from kernels.cnmops import cpu as cnmops_cpu
 from kernels.cnmops import reference as cnmops_reference
 from kernels.normalization import Normalization, NormalizationError
 from kernels.normalization.types import groups
-from kernels.segmentation import Segmentation, TrackError
+from kernels.segmentation import Circular, Segmentation, TrackError
 from multigpu.config import DEFAULT_CHUNK_BYTES
 from multigpu.copynumber import calls, matrices, windows
 from multigpu.copynumber.calls import Floats, Rows, Segments
@@ -33,6 +33,8 @@ from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError
 
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
+
+CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may be given
 
 Spans = tuple[Rows, Rows]
 
@@ -495,6 +497,10 @@ def segmentation_options(options: CnvOptions) -> Segmentation:
         options.seg_alpha, options.seg_eps, options.seg_delta, options.seg_max_window,
         options.min_width, options.seg_cyber_weight, options.seg_median,
     )  # fmt: skip
+
+
+def cbs_options(options: CnvOptions) -> Circular:
+    return Circular(min_width=min(max(options.min_width, 2), CBS_WIDEST), seed=options.seed)
 
 
 def robust_options(options: CnvOptions) -> Segmentation:
