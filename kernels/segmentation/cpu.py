@@ -1,10 +1,10 @@
-"""The segmentation in Numba: a track a thread, without the GIL.
+"""Both segmentations in Numba: a track a thread, without the GIL.
 
-Most windows are compared without their p values (`student.compared`); one is computed for the
-largest of each position, and where two windows are too close to tell.
+Most windows of the fast one are compared without their p values (`student.compared`); one is
+computed for the largest of each position, and where two windows are too close to tell.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.jit import lean
+from kernels.segmentation import circular
 from kernels.segmentation.student import compared, surprise
 from kernels.segmentation.types import (
     LEAST_VARIANCE,
     ONE_VALUE,
+    Circular,
     Floats,
     Rows,
     Segmentation,
@@ -57,17 +59,28 @@ class Windows(NamedTuple):
 
 def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
     """As `reference.segment`."""
+    return _of_tracks(lambda values, track: _segment(values, options, track), x, offsets, threads)
+
+
+def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
+    """As `reference.cbs`, but with other random numbers and p values that end early."""
+    return _of_tracks(lambda values, track: _cbs(values, options, track), x, offsets, threads)
+
+
+def _of_tracks(
+    method: Callable[[Floats, int], Found], x: Floats, offsets: Rows, threads: int
+) -> Segments:
     check(x, offsets)
-    tracks = list(enumerate(pairwise(offsets.tolist())))
+    borders = list(pairwise(offsets.tolist()))
 
-    def work(numbered: tuple[int, tuple[int, int]]) -> Found:
-        track, (first, stop) = numbered
-        return _segment(x[first:stop], options, track)
+    def work(track: int) -> Found:
+        first, stop = borders[track]
+        return method(x[first:stop], track) if first < stop else NONE
 
-    if threads == 1 or len(tracks) < 2:
-        return _joined(map(work, tracks), offsets)
+    if threads == 1 or len(borders) < 2:
+        return _joined(map(work, range(len(borders))), offsets)
     with ThreadPoolExecutor(threads, "track") as pool:
-        return _joined(pool.map(work, tracks), offsets)
+        return _joined(pool.map(work, range(len(borders))), offsets)
 
 
 def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
@@ -83,18 +96,27 @@ def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
 
 def _segment(x: Floats, options: Segmentation, track: int) -> Found:
     """Segments of one track."""
-    if not len(x):
-        return NONE
     if len(x) == 1 and options.limits is None:
         raise TrackError(track, ONE_VALUE)
-    finite = np.isfinite(x)
-    replaced = () if finite.all() else (bool(np.isinf(x).any()), bool(np.isnan(x).any()))
-    if replaced:
-        x = cleaned(x, track)
+    x, *replaced = _finite(x, track)
     edges = _edges(statistic(x, options), options.alpha)
     spread = 2 * x.std(ddof=1) if options.limits is None else 0.0
     upper, lower = options.limits or (spread, -spread)
     return Found(*_merged(x, edges, upper, lower, options.shortest), *replaced)
+
+
+def _cbs(x: Floats, options: Circular, track: int) -> Found:
+    """Segments of one track."""
+    x, *replaced = _finite(x, track)
+    edges = circular.edges(x, options)
+    return Found(edges[:-1], edges[1:], *_described(x, edges[:-1], edges[1:]), *replaced)
+
+
+def _finite(x: Floats, track: int) -> tuple[Floats, bool, bool]:
+    """x cleaned, and whether it had infinite values and NaN."""
+    if np.isfinite(x).all():
+        return x, False, False
+    return cleaned(x, track), bool(np.isinf(x).any()), bool(np.isnan(x).any())
 
 
 def _merged(

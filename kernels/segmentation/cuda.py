@@ -12,9 +12,11 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.segmentation import cpu
 from kernels.segmentation.types import (
     NOTHING_FINITE,
     ONE_VALUE,
+    Circular,
     Rows,
     Segmentation,
     Segments,
@@ -64,6 +66,11 @@ def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
     tracks = _Tracks(values, offsets)
     edges = tracks.edges(tracks.statistic(options), options)
     return tracks.merged(edges, options)
+
+
+def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
+    """As `cpu.cbs`, on the host: each test waits for the one before."""
+    return cpu.cbs(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
 
 
 def statistic(x: Any, offsets: Rows, options: Segmentation) -> Any:

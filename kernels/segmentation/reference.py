@@ -1,6 +1,6 @@
 """The segmentation of one track after the other, with NumPy and SciPy. The tests' oracle."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import special  # type: ignore[import-untyped]
 from kernels.segmentation.types import (
     LEAST_VARIANCE,
     ONE_VALUE,
+    Circular,
     Floats,
     Rows,
     Segmentation,
@@ -32,11 +33,18 @@ def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
     Raises TrackError for a track of one value where there are no thresholds, and for one that has
     infinite values but no finite one; ValueError for arrays of other shapes and types.
     """
+    return described(x, offsets, lambda values, track: spans(values, options, track))
+
+
+def described(
+    x: Floats, offsets: Rows, spans_of: Callable[[Floats, int], Iterable[Span]]
+) -> Segments:
+    """What a method finds in every track."""
     check(x, offsets)
     rows: list[tuple[float, ...]] = []
     for track, (first, stop) in enumerate(pairwise(offsets.tolist())):
         values = cleaned(x[first:stop], track)
-        for start, end in spans(values, options, track):
+        for start, end in spans_of(values, track):
             part = values[start:end]
             rows.append((track, first + start, first + end, part.mean(), np.median(part)))
     table = np.array(rows, np.float64).reshape(-1, 5)
@@ -166,3 +174,66 @@ def runs(wanted: NDArray[np.bool_]) -> Iterator[Span]:
     steps = np.diff(np.r_[0, wanted.astype(np.int8), 0])
     starts, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
     return zip(starts.tolist(), ends.tolist(), strict=True)
+
+
+# ---- circular binary segmentation -------------------------------------------------------------
+
+
+def cbs(x: Floats, offsets: Rows, options: Circular) -> Segments:
+    """Segments of every track by circular binary segmentation, every p value by permutations.
+
+    x and offsets as of `segment`. Raises TrackError for a track that has infinite values but no
+    finite one, ValueError for arrays of other shapes and types.
+    """
+    return described(x, offsets, lambda values, _: circles(values, options))
+
+
+def circles(x: Floats, options: Circular) -> list[Span]:
+    """Where the segments of a track are."""
+    random = np.random.default_rng(options.seed)
+    x = x + random.normal(0, options.noise, len(x))
+    found, waiting = {0, len(x)}, [(0, len(x))]
+    while waiting:
+        begin, stop = waiting.pop()
+        cuts = [begin + cut for cut in change(x[begin:stop], options, random)]
+        found.update(cuts)
+        waiting += pairwise([begin, *cuts, stop]) if cuts else []
+    return list(pairwise(sorted(found))) if len(x) else []
+
+
+def arcs(x: Floats, width: int, limited: bool) -> Floats:
+    """Z² of all arcs, [from, to]; 0 for those that are too short (or so near an end)."""
+    n = len(x)
+    sums = np.r_[0, np.cumsum(x - x.mean())][:-1]
+    length = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    allowed = (length >= width) & (n - length >= width)
+    if limited:
+        near = (np.arange(n) % n > 0) & ((np.arange(n) < width) | (np.arange(n) > n - width))
+        allowed &= ~(near[:, None] | near[None, :])
+    squares: Floats = np.subtract.outer(sums, sums) ** 2
+    z2: Floats = squares * n / np.maximum(1, length * (n - length))
+    return np.where(allowed, z2, 0.0)
+
+
+def change(x: Floats, options: Circular, random: np.random.Generator) -> list[int]:
+    """Where a segment is cut, if it is."""
+    if len(x) < 2 * options.min_width or not x.var() > 0:
+        return []
+    real = arcs(x, options.min_width, limited=True)
+    first, second = sorted(np.unravel_index(real.argmax(), real.shape))
+    shuffled = (random.permutation(x) for _ in range(options.permutations))
+    as_large = sum(arcs(y, options.min_width, limited=False).max() >= real.max() for y in shuffled)
+    if as_large > options.alpha * options.permutations:
+        return []
+    kept = [int(first)] if first and differ(x[:first], x[first:second], options, random) else []
+    begin = kept[0] if kept else 0
+    return [*kept, int(second)] if differ(x[begin:second], x[second:], options, random) else kept
+
+
+def differ(x: Floats, y: Floats, options: Circular, random: np.random.Generator) -> bool:
+    """Whether two neighbours have other means."""
+    both = np.r_[x, y] - np.r_[x, y].mean()
+    real = abs(both[: len(x)].sum())
+    shuffled = (random.permutation(both) for _ in range(options.permutations))
+    as_large = sum(abs(z[: len(x)].sum()) >= real for z in shuffled)
+    return bool(as_large <= options.alpha * options.permutations)

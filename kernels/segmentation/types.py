@@ -100,6 +100,46 @@ class Segmentation:
         return None if self.thresholds is None else (abs(self.thresholds), -abs(self.thresholds))
 
 
+@dataclass(frozen=True)
+class Circular:
+    """Parameters of circular binary segmentation, and in brackets what DNAcopy calls them.
+
+    alpha         (alpha) a change is accepted if its p value is at most this
+    permutations  (nperm) behind a p value
+    min_width     (min.width) the shortest segment, at least 2
+    short         (kmax) arcs up to this long are permuted in large segments, the p value of longer
+                  ones is approximated
+    large         (nmin) from how many values on a segment is large
+    early         (eta) the chance to accept, by stopping early, what has a p value of alpha
+    noise         standard deviation of what is added to the values first, as cn.mops does: a change
+                  from 1e-99 to 1e-34 is none
+    seed          of noise and permutations; they depend on it and on the place in the track only
+
+    Raises ValueError for what is out of range.
+    """
+
+    alpha: float = 0.01
+    permutations: int = 10_000
+    min_width: int = 2
+    short: int = 25
+    large: int = 200
+    early: float = 0.05
+    noise: float = 1e-5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "early"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be between 0 and 1")
+        for name, least in {"permutations": 1, "min_width": 2, "short": 2, "large": 2}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least {least}")
+        if self.large < 4 * self.short:
+            raise ValueError(f"large is {self.large}: it must be at least four times short")
+        if not (self.noise >= 0 and isfinite(self.noise)):
+            raise ValueError(f"noise is {self.noise}: it cannot be negative")
+
+
 @dataclass(frozen=True, eq=False)
 class Segments:
     """Segments, ordered by track and start.
