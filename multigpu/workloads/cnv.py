@@ -314,7 +314,9 @@ class CnvSession:
         found, notes = [], []
         for first in range(0, samples, at_a_time):
             some = sini[:, first : first + at_a_time]
-            values = self.backend.put(some.T.reshape(-1))  # a sample's values lie side by side
+            # A sample's values lie side by side, so this is no copy where all came in one piece.
+            values = some.T.reshape(-1)
+            values = self.backend.put(values if values.flags.c_contiguous else values.copy())
             each = self._segment(values, np.arange(some.shape[1] + 1, dtype=np.int64) * regions)
             found.append(_segments(each, regions, first))
             notes += each.notes
