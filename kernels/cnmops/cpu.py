@@ -198,7 +198,7 @@ def _empty(x: NDArray[Any], options: Model) -> Out:
 def _result(out: Out, options: Model) -> Result:
     return Result(
         out.level, out.alpha, out.ini, out.sini.T, out.cn_index.T,
-        out.posterior if options.posterior else None, options.fold_changes,
+        out.posterior if options.posterior else None, options.changes(),
     )  # fmt: skip
 
 

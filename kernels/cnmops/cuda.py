@@ -122,7 +122,7 @@ def _run(
     }
     held = {name: cupy.asarray(each) for name, each in arrays.items() if each is not None}
     given = struct(_INPUT, counts=counts, levels=levels, regions=regions, **held)
-    result, out = _room(regions, samples, options)
+    result, out = _room(regions, samples, options, held["changes"])
     lanes, _ = lanes_of(samples, options.classes)
     launch(module, kernel, regions * lanes, THREADS, given, _constants(samples, options), out)
     return result
@@ -166,7 +166,7 @@ def _constants(samples: int, options: Model) -> NDArray[Any]:
     )
 
 
-def _room(regions: int, samples: int, options: Model) -> tuple[Result, NDArray[Any]]:
+def _room(regions: int, samples: int, options: Model, changes: Any) -> tuple[Result, NDArray[Any]]:
     """Where the kernel writes: what the caller sees of it, and the kernel's argument."""
     classes = options.classes
     level, ini = cupy.empty(regions, np.float64), cupy.empty(regions, np.float64)
@@ -180,5 +180,5 @@ def _room(regions: int, samples: int, options: Model) -> tuple[Result, NDArray[A
         _OUTPUT, level=level, alpha=alpha, ini=ini, sini=sini, cn_index=cn_index,
         posterior=posterior,
     )  # fmt: skip
-    result = Result(level, alpha.T, ini, sini.T, cn_index.T, posterior, options.fold_changes)
+    result = Result(level, alpha.T, ini, sini.T, cn_index.T, posterior, changes)
     return result, out

@@ -108,5 +108,5 @@ def _result(level: Floats, alpha: Floats, posterior: Floats, options: Model) -> 
         sini=np.asfortranarray(np.einsum("rik,i->rk", posterior, bits)),
         cn_index=np.asfortranarray(posterior.argmax(axis=1).astype(np.int8)),
         posterior=posterior if options.posterior else None,
-        fold_changes=options.fold_changes,
+        fold_changes=options.changes(),
     )

@@ -108,7 +108,7 @@ class Result:
     sini       float64[regions, samples] signed I/NI; a sample's values lie side by side (F order)
     cn_index   int8[regions, samples]    the likeliest class, the first on a tie; F order
     posterior  float64[regions, classes, samples], or None where it was not asked for
-    fold_changes of the classes
+    fold_changes  float64[classes]
     """
 
     level: Any
@@ -117,15 +117,12 @@ class Result:
     sini: Any
     cn_index: Any
     posterior: Any
-    fold_changes: tuple[float, ...]
+    fold_changes: Any
 
     @property
     def lambda_(self) -> Any:
         """float64[regions, classes]: the rates of the classes."""
-        out = self.alpha.copy()
-        for i, change in enumerate(self.fold_changes):
-            out[:, i] = self.level * change
-        return out
+        return self.level[:, None] * self.fold_changes
 
 
 _DEFAULTS = {

@@ -144,15 +144,31 @@ class Array:
         return len(self._inside)
 
     @property
-    def T(self) -> "Array":  # noqa: N802
+    def T(self) -> "Array":
         return Array(self._gpu, self._memory, self._inside.T)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {"data": (self.data.ptr, False), "shape": self.shape, "version": 3}
 
-    def __getitem__(self, span: slice) -> "Array":
+    def __getitem__(self, span: Any) -> "Array":
         return Array(self._gpu, self._memory, self._inside[span])
+
+    def __mul__(self, other: "Array") -> "Array":
+        return self._held(self.get() * other.get())
+
+    def _held(self, values: NDArray[Any]) -> "Array":
+        memory = self._gpu.allocate(values.nbytes)
+        memory.bytes.view(values.dtype)[:] = values.ravel()
+        return Array(self._gpu, memory, memory.bytes.view(values.dtype).reshape(values.shape))
+
+    def copy(self) -> "Array":
+        return self._held(self.get())
+
+    def reshape(self, *shape: int) -> "Array":
+        view = self._inside.view()
+        view.shape = shape  # raises where that is no view
+        return Array(self._gpu, self._memory, view)
 
     def set(self, values: NDArray[Any], stream: Stream | None = None) -> None:
         assert (values.shape, values.dtype) == (self.shape, self.dtype)

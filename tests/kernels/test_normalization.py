@@ -141,6 +141,7 @@ def test_normalize__refuses_missing_counts_as_the_package_does(backend: Any, gol
         backend.size_factors(counts, [slice(0, len(counts))], Normalization())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["reference", *DEVICES])
 def test_normalize__cases_of_the_pipeline_as_in_r(backend: Any, device: str, golden: Path) -> None:
     """All of them; on the emulator, which is slow, the small ones."""
