@@ -28,7 +28,7 @@ WAYS = [
     pytest.param(("--no-index",), id="no index"),
 ]
 
-# What R stops at, or answers with zeros, and ours does not: see docs/cnv.md.
+# What R stops at, or answers with zeros, and ours does not: see docs/count.md.
 NO_CHROMOSOME = {("bam_segments", "call_25")}
 NO_SUCH_QUALITY = {("bam_windows", "call_37")}
 
