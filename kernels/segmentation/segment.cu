@@ -39,18 +39,9 @@ __device__ u32 track_of(const i64* offsets, u32 tracks, i64 position) {
   return low;
 }
 
-// The first of ascending values that is not below `value`.
-__device__ i64 lower_bound(const i64* values, i64 n, i64 value) {
-  i64 low = 0, high = n;
-  while (low < high) {
-    const i64 middle = (low + high) / 2;
-    if (values[middle] < value) low = middle + 1; else high = middle;
-  }
-  return low;
-}
-
 // Range, variance and oddities of each track; `out` is zero before. One block a track.
-extern "C" __global__ void look(const double* __restrict__ x, const i64* __restrict__ offsets,
+extern "C" __global__ void __launch_bounds__(1024)
+    look(const double* __restrict__ x, const i64* __restrict__ offsets,
                                 Track* __restrict__ out) {
   __shared__ Room room;
   __shared__ u64 range[2];
@@ -86,7 +77,8 @@ extern "C" __global__ void look(const double* __restrict__ x, const i64* __restr
 }
 
 // 0 for NaN, the largest or smallest finite value of the track for infinite ones. One block a track.
-extern "C" __global__ void clean(const double* __restrict__ x, const i64* __restrict__ offsets,
+extern "C" __global__ void __launch_bounds__(1024)
+    clean(const double* __restrict__ x, const i64* __restrict__ offsets,
                                  const Track* __restrict__ tracks, double* __restrict__ out) {
   const Track track = tracks[blockIdx.x];
   for (i64 i = offsets[blockIdx.x] + threadIdx.x; i < offsets[blockIdx.x + 1]; i += blockDim.x) {
@@ -97,7 +89,8 @@ extern "C" __global__ void clean(const double* __restrict__ x, const i64* __rest
 }
 
 // A quantile of each track's values, or of the differences of neighbours. One block a track.
-extern "C" __global__ void quantiles(const double* __restrict__ x, const i64* __restrict__ offsets,
+extern "C" __global__ void __launch_bounds__(1024)
+    quantiles(const double* __restrict__ x, const i64* __restrict__ offsets,
                                      u32 what, double share, double* __restrict__ out) {
   __shared__ Room room;
   const double* mine = x + offsets[blockIdx.x];
@@ -303,7 +296,8 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // The same of the listed spans, one block each.
-extern "C" __global__ void describe_long(const double* __restrict__ x, const i64* __restrict__ start,
+extern "C" __global__ void __launch_bounds__(1024)
+    describe_long(const double* __restrict__ x, const i64* __restrict__ start,
                                          const i64* __restrict__ end, double* __restrict__ mean,
                                          double* __restrict__ median,
                                          const i64* __restrict__ listed,
@@ -325,26 +319,69 @@ extern "C" __global__ void describe_long(const double* __restrict__ x, const i64
   }
 }
 
-__device__ Kind kind_of(double median, double upper, double lower) {
-  return median > upper ? GAIN : median < lower ? LOSS : NEITHER;
+struct Thresholds {  // of gains and losses; not given: twice each track's standard deviation
+  double upper, lower;
+  u32 given;
+};
+
+__device__ Thresholds thresholds_of(Thresholds all, const Track& track) {
+  const double spread = 2.0 * sqrt(track.variance);
+  return all.given ? all : Thresholds{spread, -spread, 1};
 }
 
-// Pieces to segments: runs of gains and of losses (or any piece, where both thresholds are 0), and
-// what lies between. First for the number of each track, `counting`; then the segments themselves
-// from `place` on. One thread a track.
-extern "C" __global__ void merge(const i64* __restrict__ edges, i64 n_edges,
-                                 const double* __restrict__ medians,
-                                 const i64* __restrict__ offsets, const Track* __restrict__ looks,
-                                 u32 tracks, u32 given, double upper, double lower, int shortest,
-                                 u32 counting, const i64* place, i64* counts, i64* start, i64* end) {
+__device__ bool nothing_merges(Thresholds thresholds) {
+  return thresholds.upper == 0.0 && thresholds.lower == 0.0;
+}
+
+__device__ Kind kind_of(double median, Thresholds thresholds) {
+  if (nothing_merges(thresholds)) return GAIN;
+  return median > thresholds.upper ? GAIN : median < thresholds.lower ? LOSS : NEITHER;
+}
+
+// Marks the pieces that are of another kind than the one before, or begin a track; where both
+// thresholds are 0, all. `out` is zero before.
+extern "C" __global__ void mark_runs(const i64* __restrict__ edges, i64 pieces,
+                                     const double* __restrict__ medians,
+                                     const i64* __restrict__ offsets,
+                                     const Track* __restrict__ looks, u32 tracks, Thresholds all,
+                                     unsigned char* __restrict__ out) {
+  const i64 piece = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (piece >= pieces) return;
+  const u32 track = track_of(offsets, tracks, edges[piece]);
+  const Thresholds mine = thresholds_of(all, looks[track]);
+  if (edges[piece] == offsets[track] || nothing_merges(mine) ||
+      kind_of(medians[piece], mine) != kind_of(medians[piece - 1], mine))
+    out[piece] = 1;
+}
+
+struct Runs {  // run k is of the pieces from first[k] on, and begins at edges[first[k]]
+  const i64* edges;
+  const i64* first;
+  const double* medians;
+  i64 n;
+
+  __device__ i64 begin(i64 k) const { return edges[first[k]]; }
+
+  // The first run that does not begin before a position.
+  __device__ i64 from(i64 position) const {
+    i64 low = 0, high = n;
+    while (low < high) {
+      const i64 middle = (low + high) / 2;
+      if (begin(middle) < position) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+};
+
+// Runs to segments: those of gains and losses that are long enough, and what lies between. First for
+// the number of each track, `counting`; then the segments themselves from `place` on. One thread a track.
+extern "C" __global__ void merge(Runs runs, const i64* __restrict__ offsets,
+                                 const Track* __restrict__ looks, u32 tracks, Thresholds all,
+                                 int shortest, u32 counting, const i64* place, i64* counts,
+                                 i64* start, i64* end) {
   const u32 track = blockIdx.x * blockDim.x + threadIdx.x;
   if (track >= tracks) return;
-  if (!given) {
-    upper = 2.0 * sqrt(looks[track].variance);
-    lower = -upper;
-  }
-  const bool merging = upper != 0.0 || lower != 0.0;
-  const i64 pieces = lower_bound(edges, n_edges, offsets[track + 1]);
+  const Thresholds mine = thresholds_of(all, looks[track]);
   i64 reached = offsets[track], count = 0;
   const auto put = [&](i64 from, i64 to) {
     if (from == to) return;
@@ -355,13 +392,12 @@ extern "C" __global__ void merge(const i64* __restrict__ edges, i64 n_edges,
     ++count;
     reached = to;
   };
-  for (i64 stop, first = lower_bound(edges, n_edges, offsets[track]); first < pieces; first = stop) {
-    stop = first + 1;
-    const Kind kind = merging ? kind_of(medians[first], upper, lower) : GAIN;
-    while (merging && stop < pieces && kind_of(medians[stop], upper, lower) == kind) ++stop;
-    if (kind == NEITHER || edges[stop] - edges[first] < shortest) continue;
-    put(reached, edges[first]);
-    put(edges[first], edges[stop]);
+  const i64 stop = runs.from(offsets[track + 1]);
+  for (i64 k = runs.from(offsets[track]); k < stop; ++k) {
+    const i64 from = runs.begin(k), to = runs.begin(k + 1);
+    if (kind_of(runs.medians[runs.first[k]], mine) == NEITHER || to - from < shortest) continue;
+    put(reached, from);
+    put(from, to);
   }
   put(reached, offsets[track + 1]);
   if (counting) counts[track] = count;

@@ -426,7 +426,7 @@ def test_compared__is_certain_only_of_what_is_so() -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels__that_are_launched_compile_for_every_architecture(arch: str) -> None:
     text = (FOLDER / "cuda.py").read_text()
-    launched = set(re.findall(r'_(?:launch|each|all)\(\s*(?:_module\(\), )?"(\w+)"', text))
+    launched = set(re.findall(r'(?:launch\(\s*_module\(\), |_each\()"(\w+)"', text))
     cubin = compile_cubin(source(FOLDER / "segment.cu"), arch)
     assert launched == {name.decode() for name in re.findall(rb"\.text\.(\w+)\0", cubin)}
     assert {"find", "merge"} <= launched
