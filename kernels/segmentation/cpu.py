@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.jit import lean
+from kernels.parallel import over_spans
 from kernels.segmentation import circular
 from kernels.segmentation.student import compared, surprise
 from kernels.segmentation.types import (
@@ -30,6 +31,7 @@ from kernels.segmentation.types import (
 from kernels.simd import LANES, load, splat, store
 
 GAIN, LOSS, NEITHER = 1, -1, 0
+LEAST_SPAN = 4096  # positions of a track, for a thread
 SHORT = 32  # values that are sorted by insertion
 
 
@@ -59,7 +61,12 @@ class Windows(NamedTuple):
 
 def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
     """As `reference.segment`."""
-    return _of_tracks(lambda values, track: _segment(values, options, track), x, offsets, threads)
+    each = 1 if len(offsets) > threads else threads  # few tracks are shared by the threads
+
+    def method(values: Floats, track: int) -> Found:
+        return _segment(values, options, track, each)
+
+    return _of_tracks(method, x, offsets, threads // each)
 
 
 def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
@@ -94,12 +101,12 @@ def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
     )  # fmt: skip
 
 
-def _segment(x: Floats, options: Segmentation, track: int) -> Found:
+def _segment(x: Floats, options: Segmentation, track: int, threads: int) -> Found:
     """Segments of one track."""
     if len(x) == 1 and options.limits is None:
         raise TrackError(track, ONE_VALUE)
     x, *replaced = _finite(x, track)
-    edges = _edges(statistic(x, options), options.alpha)
+    edges = _edges(statistic(x, options, threads), options.alpha)
     spread = 2 * x.std(ddof=1) if options.limits is None else 0.0
     upper, lower = options.limits or (spread, -spread)
     return Found(*_merged(x, edges, upper, lower, options.shortest), *replaced)
@@ -139,7 +146,7 @@ def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
     return out[0], out[1]
 
 
-def statistic(x: Floats, options: Segmentation) -> Floats:
+def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     """As `reference.statistic` with `reference.maxima`, of finite values."""
     out = np.zeros(len(x))
     if len(x) < 2:
@@ -147,14 +154,17 @@ def statistic(x: Floats, options: Segmentation) -> Floats:
     differences = np.abs(np.diff(x))
     eps = quantile(differences, 0.75) if options.eps is None else options.eps
     variance = max(LEAST_VARIANCE, x.var(ddof=1))
-    windows = _windows(options)
     sums = np.zeros((4, len(x) + 1 + 2 * LANES))
-    _sum_up(x, sums[0], sums[1], sums[2], sums[3])
+    _sum_up(x, *sums)
     found = np.zeros(len(x))
-    _search(
-        differences, eps, sums[0], sums[1], sums[2], sums[3], options.weight * variance, windows,
-        options.shortest, options.largest, options.delta, found,
-    )  # fmt: skip
+
+    def search(begin: int, stop: int) -> None:
+        _search(
+            differences, eps, *sums, options.weight * variance, _windows(options),
+            options.shortest, options.largest, options.delta, begin, stop, found,
+        )  # fmt: skip
+
+    over_spans(search, len(x), threads, LEAST_SPAN)
     _maxima(found, options.reach, out)
     return out
 
@@ -204,11 +214,11 @@ def _sum_up(x, sums, squares, back_sums, back_squares):  # type: ignore[no-untyp
 @lean
 def _search(  # type: ignore[no-untyped-def]
     differences, eps, sums, squares, back_sums, back_squares, prior, windows, shortest, largest,
-    delta, out,
+    delta, begin, stop, out,
 ):  # fmt: skip
-    """The statistic at every position whose neighbours differ enough."""
+    """The statistic at every position from `begin` on whose neighbours differ enough."""
     n = len(out)
-    for i in range(shortest + 1, n - shortest - 1):
+    for i in range(max(begin, shortest + 1), min(stop, n - shortest - 1)):
         if differences[i] > eps:
             count = min(largest, i - 1, n - 2 - i) + 1 - shortest
             right, left = i + 2 + shortest, len(sums) - 1 - (i - shortest)
