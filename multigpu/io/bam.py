@@ -21,7 +21,7 @@ from multigpu.io.sources import read_into
 
 MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
-SMALLEST = 37  # bytes of a record: fixed fields and an empty name
+SMALLEST = 36  # bytes of a record: the fixed fields
 POSITION_BITS = 40
 ANYWHERE = 1 << 62  # behind every place
 
@@ -136,8 +136,14 @@ def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterat
             raw = np.concatenate([raw, np.empty_like(raw)])
         else:
             raw[:kept] = raw[stop : stop + kept].copy()
+    if stretch.offset and not walk.begun:
+        raise InputError(path, _DAMAGED)  # an index names places where there are records
     if kept and not walk.done:
         raise InputError(path, "ends within a record: the file is truncated")
+
+
+_DAMAGED = "is damaged, or its index belongs to another file"
+_NONE = -2  # before every place
 
 
 class _Walk:
@@ -146,8 +152,13 @@ class _Walk:
     def __init__(self, path: str, references: int, stretch: Stretch, ordered: bool) -> None:
         self._path, self._references, self._ordered = path, references, ordered
         self._wanted = (stretch.begin, stretch.end)
-        self._last = np.full(1, -2, np.int64)  # where the record before stands, as one number
+        self._last = np.full(1, _NONE, np.int64)  # where the record before stands, as one number
         self.done = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was a record."""
+        return bool(self._last[0] != _NONE)
 
     def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
         """The reads that lie whole in `raw`, and where the first one stands that does not."""
@@ -157,7 +168,7 @@ class _Walk:
             raw, self._wanted, self._references, self._ordered, self._last, columns
         )
         if fault == Fault.DAMAGED:
-            raise InputError(self._path, "is damaged, or its index belongs to another file")
+            raise InputError(self._path, _DAMAGED)
         if fault == Fault.UNSORTED:
             raise InputError(
                 self._path, "is not sorted by position: run `samtools sort` on it first"

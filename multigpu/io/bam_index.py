@@ -14,6 +14,7 @@ from multigpu.errors import InputError
 from multigpu.io.sources import opened
 
 BAI, CSI = b"BAI\x01", b"CSI\x01"
+MOST_BITS = 40  # log2 of the bases that an index may cover
 BAI_WINDOW = 14  # log2 of the bases of a window of the linear index
 
 
@@ -40,7 +41,7 @@ def read_index(path: str) -> list[Entries]:
     try:
         return _bai(_Cursor(raw, 4)) if magic == BAI else _csi(_Cursor(raw, 4))
     except ValueError as error:
-        raise InputError(path, "the index ends early: make a new one") from error
+        raise InputError(path, "the index is damaged or ends early: make a new one") from error
 
 
 class _Cursor:
@@ -50,6 +51,8 @@ class _Cursor:
         self._raw, self._at = raw, at
 
     def take(self, dtype: str, count: int) -> NDArray[np.int64]:
+        if count < 0:
+            raise ValueError("less than no numbers")
         numbers = np.frombuffer(self._raw.data, dtype, count, self._at) if count else np.empty(0)
         self._at += count * np.dtype(dtype).itemsize
         return numbers.astype(np.int64)
@@ -62,7 +65,10 @@ class _Cursor:
 
     def bins(self, with_offset: bool) -> NDArray[np.int64]:
         """int64[bins, 3]: number, offset (CSI only) and where the first records begin."""
-        table = np.empty((self.one(), 3), np.int64)
+        count = self.one()
+        if not 0 <= count <= len(self._raw):
+            raise ValueError("more bins than bytes")
+        table = np.empty((count, 3), np.int64)
         self._at = _bins(self._raw, self._at, with_offset, table)
         if self._at < 0:
             raise ValueError("the bins end early")
@@ -81,6 +87,8 @@ def _linear(cursor: _Cursor) -> Entries:
 
 def _csi(cursor: _Cursor) -> list[Entries]:
     window, depth, more = cursor.take("<i4", 3).tolist()
+    if not (0 <= window <= MOST_BITS and 0 <= window + 3 * depth <= MOST_BITS):
+        raise ValueError("no such windows")
     cursor.skip(more)
     return [_binned(cursor, window, depth) for _ in range(cursor.one())]
 

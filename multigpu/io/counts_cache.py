@@ -1,6 +1,7 @@
 """Counts of single samples kept in a folder, found again by what they were counted from."""
 
 import hashlib
+import os
 import zipfile
 from dataclasses import astuple
 from pathlib import Path
@@ -29,6 +30,8 @@ class CountsCache:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{folder}: no folder for counts: {error.strerror}") from error
+        if not os.access(self._folder, os.W_OK | os.X_OK):  # asked before hours of work
+            raise UsageError(f"{folder}: no folder for counts: it cannot be written")
         digest = hashlib.blake2b(repr((VERSION, numbers, astuple(options))).encode())
         for column in (regions.chrom, regions.start, regions.end):
             digest.update(column.tobytes())

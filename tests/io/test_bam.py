@@ -1,12 +1,16 @@
 """BAM records and indexes against pysam's, however the bytes are cut."""
 
+import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pysam
 import pytest
 from bams import REFERENCES, Row, random_rows, write_alignments
+from hypothesis import given
+from hypothesis import strategies as st
 
 from multigpu.errors import InputError
 from multigpu.io import bam
@@ -15,6 +19,15 @@ from multigpu.io.bam import WHOLE, Stretch
 from multigpu.io.bam_index import read_index
 
 WANTED = {number: (0, length) for number, (_, length) in enumerate(REFERENCES)}
+
+
+def header_size(path: str) -> int:
+    content = pysam.BGZFile(path, "rb").read()
+    at = 12 + int.from_bytes(content[4:8], "little")
+    for _ in REFERENCES:
+        at += 8 + int.from_bytes(content[at : at + 4], "little")
+    return at
+
 
 Columns = list[tuple[int, int, int, int, int, bool]]
 
@@ -124,14 +137,6 @@ def cut_in_content(path: str, tmp_path: Path, change: Callable[[bytearray], None
     return changed
 
 
-def header_size(path: str) -> int:
-    content = pysam.BGZFile(path, "rb").read()
-    at = 12 + int.from_bytes(content[4:8], "little")
-    for _ in REFERENCES:
-        at += 8 + int.from_bytes(content[at : at + 4], "little")
-    return at
-
-
 def drop_end(content: bytearray) -> None:
     del content[-3:]
 
@@ -186,6 +191,59 @@ def test_index__of_another_file(some: str, tmp_path: Path) -> None:
     Path(fewer + ".bai").replace(some + ".bai")
     with pytest.raises(InputError, match=r"bai: belongs to another file than .*some\.bam"):
         stretches(inspect(some), WANTED, 1)
+
+
+def test_index__of_a_larger_file(some: str, tmp_path: Path) -> None:
+    """Its entries stand behind the end: that is not an empty file."""
+    larger = write_alignments(tmp_path / "larger.bam", random_rows(9000, longest=900))
+    Path(larger + ".bai").replace(some + ".bai")
+    file = inspect(some)
+    last = stretches(file, WANTED, 1)[-1]
+    assert last.offset >> 16 > Path(some).stat().st_size
+    with pytest.raises(InputError, match=r"is damaged, or its index belongs|ends early"):
+        rows(file, last)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Of a small file and its indexes, decompressed; `place` is for damaged ones."""
+
+    records: bytes
+    indexes: tuple[bytes, bytes]
+    place: Path
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Contents:
+    folder = tmp_path_factory.mktemp("small")
+    path = write_alignments(folder / "small.bam", random_rows(30))
+    pysam.index("-c", path)
+    content, bai, csi = (pysam.BGZFile(path + s, "rb").read() for s in ("", ".bai", ".csi"))
+    return Contents(content[header_size(path) :], (bai, csi), folder / "damaged")
+
+
+@given(st.data())
+def test_index__damaged_anywhere_is_an_answer(small: Contents, data: st.DataObject) -> None:
+    """Numba checks no bounds: what is read must be checked. A changed offset may go unseen here."""
+    content, path = bytearray(data.draw(st.sampled_from(small.indexes))), small.place
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(4, len(content) - 1))
+        content[at] = data.draw(st.sampled_from([0, 1, 127, 128, 255]))
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        read_index(str(path))
+
+
+@given(st.data())
+def test_reads__damaged_anywhere_are_an_answer(small: Contents, data: st.DataObject) -> None:
+    content = bytearray(small.records)
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    walk = bam._Walk("x.bam", len(REFERENCES), WHOLE, ordered=False)
+    with contextlib.suppress(InputError):
+        found, stop = walk.over(np.frombuffer(bytes(content), np.uint8))
+        assert 0 <= stop <= len(content)
+        assert ((found.chrom >= 0) & (found.chrom < len(REFERENCES))).all()
 
 
 @pytest.mark.parametrize("cut", [3, 6, 100, -40])
