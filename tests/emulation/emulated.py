@@ -46,9 +46,12 @@ class _Argument(ctypes.Structure):
     )
 
 
-def load(folder: Path, kernel: str) -> tuple[Gpu, Any]:
-    """A GPU, and the module `kernels.<kernel>.cuda` on it; the real one is not touched."""
-    gpu = Gpu(lambda code, options: compiled(code, options, folder))
+def load(folder: Path, kernel: str, gpu: Gpu | None = None) -> tuple[Gpu, Any]:
+    """A GPU, and the module `kernels.<kernel>.cuda` on it; the real one is not touched.
+
+    gpu: one that another kernel is on already, so that they share arrays
+    """
+    gpu = gpu or Gpu(lambda code, options: compiled(code, options, folder))
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
     path = Path(sources.__file__).with_name(kernel) / "cuda.py"
