@@ -203,7 +203,7 @@ def _edges(values: Floats, alpha: float) -> Rows:
 @lean
 def _sum_up(x, sums, squares, back_sums, back_squares):  # type: ignore[no-untyped-def]
     """Running sums of x and x², and both from the last to the first; in that order of additions."""
-    total, square, last = 0.0, 0.0, len(sums) - 1
+    total, square, last = 0.0, 0.0, len(sums) - 1 - LANES
     for i in range(len(x)):
         total += x[i]
         square += x[i] * x[i]
@@ -221,7 +221,7 @@ def _search(  # type: ignore[no-untyped-def]
     for i in range(max(begin, shortest + 1), min(stop, n - shortest - 1)):
         if differences[i] > eps:
             count = min(largest, i - 1, n - 2 - i) + 1 - shortest
-            right, left = i + 2 + shortest, len(sums) - 1 - (i - shortest)
+            right, left = i + 2 + shortest, len(sums) - 1 - LANES - (i - shortest)
             _test(sums, squares, back_sums, back_squares, i + 1, left, right, prior, windows, count)
             best = _best(windows.t2, windows.df, count, delta)
             out[i] = surprise(windows.t2[best], windows.df[best])
