@@ -24,7 +24,7 @@ PANELS = 128  # of the integral over arcs
 FIRST_LOOK = 64  # permutations after which a test may stop early, and then whenever they double
 BLOCKED = 4096  # values from which on blocks of arcs are left out
 EQUAL = 1 - 1e-9  # a permuted statistic is as large from this share of the real one on
-HALF_PI_ROOT = math.sqrt(2 * math.pi)
+ROOT_2_PI = math.sqrt(2 * math.pi)
 
 State = NDArray[np.uint64]
 
@@ -59,9 +59,11 @@ def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
     blurred = np.empty(n)
     _blur(x, options.noise, room.state, blurred)
     rules = Rules(*(getattr(options, name) for name in Rules._fields))
-    found, waiting = {0, n}, [(0, n)]
+    found, waiting = {0, n}, [(0, n)] if n else []
     while waiting:
         begin, stop = waiting.pop()
+        if not np.ptp(blurred[begin:stop]):
+            continue
         room.state[0] = _seed(options.seed, begin, stop)
         cuts = [begin + cut for cut in _change(blurred[begin:stop], rules, room) if cut]
         found.update(cuts)
@@ -97,38 +99,30 @@ def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
 
 @lean
 def _change(x, rules, room):  # type: ignore[no-untyped-def]
-    """Where a segment is cut: one or two positions, ascending; 0 for none."""
+    """Where a segment of unlike values is cut: one or two positions, ascending; 0 for none."""
     n, width = len(x), rules.min_width
     if n < 2 * width:
         return 0, 0
-    total = 0.0
-    for i in range(n):
-        total += x[i]
-    spread = 0.0
-    for i in range(n):
-        room.values[i] = x[i] - total / n
-        spread += room.values[i] * room.values[i]
-    if spread <= 0.0:
-        return 0, 0
+    spread = _center(x, room)
     _close(room, n, width, n // 2)
     largest, length = _largest_of_all(room, n, width)
+    start = _where(room.sums, n, length, largest)
+    other = (start + length) % n
     if largest <= 0.0 or not _is_change(largest, spread, n, rules, room):
         return 0, 0
-    _center(x, room)
-    _close(room, n, width, n // 2)
-    start = _where(room.sums, n, length, _largest_arc(room, n, length, length)[0])
-    other = (start + length) % n
     return _confirmed(x, min(start, other), max(start, other), rules, room)
 
 
 @lean
 def _center(x, room):  # type: ignore[no-untyped-def]
-    """The values without their mean, in their own order."""
-    total = 0.0
+    """Takes the values without their mean; the sum of their squares."""
+    total = spread = 0.0
     for i in range(len(x)):
         total += x[i]
     for i in range(len(x)):
         room.values[i] = x[i] - total / len(x)
+        spread += room.values[i] * room.values[i]
+    return spread
 
 
 @lean
@@ -363,7 +357,7 @@ def _long_tail(b, n, short):  # type: ignore[no-untyped-def]
         t = math.exp(low + (k + 0.5) * step)
         overshoot = _overshoot(b / math.sqrt(n * t * (1.0 - t)))
         total += overshoot * overshoot / (t * (1.0 - t) * (1.0 - t))
-    return 0.5 * b * b * b * math.exp(-0.5 * b * b) / HALF_PI_ROOT * total * step
+    return 0.5 * b * b * b * math.exp(-0.5 * b * b) / ROOT_2_PI * total * step
 
 
 @lean
@@ -371,5 +365,5 @@ def _overshoot(x):  # type: ignore[no-untyped-def]
     """Siegmund's ν, by the approximation of Siegmund and Yakir (2007)."""
     half = 0.5 * x
     below = 0.5 * math.erfc(-half / math.sqrt(2.0))
-    density = math.exp(-0.5 * half * half) / HALF_PI_ROOT
+    density = math.exp(-0.5 * half * half) / ROOT_2_PI
     return (below - 0.5) / half / (half * below + density)

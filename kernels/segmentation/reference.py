@@ -217,7 +217,7 @@ def arcs(x: Floats, width: int, limited: bool) -> Floats:
 
 def change(x: Floats, options: Circular, random: np.random.Generator) -> list[int]:
     """Where a segment is cut, if it is."""
-    if len(x) < 2 * options.min_width or not x.var() > 0:
+    if len(x) < 2 * options.min_width or not np.ptp(x):
         return []
     real = arcs(x, options.min_width, limited=True)
     first, second = sorted(np.unravel_index(real.argmax(), real.shape))
