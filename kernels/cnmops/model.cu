@@ -4,9 +4,9 @@
 //
 //     poisson(x; L I) = poisson(x; anchor I) * (L / anchor)^x * exp(-(L - anchor) I)
 //
-// so a cycle takes an exponential for each sample and each class, and not for each pair of them. The
-// factor of the sample is the same for all classes and cancels in the posterior; the floor under the
-// density is divided by it instead. When level and anchor have parted so far that a number might
+// so a cycle takes an exponential for each sample and each class, and not for each pair of them.
+// The factor of the sample is the same for all classes and cancels in the posterior; the floor under
+// the density is divided by it instead. When level and anchor have parted so far that a number might
 // leave the range of float64, or where coverages are not all 1, the level becomes the anchor.
 
 #include "team.cuh"
@@ -161,56 +161,69 @@ __device__ __forceinline__ void put_region(const Input& input, const Region& reg
   out.ini[region.row] = region.told ? informative / SAMPLES : 0.0;
 }
 
-extern "C" __global__ void __launch_bounds__(128, BLOCKS)
-    estimate(Input input, Constants constants, Output out) {
-  Region region = taken(input, constants);
+// All samples' posteriors into `totals`; in the last cycle into `out`, too, and how informative the
+// lane's samples are is returned.
+template <bool LAST>
+__device__ __forceinline__ double add_posteriors(const Input& input, const Region& region,
+                                                 const Constants& constants, const Anchor& anchor,
+                                                 const Cycle& cycle, Totals& totals,
+                                                 const Output& out) {
+  double informative = 0, weighted[CLASSES];
+#pragma unroll HELD ? SLOTS : 1
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    const double share = weigh(input, region, constants, anchor, cycle, slot, weighted);
+    add(input, region, constants, slot, weighted, share, totals);
+    if (LAST) informative += put_sample(input, region, constants, slot, weighted, share, out);
+  }
+  sum_up(constants, totals);
+  return informative;
+}
+
+__device__ __forceinline__ double all_reads(const Input& input, const Region& region) {
   double reads = 0;
 #pragma unroll HELD ? SLOTS : 4
   for (int slot = 0; slot < SLOTS; ++slot)
     if (filled(region, slot)) reads += count(input, region, slot);
-  reads = team_sum(reads);
+  return team_sum(reads);
+}
 
-  double alpha[OWNED];
+// Puts the anchor where it must be for cycle c at this level.
+__device__ __forceinline__ Cycle prepared(const Input& input, Region& region,
+                                          const Constants& constants, int c, double level,
+                                          const double (&alpha)[OWNED], Anchor& anchor) {
+  double log_ratio = HELD && UNIT && c > 1 ? log(level) - anchor.log_level : 0.0;
+  const double reach =
+      region.most * fabs(log_ratio) + constants.widest * fabs(level - anchor.level);
+  if (!HELD || !UNIT || c < 2 || reach > constants.reach) {
+    anchor = anchored(input, region, constants, level, c == 0);
+    log_ratio = 0;
+  }
+  return at_level(input, region, anchor, level, log_ratio, alpha);
+}
+
+extern "C" __global__ void __launch_bounds__(128, BLOCKS)
+    estimate(Input input, Constants constants, Output out) {
+  Region region = taken(input, constants);
+  const double reads = all_reads(input, region);
+  double alpha[OWNED], level = start_of(input, region, constants), informative = 0;
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) alpha[j] = input.start[owned(region, j)];
-  double level = start_of(input, region, constants);
   Anchor anchor = {level, 0, true};
-  double informative = 0;
+  // A warp whose regions all tell nothing has only to write that down.
   const int cycles = __any_sync(FULL, region.told) ? constants.cycles : 1;
-  for (int c = 0;; ++c) {
-    double log_ratio = HELD && UNIT && c > 1 ? log(level) - anchor.log_level : 0.0;
-    const double reach =
-        region.most * fabs(log_ratio) + constants.widest * fabs(level - anchor.level);
-    if (!HELD || !UNIT || c < 2 || reach > constants.reach) {
-      anchor = anchored(input, region, constants, level, c == 0);
-      log_ratio = 0;
-    }
-    const Cycle cycle = at_level(input, region, anchor, level, log_ratio, alpha);
+  for (int c = 0; c < cycles; ++c) {
+    const Cycle cycle = prepared(input, region, constants, c, level, alpha, anchor);
     Totals totals = {};
-    double weighted[CLASSES];
-    const bool last = c == cycles - 1;
-    if (!last) {
-#pragma unroll HELD ? SLOTS : 1
-      for (int slot = 0; slot < SLOTS; ++slot) {
-        const double share = weigh(input, region, constants, anchor, cycle, slot, weighted);
-        add(input, region, constants, slot, weighted, share, totals);
-      }
-    } else {
-#pragma unroll HELD ? SLOTS : 1
-      for (int slot = 0; slot < SLOTS; ++slot) {
-        const double share = weigh(input, region, constants, anchor, cycle, slot, weighted);
-        add(input, region, constants, slot, weighted, share, totals);
-        informative += put_sample(input, region, constants, slot, weighted, share, out);
-      }
-    }
-    sum_up(constants, totals);
+    if (c < cycles - 1)
+      add_posteriors<false>(input, region, constants, anchor, cycle, totals, out);
+    else
+      informative =
+          add_posteriors<true>(input, region, constants, anchor, cycle, totals, out);
 #pragma unroll
-    for (int j = 0; j < OWNED; ++j) {
+    for (int j = 0; j < OWNED; ++j)
       alpha[j] = fma(own(region, totals.of_class, j), constants.sample_weight,
                      input.prior[owned(region, j)]);
-    }
     level = reads * reciprocal(totals.expected);
-    if (last) break;
   }
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
 }

@@ -17,6 +17,7 @@ from kernels.normalization.types import (
     NormalizationError,
     SizeFactors,
     Statistics,
+    groups,
 )
 
 
@@ -41,27 +42,25 @@ def size_factors(
         raise NormalizationError(f"sample {np.argmin(totals) + 1} has no reads")
     factors = np.ones((len(blocks), backend.shape[1]))
     notes: list[str] = []
-    medians: dict[float, float] = {}
     rows: Mask = np.ones(0, bool)
-    for group in sorted(set(ploidy.tolist()), key=lambda each: (each != DIPLOID, each)):
-        members = np.flatnonzero(ploidy == group)
+    together = groups(ploidy)
+    medians = []
+    for members in together:
         if len(members) > 1:
-            each = _Group(backend, blocks, members.tolist(), totals[members], options)
-            factors[:, members] = each.factors(names, notes)
-            rows = each.rows
-        if len(set(ploidy.tolist())) > 1:
-            medians[group] = backend.median(rows, members.tolist(), blocks, factors)
-    for group, median in medians.items():
-        scaled = medians[DIPLOID] * group / DIPLOID
-        if group != DIPLOID and median != scaled:
-            factors[:, ploidy == group] *= _ratio(scaled, median)
+            group = _Group(backend, blocks, members, totals[members], options)
+            factors[:, members] = group.factors(names, notes)
+            rows = group.rows
+        if len(together) > 1:
+            medians.append(backend.median(rows, members, blocks, factors))
+    for members, median in list(zip(together, medians, strict=False))[1:]:
+        factors[:, members] *= _ratio(medians[0] * ploidy[members[0]] / DIPLOID, median)
     return SizeFactors(factors, tuple(dict.fromkeys(notes)))
 
 
 def _ratio(wanted: float, found: float) -> float:
     if not found or not wanted:
         raise NormalizationError("a ploidy's samples have a median of 0: they cannot be scaled")
-    return wanted / found
+    return float(wanted / found)
 
 
 class _Group:
@@ -77,7 +76,7 @@ class _Group:
     ) -> None:
         self._backend, self._blocks, self._samples = backend, blocks, samples
         self._totals, self._options = totals, options
-        self.rows: Mask = np.ones(0, bool)  # those of the last chromosome that has any, repeated
+        self._used: Mask = np.ones(1, bool)  # of the last chromosome that has any
 
     def factors(self, names: Sequence[str], notes: list[str]) -> Floats:
         """float64[chromosomes, samples of the group]; appends to `notes`."""
@@ -86,10 +85,18 @@ class _Group:
             statistics = self._backend.statistics(block, self._samples)
             used = statistics.used()
             if used.any():
-                self.rows = np.resize(used, self._backend.shape[0])
+                self._used = used
                 row[:], note = self._of_one(statistics, int(used.sum()), name)
                 notes += [note] if note else []
         return out
+
+    @property
+    def rows(self) -> Mask:
+        """bool[regions]: those of all chromosomes that R takes medians over.
+
+        R keeps the used regions of the last chromosome and repeats them until there are enough.
+        """
+        return np.resize(self._used, self._backend.shape[0])
 
     def _of_one(self, statistics: Statistics, used: int, name: str) -> tuple[Floats, str]:
         ones = np.ones(len(self._samples))

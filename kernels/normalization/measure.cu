@@ -62,7 +62,8 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Where runs of equal values begin in ascending `values`, in no order; `count` of them.
 extern "C" __global__ void __launch_bounds__(256)
-    find_runs(const COUNT* values, i64 n, double* distinct, i64* places, unsigned long long* count) {
+    find_runs(const COUNT* values, i64 n, double* distinct, i64* places,
+              unsigned long long* count) {
   const i64 i = thread_index();
   if (i >= n || (i && values[i] == values[i - 1])) return;
   const unsigned long long place = atomicAdd(count, 1ull);
@@ -89,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(256)
   out[row] = squares / (c.chosen - 1) / mean;
 }
 
-// Sums of values - center and of its squares, of every thread: sums[0, threads), sums[threads, ...).
+// Sums of values - center, and of its squares behind them, of every thread: sums[2 * threads].
 extern "C" __global__ void __launch_bounds__(256)
     moments(const double* values, i64 n, double center, double* sums) {
   const i64 threads = (i64)gridDim.x * blockDim.x;

@@ -296,6 +296,17 @@ def test_result__shapes_types_and_order(backend: Any) -> None:
     assert got.cn_index.T.flags.c_contiguous
 
 
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__of_no_regions(backend: Any) -> None:
+    none = np.empty((0, 3), np.int32)
+    for got in (
+        backend.model(none, np.ones(3), Model(posterior=True)),
+        backend.model_against(none, np.empty(0), np.ones(3), Model.of("reference")),
+    ):
+        assert of(got, "sini").shape == (0, 3)
+        assert of(got, "lambda").shape == of(got, "alpha").shape
+
+
 @pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_model__takes_counts_from_the_device(backend: Any) -> None:
     counts = cohort(np.random.default_rng(18), 20, 4)
