@@ -178,10 +178,24 @@ def test_golden__circular_binary_segmentation_is_close(name: str, run: Run, gold
 
 
 @pytest.mark.parametrize("name", TYPICAL)
-def test_golden__two_workers_write_the_same_bytes(name: str, run: Run) -> None:
+def test_golden__two_workers_with_tiny_chunks_write_the_same_bytes(name: str, run: Run) -> None:
     one = run(name, "--gpus", "none", "--threads", "1", folder="one")
-    two = run(name, "--gpus", "none", "--workers", "2", "--threads", "2", folder="two")
+    workers = ("--workers", "2", "--threads", "2", "--max-chunk-bytes", "3000")
+    two = run(name, "--gpus", "none", *workers, folder="two")
     assert contents(one) == contents(two)
+
+
+def test_golden__a_running_scheduler_gives_the_same(run: Run, golden: Path) -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as cluster:  # fmt: skip
+        options = ("--gpus", "none", "--max-chunk-bytes", "3000")
+        folder = run("classes5", *options, "--scheduler", cluster.scheduler_address)
+    check_tables(folder, load(golden, "classes5"))
+    check_matrices(folder, load(golden, "classes5"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

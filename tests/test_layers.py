@@ -68,7 +68,9 @@ def test_imports__are_found_in_every_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["--help"], ["scan", "--help"], ["count", "--help"]], ids=" ".join
+    "options",
+    [["--help"], ["scan", "--help"], ["count", "--help"], ["cnv", "--help"]],
+    ids=" ".join,
 )
 def test_start__imports_nothing_heavy(options: list[str]) -> None:
     imported = modules_imported_by("-m", "multigpu", *options)

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cluster import context
 from multigpu.commands.count import COUNT, count_options
 from multigpu.commands.options import RUN, options, run_options
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
@@ -187,7 +189,7 @@ def command(**values: Any) -> None:
         shown = FIGURES if values["report"] or values["plots"] else 0
         if counted:
             write_counts(str(folder / output.COUNTS), job.counts)
-        result = job.result(keep, store, shown, done)
+        result = job.result(keep, store, shown, folder, done)
         output.write_tables(result, folder, values["genome"])
         if values["report"]:
             output.write_report(result, folder)
@@ -218,6 +220,8 @@ def _job(values: dict[str, Any]) -> "CnvJob":
 
     chosen, counting, run = cnv_options(values), count_options(values), run_options(values)
     devices = run.devices()
+    if len(devices) == 1 and not run.processes:  # it takes as long as reading a table
+        threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
     counts = inputs.read_cohort(values["inputs"], counting, run)
     controls = None
     if values["controls"]:

@@ -21,11 +21,12 @@ from multigpu.config import RunOptions
 from multigpu.copynumber import assemble, matrices, sex
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.source import InMemory, mapped
+from multigpu.copynumber.source import CountsSource, InMemory, mapped
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
+from multigpu.io.sources import check_seen, fingerprints
 from multigpu.workloads.cnv import CnvPart, CnvSpan, CnvWorkload, normalization_options
 
 logger = logging.getLogger(__name__)
@@ -120,17 +121,20 @@ class CnvJob:
         keep: tuple[str, ...] = (),
         store: Path | None = None,
         shown: int = 0,
+        scratch: Path | None = None,
         progress: Callable[[], None] = lambda: None,
     ) -> CnvResult:
         """Run it. Raises UsageError for what cannot be normalized, modelled or segmented.
 
         keep      matrices to keep in the result or, where `store` is given, to write there
         shown     CNV regions to keep for figures
+        scratch   a folder that workers on other machines see; else that for temporary files
         progress  called after every chromosome
         """
         with ExitStack() as stack:
             workers = self._workers(stack)
-            workload = self._workload(workers, stack, keep, store, shown)
+            source = self._source(workers, stack, scratch)
+            workload = self._workload(source, keep, store, shown)
             if store is not None:
                 self._create(store, keep)
             parts, spans = [], list(self.spans())
@@ -141,15 +145,18 @@ class CnvJob:
                 progress()
         return self._assembled(parts, store, shown)
 
-    def _workload(
-        self, workers: Workers, stack: ExitStack, keep: tuple[str, ...], store: Path | None,
-        shown: int,
-    ) -> CnvWorkload:  # fmt: skip
+    def _source(self, workers: Workers, stack: ExitStack, scratch: Path | None) -> CountsSource:
+        """Where workers find the counts. Raises Failure where one does not see them."""
         if isinstance(workers, LocalWorkers):
-            source: Any = InMemory(self.values)
-        else:
-            folder = store.parent if store is not None and self._remote else None
-            source = stack.enter_context(mapped(self.values, folder))
+            return InMemory(self.values)
+        source = stack.enter_context(mapped(self.values, scratch if self._remote else None))
+        if self._remote:
+            check_seen([source.path], workers.everywhere(fingerprints, [source.path]))
+        return source
+
+    def _workload(
+        self, source: CountsSource, keep: tuple[str, ...], store: Path | None, shown: int
+    ) -> CnvWorkload:
         return CnvWorkload(
             uuid.uuid4().hex, self.options, source, len(self.counts.samples), self.totals,
             self._factors(), self._coverages(), len(self.values) >= FEWEST_SEGMENTED,

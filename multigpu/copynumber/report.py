@@ -14,6 +14,7 @@ from multigpu.copynumber.options import MODELS, CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.windows import Window
 
+PLOTLY = "package_data/plotly.min.js"
 LOSS, GAIN, OTHER = "#c0392b", "#2450a8", "#b8bcc4"
 CARRIERS = ("#2450a8", "#c0392b", "#1b8a5a", "#b8860b", "#7d3c98", "#0e7490", "#d35400", "#5d4037")
 COLOURS = [[0, "#8e1b12"], [0.25, "#e08a80"], [0.5, "#f7f7f7"], [0.75, "#7f9ce0"], [1, "#173a86"]]
@@ -26,14 +27,13 @@ Figure = dict[str, Any]
 def render(result: CnvResult) -> bytes:
     """The page. Its bytes depend on the result alone."""
     from jinja2 import Environment
-    from plotly.offline import get_plotlyjs
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     source = files("multigpu.copynumber").joinpath("report.html.j2").read_text(encoding="utf-8")
     losses, gains = overview.calls_by_sample(result)
     sexes = result.sex[: len(result.samples)] or [""] * len(result.samples)
     page = environment.from_string(source).render(
-        plotly=get_plotlyjs(),
+        plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
         facts=_facts(result),
         changed=_changed(result.options),
