@@ -7,7 +7,7 @@ brought over in spans of regions or column by column; the statistics are the sam
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
@@ -39,6 +39,7 @@ ROOM = 1 << 30  # bytes of counts that are on the device at a time
 _COUNTS = np.dtype(
     [
         ("counts", POINTER),
+        ("used", POINTER),
         ("samples", POINTER),
         ("regions", "<i8"),
         ("width", "<i4"),
@@ -83,7 +84,7 @@ def apply(counts: Any, blocks: Sequence[slice], factors: Floats, options: Normal
     for block, row in zip(blocks, factors, strict=True):
         x, out = counts[block], values[block]
         for members in groups(options.ploidies(counts.shape[1])):
-            _each_region("scale", x, members, cupy.asarray(row[members]), out)
+            _each_region("scale", _View.of(x, members), cupy.asarray(row[members]), out)
     return values
 
 
@@ -183,7 +184,7 @@ class _Source:
         """uint8[regions]: 1 where a sample has 1 or more. Raises where a count is impossible."""
         used, illegal = cupy.empty(len(self._counts), np.uint8), cupy.zeros(1, np.uint32)
         for span, counts in self._spans():
-            _each_region("find_used", counts, samples, used[span], illegal)
+            _each_region("find_used", _View.of(counts, samples), used[span], illegal)
         if illegal.get()[0]:
             raise NormalizationError(BAD_COUNT)
         return used
@@ -195,10 +196,10 @@ class _Source:
         for span, counts in self._spans():
             stretches = -(-len(counts) // STRETCH)
             out = cupy.empty((stretches * flight, len(samples)), np.float64)
-            chosen = cupy.asarray(np.array(samples, np.int32))
+            view = _View.of(counts, samples, None if used is None else used[span])
             launch(
                 _module(self._whole), "add_up", stretches * THREADS, THREADS,
-                _described(counts, chosen), _or_null(used, span), np.int32(STRETCH), out,
+                view.argument(), np.int32(STRETCH), out,
             )  # fmt: skip
             parts.append(out.get())
         return np.asarray(np.concatenate(parts).sum(axis=0))
@@ -207,7 +208,7 @@ class _Source:
         """float64[regions] on the device: variance over mean, infinite where not used."""
         out, scale = cupy.empty(len(self._counts), np.float64), cupy.asarray(factors)
         for span, counts in self._spans():
-            _each_region("ratios", counts, samples, used[span], scale, out[span])
+            _each_region("ratios", _View.of(counts, samples, used[span]), scale, out[span])
         return out
 
     def spectrum(self, used: Any, n: int, sample: int) -> Spectrum:
@@ -217,7 +218,7 @@ class _Source:
             counts, column = cupy.asarray(np.ascontiguousarray(counts[:, sample : sample + 1])), 0
         values = cupy.empty(len(counts), counts.dtype)
         greatest = np.int32(2**31 - 1) if self._whole else np.float64(np.inf)
-        _each_region("column", counts, [column], _or_null(used), greatest, values)
+        _each_region("column", _View.of(counts, [column], used), greatest, values)
         return _runs(cupy.sort(values), n, self._whole)
 
 
@@ -285,22 +286,24 @@ def _module(whole: bool) -> Any:
     return cupy.RawModule(code=source(Path(__file__).with_name("measure.cu")), options=options)
 
 
-def _described(counts: Any, samples: Any) -> NDArray[Any]:
-    regions, width = counts.shape
-    return struct(
-        _COUNTS, counts=counts, samples=samples, regions=regions, width=width, chosen=len(samples)
-    )
+class _View(NamedTuple):
+    """What a kernel looks at: device arrays; `used` may be None."""
+
+    counts: Any
+    samples: Any
+    used: Any
+
+    @classmethod
+    def of(cls, counts: Any, samples: Sequence[int], used: Any = None) -> "_View":
+        return cls(counts, cupy.asarray(np.array(samples, np.int32)), used)
+
+    def argument(self) -> NDArray[Any]:
+        regions, width = self.counts.shape
+        more = {"regions": regions, "width": width, "chosen": len(self.samples)}
+        return struct(_COUNTS, **self._asdict(), **more)
 
 
-def _each_region(name: str, counts: Any, samples: Sequence[int], *arguments: Any) -> None:
+def _each_region(name: str, view: _View, *arguments: Any) -> None:
     """A kernel with a thread for every region."""
-    chosen = cupy.asarray(np.array(samples, np.int32))
-    module = _module(counts.dtype == np.int32)
-    launch(module, name, len(counts), THREADS, _described(counts, chosen), *arguments)
-
-
-def _or_null(array: Any, span: slice | None = None) -> Any:
-    """A kernel's pointer to (a span of) an array, or to nothing."""
-    if array is None:
-        return cupy.empty(0, np.uint8)
-    return array if span is None else array[span]
+    module = _module(view.counts.dtype == np.int32)
+    launch(module, name, len(view.counts), THREADS, view.argument(), *arguments)

@@ -52,7 +52,7 @@ def size_factors(
             rows = group.rows
         if len(together) > 1:
             medians.append(backend.median(rows, members, blocks, factors))
-    for members, median in list(zip(together, medians, strict=False))[1:]:
+    for members, median in zip(together[1:], medians[1:], strict=True):
         factors[:, members] *= _ratio(medians[0] * ploidy[members[0]] / DIPLOID, median)
     return SizeFactors(factors, tuple(dict.fromkeys(notes)))
 

@@ -6,8 +6,9 @@ constexpr unsigned FULL = 0xFFFFFFFFu;
 constexpr int WARP = 32;
 
 struct Counts {
-  const COUNT* counts;  // [regions, width]
-  const int* samples;   // [chosen] the columns that are looked at
+  const COUNT* counts;        // [regions, width]
+  const unsigned char* used;  // [regions] which are looked at; null: all
+  const int* samples;         // [chosen] which columns are
   i64 regions;
   int width, chosen;
 };
@@ -19,6 +20,8 @@ __device__ __forceinline__ i64 thread_index() {
 __device__ __forceinline__ double at(const Counts& c, i64 row, int k) {
   return c.counts[row * c.width + c.samples[k]];
 }
+
+__device__ __forceinline__ bool is_used(const Counts& c, i64 row) { return !c.used || c.used[row]; }
 
 // Which regions have a count of 1 or more; *illegal is set where one is negative or not finite.
 extern "C" __global__ void __launch_bounds__(256)
@@ -39,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // regions: sums of whole numbers are exact, all others the same in every run.
 // out[stretches * flight, chosen], flight = how many regions are under way at a time.
 extern "C" __global__ void __launch_bounds__(256)
-    add_up(Counts c, const unsigned char* used, int stretch, double* out) {
+    add_up(Counts c, int stretch, double* out) {
   const int lanes = min(c.chosen, int(blockDim.x)), flight = blockDim.x / lanes;
   const int mine = threadIdx.x / lanes;
   if (mine >= flight) return;
@@ -47,17 +50,17 @@ extern "C" __global__ void __launch_bounds__(256)
   for (int k = threadIdx.x % lanes; k < c.chosen; k += lanes) {
     double sum = 0;
     for (i64 row = begin + mine; row < stop; row += flight)
-      if (!used || used[row]) sum += at(c, row, k);
+      if (is_used(c, row)) sum += at(c, row, k);
     out[((i64)blockIdx.x * flight + mine) * c.chosen + k] = sum;
   }
 }
 
 // One column; regions that are not used become the greatest value, so that they are sorted last.
 extern "C" __global__ void __launch_bounds__(256)
-    column(Counts c, const unsigned char* used, COUNT greatest, COUNT* out) {
+    column(Counts c, COUNT greatest, COUNT* out) {
   const i64 row = thread_index();
   if (row < c.regions)
-    out[row] = !used || used[row] ? c.counts[row * c.width + c.samples[0]] : greatest;
+    out[row] = is_used(c, row) ? c.counts[row * c.width + c.samples[0]] : greatest;
 }
 
 // Where runs of equal values begin in ascending `values`, in no order; `count` of them.
@@ -73,10 +76,10 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Variance over mean of each used region's counts times factors; infinity for all others.
 extern "C" __global__ void __launch_bounds__(256)
-    ratios(Counts c, const unsigned char* used, const double* factors, double* out) {
+    ratios(Counts c, const double* factors, double* out) {
   const i64 row = thread_index();
   if (row >= c.regions) return;
-  if (!used[row]) {
+  if (!is_used(c, row)) {
     out[row] = __longlong_as_double(0x7FF0000000000000ll);
     return;
   }

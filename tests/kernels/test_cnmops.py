@@ -167,7 +167,14 @@ def test_weights__are_handed_out_as_r_does_where_that_is_wanted() -> None:
 
 # ---- the fast ways against the plain one --------------------------------------------------------
 
-SHAPES = [(40, 2, 30.0), (60, 6, 100.0), (30, 15, 100.0), (30, 16, 4000.0), (8, 130, 60.0)]
+SHAPES = [
+    (40, 2, 30.0),
+    (60, 6, 100.0),
+    (30, 15, 100.0),
+    (30, 16, 4000.0),
+    (9, 33, 80.0),
+    (8, 130, 60.0),
+]
 
 
 @pytest.mark.parametrize("device", DEVICES)
