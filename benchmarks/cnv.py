@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from cluster.devices import survey
 from kernels.cnmops import reference
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions
+from multigpu.copynumber.backends import model_options
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.io.counts import Counts, read_counts
 from multigpu.simulate_counts import Cohort, cohort_counts
-from multigpu.workloads.cnv import model_options
 
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
 R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}

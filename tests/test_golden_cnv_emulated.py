@@ -11,12 +11,12 @@ from golden_cnv import load
 
 from multigpu.config import RunOptions
 from multigpu.copynumber import api, matrices
+from multigpu.copynumber.backends import Backend
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.io.counts import read_counts
 from multigpu.workloads import cnv
-from multigpu.workloads.cnv import Backend
 
 CASES: dict[str, dict[str, Any]] = {
     "two_samples": {},

@@ -13,10 +13,10 @@ from multigpu.copynumber.calls import (
     fractional,
     region_copy_numbers,
 )
+from multigpu.copynumber.chromosome import CnvPart, Spans
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import RegionTable, SegmentTable
 from multigpu.io.regions import Regions
-from multigpu.workloads.cnv import CnvPart, Spans
 
 
 def segment_table(parts: Sequence[CnvPart], regions: Regions, options: CnvOptions) -> SegmentTable:

@@ -19,6 +19,8 @@ from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu.config import RunOptions
 from multigpu.copynumber import assemble, matrices, sex
+from multigpu.copynumber.backends import normalization_options
+from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.source import CountsSource, InMemory, mapped
@@ -27,7 +29,7 @@ from multigpu.errors import UsageError
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
 from multigpu.io.sources import check_seen, fingerprints
-from multigpu.workloads.cnv import CnvPart, CnvSpan, CnvWorkload, normalization_options
+from multigpu.workloads.cnv import CnvWorkload
 
 logger = logging.getLogger(__name__)
 

@@ -3,13 +3,11 @@
 A span is a chromosome. Its counts go to the device once, and stages 2 to 4 (normalize, model,
 segment) run there; what comes back are segments and, where they are wanted, matrices. One that is
 too large comes in pieces: spans of regions for the model, samples for the segmentation. Stage 5,
-the calls, is `multigpu.copynumber.calls` on the host, while the device is at the next chromosome.
+the calls, is `multigpu.copynumber.calling` on the host, while the device is at the next chromosome.
 """
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,63 +16,28 @@ from numpy.typing import NDArray
 
 from cluster.plan import MEMORY_FRACTION, Cost, chunk_units
 from cluster.workload import Place
-from kernels.cnmops import Model, ModelError
-from kernels.cnmops import cpu as cnmops_cpu
-from kernels.cnmops import reference as cnmops_reference
-from kernels.normalization import Normalization, NormalizationError
-from kernels.normalization.types import groups
-from kernels.segmentation import Circular, Segmentation, TrackError
+from kernels.cnmops import ModelError
+from kernels.normalization import NormalizationError
+from kernels.segmentation import TrackError
 from multigpu.config import DEFAULT_CHUNK_BYTES
-from multigpu.copynumber import calls, matrices, windows
+from multigpu.copynumber import calls
+from multigpu.copynumber.backends import (
+    Backend,
+    backend_of,
+    cbs_options,
+    model_options,
+    normalization_options,
+    robust_options,
+    segmentation_options,
+)
+from multigpu.copynumber.calling import Calling
 from multigpu.copynumber.calls import Floats, Rows, Segments
+from multigpu.copynumber.chromosome import CnvPart, CnvSpan, Computed, Loaded
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.source import CountsSource
-from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError
 
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
-
-CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may be given
-
-Spans = tuple[Rows, Rows]
-
-
-@dataclass(frozen=True, eq=False)
-class CnvSpan:
-    """A chromosome: its number and name, its rows of the counts, and where its regions lie.
-
-    ploidy  of every sample on this chromosome; None: the same of all
-    """
-
-    block: int
-    name: str
-    first: int
-    stop: int
-    start: Rows
-    end: Rows
-    ploidy: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class CnvPart:
-    """What was found on a chromosome; rows count from its first region.
-
-    begin       the chromosome's first region among all
-    called      bool[segments]: which of them are CNVs
-    regions     rows (first, stop) of the CNV regions; `robust` of the robust ones, if asked for
-    fractional  float64[CNV regions, samples], None where it was not asked for
-    pieces      rows of the matrices that the client keeps or writes
-    """
-
-    begin: int
-    segments: Segments
-    called: NDArray[np.bool_]
-    regions: Spans
-    robust: Spans | None
-    fractional: Floats | None
-    windows: tuple[Window, ...]
-    pieces: matrices.Pieces
-    notes: tuple[str, ...]
 
 
 @dataclass(eq=False)
@@ -114,70 +77,6 @@ class CnvWorkload:
 
     def correct(self, span: CnvSpan, part: CnvPart) -> None:
         """Spans are exact."""
-
-
-@dataclass(frozen=True)
-class Backend:
-    """The kernels of a place, and the way of arrays there and back.
-
-    more  keywords for the kernels: how many threads
-    """
-
-    normalization: Any
-    cnmops: Any
-    segmentation: Any
-    more: dict[str, int]
-    active: Callable[[], AbstractContextManager[Any]]
-    put: Callable[[Any], Any]
-    get: Callable[[Any], Any]
-
-
-def backend_of(place: Place, threads: int) -> Backend:
-    """The kernels for a place."""
-    if place.gpu is None:
-        from kernels.normalization import cpu as normalization
-        from kernels.segmentation import cpu as segmentation
-
-        return Backend(
-            normalization, cnmops_cpu, segmentation, {"threads": threads},
-            nullcontext, lambda host: host, lambda here: here,
-        )  # fmt: skip
-    import cupy
-
-    from kernels.cnmops import cuda as cnmops_cuda
-    from kernels.normalization import cuda as normalization_cuda
-    from kernels.segmentation import cuda as segmentation_cuda
-
-    return Backend(
-        normalization_cuda, cnmops_cuda, segmentation_cuda, {},
-        lambda: cupy.cuda.Device(place.gpu), cupy.asarray, cupy.asnumpy,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """The counts of a chromosome, [regions, columns]: cases, then controls."""
-
-    span: CnvSpan
-    counts: NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Computed:
-    """Results of stages 2 to 4, on the host.
-
-    scale     float64[columns]: size factors
-    level     float64[regions]: of the controls; None in a cohort
-    matrices  what the model gave, by name
-    robust    segments of I/NI, where robust regions are wanted
-    """
-
-    scale: Floats
-    level: Floats | None
-    matrices: matrices.Matrices
-    segments: Segments
-    robust: Segments | None
-    notes: tuple[str, ...]
 
 
 class CnvSession:
@@ -341,127 +240,10 @@ class CnvSession:
 
     def finish(self, loaded: Loaded, computed: Computed) -> CnvPart:
         """Stage 5, and the matrices to where they are wanted."""
-        calling = _Calling(self, loaded, computed)
-        segments, called = calling.copy_numbers()
-        regions = calls.cnv_regions(segments, called, merge=self.options.model != "single")
-        return CnvPart(
-            loaded.span.first,
-            segments,
-            called,
-            regions,
-            calling.robust(segments.take(called)),
-            calling.fractional(regions),
-            calling.windows(segments, called, regions),
-            calling.pieces(),
-            computed.notes,
-        )
+        return Calling(self.workload, self.coverages(), loaded, computed).part()
 
     def close(self) -> None:
         """Nothing is kept between chromosomes."""
-
-
-class _Calling:
-    """Stage 5 of one chromosome."""
-
-    def __init__(self, session: CnvSession, loaded: Loaded, computed: Computed) -> None:
-        self.session, self.options = session, session.options
-        self.span, self.computed = loaded.span, computed
-        self.cases = session.workload.cases
-        self.counts = loaded.counts[:, : self.cases]
-
-    def normalized(self, rows: Any) -> Floats:
-        """[rows, samples]: counts times size factors; 0 where all are below 1."""
-        counts = self.counts[rows]
-        values: Floats = counts * self.computed.scale[: self.cases]
-        if counts.dtype != np.int32 and self.options.norm and self.options.model != "single":
-            ploidy = normalization_options(self.options, self.span.ploidy).ploidies(self.cases)
-            for members in groups(ploidy):
-                if len(members) > 1:
-                    values[np.ix_((counts[:, members] < 1).all(axis=1), members)] = 0
-        return values
-
-    def copy_numbers(self) -> tuple[Segments, NDArray[np.bool_]]:
-        """The segments with their classes, and which of them are CNVs."""
-        segments = self.computed.segments
-        called = calls.is_cnv(segments, self.options)
-        cnvs = segments.take(called)
-        copies = np.empty((0, self.cases), np.int32)
-        if len(cnvs):
-            threads = self.session.workload.threads
-            copies = self._modelled(cnmops_cpu, (cnvs.first, cnvs.stop), threads=threads).cn_index
-        numbers = calls.integer_copy_numbers(segments, copies, called, self.options)
-        return replace(segments, copy_number=numbers), called
-
-    def _modelled(self, kernels: Any, spans: Spans, median: bool = False, **more: int) -> Any:
-        """What the model says of the inner regions of spans, each taken as one region."""
-        place = (self.span.start, self.span.end, spans, median)
-        averages, model = calls.inner_averages(self.normalized, *place), self.session.model
-        coverages = self.session.coverages()
-        if self.computed.level is None:
-            return kernels.model(averages, coverages, model, **more)
-        level = calls.inner_averages(self._level, *place)[:, 0]
-        # One sample is called with the floor of the reference model, too.
-        model = replace(model, kind="reference")
-        return kernels.model_against(averages, level, coverages, model, **more)
-
-    def _level(self, rows: NDArray[np.intp]) -> Floats:
-        assert self.computed.level is not None
-        return self.computed.level[rows, None]
-
-    def robust(self, cnvs: Segments) -> Spans | None:
-        """The stretches of I/NI above the threshold; without a threshold the CNVs that touch."""
-        if self.computed.robust is None:
-            return None
-        if not self.options.robust:
-            return calls.union_in_bases(cnvs.first, cnvs.stop, self.span.start, self.span.end)
-        kept = self.computed.robust.take(self.computed.robust.mean > self.options.robust)
-        return kept.first, kept.stop
-
-    def fractional(self, regions: Spans) -> Floats | None:
-        """[regions, samples]: copy numbers of the CNV regions, where they are wanted."""
-        if self.options.fractional is None:
-            return None
-        if not len(regions[0]):
-            return np.empty((0, self.cases))
-        # Plain arithmetic, as R's: where CN0 is sure, its 0.05 lies on the border of rounding.
-        median = self.options.fractional == "median"
-        sini = self._modelled(cnmops_reference, regions, median).sini
-        return calls.fractional(sini, self.options)
-
-    def windows(
-        self, segments: Segments, called: NDArray[np.bool_], regions: Spans
-    ) -> tuple[Window, ...]:
-        """The largest CNV regions and what is around them."""
-        chosen = windows.largest(*regions, self.session.workload.shown)
-        return tuple(
-            self._window(segments, segments.take(called), int(regions[0][k]), int(regions[1][k]))
-            for k in chosen
-        )
-
-    def _window(self, segments: Segments, cnvs: Segments, first: int, stop: int) -> Window:
-        start, end = self.span.start, self.span.end
-        rows = windows.surroundings(first, stop, len(start))
-        carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
-        shown = windows.shown_samples(carriers, self.cases)
-        sini, ini = self.computed.matrices["sini"], self.computed.matrices["ini"]
-        return Window(
-            self.span.block, int(start[first]), int(end[stop - 1]), stop - first,
-            windows.thinned((start[rows] + end[rows]) / 2), shown, carriers,
-            windows.thinned(self.normalized(rows)[:, shown]), windows.thinned(sini[rows][:, shown]),
-            windows.thinned(ini[rows]), windows.drawn_segments(segments, shown, rows, start, end),
-        )  # fmt: skip
-
-    def pieces(self) -> matrices.Pieces:
-        """The matrices that are kept; those that are stored leave only the ends here."""
-        workload, found = self.session.workload, dict(self.computed.matrices)
-        if "normalized" in workload.keep:
-            found["normalized"] = self.normalized(slice(None))
-        kept = {name: found[name] for name in workload.keep}
-        if not kept:
-            return []
-        if workload.store is None:
-            return [(self.span.first, kept)]
-        return matrices.write(workload.store, self.span.first, kept, self.cases)
 
 
 def _segments(found: Any, rows: int, first: int = 0) -> Segments:
@@ -474,36 +256,3 @@ def _segments(found: Any, rows: int, first: int = 0) -> Segments:
         (found.track + first).astype(np.int32), found.start - begin, found.end - begin,
         found.mean, found.median, np.full(len(found), calls.NOT_CALLED, np.int32),
     )  # fmt: skip
-
-
-# ---- options of the kernels -------------------------------------------------------------------
-
-
-def normalization_options(options: CnvOptions, ploidy: Sequence[int] | None) -> Normalization:
-    return Normalization(
-        options.norm_type, options.size_factor, options.norm_quantile,
-        options.size_factor_quantile, None if ploidy is None else tuple(ploidy),
-    )  # fmt: skip
-
-
-def model_options(options: CnvOptions) -> Model:
-    kind = {"single": "single", "reference": "reference"}.get(options.model, "cohort")
-    return Model(
-        options.fold_changes, options.main, options.prior_impact, options.cycles,
-        options.min_read_count, options.posterior, kind, options.compat_r,
-    )  # fmt: skip
-
-
-def segmentation_options(options: CnvOptions) -> Segmentation:
-    return Segmentation(
-        options.seg_alpha, options.seg_eps, options.seg_delta, options.seg_max_window,
-        options.min_width, options.seg_cyber_weight, options.seg_median,
-    )  # fmt: skip
-
-
-def cbs_options(options: CnvOptions) -> Circular:
-    return Circular(min_width=min(max(options.min_width, 2), CBS_WIDEST), seed=options.seed)
-
-
-def robust_options(options: CnvOptions) -> Segmentation:
-    return Segmentation(min_segment=options.robust_min_width, thresholds=options.robust)
