@@ -14,6 +14,7 @@ import numpy as np
 from kernels.jit import lean
 from kernels.parallel import over_spans
 from kernels.segmentation import circular
+from kernels.segmentation.spans import describe, merge
 from kernels.segmentation.student import compared, surprise
 from kernels.segmentation.types import (
     LEAST_VARIANCE,
@@ -30,9 +31,7 @@ from kernels.segmentation.types import (
 )
 from kernels.simd import LANES, load, splat, store
 
-GAIN, LOSS, NEITHER = 1, -1, 0
 LEAST_SPAN = 4096  # positions of a track, for a thread
-SHORT = 32  # values that are sorted by insertion
 
 
 class Found(NamedTuple):
@@ -133,7 +132,7 @@ def _merged(
     merging = upper != 0 or lower != 0
     medians = _described(x, edges[:-1], edges[1:])[1] if merging else np.empty(0)
     spans = np.empty((2, 2 * len(edges)), np.int64)
-    count = _merge(edges, medians, upper, lower, shortest, merging, spans[0], spans[1])
+    count = merge(edges, medians, upper, lower, shortest, merging, spans[0], spans[1])
     start, end = spans[:, :count]
     return start, end, *_described(x, start, end)
 
@@ -142,7 +141,7 @@ def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
     """Means and medians of spans."""
     out = np.empty((2, len(start)))
     room = np.empty(int((end - start).max(initial=0)))
-    _describe(x, start, end, room, out[0], out[1])
+    describe(x, start, end, room, out[0], out[1])
     return out[0], out[1]
 
 
@@ -197,7 +196,7 @@ def _edges(values: Floats, alpha: float) -> Rows:
     return np.unique(np.r_[0, found + 1, len(values)])
 
 
-# ---- Numba: the statistic ---------------------------------------------------------------------
+# ---- the statistic, in Numba ------------------------------------------------------------------
 
 
 @lean
@@ -281,94 +280,3 @@ def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
             for k in range(i - reach, i + reach + 1):
                 largest = max(largest, values[k])
         out[i] = values[i] if values[i] == largest else 0.0
-
-
-# ---- Numba: pieces to segments ----------------------------------------------------------------
-
-
-@lean
-def _merge(  # type: ignore[no-untyped-def]
-    edges, medians, upper, lower, shortest, merging, start, end
-):
-    """Runs of gains and of losses (or any piece), and what lies between; how many they are."""
-    pieces, count, reached, first = len(edges) - 1, 0, edges[0], 0
-    while first < pieces:
-        stop = first + 1
-        kind = _kind(medians[first], upper, lower) if merging else GAIN
-        while merging and stop < pieces and _kind(medians[stop], upper, lower) == kind:
-            stop += 1
-        if kind != NEITHER and edges[stop] - edges[first] >= shortest:
-            if edges[first] > reached:
-                start[count], end[count] = reached, edges[first]
-                count += 1
-            start[count], end[count] = edges[first], edges[stop]
-            count, reached = count + 1, edges[stop]
-        first = stop
-    if edges[pieces] > reached:
-        start[count], end[count] = reached, edges[pieces]
-        count += 1
-    return count
-
-
-@lean
-def _kind(median, upper, lower):  # type: ignore[no-untyped-def]
-    return GAIN if median > upper else (LOSS if median < lower else NEITHER)
-
-
-@lean
-def _describe(x, start, end, room, mean, median):  # type: ignore[no-untyped-def]
-    """Mean (corrected by that of what is left) and median of spans; `room` holds the longest."""
-    for k in range(len(start)):
-        n = end[k] - start[k]
-        total = 0.0
-        for i in range(n):
-            room[i] = x[start[k] + i]
-            total += room[i]
-        mean[k] = total / n
-        rest = 0.0
-        for i in range(n):
-            rest += room[i] - mean[k]
-        mean[k] += rest / n
-        median[k] = _median(room, n)
-
-
-@lean
-def _median(values, n):  # type: ignore[no-untyped-def]
-    """Of the first n values, which are put in another order."""
-    high = n // 2
-    _select(values, n, high)
-    if n % 2:
-        return values[high]
-    below = values[0]
-    for i in range(1, high):
-        below = max(below, values[i])
-    return 0.5 * below + 0.5 * values[high]
-
-
-@lean
-def _select(values, n, k):  # type: ignore[no-untyped-def]
-    """Puts the k-th smallest of the first n values at k, and none larger before it (Hoare's)."""
-    low, high = 0, n - 1
-    while high - low > SHORT:
-        pivot = values[(low + high) // 2]
-        i, j = low - 1, high + 1
-        while True:
-            i += 1
-            while values[i] < pivot:
-                i += 1
-            j -= 1
-            while values[j] > pivot:
-                j -= 1
-            if i >= j:
-                break
-            values[i], values[j] = values[j], values[i]
-        if k <= j:
-            high = j
-        else:
-            low = j + 1
-    for i in range(low + 1, high + 1):
-        value, j = values[i], i
-        while j > low and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value

@@ -1,4 +1,5 @@
-"""The fast segmentation on the current GPU: `segment.cu` through CuPy, all tracks in each launch.
+"""The fast segmentation on the current GPU: `statistic.cu` and `spans.cu` through CuPy, all tracks
+in each launch.
 
 Nothing but the spans and numbers of segments comes back to the host. Sums are those of `cpu.py` bit
 for bit, logarithms within an ulp or two.
@@ -33,6 +34,7 @@ THREADS_OF_TRACK = 1024  # where a block works on one track, or on a long span
 POSITIONS = 4  # of each thread in a search
 BLOCKS_PER_SM = 2  # of THREADS_OF_TRACK each: all that fit
 WARP = 32
+STATISTIC, SPANS = "statistic.cu", "spans.cu"
 DIFFERENCES, VALUES = np.uint32(0), np.uint32(1)
 TRACK = np.dtype(
     [("low", "<f8"), ("high", "<f8"), ("variance", "<f8"), ("infinite", "<u4"), ("nan", "<u4")]
@@ -48,9 +50,13 @@ _RUNS = np.dtype([(name, POINTER) for name in ("edges", "first", "medians")] + [
 
 
 @cache
-def _module() -> Any:
-    code = source(Path(__file__).with_name("segment.cu"))
+def _module(name: str) -> Any:
+    code = source(Path(__file__).with_name(name))
     return cupy.RawModule(code=code, options=("--std=c++17", "--fmad=false"))
+
+
+def _launch(module: str, name: str, threads: int, block: int, *arguments: Any) -> None:
+    launch(_module(module), name, threads, block, *arguments)
 
 
 def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
@@ -88,23 +94,23 @@ class _Tracks:
             raise TrackError(int(np.argmax(nothing)), NOTHING_FINITE)
         if self.notes:
             self.x = cupy.empty(self.total, np.float64)
-            self._each("clean", x, self.offsets, self.looks, self.x)
+            self._each(STATISTIC, "clean", x, self.offsets, self.looks, self.x)
             self.looks, _ = self._look()
 
-    def _each(self, name: str, *arguments: Any, block: int = THREADS_OF_TRACK) -> None:
+    def _each(self, module: str, name: str, *arguments: Any, block: int = THREADS_OF_TRACK) -> None:
         """A kernel that has a block for every track."""
-        launch(_module(), name, self.n * block, block, *arguments)
+        _launch(module, name, self.n * block, block, *arguments)
 
     def _look(self) -> tuple[Any, NDArray[Any]]:
         looks = cupy.zeros(self.n * TRACK.itemsize, np.uint8)
-        self._each("look", self.x, self.offsets, looks)
+        self._each(STATISTIC, "look", self.x, self.offsets, looks)
         return looks, looks.get().view(TRACK)
 
     def statistic(self, options: Segmentation) -> Any:
         """float64[n]: its local maxima, 0 elsewhere."""
         found, out = (cupy.empty(self.total, np.float64) for _ in range(2))
         sums, squares = (cupy.empty(self.total + self.n, np.float64) for _ in range(2))
-        self._each("sum_up", self.x, self.offsets, sums, squares, block=WARP)
+        self._each(STATISTIC, "sum_up", self.x, self.offsets, sums, squares, block=WARP)
         eps = self._eps(options)
         search = struct(
             _SEARCH, x=self.x, sums=sums, squares=squares, offsets=self.offsets,
@@ -112,9 +118,9 @@ class _Tracks:
             shortest=options.shortest, largest=options.largest,
             delta=min(options.delta, options.largest),
         )  # fmt: skip
-        launch(_module(), "find", -(-self.total // POSITIONS), THREADS, search, found)
-        launch(
-            _module(), "maxima", self.total, THREADS, found, self.offsets, np.uint32(self.n),
+        _launch(STATISTIC, "find", -(-self.total // POSITIONS), THREADS, search, found)
+        _launch(
+            STATISTIC, "maxima", self.total, THREADS, found, self.offsets, np.uint32(self.n),
             np.int64(self.total), np.int32(options.reach), out,
         )  # fmt: skip
         return out
@@ -126,7 +132,7 @@ class _Tracks:
 
     def _quantiles(self, values: Any, what: np.uint32, share: float) -> Any:
         out = cupy.zeros(self.n, np.float64)
-        self._each("quantiles", values, self.offsets, what, np.float64(share), out)
+        self._each(STATISTIC, "quantiles", values, self.offsets, what, np.float64(share), out)
         return out
 
     def edges(self, values: Any, options: Segmentation) -> Any:
@@ -134,13 +140,13 @@ class _Tracks:
         marks = _marks(self.total)
         if options.alpha < 1:
             thresholds = self._quantiles(values, VALUES, 1 - options.alpha)
-            launch(
-                _module(), "mark_above", self.total, THREADS, values, self.offsets,
+            _launch(
+                SPANS, "mark_above", self.total, THREADS, values, self.offsets,
                 np.uint32(self.n), np.int64(self.total), thresholds, marks,
             )  # fmt: skip
         else:
             wanted = np.int64(options.alpha)
-            self._each("mark_largest", values, self.offsets, wanted, marks, block=WARP)
+            self._each(SPANS, "mark_largest", values, self.offsets, wanted, marks, block=WARP)
         return cupy.flatnonzero(marks)
 
     def merged(self, edges: Any, options: Segmentation) -> Segments:
@@ -150,8 +156,8 @@ class _Tracks:
         common = (self.offsets, self.looks, np.uint32(self.n), limits)
         medians = self._described(edges[:-1], edges[1:])[1]
         marks = _marks(len(medians))
-        launch(
-            _module(), "mark_runs", len(medians), THREADS, edges, np.int64(len(medians)), medians,
+        _launch(
+            SPANS, "mark_runs", len(medians), THREADS, edges, np.int64(len(medians)), medians,
             *common, marks,
         )  # fmt: skip
         first = cupy.flatnonzero(marks)
@@ -167,12 +173,12 @@ class _Tracks:
         """How many segments each track has, on the host, and where all begin and end."""
         counts = cupy.empty(self.n, np.int64)
         places = (counts, counts, counts, counts)  # all but the second are not looked at
-        launch(_module(), "merge", self.n, WARP, *arguments, np.uint32(1), *places)
+        _launch(SPANS, "merge", self.n, WARP, *arguments, np.uint32(1), *places)
         host_counts = counts.get()
         ends = np.cumsum(host_counts)
         start, end = (cupy.empty(int(ends[-1]), np.int64) for _ in range(2))
         places = (cupy.asarray(ends - host_counts), counts, start, end)
-        launch(_module(), "merge", self.n, WARP, *arguments, np.uint32(0), *places)
+        _launch(SPANS, "merge", self.n, WARP, *arguments, np.uint32(0), *places)
         return host_counts, start, end
 
     def _described(self, start: Any, end: Any) -> tuple[Any, Any]:
@@ -180,13 +186,13 @@ class _Tracks:
         spans = len(start)
         mean, median = (cupy.empty(spans, np.float64) for _ in range(2))
         listed, n_listed = cupy.empty(spans, np.int64), cupy.zeros(1, np.uint64)
-        launch(
-            _module(), "describe", spans * WARP, THREADS, self.x, start, end, np.int64(spans), mean,
+        _launch(
+            SPANS, "describe", spans * WARP, THREADS, self.x, start, end, np.int64(spans), mean,
             median, listed, n_listed,
         )  # fmt: skip
         blocks = min(spans, BLOCKS_PER_SM * _multiprocessors())
-        launch(
-            _module(), "describe_long", blocks * THREADS_OF_TRACK, THREADS_OF_TRACK, self.x, start,
+        _launch(
+            SPANS, "describe_long", blocks * THREADS_OF_TRACK, THREADS_OF_TRACK, self.x, start,
             end, mean, median, listed, n_listed,
         )  # fmt: skip
         return mean, median

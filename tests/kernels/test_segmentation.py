@@ -359,6 +359,7 @@ def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None
 
 # ---- Student's t ------------------------------------------------------------------------------
 
+KERNEL = re.compile(rb"\.text\.(\w+)\0")  # sections of a cubin
 SURPRISES = """
 extern "C" __global__ void surprises(const double* t2, const double* df, int n, double* out) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -434,9 +435,10 @@ def test_compared__is_certain_only_of_what_is_so() -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels__that_are_launched_compile_for_every_architecture(arch: str) -> None:
     text = (FOLDER / "cuda.py").read_text()
-    launched = set(re.findall(r'(?:launch\(\s*_module\(\), |_each\()"(\w+)"', text))
-    cubin = compile_cubin(source(FOLDER / "segment.cu"), arch)
-    assert launched == {name.decode() for name in re.findall(rb"\.text\.(\w+)\0", cubin)}
+    launched = set(re.findall(r'(?:STATISTIC|SPANS), "(\w+)"', text))
+    cubins = [compile_cubin(source(path), arch) for path in sorted(FOLDER.glob("*.cu"))]
+    compiled = {name.decode() for cubin in cubins for name in KERNEL.findall(cubin)}
+    assert launched == compiled
     assert {"find", "merge"} <= launched
 
 
