@@ -10,6 +10,7 @@ import numpy as np
 
 from kernels.normalization.types import (
     DIPLOID,
+    SAMPLE,
     Backend,
     Floats,
     Mask,
@@ -39,7 +40,7 @@ def size_factors(
     ploidy = options.ploidies(backend.shape[1])
     totals = backend.totals() if totals is None else totals
     if not totals.all():
-        raise NormalizationError(f"sample {np.argmin(totals) + 1} has no reads")
+        raise NormalizationError(f"{SAMPLE} has no reads", int(np.argmin(totals)))
     factors = np.ones((len(blocks), backend.shape[1]))
     notes: list[str] = []
     rows: Mask = np.ones(0, bool)
@@ -108,10 +109,10 @@ class _Group:
             factors = self._totals
             note = f"{name}: a sample has no reads, all are normalized by their reads elsewhere"
         if not factors.all():
-            sample = self._samples[int(np.argmin(factors))]
             raise NormalizationError(
-                f"{name}: the size factor of sample {sample + 1} is 0; leave out samples or "
-                "chromosomes with so few reads, chromosome Y for example"
+                f"{name}: the size factor of {SAMPLE} is 0; leave out samples or chromosomes with "
+                "so few reads, chromosome Y for example",
+                self._samples[int(np.argmin(factors))],
             )
         scale = self._target(statistics, factors) / factors
         if self._options.norm_type == "poisson":

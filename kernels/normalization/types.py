@@ -11,6 +11,7 @@ NORM_TYPES = ("poisson", "mean", "median", "quant", "mode")
 SIZE_FACTORS = ("mean", "median", "quant", "mode")
 DIPLOID = 2.0
 PLOIDY_OF_NONE = 0.05  # what a ploidy of 0 counts as
+SAMPLE = "<sample>"
 BAD_COUNT = "a count is negative, infinite or not a number"
 
 Floats = NDArray[np.float64]
@@ -18,7 +19,25 @@ Mask = NDArray[np.bool_]
 
 
 class NormalizationError(ValueError):
-    """These counts or options cannot be normalized; the text says why."""
+    """These counts or options cannot be normalized; the text says why.
+
+    problem  with SAMPLE where the name of a sample belongs
+    sample   its number, from 0 on; None: the text is about no sample
+    """
+
+    def __init__(self, problem: str, sample: int | None = None) -> None:
+        super().__init__(problem, sample)
+        self.problem, self.sample = problem, sample
+
+    def __str__(self) -> str:
+        return self.told()
+
+    def told(self, samples: Sequence[str] | None = None) -> str:
+        """The text with the sample's name in place or, without names, its number from 1 on."""
+        if self.sample is None:
+            return self.problem
+        name = str(self.sample + 1) if samples is None else samples[self.sample]
+        return self.problem.replace(SAMPLE, f"sample {name}")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Size factors: R's answers, and the fast ways against the plain one."""
 
 import json
+import pickle
 import re
 from functools import cache
 from itertools import pairwise
@@ -23,6 +24,7 @@ from kernels.normalization import (
     reference,
 )
 from kernels.normalization.spectrum import Spectrum
+from kernels.normalization.types import SAMPLE
 from kernels.sources import source
 
 FOLDER = Path(density.__file__).parent
@@ -31,7 +33,7 @@ NAMES = {
     "quSizeFactor": "size_factor_quantile", "ploidy": "ploidy",
 }  # fmt: skip
 ERRORS = {  # what R says, what we say
-    "Some normalization factors are zero": "the size factor of sample 3 is 0",
+    "Some normalization factors are zero": "e: the size factor of sample 3 is 0",
     "argument is of length zero": "all samples have the same counts",
     "object 'idxSG' not found": "at least two samples|needs two samples or more, and two",
     "At least two diploid samples": "needs two samples or more, and two of ploidy 2",
@@ -365,6 +367,13 @@ def test_size_factors__need_reads_of_every_sample_and_two_samples(backend: Any) 
         backend.size_factors(counts, [slice(0, 50)], Normalization())
     with pytest.raises(NormalizationError, match="at least two samples"):
         backend.size_factors(counts[:, :1].copy(), [slice(0, 50)], Normalization())
+
+
+def test_error__tells_the_sample_by_its_name_and_survives_pickling() -> None:
+    error = pickle.loads(pickle.dumps(NormalizationError(f"{SAMPLE} has no reads", 1)))
+    assert str(error) == "sample 2 has no reads"
+    assert error.told(["NA1", "NA2"]) == "sample NA2 has no reads"
+    assert str(NormalizationError("no counts")) == "no counts"
 
 
 @pytest.mark.parametrize(
