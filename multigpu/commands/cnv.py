@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from multigpu.errors import UsageError, quoted
 
 if TYPE_CHECKING:
     from multigpu.copynumber.job import CnvJob
+    from multigpu.copynumber.result import CnvResult
 
 MODEL = (
     click.option(
@@ -169,9 +171,8 @@ def command(**values: Any) -> None:
     and SEG, the matrices as a Zarr store, and a report.
     """
     from cluster.output import check_output
-    from multigpu.copynumber import matrices, output, summary
+    from multigpu.copynumber import output, summary
     from multigpu.copynumber.inputs import are_alignments
-    from multigpu.copynumber.job import FIGURES
     from multigpu.io.counts import write_counts
 
     started = time.time()
@@ -183,23 +184,33 @@ def command(**values: Any) -> None:
         raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
     counted = are_alignments(values["inputs"])
     job = _job(values)
-    with output.output_folder(values["output"]) as folder, _progress(values, job) as done:
-        store = folder / output.MATRICES if values["matrices"] else None
-        keep = matrices.names(job.options.posterior) if store else ()
-        shown = FIGURES if values["report"] or values["plots"] else 0
+    with output.output_folder(values["output"]) as folder:
         if counted:
             write_counts(str(folder / output.COUNTS), job.counts)
-        result = job.result(keep, store, shown, folder, done)
-        output.write_tables(result, folder, values["genome"])
-        if values["report"]:
-            output.write_report(result, folder)
-        if values["plots"]:
-            output.write_figures(result, folder, values["plots"])
+        result = _run(job, values, folder)
     if values["summary"]:
         summary.write(values["summary"], job, result, started)
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+
+
+def _run(job: "CnvJob", values: dict[str, Any], folder: Path) -> "CnvResult":
+    """Stages 2 to 5 and all files of `folder`."""
+    from multigpu.copynumber import matrices, output
+    from multigpu.copynumber.job import FIGURES
+
+    store = folder / output.MATRICES if values["matrices"] else None
+    keep = matrices.names(job.options.posterior) if store else ()
+    shown = FIGURES if values["report"] or values["plots"] else 0
+    with _progress(values, job) as done:
+        result = job.result(keep, store, shown, folder, done)
+    output.write_tables(result, folder, values["genome"])
+    if values["report"]:
+        output.write_report(result, folder)
+    if values["plots"]:
+        output.write_figures(result, folder, values["plots"])
+    return result
 
 
 def _wanted(values: dict[str, Any]) -> tuple[str, ...]:

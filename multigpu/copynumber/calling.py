@@ -53,11 +53,16 @@ class Calling:
         counts = self.counts[rows]
         values: Floats = counts * self.computed.scale[: self.job.cases]
         if counts.dtype != np.int32 and self.options.norm and self.options.model != "single":
-            ploidy = normalization_options(self.options, self.span.ploidy).ploidies(self.job.cases)
-            for members in groups(ploidy):
+            for members in self._groups():
                 if len(members) > 1:
                     values[np.ix_((counts[:, members] < 1).all(axis=1), members)] = 0
         return values
+
+    def _groups(self) -> list[list[int]]:
+        """The samples that were normalized together."""
+        ploidy = (self.span.ploidy or ())[: self.job.cases]
+        known = ploidy if ploidy.count(2) > 1 else None
+        return groups(normalization_options(self.options, known).ploidies(self.job.cases))
 
     def copy_numbers(self) -> tuple[Segments, NDArray[np.bool_]]:
         """The segments with their classes, and which of them are CNVs."""

@@ -1,5 +1,7 @@
 """Sex chromosomes: inferred from the coverage of X, and what normalization makes of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,17 @@ def test_x__males_have_half_of_what_females_have(norm_type: str) -> None:
     on_x = found["normalized"][found["chrom"] == "chrX"].median("region").values
     males = np.array([each == "male" for each in SEXES])
     np.testing.assert_allclose(np.median(on_x[males]) / np.median(on_x[~males]), 0.5, atol=0.03)
+
+
+@pytest.mark.parametrize("model", ["cn.mops", "reference"])
+def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
+    table = counts()
+    parts = replace(table, values=table.values + 0.25)
+    others = replace(parts, samples=tuple("abcdef")) if model == "reference" else None
+    options = CnvOptions.of(model, segmentation="fast")
+    sexes = SEXES * (2 if others else 1)
+    found = CnvJob(parts, options, CPU, sexes=sexes, controls=others).result(keep=("sini",))
+    assert len(found.segments)
 
 
 def test_y__is_normalized_among_those_that_have_it() -> None:
