@@ -7,7 +7,16 @@ import numpy as np
 
 from multigpu.copynumber import overview
 from multigpu.copynumber.calls import Floats
-from multigpu.copynumber.report import CARRIERS, COLOURS, GAIN, LIMIT, LOSS, OTHER, window_title
+from multigpu.copynumber.report import (
+    CARRIERS,
+    COLOURS,
+    GAIN,
+    LIMIT,
+    LOSS,
+    NAMED,
+    OTHER,
+    window_title,
+)
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.windows import Window
 
@@ -92,7 +101,7 @@ def _region(figure: Any, window: Window, result: CnvResult) -> None:
         enumerate(window.samples.tolist()), key=lambda pair: pair[1] in carriers
     ):
         style = _style(sample, carriers)
-        label = result.samples[sample] if sample in carriers else None
+        label = result.samples[sample] if sample in carriers[:NAMED] else None
         counts.plot(x, window.counts[:, k], label=label, **style)
         sini.plot(x, window.sini[:, k], **{**style, "linewidth": 0.6})
     for sample, begin, end, mean in window.segments.tolist():

@@ -19,6 +19,7 @@ LOSS, GAIN, OTHER = "#c0392b", "#2450a8", "#b8bcc4"
 CARRIERS = ("#2450a8", "#c0392b", "#1b8a5a", "#b8860b", "#7d3c98", "#0e7490", "#d35400", "#5d4037")
 COLOURS = [[0, "#8e1b12"], [0.25, "#e08a80"], [0.5, "#f7f7f7"], [0.75, "#7f9ce0"], [1, "#173a86"]]
 LIMIT = 2.0  # of the colours of the heat map: beyond it they do not change
+NAMED = len(CARRIERS)  # carriers in a legend: more would cover the figure
 DIGITS = 4  # significant, of numbers in figures
 
 Figure = dict[str, Any]
@@ -176,7 +177,7 @@ def _window(window: Window, result: CnvResult) -> Figure:
                 {
                     "type": "scatter", "mode": "lines", "x": x, "y": _rounded(values[:, k]),
                     "yaxis": axis, "name": name, "legendgroup": name, "line": style,
-                    "showlegend": axis == "y" and sample in window.carriers,
+                    "showlegend": axis == "y" and sample in window.carriers[:NAMED],
                     "hovertemplate": f"{_escaped(name)}<br>%{{x}} Mb<br>%{{y}}<extra></extra>",
                 }
             )  # fmt: skip
