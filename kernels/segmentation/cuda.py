@@ -28,7 +28,6 @@ from kernels.segmentation.types import (
 )
 from kernels.sources import source
 
-BYTES_PER_VALUE = 48  # that a segmentation holds at most, the values themselves included
 THREADS = 256
 THREADS_OF_TRACK = 1024  # where a block works on one track, or on a long span
 POSITIONS = 4  # of each thread in a search
@@ -60,7 +59,10 @@ def _launch(module: str, name: str, threads: int, block: int, *arguments: Any) -
 
 
 def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
-    """As `reference.segment`; x may be an array of CuPy, too, and is not changed."""
+    """As `reference.segment`; x may be an array of CuPy, too, and is not changed.
+
+    Up to 48 bytes a value are held on the device, those of x included.
+    """
     check(x, offsets)
     short = np.flatnonzero(np.diff(offsets) == 1)
     if len(short) and options.limits is None:
