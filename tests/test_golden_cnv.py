@@ -12,7 +12,7 @@ from multigpu.cli import cli
 
 ERRORS = {  # where R stops, in our words
     "norm_min_mean": "'min' is not one of",
-    "norm_zero_median_error": "the size factor of sample 3 is 0",
+    "norm_zero_median_error": "chr1: the size factor of sample S03 is 0",
     "reference_n1_norm2_error": "at least two samples",
     "single_region_chr_error": "chr2: it has one region only",
 }

@@ -89,13 +89,14 @@ class CnvJob:
         self.values = _columns(counts, controls)
         self.blocks = counts.regions.blocks
         self.totals = normalization.Counts(self.values, self.threads).totals()
-        self._check_reads([*counts.samples, *(controls.samples if controls else ())])
+        self.names = (*counts.samples, *(controls.samples if controls else ()))
+        self._check_reads()
         self.notes = list(notes(counts, controls, options))
 
-    def _check_reads(self, names: Sequence[str]) -> None:
+    def _check_reads(self) -> None:
         if self.options.norm == 0 or self.options.model == "single" or self.totals.all():
             return
-        name = names[int(np.argmin(self.totals))]
+        name = self.names[int(np.argmin(self.totals))]
         raise UsageError(f"sample {name} has no reads: leave it out")
 
     @property
@@ -160,8 +161,8 @@ class CnvJob:
         self, source: CountsSource, keep: tuple[str, ...], store: Path | None, shown: int
     ) -> CnvWorkload:
         return CnvWorkload(
-            uuid.uuid4().hex, self.options, source, len(self.counts.samples), self.totals,
-            self._factors(), self._coverages(), len(self.values) >= FEWEST_SEGMENTED,
+            uuid.uuid4().hex, self.options, source,
+            self.names, len(self.counts.samples), self.totals, self._factors(), self._coverages(), len(self.values) >= FEWEST_SEGMENTED,
             keep, store, shown, self._kernel_threads,
             self.run.max_chunk_bytes, self.run.memory_fraction,
         )  # fmt: skip
@@ -179,7 +180,7 @@ class CnvJob:
                 self.threads,
             )  # fmt: skip
         except NormalizationError as error:
-            raise UsageError(str(error)) from error
+            raise UsageError(error.told(self.names)) from error
         self.notes += found.notes
         return np.broadcast_to(found.factors, (len(blocks), found.factors.shape[1]))
 

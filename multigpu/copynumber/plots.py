@@ -115,7 +115,7 @@ def _region(figure: Any, window: Window, result: CnvResult) -> None:
     ini.set_xlabel("Mb")
     counts.set_title(window_title(window, result), loc="left", fontsize=10)
     if carriers:
-        counts.legend(frameon=False, ncols=8, fontsize=8)
+        counts.legend(frameon=False, ncols=4, fontsize=8)
 
 
 def _style(sample: int, carriers: list[int]) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class CnvWorkload:
     """Everything a worker needs to know of a copy-number job.
 
     counts     of the samples, or of the cases and then the controls
-    cases      how many of the columns are not controls
+    samples    the names of these columns
+    cases      how many of them are not controls
     totals     float64[columns]: reads of each on all chromosomes
     factors    float64[chromosomes, columns]: size factors where the client knows them already
     cov        float64[columns]: coverages where these are modelled (norm 2)
@@ -59,6 +60,7 @@ class CnvWorkload:
     key: str
     options: CnvOptions
     counts: CountsSource
+    samples: tuple[str, ...]
     cases: int
     totals: Floats
     factors: Floats | None = None
@@ -99,8 +101,6 @@ class CnvSession:
                 return self._computed(loaded)
         except TrackError as error:
             raise UsageError(f"{loaded.span.name}: {error.problem}") from error
-        except NormalizationError as error:
-            raise UsageError(str(error)) from error
         except ModelError as error:
             raise UsageError(f"{loaded.span.name}: {error}") from error
 
@@ -146,14 +146,17 @@ class CnvSession:
             used, ploidy = np.flatnonzero(np.array(ploidy) == max(ploidy)), None
             if len(used) < 2:
                 return factors, (f"{span.name}: only one sample has it, not normalized",)
-        found = self.backend.normalization.size_factors(
-            counts if len(used) == columns else counts[:, used],
-            [slice(0, len(counts))],
-            normalization_options(self.options, ploidy),
-            [span.name],
-            totals=workload.totals[used],
-            **self.backend.more,
-        )
+        try:
+            found = self.backend.normalization.size_factors(
+                counts if len(used) == columns else counts[:, used],
+                [slice(0, len(counts))],
+                normalization_options(self.options, ploidy),
+                [span.name],
+                totals=workload.totals[used],
+                **self.backend.more,
+            )
+        except NormalizationError as error:
+            raise UsageError(error.told([workload.samples[k] for k in used])) from error
         factors[used] = found.factors[0]
         return factors, found.notes
 
