@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kernels.cnmops import reference
 from kernels.cnmops.cpu_regions import Constants, Out, Work, compare, estimate, find_told
-from kernels.cnmops.types import Floats, Model, Result, checked
+from kernels.cnmops.types import Floats, Model, Result, checked, checked_level
 from kernels.parallel import over_spans
 from kernels.simd import LANES
 
@@ -49,7 +49,7 @@ def model_against(
     weights = np.ascontiguousarray(options.weights(x.shape[1]).T).ravel()
     constants = constants._replace(prior=weights, floor=0.0)
     out = _empty(x, options)
-    out.level[:] = level
+    out.level[:] = checked_level(level, x)
 
     def work(begin: int, stop: int) -> None:
         told = _told(x[begin:stop], constants) | (out.level[begin:stop] > options.min_read_count)

@@ -14,6 +14,7 @@ from kernels.cnmops.types import (
     ModelError,
     Result,
     checked,
+    checked_level,
 )
 
 log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
@@ -24,7 +25,9 @@ def model(counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | Non
 
     counts  float64 or int32[regions, samples], none negative
     cov     float64[samples], the samples' coverages: 1 where counts are normalized
-    scale   float64[samples], what the counts are multiplied by first; None: 1
+    scale   float64[samples], what the counts are multiplied by first; None: 1. They are size
+            factors of whole-numbered counts; fractions are normalized by `apply` of the
+            normalization, which makes regions empty where all are below 1
     raises  ModelError for fewer than two samples or coverages that are not above 0
     """
     x = checked(counts, cov, scale, options).astype(np.float64) * (1.0 if scale is None else scale)
@@ -41,7 +44,8 @@ def model_against(
     options: Model,
     scale: Floats | None = None,
 ) -> Result:
-    """The same with given levels, float64[regions]: of controls, or of a single sample."""
+    """The same with given levels above 0, float64[regions]: of controls, or of a single sample."""
+    checked_level(level, counts)
     x = checked(counts, cov, scale, options).astype(np.float64) * (1.0 if scale is None else scale)
     told = (x > options.min_read_count).any(axis=1) | (level > options.min_read_count)
     _, alpha, posterior = _of_nothing(x, options)

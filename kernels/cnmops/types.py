@@ -149,3 +149,10 @@ def checked(counts: Any, cov: Any, scale: Any, options: Model) -> Any:
         if values is not None and not (np.isfinite(values) & (values > 0)).all():
             raise ModelError(f"{name} must be above 0 and finite")
     return counts
+
+
+def checked_level(level: Any, counts: Any) -> Any:
+    """The levels. Raises ModelError where there is not one for every region."""
+    if level.shape != counts.shape[:1]:
+        raise ModelError(f"levels of shape {level.shape} for {len(counts)} regions")
+    return level

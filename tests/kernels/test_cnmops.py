@@ -396,6 +396,8 @@ def test_model__shapes_that_cannot_be_right_are_refused(backend: Any) -> None:
     ):
         with pytest.raises(ModelError, match=text):
             backend.model(*arguments)
+    with pytest.raises(ModelError, match=r"levels of shape \(9,\) for 10 regions"):
+        backend.model_against(counts, np.ones(9), np.ones(3), Model.of("reference"))
 
 
 @pytest.mark.parametrize("device", ["reference", *DEVICES])
