@@ -161,11 +161,22 @@ class CnvJob:
         self, source: CountsSource, keep: tuple[str, ...], store: Path | None, shown: int
     ) -> CnvWorkload:
         return CnvWorkload(
-            uuid.uuid4().hex, self.options, source,
-            self.names, len(self.counts.samples), self.totals, self._factors(), self._coverages(), len(self.values) >= FEWEST_SEGMENTED,
-            keep, store, shown, self._kernel_threads,
-            self.run.max_chunk_bytes, self.run.memory_fraction,
-        )  # fmt: skip
+            key=uuid.uuid4().hex,
+            options=self.options,
+            counts=source,
+            samples=self.names,
+            cases=len(self.counts.samples),
+            totals=self.totals,
+            factors=self._factors(),
+            cov=self._coverages(),
+            segmented=len(self.values) >= FEWEST_SEGMENTED,
+            keep=keep,
+            store=store,
+            shown=shown,
+            threads=self._kernel_threads,
+            chunk_bytes=self.run.max_chunk_bytes,
+            memory_fraction=self.run.memory_fraction,
+        )
 
     def _factors(self) -> NDArray[np.float64] | None:
         """Size factors that need all chromosomes at once; None where workers find them."""
