@@ -25,7 +25,7 @@ from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.source import CountsSource, InMemory, mapped
 from multigpu.copynumber.windows import Window
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, quoted
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
 from multigpu.io.sources import check_seen, fingerprints
@@ -33,6 +33,7 @@ from multigpu.workloads.cnv import CnvWorkload
 
 logger = logging.getLogger(__name__)
 
+SEPARATORS = "\t\r\n"  # of the tables that are written
 FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
 GPU_LANES = 2  # chromosomes in hand per GPU: one computes, one is called and written
@@ -88,7 +89,7 @@ class CnvJob:
         check(counts, controls, options)
         self.values = _columns(counts, controls)
         self.blocks = counts.regions.blocks
-        self.totals = normalization.Counts(self.values, self.threads).totals()
+        self.totals = normalization.Counts(self.values, _cores()).totals()
         self.names = (*counts.samples, *(controls.samples if controls else ()))
         self._check_reads()
         self.notes = list(notes(counts, controls, options))
@@ -102,7 +103,7 @@ class CnvJob:
     @property
     def threads(self) -> int:
         """Chromosomes in hand at a time on each local worker."""
-        return self.run.threads or (GPU_LANES if self.devices else len(os.sched_getaffinity(0)))
+        return self.run.threads or (GPU_LANES if self.devices else _cores())
 
     @property
     def _kernel_threads(self) -> int:
@@ -188,7 +189,7 @@ class CnvJob:
         try:
             found = normalization.size_factors(
                 self.values, wanted, normalization_options(options, self.ploidy), names,
-                self.threads,
+                _cores(),
             )  # fmt: skip
         except NormalizationError as error:
             raise UsageError(error.told(self.names)) from error
@@ -203,7 +204,7 @@ class CnvJob:
         """float64[columns] where coverages are modelled."""
         if self.options.norm != 2 or self.options.model == "single":
             return None
-        return np.asarray(normalization.coverages(self.values, self.threads))
+        return np.asarray(normalization.coverages(self.values, _cores()))
 
     def _create(self, store: Path, keep: tuple[str, ...]) -> None:
         counts, classes = self.counts, self.options.classes
@@ -248,10 +249,17 @@ class CnvJob:
         return workers
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
 def check(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
     """Raises UsageError for tables that the model cannot take."""
     if not len(counts.regions):
         raise UsageError("there are no regions")
+    for name in (*counts.regions.names, *counts.samples):
+        if any(sign in name for sign in SEPARATORS):
+            raise UsageError(f"{quoted(name)} cannot be a name in tables: rename it")
     samples = len(counts.samples)
     if options.model == "single" and samples != 1:
         raise UsageError(f"--model single is for one sample, here are {samples}: use cn.mops")

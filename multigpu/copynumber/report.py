@@ -33,7 +33,7 @@ def render(result: CnvResult) -> bytes:
     source = files("multigpu.copynumber").joinpath("report.html.j2").read_text(encoding="utf-8")
     losses, gains = overview.calls_by_sample(result)
     sexes = result.sex[: len(result.samples)] or [""] * len(result.samples)
-    page = environment.from_string(source).render(
+    page: str = environment.from_string(source).render(
         plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
         facts=_facts(result),

@@ -84,9 +84,6 @@ def igv_session(genome: str | None, tracks: Sequence[str] = TRACKS) -> bytes:
     resources = ET.SubElement(session, "Resources")
     for track in tracks:
         ET.SubElement(resources, "Resource", path=track, type=_kind(track))
-    panel = ET.SubElement(session, "Panel", name="DataPanel")
-    for track in tracks:
-        ET.SubElement(panel, "Track", id=track, name=track, visible="true")
     ET.indent(session)
     text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
     return text + b"\n"

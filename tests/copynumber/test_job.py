@@ -181,6 +181,13 @@ def test_refused__controls_with_other_regions() -> None:
         CnvJob(counts, options, CPU, controls=changed(counts, regions=other))
 
 
+def test_refused__a_name_that_would_break_a_table() -> None:
+    counts, _ = cohort()
+    samples = ("a\tb", *counts.samples[1:])
+    with pytest.raises(UsageError, match="cannot be a name in tables"):
+        CnvJob(changed(counts, samples=samples), CnvOptions(), CPU)
+
+
 def test_refused__a_sample_without_reads() -> None:
     counts, _ = cohort()
     values = counts.values.copy()
