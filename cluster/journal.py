@@ -43,6 +43,7 @@ class Journal:
     ) -> None:
         self.path, self.plan = path, plan
         self.held = 0  # parts
+        self.continued = False  # whether there was one to go on with
         self.thrown_away = 0  # bytes of a journal that was there and was not gone on with
         self._codec = codec
         self._synced = time.monotonic()
@@ -96,7 +97,7 @@ class Journal:
         known = self._codec.unpack(first)
         if differences := _differences(known["about"], about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
-        self.plan = known["plan"]
+        self.plan, self.continued = known["plan"], True
         return True
 
     def _record(self) -> bytes | None:

@@ -241,13 +241,18 @@ class _Named(io.RawIOBase):
 
 
 @contextmanager
-def failures_named(name: str) -> Iterator[None]:
+def failures_named(name: str, kind: type[Failure] = Failure) -> Iterator[None]:
+    """Errors of the system as failures that say what cannot be written.
+
+    kind: of failure; a full disk is always the user's to mend
+    """
     try:
         yield
     except BrokenPipeError as error:
         raise PipeClosed from error
     except OSError as error:
-        kind = UsageError if error.errno in DISK_FULL else Failure  # the user can make room
+        if error.errno in DISK_FULL:  # the user can make room
+            kind = UsageError
         raise kind(f"{name}: cannot be written: {_reason(error)}") from error
 
 

@@ -27,7 +27,7 @@ class Session(Protocol[S_contra, P_co]):
         """Bytes of device memory that `compute` takes for it, at most."""
 
     def halves(self, loaded: Any) -> Sequence[Any]:
-        """`loaded` as two smaller ones; none where it is one unit."""
+        """`loaded` as two smaller ones, or as one that takes less room; none where it is a unit."""
 
     def joined(self, loaded: Any, halves: Sequence[Any], computed: Sequence[Any]) -> Any:
         """What `compute` would have given for `loaded`, from what it gave for its halves."""

@@ -7,28 +7,44 @@ from multigpu.errors import Failure, InputError, UsageError
 if TYPE_CHECKING:
     from multigpu.api import ScanResult, scan
     from multigpu.batch import Batch, PoseBatch
+    from multigpu.copynumber.api import cnv
+    from multigpu.copynumber.result import CnvResult
+    from multigpu.counting import count
     from multigpu.docking import DockResult, dock
+    from multigpu.io.counts import Counts, read_counts, write_counts
 
 __version__ = "0.1.0"
 __all__ = [
     "Batch",
+    "CnvResult",
+    "Counts",
     "DockResult",
     "Failure",
     "InputError",
     "PoseBatch",
     "ScanResult",
     "UsageError",
+    "cnv",
+    "count",
     "dock",
+    "read_counts",
     "scan",
+    "write_counts",
 ]
 
 _LATER = {
-    "scan": "multigpu.api",
-    "ScanResult": "multigpu.api",
-    "dock": "multigpu.docking",
-    "DockResult": "multigpu.docking",
     "Batch": "multigpu.batch",
+    "CnvResult": "multigpu.copynumber.result",
+    "Counts": "multigpu.io.counts",
+    "DockResult": "multigpu.docking",
     "PoseBatch": "multigpu.batch",
+    "ScanResult": "multigpu.api",
+    "cnv": "multigpu.copynumber.api",
+    "count": "multigpu.counting",
+    "dock": "multigpu.docking",
+    "read_counts": "multigpu.io.counts",
+    "scan": "multigpu.api",
+    "write_counts": "multigpu.io.counts",
 }
 
 

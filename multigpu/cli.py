@@ -14,6 +14,8 @@ from multigpu.errors import Failure
 INTERRUPTED = 130
 COMMANDS = {
     "scan": "Find signatures in samples.",
+    "cnv": "Call copy-number variants.",
+    "count": "Count reads of alignment files in regions.",
     "dock": "Find the best rotations of ligands in a pocket.",
     "plan": "Show how a job would be cut into chunks, without running it.",
     "doctor": "Show what would be used, and why.",

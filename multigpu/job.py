@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 SAID = {  # events that a user is told of, as warnings
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
     "retried": "chunk {chunk} is run again: {reason}",
-    "moved": "chunk {chunk} is late and was begun on another worker, too",
     "retired": "{worker} gets no more work: {reason}",
     "left": "worker {worker} is gone",
 }
@@ -88,6 +87,8 @@ class Job:
     journal  where a run keeps what it has finished; None: nowhere
     """
 
+    lanes = GPU_LANES  # chunks in hand per GPU, unless --threads says so
+
     def __init__(
         self,
         run: RunOptions,
@@ -108,7 +109,17 @@ class Job:
 
     @property
     def deployment(self) -> Deployment:
-        return deployment(self.run, self.devices)
+        return deployment(self.run, self.devices, self.lanes)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether threads of this process do the work."""
+        return self._client is None and self.deployment.in_process
+
+    @property
+    def resuming(self) -> bool:
+        """Whether a run before this one has left something to go on with."""
+        return self._journal is not None and self._journal.continued
 
     @property
     def remote(self) -> bool:
@@ -219,10 +230,10 @@ class Job:
             self._journal.remove()
 
 
-def deployment(run: RunOptions, devices: tuple[Device, ...]) -> Deployment:
-    """Where a job with these options runs."""
+def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: int = GPU_LANES) -> Deployment:
+    """Where a job with these options runs; lanes: chunks in hand per GPU."""
     cores = len(os.sched_getaffinity(0))
-    threads = run.threads or (min(GPU_LANES, max(2, cores)) if devices else cores)
+    threads = run.threads or (min(lanes, max(2, cores)) if devices else cores)
     return Deployment(
         devices,
         threads,

@@ -47,7 +47,7 @@ def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict
     finished = time.time()
     return {
         "version": 1,
-        "program": {"multigpu": __version__, "python": platform.python_version(), **_versions()},
+        "program": {"multigpu": __version__, "python": platform.python_version(), **versions()},
         "options": asdict(job.options),
         **job.told(),
         "output": {
@@ -73,7 +73,7 @@ def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict
     }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     found = {}
     for package in PACKAGES:
         try:

@@ -15,7 +15,7 @@ MAY_IMPORT = {
 }
 HEAVY = {
     "cupy", "dask", "dask_cuda", "distributed", "gemmi", "jinja2", "matplotlib", "numba", "pandas",
-    "plotly", "pyarrow", "rdkit",
+    "plotly", "pyarrow", "pysam", "rdkit", "zarr",
 }  # fmt: skip
 MODULES = sorted(path for layer in MAY_IMPORT for path in (ROOT / layer).rglob("*.py"))
 
@@ -61,9 +61,11 @@ def test_imports__are_found_in_every_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["--help"], ["scan", "--help"], ["dock", "--help"]], ids=" ".join
+    "options",
+    [[], ["scan"], ["dock"], ["count"], ["cnv"], ["plan", "scan"], ["simulate", "counts"]],
+    ids=lambda words: " ".join(words) or "multigpu",
 )
 def test_start__imports_nothing_heavy(options: list[str]) -> None:
-    imported = modules_imported_by("-m", "multigpu", *options)
+    imported = modules_imported_by("-m", "multigpu", *options, "--help")
     assert "multigpu" in {name.partition(".")[0] for name in imported}
     assert {name for name in imported if name.partition(".")[0] in HEAVY} == set()

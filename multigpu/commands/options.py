@@ -95,20 +95,12 @@ DOCK = (
     ),
 )  # fmt: skip
 
-RUN = (
-    click.option(
-        "--gpus", default="auto", show_default=True, metavar="WHICH",
-        help="auto, all, none, or numbers and UUIDs: 0,1 or 0-3 or GPU-5a1f…",
-    ),
+CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler to use."),
     click.option("--scheduler-file", metavar="FILE", help="The same by its file."),
     click.option(
         "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
         help="How long the scheduler may take to answer.",
-    ),
-    click.option(
-        "--memory-fraction", type=float, default=RunOptions.memory_fraction, show_default=True,
-        help="The share of a device's free memory to use.",
     ),
     click.option(
         "--max-chunk-bytes", type=int, default=DEFAULT_CHUNK_BYTES, show_default=True,
@@ -123,17 +115,6 @@ RUN = (
         help="Worker processes on this machine; 0: as few as possible.",
     ),
     click.option(
-        "--mixed", is_flag=True, help="Let workers of a scheduler that have no GPU help the others."
-    ),
-    click.option(
-        "--resume", is_flag=True,
-        help="Go on with what an interrupted run has finished; else begin anew.",
-    ),
-    click.option(
-        "--cpu-fallback/--no-cpu-fallback", default=True, show_default=True,
-        help="The CPU does what does not fit on a GPU, or what a broken one leaves.",
-    ),
-    click.option(
         "--chunk-timeout", type=float, metavar="SECONDS",
         help="A chunk that takes longer is begun on another worker, too; else by the others.",
     ),
@@ -143,6 +124,29 @@ RUN = (
     ),
     click.option(
         "--dashboard", is_flag=True, help="Serve Dask's status page, and say where."
+    ),
+)  # fmt: skip
+
+RUN = (
+    click.option(
+        "--gpus", default="auto", show_default=True, metavar="WHICH",
+        help="auto, all, none, or numbers and UUIDs: 0,1 or 0-3 or GPU-5a1f…",
+    ),
+    click.option(
+        "--memory-fraction", type=float, default=RunOptions.memory_fraction, show_default=True,
+        help="The share of a device's free memory to use.",
+    ),
+    *CLUSTER,
+    click.option(
+        "--mixed", is_flag=True, help="Let workers of a scheduler that have no GPU help the others."
+    ),
+    click.option(
+        "--cpu-fallback/--no-cpu-fallback", default=True, show_default=True,
+        help="The CPU does what does not fit on a GPU, or what a broken one leaves.",
+    ),
+    click.option(
+        "--resume", is_flag=True,
+        help="Go on with what an interrupted run has finished; else begin anew.",
     ),
 )  # fmt: skip
 
@@ -182,4 +186,6 @@ def dock_options(values: dict[str, Any]) -> DockOptions:
 
 
 def run_options(values: dict[str, Any]) -> RunOptions:
-    return RunOptions(**{field.name: values[field.name] for field in fields(RunOptions)})
+    """Those that the command has; the others as they are by default."""
+    names = [field.name for field in fields(RunOptions)]
+    return RunOptions(**{name: values[name] for name in names if name in values})

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.deploy import starting
+from cluster.deploy import GPU_LANES, starting
 from cluster.devices import Device
 from cluster.workers import Workers
 from multigpu.config import RunOptions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def begun(
-    stack: ExitStack, running: RunOptions, values: dict[str, Any]
+    stack: ExitStack, running: RunOptions, values: dict[str, Any], lanes: int = GPU_LANES
 ) -> tuple[tuple[Device, ...], Callable[[], Workers]]:
     """The devices, and the workers, which start while the input is looked at."""
     from multigpu.job import deployment
@@ -26,7 +26,7 @@ def begun(
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     devices = running.devices()
-    return devices, stack.enter_context(starting(deployment(running, devices)))
+    return devices, stack.enter_context(starting(deployment(running, devices, lanes)))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @click.group("simulate")
 def command() -> None:
-    """Generate signatures and samples, ligands and a pocket; the same seed gives the same bytes.
+    """Generate sequences, counts, ligands and a pocket; the same seed gives the same bytes.
 
     The defaults of the first two are the classical course data (600 MB). What its generators call
 
@@ -60,6 +60,10 @@ def _common(shortest: int, longest: int) -> Callable[[Function], Function]:
 
 def _number(name: str, default: int, text: str) -> Callable[[Function], Function]:
     return click.option(name, type=int, default=default, show_default=True, help=text)
+
+
+def _real(name: str, default: float, text: str) -> Callable[[Function], Function]:
+    return click.option(name, type=float, default=default, show_default=True, help=text)
 
 
 @command.command("signatures")
@@ -129,3 +133,37 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 
     with atomic_output(output) as out:
         simulate_docking.pocket(out, **quantities)
+
+
+@command.command("counts")
+@_number("--regions", 100_000, "Rows of the table.")
+@_number("--samples", 15, "Columns.")
+@_number("--chromosomes", 22, "Of about equal length.")
+@_real("--coverage", 80.0, "Mean reads of a region with two copies.")
+@_real("--dispersion", 0.005, "Variance beyond Poisson's: mean + this x mean^2.")
+@_number("--cnvs", 100, "Planted variants.")
+@_number("--min-length", 5, "Regions of the shortest variant.")
+@_number("--max-length", 60, "Regions of the longest variant.")
+@_number("--max-carriers", 3, "Most samples that share a variant.")
+@_number("--width", 25_000, "Bases of a region.")
+@_number("--seed", 1, "Another seed gives other data.")
+@click.option("--truth", metavar="FILE", help="Write what was planted, as TSV.")
+@click.option(
+    "-o", "--output", metavar="FILE",
+    help="Parquet or TSV by its suffix; standard output without it.",
+)  # fmt: skip
+def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
+    """Read counts of a cohort, a table as of `multigpu count`."""
+    from cluster.output import check_output
+    from multigpu.commands.running import keep_inputs
+    from multigpu.io.counts import write_counts
+    from multigpu.simulate_counts import Cohort, cohort_counts
+
+    for path in (output, truth):
+        check_output(path)
+    keep_inputs([], output, truth)
+    counts, planted = cohort_counts(Cohort(**quantities))
+    write_counts(output, counts)
+    if truth:
+        with compressed_output(truth) as out:
+            out.write("".join(planted.lines(counts)).encode())

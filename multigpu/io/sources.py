@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Literal, Self
+from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,6 +296,35 @@ def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.
                 break
             yield room[headroom : headroom + count]
         inlet.check_complete(source.size)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[io.BufferedReader]:
+    """The decompressed content of a file, a pipe or a URL, whatever is in it, as a file object.
+
+    Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.
+    """
+    with _Inlet(path, looking=True) as inlet:
+        compression = _compression(inlet.head())
+    with _Inlet(path, looking=False) as inlet:
+        yield io.BufferedReader(_Raw(_content(inlet, compression), inlet), MIB)
+
+
+class _Raw(io.RawIOBase):
+    """The content of an inlet as a file object."""
+
+    def __init__(self, stream: Stream, inlet: "_Inlet") -> None:
+        super().__init__()
+        self._stream, self._inlet = stream, inlet
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: Any, /) -> int:
+        count = self._stream.readinto(memoryview(out)) or 0
+        if not count:
+            self._inlet.check_complete(self._inlet.size)
+        return count
 
 
 def _content(inlet: "_Inlet", compression: Compression) -> Stream:

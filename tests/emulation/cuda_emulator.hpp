@@ -77,7 +77,7 @@ struct Fiber {
   jmp_buf place;
   ucontext_t context;
   unsigned char* stack;
-  // What it brings to a meeting, and takes from it.
+  // What it brings to a meeting of its warp, and takes from it.
   Meeting meeting;
   int line;
   unsigned source;
@@ -89,7 +89,7 @@ struct Warp { unsigned waiting, ended; };
 Fiber fibers[MOST_THREADS];
 Warp warps[MOST_THREADS / LANES];
 unsigned ready[MOST_THREADS], n_ready, n_wave;  // first those that are left of the wave
-unsigned n_blocked;                             // at __syncthreads
+unsigned warps_at_barrier;
 bool waves;
 jmp_buf scheduler;
 sigjmp_buf launching;
@@ -172,6 +172,25 @@ unsigned long long meet(Meeting meeting, unsigned mask, unsigned long long value
   return self.value;
 }
 
+void release(unsigned warp) {
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    fibers[warp * LANES + lane].state = Fiber::ready;
+    ready[n_ready++] = warp * LANES + lane;
+  }
+  warps[warp].waiting = 0;
+}
+
+// All warps of the block wait at `__syncthreads`.
+void open_barrier() {
+  warps_at_barrier = 0;
+  for (unsigned thread = 0; thread < blockDim.x; thread += LANES) {
+    if (fibers[thread].line != fibers[0].line)
+      fail("thread %u is at __syncthreads in line %d, thread 0 in line %d", thread,
+           fibers[thread].line, fibers[0].line);
+    release(thread / LANES);
+  }
+}
+
 // All lanes of the warp are there: gives each its result and lets it go on.
 void hold_meeting(unsigned warp) {
   const unsigned first = warp * LANES;
@@ -190,36 +209,17 @@ void hold_meeting(unsigned warp) {
   for (unsigned lane = 0; lane < LANES; ++lane) {
     Fiber& fiber = fibers[first + lane];
     switch (one.meeting) {
-      case Meeting::sync: case Meeting::block: break;
+      case Meeting::sync: break;
       case Meeting::ballot: fiber.value = ballot; break;
       case Meeting::any: fiber.value = ballot != 0; break;
       case Meeting::shuffle: fiber.value = brought[fiber.source % LANES]; break;
       case Meeting::add: fiber.value = sum; break;
       case Meeting::max: fiber.value = largest; break;
+      case Meeting::block: break;
     }
-    fiber.state = Fiber::ready;
-    ready[n_ready++] = first + lane;
   }
-  warps[warp].waiting = 0;
-}
-
-// All threads of the block are at __syncthreads.
-void release_block() {
-  for (unsigned thread = 0; thread < blockDim.x; ++thread) {
-    if (fibers[thread].line != fibers[0].line)
-      fail("thread %u is at __syncthreads in line %d, thread 0 in line %d", thread,
-           fibers[thread].line, fibers[0].line);
-    fibers[thread].state = Fiber::ready;
-    ready[n_ready++] = thread;
-  }
-  n_blocked = 0;
-}
-
-void check_all_ended() {
-  for (unsigned thread = 0; thread < blockDim.x; ++thread)
-    if (fibers[thread].state != Fiber::ended)
-      fail("thread %u waits for ever at %s in line %d", thread,
-           NAMES[int(fibers[thread].meeting)], fibers[thread].line);
+  if (one.meeting != Meeting::block) release(warp);
+  else if (++warps_at_barrier == blockDim.x / LANES) open_barrier();
 }
 
 void run_block() {
@@ -227,14 +227,13 @@ void run_block() {
     *byte = random_below(256);
   memset(warps, 0, sizeof warps);
   n_ready = blockDim.x;
-  n_blocked = 0;
   for (unsigned thread = 0; thread < blockDim.x; ++thread) {
     Fiber& fiber = fibers[thread];
     if (!fiber.started) make_fiber(fiber);
     fiber.state = Fiber::ready;
     ready[thread] = thread;
   }
-  n_wave = 0;
+  n_wave = warps_at_barrier = 0;
   while (n_ready) {
     if (!waves || !n_wave) n_wave = n_ready;
     const unsigned at = random_below(n_wave), thread = ready[at];
@@ -245,20 +244,16 @@ void run_block() {
     ready[n_wave] = thread;
     if (fiber.state == Fiber::ready) continue;
     ready[n_wave] = ready[--n_ready];
-    if (fiber.state == Fiber::waiting && fiber.meeting == Meeting::block) {
-      if (++n_blocked == blockDim.x) release_block();
-      continue;
-    }
     (fiber.state == Fiber::ended ? warp.ended : warp.waiting)++;
     if (warp.ended && warp.waiting) {
       for (unsigned other = thread / LANES * LANES;; ++other)
-        if (fibers[other].state == Fiber::waiting && fibers[other].meeting != Meeting::block)
+        if (fibers[other].state == Fiber::waiting)
           fail("a lane has ended, lane %u waits at %s in line %d", other % LANES,
                NAMES[int(fibers[other].meeting)], fibers[other].line);
     }
     if (warp.waiting == LANES) hold_meeting(thread / LANES);
   }
-  check_all_ended();
+  if (warps_at_barrier) fail("%u warps wait at __syncthreads, the others have ended", warps_at_barrier);
 }
 
 void on_signal(int number, siginfo_t* info, void*) {
@@ -389,6 +384,16 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return unsigned((((unsigned long long)high << 32) | low) >> (shift & 31));
 }
+inline long long __double_as_longlong(double x) {
+  long long bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+inline double __longlong_as_double(long long bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
 template <class T> T __ldg(const T* place) { return *place; }
 template <class To, class From> To emulated_bits(From value) {
   To bits;
@@ -442,26 +447,36 @@ template <class T> T atomicCAS(T* place, emulator::As<T> expected, emulator::As<
 inline void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) {
   emulator::meet(emulator::Meeting::sync, mask, 0, 0, line);
 }
+inline void __syncthreads(int line = __builtin_LINE()) {
+  emulator::meet(emulator::Meeting::block, ~0u, 0, 0, line);
+}
 inline unsigned __ballot_sync(unsigned mask, int here, int line = __builtin_LINE()) {
   return unsigned(emulator::meet(emulator::Meeting::ballot, mask, here != 0, 0, line));
 }
 inline int __any_sync(unsigned mask, int here, int line = __builtin_LINE()) {
   return int(emulator::meet(emulator::Meeting::any, mask, here != 0, 0, line));
 }
-template <class T>
-T __shfl_sync(unsigned mask, T value, int source, int line = __builtin_LINE()) {
-  static_assert(sizeof(T) <= 8);
+template <class T> T emulated_shuffle(unsigned mask, T value, unsigned source, int line) {
+  static_assert(sizeof(T) <= sizeof(unsigned long long));
   unsigned long long bits = 0;
   memcpy(&bits, &value, sizeof value);
   bits = emulator::meet(emulator::Meeting::shuffle, mask, bits, source, line);
   memcpy(&value, &bits, sizeof value);
   return value;
 }
+// Of the `width` lanes, a power of two, that the caller is one of.
+template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = 32,
+                                 int line = __builtin_LINE()) {
+  const unsigned lane = threadIdx.x % 32, within = width - 1;
+  return emulated_shuffle(mask, value, (lane & ~within) | (source & within), line);
+}
+template <class T> T __shfl_xor_sync(unsigned mask, T value, int step, int width = 32,
+                                     int line = __builtin_LINE()) {
+  const unsigned lane = threadIdx.x % 32, within = width - 1, source = lane ^ step;
+  return emulated_shuffle(mask, value, source <= (lane | within) ? source : lane, line);
+}
 inline unsigned __reduce_max_sync(unsigned mask, unsigned value, int line = __builtin_LINE()) {
   return unsigned(emulator::meet(emulator::Meeting::max, mask, value, 0, line));
-}
-inline void __syncthreads(int line = __builtin_LINE()) {
-  emulator::meet(emulator::Meeting::block, ~0u, 0, 0, line);
 }
 inline unsigned __reduce_add_sync(unsigned mask, unsigned value, int line = __builtin_LINE()) {
   return unsigned(emulator::meet(emulator::Meeting::add, mask, value, 0, line));

@@ -153,14 +153,38 @@ class Array:
     def __init__(self, gpu: Gpu, memory: Memory, inside: NDArray[Any]) -> None:
         self._gpu, self._memory, self._inside = gpu, memory, inside
         self.dtype, self.shape, self.size = inside.dtype, inside.shape, inside.size
-        self.nbytes = inside.nbytes
+        self.ndim, self.flags, self.nbytes = inside.ndim, inside.flags, inside.nbytes
         self.data = Pointer(gpu, inside.ctypes.data if memory.bytes.size else 0)
 
     def __len__(self) -> int:
         return len(self._inside)
 
-    def __getitem__(self, span: slice) -> "Array":
+    @property
+    def T(self) -> "Array":
+        return Array(self._gpu, self._memory, self._inside.T)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"data": (self.data.ptr, False), "shape": self.shape, "version": 3}
+
+    def __getitem__(self, span: Any) -> "Array":
         return Array(self._gpu, self._memory, self._inside[span])
+
+    def __mul__(self, other: "Array") -> "Array":
+        return self._held(self.get() * other.get())
+
+    def _held(self, values: NDArray[Any]) -> "Array":
+        memory = self._gpu.allocate(values.nbytes)
+        memory.bytes.view(values.dtype)[:] = values.ravel()
+        return Array(self._gpu, memory, memory.bytes.view(values.dtype).reshape(values.shape))
+
+    def copy(self) -> "Array":
+        return self._held(self.get())
+
+    def reshape(self, *shape: int) -> "Array":
+        view = self._inside.view()
+        view.shape = shape  # raises where that is no view
+        return Array(self._gpu, self._memory, view)
 
     def set(self, values: NDArray[Any], stream: Stream | None = None) -> None:
         assert (values.shape, values.dtype) == (self.shape, self.dtype)
@@ -212,10 +236,23 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         memory = gpu.allocate(int(np.prod(shape)) * dtype.itemsize)
         return Array(gpu, memory, memory.bytes.view(dtype).reshape(shape))
 
-    def asarray(values: NDArray[Any]) -> Array:
+    def asarray(values: Any) -> Array:
+        if isinstance(values, Array):
+            return values
         array = empty(values.shape, values.dtype)
         np.copyto(array._inside, values)
         return array
+
+    def zeros(shape: Any, dtype: Any = float) -> Array:
+        array = empty(shape, dtype)
+        array.data.memset_async(0, array.nbytes)
+        return array
+
+    def flatnonzero(values: Array) -> Array:
+        return asarray(np.flatnonzero(values.get()))
+
+    def sort(values: Array) -> Array:
+        return asarray(np.sort(values.get()))
 
     def memcpy(target: int, source: int, size: int, kind: int, stream: int) -> None:
         gpu.check({TO_DEVICE: target, TO_HOST: source}[kind], size)
@@ -261,7 +298,10 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         asnumpy=lambda array, stream=None: array.get(stream),
         cuda=cuda,
         empty=empty,
+        flatnonzero=flatnonzero,
         get_default_memory_pool=Pool,
         ndarray=Array,
+        sort=sort,
+        zeros=zeros,
     )
     return cupy

@@ -1,6 +1,6 @@
-"""`kernels/NAME/cuda.py` and its kernels on a machine without a GPU.
+"""A `cuda.py` of `kernels` and its kernels on a machine without a GPU.
 
-    gpu, cuda = load("scan", folder)    # a GPU of emulation/device.py, and the module on it
+    gpu, cuda = load(folder, "scan")    # a GPU of emulation/device.py, and kernels.scan.cuda on it
     cuda.Scanner(patterns, rules).scan(chunk)
 
 The kernels are compiled with g++ and `cuda_emulator.hpp`, once for each choice of macros, into
@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 from emulation.device import Gpu, Kernel, Library, fake_cupy
 
-import kernels
+from kernels import sources
 
 HEADER = Path(__file__).with_name("cuda_emulator.hpp")
 COMPILER = "g++"
@@ -32,7 +32,7 @@ FLAGS = (
     "-ffp-contract=off",  # as --fmad=false
     *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
 )
-KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([\w, ]+\)\s*)?(\w+)\(')
+KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(')
 
 
 class EmulationError(RuntimeError):
@@ -47,13 +47,16 @@ class _Argument(ctypes.Structure):
     )
 
 
-def load(name: str, folder: Path) -> tuple[Gpu, Any]:
-    """A GPU, and the module `kernels.NAME.cuda` on it; the real one is not touched."""
-    gpu = Gpu(lambda code, options: compiled(code, options, folder))
+def load(folder: Path, kernel: str, gpu: Gpu | None = None) -> tuple[Gpu, Any]:
+    """A GPU, and the module `kernels.<kernel>.cuda` on it; the real one is not touched.
+
+    gpu: one that another kernel is on already, so that they share arrays
+    """
+    gpu = gpu or Gpu(lambda code, options: compiled(code, options, folder))
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
-    path = Path(kernels.__path__[0], name, "cuda.py")
-    spec = importlib.util.spec_from_file_location(f"emulation.{name}_cuda", path)
+    path = Path(sources.__file__).with_name(kernel) / "cuda.py"
+    spec = importlib.util.spec_from_file_location(f"emulation.{kernel}_cuda", path)
     assert spec is not None
     assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)

@@ -40,7 +40,7 @@ class Scarce:
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
-    return emulated.load("scan", tmp_path_factory.mktemp("emulated"))
+    return emulated.load(tmp_path_factory.mktemp("emulated"), "scan")
 
 
 def synchronize(gpu: Gpu) -> None:

@@ -20,9 +20,18 @@ from backports import zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multigpu.errors import InputError
+from multigpu.errors import Failure, InputError
 from multigpu.io import decompress, sources
-from multigpu.io.sources import blocks, expand, fingerprint, inspect, read_into
+from multigpu.io.sources import (
+    blocks,
+    check_seen,
+    expand,
+    fingerprint,
+    fingerprints,
+    inspect,
+    opened,
+    read_into,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
@@ -652,3 +661,38 @@ def test_fingerprint__is_for_regular_files(tmp_path: Path) -> None:
         fingerprint("/dev/null")
     with pytest.raises(InputError, match=r"there is no such file"):
         fingerprint(str(tmp_path / "absent"))
+
+
+def test_check_seen__names_every_worker_and_file(tmp_path: Path) -> None:
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    for path in paths:
+        Path(path).write_text(path)
+    here = fingerprints(paths)
+    check_seen(paths, {"w1": here, "w2": here})
+    problem = f"worker w2: {paths[0]}: not there; worker w3: {paths[1]}: not the same file as here"
+    with pytest.raises(Failure) as caught:
+        check_seen(paths, {"w1": here, "w2": [None, here[1]], "w3": [here[0], here[0]]})
+    assert str(caught.value) == problem
+
+
+# ---- as file objects --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress])
+def test_opened__is_the_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    content = random.Random(1).randbytes(3 << 20)
+    (tmp_path / "a").write_bytes(compress(content))
+    with opened(str(tmp_path / "a")) as file:
+        assert file.peek(4)[:4] == content[:4]
+        assert file.read() == content
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd.compress])
+def test_opened__of_a_cut_file_raises_when_its_end_is_read(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "a").write_bytes(compress(random.Random(1).randbytes(3 << 20))[:-100])
+    with opened(str(tmp_path / "a")) as file:
+        assert len(file.read(1000)) == 1000
+        with pytest.raises(InputError, match="ends early"):
+            file.read()

@@ -34,7 +34,7 @@ Letters = NDArray[np.uint8]
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
-    return emulated.load("scan", tmp_path_factory.mktemp("emulated"))
+    return emulated.load(tmp_path_factory.mktemp("emulated"), "scan")
 
 
 @pytest.fixture
@@ -408,6 +408,11 @@ extern "C" __global__ void leave(u32* out) {
 extern "C" __global__ void overrun(u32* out) { out[threadIdx.x] = 0; }
 extern "C" __global__ void shift(u32* out) { out[0] = 1u << threadIdx.x; }
 extern "C" __global__ void endless(u32* out) { while (atomicAdd(out, 0) < 256) {} }
+extern "C" __global__ void apart(u32* out) {
+  if (threadIdx.x < 32) __syncthreads();
+  else __syncthreads();
+}
+extern "C" __global__ void deserted(u32* out) { if (threadIdx.x < 32) __syncthreads(); }
 """
 
 
@@ -419,6 +424,8 @@ extern "C" __global__ void endless(u32* out) { while (atomicAdd(out, 0) < 256) {
         ("overrun", r"overrun, .* touches memory outside of its arrays at 0x"),
         ("shift", "shift, .* undefined behaviour"),
         ("endless", "endless, .* does not end: 1 seconds"),
+        ("apart", r"apart, .* thread 32 is at __syncthreads in line 16, thread 0 in line 15"),
+        ("deserted", "deserted, .* 1 warps wait at __syncthreads, the others have ended"),
         ("twice", "takes 1 arguments, got 2"),
         ("number", r"argument 0 is 8 bytes \(a pointer\), got 8"),
     ],

@@ -33,7 +33,7 @@ VARIANTS = list(product(["linear", "nearest"], ["clamp", "zero"], [False, True])
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
-    return emulated.load("rotation", tmp_path_factory.mktemp("emulated"))
+    return emulated.load(tmp_path_factory.mktemp("emulated"), "rotation")
 
 
 @pytest.fixture

@@ -1,0 +1,335 @@
+"""The figures of the copy-number pipeline: checks the results, then times.
+
+    python benchmarks/cnv.py [--only model stages …] [--device cpu|gpu] [--data DIR] [--json FILE]
+
+Prints one Markdown table. Parts that need GPUs are skipped, with the reason, where there are none.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from common import Figure, Report, process, python, repeated, require, say
+from numpy.typing import NDArray
+
+from cluster.devices import survey
+from kernels.cnmops import reference
+from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions
+from multigpu.copynumber.backends import model_options
+from multigpu.copynumber.job import CnvJob
+from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.result import CnvResult
+from multigpu.io.counts import Counts, read_counts
+from multigpu.simulate_counts import Cohort, cohort_counts
+
+BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
+R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}
+COHORT = {"regions": 100_000, "samples": 2500, "chromosomes": 22}
+R_MODEL = 76e-6  # seconds a region, the faster of its two times: cn.mops 1.53, R 4.2.2, one core
+R_STAGES = 8.2  # seconds of stages 2 to 5 on R_SHAPE, likewise
+GCNMOPS_MS = 314  # its kernel on an H200 at its best grid
+FEW_CORES = 2
+CHECKED = 2000  # regions that the plain computation looks at
+GENES = {"coverage": 80.0, "dispersion": 0.005, "min_length": 5, "max_length": 60,
+         "max_carriers": 3, "width": 450, "seed": 1}  # fmt: skip
+
+
+@dataclass
+class Bench:
+    """What the parts work with; `gpus` is how many there are to use."""
+
+    folder: Path
+    runs: int
+    scale: float
+    gpus: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def shape(self, shape: dict[str, int]) -> dict[str, Any]:
+        """All quantities of a simulated cohort, a CNV for every 1,000 regions."""
+        regions = max(shape["chromosomes"] * 100, round(shape["regions"] * self.scale))
+        return {**GENES, **shape, "regions": regions, "cnvs": max(1, regions // 1000)}
+
+    def counts(self, shape: dict[str, int]) -> Counts:
+        return cohort_counts(Cohort(**self.shape(shape)))[0]
+
+    @cached_property
+    def bm_a(self) -> Counts:
+        return self.counts(BM_A)
+
+    @property
+    def where(self) -> str:
+        return "one GPU" if self.gpus else f"{common.cores()} cores"
+
+    @property
+    def run(self) -> RunOptions:
+        return RunOptions(gpus="0" if self.gpus else "none", max_chunk_bytes=1 << 34)
+
+
+Part = Callable[[Bench], Iterator[Figure]]
+
+
+# ---- the model --------------------------------------------------------------------------------
+
+
+def check_model(counts: NDArray[Any], found: Any, options: CnvOptions) -> None:
+    """Regions spread over all are as the plain computation has them."""
+    rows = np.linspace(0, len(counts) - 1, min(CHECKED, len(counts))).astype(int)
+    plain = reference.model(counts[rows], np.ones(counts.shape[1]), model_options(options))
+    ours, index = on_host(found.sini)[rows], on_host(found.cn_index)[rows]
+    require(np.allclose(ours, plain.sini, rtol=1e-9, atol=1e-12), "signed I/NI differs")
+    require(bool((index == plain.cn_index).all()), "copy numbers differ")
+
+
+def on_host(array: Any) -> NDArray[Any]:
+    return array.get() if hasattr(array, "get") else array
+
+
+def part_model(bench: Bench) -> Iterator[Figure]:
+    """The model stage of BM-A, results where it runs."""
+    counts, options = bench.bm_a.values, CnvOptions()
+    ones = np.ones(counts.shape[1])
+    if not bench.gpus:
+        yield from _model_cpu(bench, counts[: R_SHAPE["regions"]].copy(), options)
+        return
+    import cupy
+
+    from kernels.cnmops import cuda
+
+    there = cupy.asarray(counts)
+
+    def run() -> Any:
+        result = cuda.model(there, ones, model_options(options))
+        cupy.cuda.Device().synchronize()
+        return result
+
+    check_model(counts, run(), options)
+    seconds = repeated(run, bench.runs)
+    note = f"gcn.MOPS' kernel at its best: {GCNMOPS_MS} ms; counts as int32 on the device"
+    yield Figure("model", f"{shape_of(counts)}: model stage, {bench.where}", "ms",
+                 [1e3 * s for s in seconds], 25.0, note=note)  # fmt: skip
+
+
+def _model_cpu(bench: Bench, counts: NDArray[Any], options: CnvOptions) -> Iterator[Figure]:
+    from kernels.cnmops import cpu
+
+    ones, cores = np.ones(counts.shape[1]), min(FEW_CORES, common.cores())
+
+    def run() -> Any:
+        return cpu.model(counts, ones, model_options(options), threads=cores)
+
+    check_model(counts, run(), options)
+    seconds = repeated(run, bench.runs)
+    each = float(np.median(seconds)) / len(counts)
+    what = f"{shape_of(counts)}: model stage, {cores} cores, times as fast as R"
+    note = f"{1e6 * each:.3g} µs a region; R on one core: {1e6 * R_MODEL:.0f}"
+    yield Figure("model", what, "×", [R_MODEL * len(counts) / s for s in seconds], 40.0,
+                 at_most=False, note=note)  # fmt: skip
+
+
+def part_cohort(bench: Bench) -> Iterator[Figure]:
+    """The model stage of thousands of samples."""
+    counts = bench.counts(COHORT).values
+    options = CnvOptions()
+    import cupy
+
+    from kernels.cnmops import cuda
+
+    ones = np.ones(counts.shape[1])
+
+    def run() -> Any:
+        result = cuda.model(counts, ones, model_options(options))
+        cupy.cuda.Device().synchronize()
+        return result
+
+    check_model(counts, run(), options)
+    yield Figure("cohort", f"{shape_of(counts)}: model stage, {bench.where}", "s",
+                 repeated(run, bench.runs), 10.0, note="counts from host memory")  # fmt: skip
+
+
+def shape_of(counts: NDArray[Any]) -> str:
+    return f"{len(counts):,} regions × {counts.shape[1]:,} samples"
+
+
+# ---- stages 2 to 5 ----------------------------------------------------------------------------
+
+
+def stages(counts: Counts, run: RunOptions) -> CnvResult:
+    """From a counts array in host memory to call tables and signed I/NI there."""
+    return CnvJob(counts, CnvOptions(), run).result(keep=("sini",))
+
+
+def check_stages(found: CnvResult, counts: Counts) -> None:
+    """Pieces and one thread on the CPU give the same calls."""
+    run = RunOptions(gpus="none", threads=1, max_chunk_bytes=DEFAULT_CHUNK_BYTES // 8)
+    plain = stages(counts, run)
+    for name, table in plain.tables().items():
+        ours = found.tables()[name]
+        for column in set(table.column_names) - {"mean", "median"}:
+            require(ours[column].equals(table[column]), f"{name}: {column} differs")
+    require(len(plain.called) > 0, "nothing was called")
+
+
+def part_stages(bench: Bench) -> Iterator[Figure]:
+    """Stages 2 to 5: of BM-A on a GPU, of R's shape on few cores."""
+    shape, asked = (BM_A, 1.0) if bench.gpus else (R_SHAPE, None)
+    counts = bench.bm_a if bench.gpus else bench.counts(shape)
+    run = bench.run if bench.gpus else RunOptions(gpus="none", threads=FEW_CORES)
+    few = bench.counts({**shape, "regions": min(shape["regions"], 300_000)})
+    check_stages(stages(few, run), few)
+    spent: list[dict[str, float]] = []
+
+    def timed() -> None:
+        job = CnvJob(counts, CnvOptions(), run)
+        job.result(keep=("sini",))
+        spent.append(job.facts.seconds)
+
+    seconds = repeated(timed, bench.runs)
+    bench.details["stages"] = spent
+    what = f"{shape_of(counts.values)}: stages 2–5"
+    if bench.gpus:
+        yield Figure("stages", f"{what}, {bench.where}", "s", seconds, asked)
+        return
+    yield Figure("stages", f"{what}, {FEW_CORES} cores, times as fast as R", "×",
+                 [R_STAGES / s for s in seconds], 30.0, at_most=False,
+                 note=f"{np.median(seconds):.3g} s; R on one core: {R_STAGES} s")  # fmt: skip
+
+
+def part_scaling(bench: Bench) -> Iterator[Figure]:
+    """As many times BM-A as there are GPUs, on all and on one."""
+    copies = bench.gpus
+    one = bench.bm_a
+    regions = one.regions
+    names = tuple(f"{name}_{k}" for k in range(copies) for name in regions.names)
+    chrom = np.concatenate([regions.chrom + k * len(regions.names) for k in range(copies)])
+    many = type(regions)(
+        names, chrom.astype(np.int32), np.tile(regions.start, copies), np.tile(regions.end, copies)
+    )
+    counts = Counts(many, one.samples, np.tile(one.values, (copies, 1)))
+    single = RunOptions(gpus="0", max_chunk_bytes=1 << 34)
+    every = RunOptions(gpus="all", max_chunk_bytes=1 << 34)
+
+    def calls(run: RunOptions) -> CnvResult:
+        return CnvJob(counts, CnvOptions(), run).result()
+
+    require(calls(every).cnvs.equals(calls(single).cnvs), "calls depend on the number of GPUs")
+    alone = float(np.median(repeated(lambda: calls(single), bench.runs)))
+    together = repeated(lambda: calls(every), bench.runs)
+    yield Figure("scaling", f"{copies} × BM-A: {copies} GPUs against one, stages 2–5", "×",
+                 [alone / s for s in together], 6.0 if copies == 8 else None, at_most=False,
+                 note=f"{alone:.3g} s on one; cluster started anew in every run")  # fmt: skip
+
+
+# ---- the whole process ------------------------------------------------------------------------
+
+
+def part_process(bench: Bench) -> Iterator[Figure]:
+    """`multigpu cnv` on a Parquet file, to all call files; and its peak memory.
+
+    The first part, because a process begins with the peak memory of the one that started it.
+    """
+    bench.folder.mkdir(parents=True, exist_ok=True)
+    table, out = str(bench.folder / "bm_a.parquet"), bench.folder / "out"
+    shape = bench.shape(BM_A if bench.gpus else {**BM_A, "regions": 600_000})
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in shape.items()]
+    process(python("-m", "multigpu", "simulate", "counts", *options, "-o", table))
+    command = python(
+        "-m", "multigpu", "cnv", table, "-o", str(out), "--no-matrices", "--no-report",
+        "--gpus", "0" if bench.gpus else "none", "-q",
+    )  # fmt: skip
+    process(command)
+    ran = [process(command) for _ in range(bench.runs)]
+    counts = read_counts(table)
+    rows = (out / "cnvs.tsv").read_text().splitlines()
+    require(len(rows) == len(stages(counts, bench.run).called) + 1 > 1, "the file has other CNVs")
+    size, what = counts.values.nbytes, shape_of(counts.values)
+    yield Figure("process", f"{what}: whole process, {bench.where}", "s",
+                 [each.seconds for each in ran], 8.0 if bench.gpus else None,
+                 note=f"{Path(table).stat().st_size / 1e9:.2g} GB of Parquet")  # fmt: skip
+    limit = 3 * size + 4 * DEFAULT_CHUNK_BYTES
+    yield Figure("process", f"{what}: peak host memory, {bench.where}", "GB",
+                 [each.peak_bytes / 1e9 for each in ran], limit / 1e9,
+                 note=f"counts {size / 1e9:.2g} GB")  # fmt: skip
+
+
+# ---- all together -----------------------------------------------------------------------------
+
+PARTS: dict[str, Part] = {
+    "process": part_process,
+    "model": part_model,
+    "stages": part_stages,
+    "cohort": part_cohort,
+    "scaling": part_scaling,
+}
+LEAST_GPUS = {"cohort": 1, "scaling": 2}
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="NAME",
+                        help=f"some of: {' '.join(PARTS)}")  # fmt: skip
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
+                        help="where files are made")  # fmt: skip
+    parser.add_argument("--json", type=Path, help="write figures, details and the machine here")
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs: 0.01")
+    return parser.parse_args()
+
+
+def _gpus(option: str) -> tuple[int, str]:
+    """How many GPUs to use, and why there are not more."""
+    if option == "cpu":
+        return 0, "--device cpu was given"
+    missing = common.gpu_missing()
+    if missing and option == "gpu":
+        raise SystemExit(f"--device gpu: {missing}")
+    return (0, missing) if missing else (len(survey().devices), "there are no more")
+
+
+def _run_parts(names: Sequence[str], bench: Bench, report: Report, why: str) -> bool:
+    """Whether all went well."""
+    well = True
+    for name in names:
+        needed = LEAST_GPUS.get(name, 0)
+        reason = f"needs {needed} GPUs: {why}" if bench.gpus < needed else None
+        if reason is None:
+            say(f"{name} …")
+            begin = time.perf_counter()
+            try:
+                report.figures += PARTS[name](bench)
+            except Exception as problem:  # noqa: BLE001 - the other parts are worth their time
+                traceback.print_exc()
+                reason, well = f"FAILED: {type(problem).__name__}: {problem}", False
+            say(f"  {time.perf_counter() - begin:.1f} s")
+        if reason is not None:
+            report.skipped[name] = reason
+        report.write()
+    return well
+
+
+def main() -> None:
+    options = _options()
+    gpus, why = _gpus(options.device)
+    bench = Bench(options.data / f"cnv-{options.scale:g}", options.runs, options.scale, gpus)
+    settings = {key: str(value) for key, value in vars(options).items()}
+    report = Report(common.machine(), settings, options.json, details=bench.details)
+    well = _run_parts(options.only, bench, report, why)
+    print(common.machine_line(report.facts), "\n")
+    if report.figures:
+        print(common.markdown(figure.cells(options.scale == 1) for figure in report.figures))
+    for name, reason in report.skipped.items():
+        print(f"\n{name}: {reason}")
+    sys.exit(0 if well else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Counting reads of a BAM file: the process, and what decompression alone takes."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import common
+import numpy as np
+from alignments import REFERENCES, write_bam
+from common import Figure, Report, process, python, repeated, require, say
+from data import in_page_cache, made
+
+from kernels.counting.types import Counting
+from multigpu.io.counts import read_counts
+from multigpu.io.sources import opened
+
+CORES = 2
+WINDOW = 25_000
+ASKED = 20.0  # seconds for 1 GB on two cores
+CHECKED = REFERENCES[0]
+
+
+def check(path: Path, folder: Path) -> None:
+    """Every window of a reference against a loop over pysam's records."""
+    import pysam
+
+    output = folder / "check.parquet"
+    chosen = ("--chromosomes", CHECKED[0], "--window", str(WINDOW))
+    process(python("-m", "multigpu", "count", str(path), *chosen, "-q", "-o", str(output)))
+    expected = np.zeros(-(-CHECKED[1] // WINDOW), np.int64)
+    lowest = Counting().min_mapq
+    with pysam.AlignmentFile(str(path)) as file:
+        for read in file.fetch(CHECKED[0]):
+            expected[read.reference_start // WINDOW] += read.mapping_quality >= lowest
+    require((read_counts(str(output)).values[:, 0] == expected).all(), "pysam counts otherwise")
+
+
+def decompress(path: Path) -> None:
+    """By one thread, with nothing done to the bytes: on two cores half of it is the floor."""
+    buffer = bytearray(4 << 20)
+    with opened(str(path)) as file:
+        while file.readinto(buffer):
+            pass
+
+
+def loop_over_pysam(path: Path) -> None:
+    """One thread: the loop holds the GIL."""
+    import pysam
+
+    counts = np.zeros((len(REFERENCES), -(-REFERENCES[0][1] // WINDOW)), np.int64)
+    with pysam.AlignmentFile(str(path), threads=CORES) as file:
+        for read in file:
+            if read.mapping_quality:
+                counts[read.reference_id, read.reference_start // WINDOW] += 1
+
+
+def measure(path: Path, folder: Path, runs: int) -> list[Figure]:
+    size = path.stat().st_size / 1e9
+    command = python(
+        "-m", "multigpu", "count", str(path), "--window", str(WINDOW), "--threads", str(CORES),
+        "-q", "-o", str(folder / "counts.parquet"),
+    )  # fmt: skip
+    peaks: list[int] = []
+
+    def count(*options: str) -> None:
+        peaks.append(process([*command, *options], CORES).peak_bytes)
+
+    what = f"BAM of {size:.2f} GB"
+    whole = repeated(count, runs)
+    note = f"peak memory {max(peaks) / 1e9:.2f} GB"
+    return [
+        Figure("count", f"{what}: process, {CORES} cores", "s", whole, ASKED * size, note=note),
+        Figure("count", f"{what}: the same without its index", "s",
+               repeated(lambda: count("--no-index"), runs), note="one thread: it is one piece"),
+        Figure("count", f"{what}: decompression alone, one thread", "s",
+               repeated(lambda: decompress(path), runs)),
+        Figure("count", f"{what}: a loop over pysam's records", "s",
+               repeated(lambda: loop_over_pysam(path), 1, warm_up=False)),
+    ]  # fmt: skip
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
+                        help="where the file is, or is made")  # fmt: skip
+    parser.add_argument("--json", type=Path, help="write figures and the machine here")
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
+    parser.add_argument("--scale", type=float, default=1.0, help="smaller, to try it out: 0.1")
+    return parser.parse_args()
+
+
+def main() -> None:
+    import pysam
+
+    options = _options()
+    folder = options.data / f"scale-{options.scale:g}"
+    path = made(folder / "reads.bam", lambda part: write_bam(part, int(1e9 * options.scale)))
+    made(folder / "reads.bam.bai", lambda part: pysam.index(str(path), str(part)))
+    in_page_cache(path)
+    say("checking …")
+    check(path, folder)
+    settings = {key: str(value) for key, value in vars(options).items()}
+    report = Report(common.machine(), settings, options.json)
+    report.figures += measure(path, folder, options.runs)
+    report.write()
+    print(common.machine_line(report.facts), "\n")
+    print(common.markdown(figure.cells(options.scale == 1) for figure in report.figures))
+
+
+if __name__ == "__main__":
+    main()

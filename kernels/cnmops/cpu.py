@@ -1,0 +1,132 @@
+"""The model in Numba, in several threads, without the GIL; `cpu_regions.py` has the cycles."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cnmops import reference
+from kernels.cnmops.cpu_regions import Constants, Out, Work, compare, estimate, find_told
+from kernels.cnmops.types import Floats, Model, Result, checked, checked_level
+from kernels.parallel import over_spans
+from kernels.simd import LANES
+
+LEAST_SPAN = 1024  # regions, for a thread
+
+level_of_controls = reference.level_of_controls
+level_of_sample = reference.level_of_sample
+
+
+def model(
+    counts: NDArray[Any],
+    cov: Floats,
+    options: Model,
+    scale: Floats | None = None,
+    threads: int = 1,
+) -> Result:
+    """As `reference.model`."""
+    x, constants = _prepared(counts, cov, options, scale)
+    out = _empty(x, options)
+
+    def work(begin: int, stop: int) -> None:
+        rows = np.flatnonzero(_told(x[begin:stop], constants)) + begin
+        estimate(x, rows, constants, _work(x.shape[1], options.classes), out)
+
+    over_spans(work, len(x), threads, LEAST_SPAN)
+    return _result(out, options)
+
+
+def model_against(
+    counts: NDArray[Any],
+    level: Floats,
+    cov: Floats,
+    options: Model,
+    scale: Floats | None = None,
+    threads: int = 1,
+) -> Result:
+    """As `reference.model_against`."""
+    x, constants = _prepared(counts, cov, options, scale)
+    weights = np.ascontiguousarray(options.weights(x.shape[1]).T).ravel()
+    constants = constants._replace(prior=weights, floor=0.0)
+    out = _empty(x, options)
+    out.level[:] = checked_level(level, x)
+
+    def work(begin: int, stop: int) -> None:
+        told = _told(x[begin:stop], constants) | (out.level[begin:stop] > options.min_read_count)
+        rows = np.flatnonzero(told) + begin
+        compare(x, rows, options.floor, constants, _work(x.shape[1], options.classes), out)
+
+    over_spans(work, len(x), threads, LEAST_SPAN)
+    return _result(out, options)
+
+
+def _prepared(
+    counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | None
+) -> tuple[NDArray[Any], Constants]:
+    checked(counts, cov, scale, options)
+    kind = np.int32 if counts.dtype == np.int32 else np.float64
+    changes = options.changes()
+    coverages = np.array(cov, np.float64)
+    return np.ascontiguousarray(counts, kind), Constants(
+        changes=changes,
+        squares=changes * changes,
+        log_changes=np.log(changes),
+        bits=np.log2(changes),
+        start=options.start(),
+        prior=options.prior(),
+        prior_sum=float(options.prior_impact),
+        widest=float(changes.max()),
+        scale=np.ones(len(coverages)) if scale is None else np.array(scale, np.float64),
+        cov=coverages,
+        log_cov=np.log(coverages),
+        unit=bool((coverages == 1).all()),
+        cycles=options.cycles,
+        least=float(options.min_read_count),
+        floor=options.floor,
+    )
+
+
+def _work(samples: int, classes: int) -> Work:
+    def room(values: int) -> Floats:
+        return np.empty(values * LANES)
+
+    return Work(
+        held=room(samples * classes),
+        x=room(samples),
+        constant=room(samples),
+        weighted=room(classes),
+        total=room(classes),
+        alpha=room(classes),
+        factor=room(classes),
+        level=room(1),
+        sorted=np.empty(samples),
+    )
+
+
+def _empty(x: NDArray[Any], options: Model) -> Out:
+    """What is right for regions that tell nothing."""
+    regions, samples = x.shape
+    out = Out(
+        level=np.zeros(regions),
+        alpha=np.zeros((regions, options.classes)),
+        ini=np.zeros(regions),
+        sini=np.zeros((samples, regions)),
+        cn_index=np.full((samples, regions), options.main, np.int8),
+        posterior=np.zeros((regions if options.posterior else 0, options.classes, samples)),
+    )
+    out.alpha[:, options.main] = 1
+    out.posterior[:, options.main] = 1
+    return out
+
+
+def _result(out: Out, options: Model) -> Result:
+    return Result(
+        out.level, out.alpha, out.ini, out.sini.T, out.cn_index.T,
+        out.posterior if options.posterior else None, options.changes(),
+    )  # fmt: skip
+
+
+def _told(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:
+    out = np.zeros(len(x), np.bool_)
+    find_told(x, constants.scale, constants.least, out)
+    return out

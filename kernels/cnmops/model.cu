@@ -1,0 +1,262 @@
+// The mixture of Poissons: levels estimated from the samples (`estimate`), or given (`compare`).
+//
+// A density is taken from that at another level, the anchor:
+//
+//     poisson(x; L I) = poisson(x; anchor I) * (L / anchor)^x * exp(-(L - anchor) I)
+//
+// so a cycle takes an exponential for each sample and each class, and not for each pair of them.
+// The factor of the sample is the same for all classes and cancels in the posterior; the floor under
+// the density is divided by it instead. When level and anchor have parted so far that a number might
+// leave the range of float64, or where coverages are not all 1, the level becomes the anchor.
+
+#include "team.cuh"
+#include "start.cuh"
+
+constexpr int BLOCKS = HELD && SLOTS * CLASSES > 40 ? 2 : 3;  // that a multiprocessor has room for
+constexpr int OWNED = (CLASSES + TEAM - 1) / TEAM;  // lane l has the classes l, l + TEAM, ...
+
+// The state of a cycle.
+struct Cycle {
+  double floor_rate;       // log of what the floor is divided by, for each read
+  double factor[CLASSES];  // weight, and the way from the anchor to the level
+};
+
+__device__ __forceinline__ int owned(const Region& region, int j) {
+  return min(region.lane + j * TEAM, CLASSES - 1);
+}
+
+// values[owned class j], without an index that is not known at compile time.
+__device__ __forceinline__ double own(const Region& region, const double (&values)[CLASSES],
+                                      int j) {
+  double value = values[CLASSES - 1];
+#pragma unroll
+  for (int lane = 0; lane < TEAM; ++lane)
+    if (lane == region.lane && lane + j * TEAM < CLASSES) value = values[lane + j * TEAM];
+  return value;
+}
+
+__device__ __forceinline__ Cycle at_level(const Input& input, const Region& region,
+                                          const Anchor& anchor, double level, double log_ratio,
+                                          const double (&alpha)[OWNED]) {
+  Cycle cycle;
+  double mine[OWNED];
+#pragma unroll
+  for (int j = 0; j < OWNED; ++j) {
+    const double way = (anchor.level - level) * input.changes[owned(region, j)];
+    mine[j] = alpha[j] * exp_within(way);
+  }
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) cycle.factor[i] = of_lane(mine[i / TEAM], i % TEAM);
+  cycle.floor_rate = -log_ratio;
+  return cycle;
+}
+
+// A sample's weighted densities, floored; returns 1 / their sum, 0 for an empty slot.
+__device__ __forceinline__ double weigh(const Input& input, const Region& region,
+                                        const Constants& constants, const Anchor& anchor,
+                                        const Cycle& cycle, int slot, double (&weighted)[CLASSES]) {
+  const double x = count(input, region, slot);
+  const double floor = constants.floor * (HELD && UNIT ? exp_within(x * cycle.floor_rate) : 1.0);
+  double sums[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    const double here =
+        (HELD ? region.held[HELD ? slot : 0][i]
+              : density(input, region, constants, anchor, slot, i)) * cycle.factor[i];
+    weighted[i] = here > floor ? here : floor;
+    sums[i & 1] += weighted[i];
+  }
+  return filled(region, slot) ? reciprocal(sums[0] + sums[1]) : 0.0;
+}
+
+// The same where the level is given: R floors before it weighs.
+__device__ __forceinline__ double weigh_given(const Input& input, const Region& region,
+                                              const Constants& constants, const Anchor& anchor,
+                                              int slot, double (&weighted)[CLASSES]) {
+  double sum = 0;
+  const int k = filled(region, slot) ? sample_of(region, slot) : 0;
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    const double here = HELD ? region.held[HELD ? slot : 0][i]
+                             : density(input, region, constants, anchor, slot, i);
+    weighted[i] = fmax(here, constants.floor) * input.weights[k * CLASSES + i];
+    sum += weighted[i];
+  }
+  return filled(region, slot) ? reciprocal(sum) : 0.0;
+}
+
+// Posteriors summed over samples, and the counts that they let expect at level 1.
+struct Totals {
+  double of_class[CLASSES];
+  double expected;
+};
+
+__device__ __forceinline__ void add(const Input& input, const Region& region,
+                                    const Constants& constants, int slot,
+                                    const double (&weighted)[CLASSES], double share,
+                                    Totals& totals) {
+  double expected = 0;
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    totals.of_class[i] = fma(weighted[i], share, totals.of_class[i]);
+    if (!UNIT) expected = fma(weighted[i], constants.changes[i], expected);
+  }
+  if (!UNIT) totals.expected += expected * share * coverage(input, region, slot);
+}
+
+__device__ __forceinline__ void sum_up(const Constants& constants, Totals& totals) {
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    totals.of_class[i] = team_sum(totals.of_class[i]);
+    if (UNIT) totals.expected = fma(totals.of_class[i], constants.changes[i], totals.expected);
+  }
+  if (!UNIT) totals.expected = team_sum(totals.expected);
+}
+
+// A sample's answers; returns how informative it is.
+__device__ __forceinline__ double put_sample(const Input& input, const Region& region,
+                                             const Constants& constants, int slot,
+                                             const double (&weighted)[CLASSES], double share,
+                                             const Output& out) {
+  double signed_sum = 0, informative = 0, best = -1;
+  int likeliest = 0;
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    const double posterior = weighted[i] * share;
+    signed_sum = fma(posterior, constants.bits[i], signed_sum);
+    informative = fma(posterior, fabs(constants.bits[i]), informative);
+    if (posterior > best) {
+      best = posterior;
+      likeliest = i;
+    }
+  }
+  if (!region.mine || !filled(region, slot)) return informative;
+  const int k = sample_of(region, slot);
+  const long long at = k * input.regions + region.row;
+  out.sini[at] = region.told ? signed_sum : 0.0;
+  out.cn_index[at] = region.told ? likeliest : constants.main;
+  if (out.posterior) {
+#pragma unroll
+    for (int i = 0; i < CLASSES; ++i)
+      out.posterior[(region.row * CLASSES + i) * SAMPLES + k] =
+          region.told ? weighted[i] * share : double(i == constants.main);
+  }
+  return informative;
+}
+
+__device__ __forceinline__ void put_region(const Input& input, const Region& region,
+                                           const Constants& constants,
+                                           const double (&alpha)[OWNED], double level,
+                                           double informative, const Output& out) {
+  if (!region.mine) return;
+#pragma unroll
+  for (int j = 0; j < OWNED; ++j) {
+    const int i = region.lane + j * TEAM;
+    if (i < CLASSES)
+      out.alpha[i * input.regions + region.row] =
+          region.told ? alpha[j] : double(i == constants.main);
+  }
+  if (region.lane) return;
+  out.level[region.row] = region.told || input.levels ? level : 0.0;
+  out.ini[region.row] = region.told ? informative / SAMPLES : 0.0;
+}
+
+// All samples' posteriors into `totals`; in the last cycle into `out`, too, and how informative the
+// lane's samples are is returned.
+template <bool LAST>
+__device__ __forceinline__ double add_posteriors(const Input& input, const Region& region,
+                                                 const Constants& constants, const Anchor& anchor,
+                                                 const Cycle& cycle, Totals& totals,
+                                                 const Output& out) {
+  double informative = 0, weighted[CLASSES];
+#pragma unroll HELD ? SLOTS : 1
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    const double share = weigh(input, region, constants, anchor, cycle, slot, weighted);
+    add(input, region, constants, slot, weighted, share, totals);
+    if (LAST) informative += put_sample(input, region, constants, slot, weighted, share, out);
+  }
+  sum_up(constants, totals);
+  return informative;
+}
+
+__device__ __forceinline__ double all_reads(const Input& input, const Region& region) {
+  double reads = 0;
+#pragma unroll HELD ? SLOTS : 4
+  for (int slot = 0; slot < SLOTS; ++slot)
+    if (filled(region, slot)) reads += count(input, region, slot);
+  return team_sum(reads);
+}
+
+// Puts the anchor where it must be for cycle c at this level.
+__device__ __forceinline__ Cycle prepared(const Input& input, Region& region,
+                                          const Constants& constants, int c, double level,
+                                          const double (&alpha)[OWNED], Anchor& anchor) {
+  double log_ratio = HELD && UNIT && c > 1 ? log(level) - anchor.log_level : 0.0;
+  const double reach =
+      region.most * fabs(log_ratio) + constants.widest * fabs(level - anchor.level);
+  if (!HELD || !UNIT || c < 2 || reach > constants.reach) {
+    anchor = anchored(input, region, constants, level, c == 0);
+    log_ratio = 0;
+  }
+  return at_level(input, region, anchor, level, log_ratio, alpha);
+}
+
+extern "C" __global__ void __launch_bounds__(128, BLOCKS)
+    estimate(Input input, Constants constants, Output out) {
+  Region region = taken(input, constants);
+  const double reads = all_reads(input, region);
+  double alpha[OWNED], level = start_of(input, region, constants), informative = 0;
+#pragma unroll
+  for (int j = 0; j < OWNED; ++j) alpha[j] = input.start[owned(region, j)];
+  Anchor anchor = {level, 0, true};
+  // A warp whose regions all tell nothing has only to write that down.
+  const int cycles = __any_sync(FULL, region.told) ? constants.cycles : 1;
+  for (int c = 0; c < cycles; ++c) {
+    const Cycle cycle = prepared(input, region, constants, c, level, alpha, anchor);
+    Totals totals = {};
+    if (c < cycles - 1)
+      add_posteriors<false>(input, region, constants, anchor, cycle, totals, out);
+    else
+      informative =
+          add_posteriors<true>(input, region, constants, anchor, cycle, totals, out);
+#pragma unroll
+    for (int j = 0; j < OWNED; ++j)
+      alpha[j] = fma(own(region, totals.of_class, j), constants.sample_weight,
+                     input.prior[owned(region, j)]);
+    level = reads * reciprocal(totals.expected);
+  }
+  put_region(input, region, constants, alpha, level, team_sum(informative), out);
+}
+
+extern "C" __global__ void __launch_bounds__(128, BLOCKS)
+    compare(Input input, Constants constants, Output out) {
+  Region region = taken(input, constants);
+  const double level = input.levels[region.row];
+  const Anchor anchor =
+      anchored(input, region, constants, region.told ? level : 1.0, false);
+  Totals totals = {};
+  double informative = 0;
+#pragma unroll HELD ? SLOTS : 1
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    double weighted[CLASSES];
+    const double share = weigh_given(input, region, constants, anchor, slot, weighted);
+    add(input, region, constants, slot, weighted, share, totals);
+    informative += put_sample(input, region, constants, slot, weighted, share, out);
+  }
+  sum_up(constants, totals);
+  double alpha[OWNED];
+#pragma unroll
+  for (int j = 0; j < OWNED; ++j) alpha[j] = own(region, totals.of_class, j) / SAMPLES;
+  put_region(input, region, constants, alpha, level, team_sum(informative), out);
+}
+
+// level[region] = the mean of the counts, at least `least`.
+extern "C" __global__ void __launch_bounds__(128)
+    mean_of(const COUNT* counts, const double* scale, long long regions, double least,
+            double* level) {
+  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= regions) return;
+  double total = 0;
+  for (int k = 0; k < SAMPLES; ++k) total += counts[row * SAMPLES + k] * scale[k];
+  level[row] = fmax(total / SAMPLES, least);
+}

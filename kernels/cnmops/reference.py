@@ -1,0 +1,116 @@
+"""The model in plain NumPy, all regions at once. The tests' oracle."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cnmops.types import (
+    LEAST_LEVEL,
+    LEAST_REFERENCE,
+    Floats,
+    Model,
+    ModelError,
+    Result,
+    checked,
+    checked_level,
+)
+
+log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
+
+
+def model(counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | None = None) -> Result:
+    """The mixture of Poissons of every region, its level estimated from the samples.
+
+    counts  float64 or int32[regions, samples], none negative
+    cov     float64[samples], the samples' coverages: 1 where counts are normalized
+    scale   float64[samples], what the counts are multiplied by first; None: 1. They are size
+            factors of whole-numbered counts; fractions are normalized by `apply` of the
+            normalization, which makes regions empty where all are below 1
+    raises  ModelError for fewer than two samples or coverages that are not above 0
+    """
+    x = checked(counts, cov, scale, options).astype(np.float64) * (1.0 if scale is None else scale)
+    told = (x > options.min_read_count).any(axis=1)
+    level, alpha, posterior = _of_nothing(x, options)
+    level[told], alpha[told], posterior[told] = _estimated(x[told], cov, options)
+    return _result(level, alpha, posterior, options)
+
+
+def model_against(
+    counts: NDArray[Any],
+    level: Floats,
+    cov: Floats,
+    options: Model,
+    scale: Floats | None = None,
+) -> Result:
+    """The same with given levels above 0, float64[regions]: of controls, or of a single sample."""
+    checked_level(level, counts)
+    x = checked(counts, cov, scale, options).astype(np.float64) * (1.0 if scale is None else scale)
+    told = (x > options.min_read_count).any(axis=1) | (level > options.min_read_count)
+    _, alpha, posterior = _of_nothing(x, options)
+    rates = np.multiply.outer(level[told], options.changes())
+    likelihood = np.maximum(_poisson(x[told], cov, rates), options.floor)
+    weighted = likelihood * options.weights(x.shape[1])
+    posterior[told] = weighted / weighted.sum(axis=1, keepdims=True)
+    alpha[told] = posterior[told].mean(axis=2)
+    return _result(level, alpha, posterior, options)
+
+
+def level_of_controls(controls: NDArray[Any], scale: Floats | None = None) -> Floats:
+    """float64[regions]: the mean of the controls' counts, at least 1e-5.
+
+    scale   float64[controls]: their size factors or, for `norm=2`, 1 / their coverages
+    """
+    scaled = controls.astype(np.float64) * (1.0 if scale is None else scale)
+    return np.asarray(np.maximum(scaled.mean(axis=1), LEAST_REFERENCE))
+
+
+def level_of_sample(counts: NDArray[Any]) -> float:
+    """The median of a single sample's counts on a chromosome that are not 0."""
+    if not (reads := counts[counts > 0]).size:
+        raise ModelError("a chromosome without any read has no level of its own")
+    return float(np.median(reads))
+
+
+def _of_nothing(x: Floats, options: Model) -> tuple[Floats, Floats, Floats]:
+    """Level, weights and posterior where the counts tell nothing: the main class, surely."""
+    main = np.arange(options.classes) == options.main
+    alpha = np.tile(main.astype(np.float64), (len(x), 1))
+    return np.zeros(len(x)), alpha, np.repeat(alpha[:, :, None], x.shape[1], axis=2)
+
+
+def _estimated(x: Floats, cov: Floats, options: Model) -> tuple[Floats, Floats, Floats]:
+    changes, prior = options.changes(), options.prior()
+    level = np.median(x / cov, axis=1)
+    low = level < LEAST_LEVEL
+    level[low] = np.maximum(x[low].mean(axis=1), 1)
+    alpha = np.tile(options.start(), (len(x), 1))
+    rates = np.multiply.outer(level, changes * changes)  # R multiplies twice in the first cycle
+    posterior = np.empty((len(x), options.classes, x.shape[1]))
+    for _ in range(options.cycles):
+        weighted = np.maximum(alpha[:, :, None] * _poisson(x, cov, rates), options.floor)
+        posterior = weighted / weighted.sum(axis=1, keepdims=True)
+        alpha = (posterior.mean(axis=2) + prior) / (1 + prior.sum())
+        level = x.sum(axis=1) / np.einsum("rik,i,k->r", posterior, changes, cov)
+        rates = np.multiply.outer(level, changes)
+    return level, alpha, posterior
+
+
+def _poisson(x: Floats, cov: Floats, rates: Floats) -> Floats:
+    """float64[regions, classes, samples]: the density, also between whole numbers."""
+    mean = rates[:, :, None] * cov
+    return np.asarray(np.exp(x[:, None] * np.log(mean) - mean - log_gamma(x + 1)[:, None]))
+
+
+def _result(level: Floats, alpha: Floats, posterior: Floats, options: Model) -> Result:
+    bits = np.log2(options.changes())
+    return Result(
+        level=level,
+        alpha=alpha,
+        ini=np.einsum("rik,i->rk", posterior, np.abs(bits)).mean(axis=1),
+        sini=np.asfortranarray(np.einsum("rik,i->rk", posterior, bits)),
+        cn_index=np.asfortranarray(posterior.argmax(axis=1).astype(np.int8)),
+        posterior=posterior if options.posterior else None,
+        fold_changes=options.changes(),
+    )

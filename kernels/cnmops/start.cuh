@@ -1,0 +1,75 @@
+// The level at which a region starts: the median of its counts over coverages.
+
+__device__ __forceinline__ double scaled(const Input& input, const Region& region, int slot) {
+  return count(input, region, slot) / coverage(input, region, slot);
+}
+
+// Of values in registers: those that have the right number below them. `low` is the upper one of
+// the lower half, `high` the lower one of the upper half; with an odd number they are the same.
+__device__ __forceinline__ void middle_of_held(const Input& input, const Region& region,
+                                               double& low, double& high) {
+  double values[KEPT];
+  int below[KEPT], within[KEPT];
+#pragma unroll
+  for (int slot = 0; slot < KEPT; ++slot) {
+    values[slot] = scaled(input, region, slot);
+    below[slot] = within[slot] = 0;
+  }
+#pragma unroll
+  for (int from = 0; from < KEPT; ++from) {
+    for (int lane = 0; lane < min(TEAM, SAMPLES - from * TEAM); ++lane) {
+      const double other = of_lane(values[from], lane);
+#pragma unroll
+      for (int slot = 0; slot < KEPT; ++slot) {
+        below[slot] += other < values[slot];
+        within[slot] += other <= values[slot];
+      }
+    }
+  }
+  low = high = 0;
+#pragma unroll
+  for (int slot = 0; slot < KEPT; ++slot) {
+    if (!filled(region, slot)) continue;
+    if (below[slot] <= (SAMPLES - 1) / 2 && (SAMPLES - 1) / 2 < within[slot]) low = values[slot];
+    if (below[slot] <= SAMPLES / 2 && SAMPLES / 2 < within[slot]) high = values[slot];
+  }
+  low = team_max(low);
+  high = team_max(high);
+}
+
+// Of values that are read again and again: the bits of the lower one, highest first.
+__device__ __forceinline__ void middle_of_streamed(const Input& input, const Region& region,
+                                                   double& low, double& high) {
+  unsigned long long bits = 0;
+  for (int bit = 62; bit >= 0; --bit) {
+    const double pivot = __longlong_as_double((long long)(bits | (1ull << bit)));
+    int below = 0;
+    for (int slot = 0; slot < SLOTS; ++slot)
+      below += filled(region, slot) && scaled(input, region, slot) < pivot;
+    if (team_sum(below) <= (SAMPLES - 1) / 2) bits |= 1ull << bit;
+  }
+  low = __longlong_as_double((long long)bits);
+  int within = 0;
+  double above = -1;  // the negative of the least value above
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    if (!filled(region, slot)) continue;
+    const double value = scaled(input, region, slot);
+    within += value <= low;
+    if (value > low && (above == -1 || -value > above)) above = -value;
+  }
+  const double nearest = -team_max(above == -1 ? -1.7e308 : above);
+  high = team_sum(within) > SAMPLES / 2 ? low : nearest;
+}
+
+__device__ __forceinline__ double start_of(const Input& input, const Region& region,
+                                           const Constants& constants) {
+  double low, high, total = 0;
+  if (HELD) middle_of_held(input, region, low, high);
+  else middle_of_streamed(input, region, low, high);
+#pragma unroll HELD ? SLOTS : 4
+  for (int slot = 0; slot < SLOTS; ++slot)
+    if (filled(region, slot)) total += count(input, region, slot);
+  total = team_sum(total);
+  const double median = (low + high) / 2;
+  return median < constants.least_level ? fmax(total / SAMPLES, 1.0) : median;
+}

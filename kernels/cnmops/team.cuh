@@ -1,0 +1,142 @@
+// A region in the hands of a team: lane l has the samples l, l + TEAM, ... in its slots. With HELD
+// counts and densities stay in registers; without, they are read and computed in every cycle.
+//
+// Compiled for SAMPLES, CLASSES, TEAM, HELD, UNIT (all coverages are 1) and COUNT (int, double).
+
+#include "numbers.cuh"
+
+constexpr int SLOTS = (SAMPLES + TEAM - 1) / TEAM;
+constexpr int KEPT = HELD ? SLOTS : 1;  // slots with registers
+
+struct Constants {  // read with indices known at compile time only: from the constant bank
+  double changes[CLASSES], squares[CLASSES], log_changes[CLASSES], bits[CLASSES];
+  double sample_weight;  // a class's weight is prior + posteriors * sample_weight
+  double widest, least, floor, least_level, reach;
+  int cycles, main;
+};
+
+struct Input {
+  const COUNT* counts;  // [regions, SAMPLES]
+  const double* scale;  // [SAMPLES]
+  const double* cov;
+  const double* log_cov;
+  const double* levels;   // [regions], where they are given
+  const double* weights;  // [SAMPLES, CLASSES], likewise
+  const double* changes;  // [CLASSES], for indices that are not known
+  const double* prior;
+  const double* start;
+  long long regions;
+};
+
+struct Output {
+  double* level;            // [regions]
+  double* alpha;            // [CLASSES, regions]
+  double* ini;              // [regions]
+  double* sini;             // [SAMPLES, regions]
+  signed char* cn_index;    // [SAMPLES, regions]
+  double* posterior;        // [regions, CLASSES, SAMPLES], or null
+};
+
+struct Region {
+  long long row;
+  int lane;
+  bool told;     // some count says something; all others are taken as 1 and their results not
+  bool mine;     // not only there to keep the warp whole
+  double most;   // the greatest count
+  double x[KEPT], constant[KEPT];
+  double held[KEPT][CLASSES];  // densities at the anchor
+};
+
+__device__ __forceinline__ int sample_of(const Region& region, int slot) {
+  return region.lane + slot * TEAM;
+}
+
+__device__ __forceinline__ bool filled(const Region& region, int slot) {
+  return (slot + 1) * TEAM <= SAMPLES || sample_of(region, slot) < SAMPLES;
+}
+
+__device__ __forceinline__ double counted(const Input& input, const Region& region, int slot) {
+  if (!filled(region, slot)) return 0;
+  const int k = sample_of(region, slot);
+  return input.counts[region.row * SAMPLES + k] * input.scale[k];
+}
+
+__device__ __forceinline__ double count(const Input& input, const Region& region, int slot) {
+  if (HELD) return region.x[HELD ? slot : 0];
+  return region.told ? counted(input, region, slot) : 1.0;
+}
+
+__device__ __forceinline__ double coverage(const Input& input, const Region& region, int slot) {
+  return UNIT || !filled(region, slot) ? 1.0 : input.cov[sample_of(region, slot)];
+}
+
+// What the logarithm of a density has besides mean - x log(rate).
+__device__ __forceinline__ double computed_constant(const Input& input, const Region& region,
+                                                    int slot) {
+  const double x = count(input, region, slot);
+  const double shift = UNIT || !filled(region, slot) ? 0.0 : input.log_cov[sample_of(region, slot)];
+  return log_factorial(x) - x * shift;
+}
+
+__device__ __forceinline__ double constant(const Input& input, const Region& region, int slot) {
+  return HELD ? region.constant[HELD ? slot : 0] : computed_constant(input, region, slot);
+}
+
+// Finds the team's region and reads its counts. `level` is given, or 0.
+__device__ __forceinline__ Region taken(const Input& input, const Constants& constants) {
+  Region region;
+  const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  region.lane = threadIdx.x % TEAM;
+  region.mine = thread / TEAM < input.regions;
+  region.row = region.mine ? thread / TEAM : input.regions - 1;
+  double most = input.levels ? input.levels[region.row] : 0.0;
+#pragma unroll HELD ? SLOTS : 4
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    const double x = counted(input, region, slot);
+    if (HELD) region.x[HELD ? slot : 0] = x;
+    most = fmax(most, x);
+  }
+  most = team_max(most);
+  region.told = most > constants.least;
+  region.most = region.told ? most : 1.0;
+  if (HELD) {
+#pragma unroll
+    for (int slot = 0; slot < KEPT; ++slot) {
+      if (!region.told) region.x[slot] = 1.0;
+      region.constant[slot] = computed_constant(input, region, slot);
+    }
+  }
+  return region;
+}
+
+// The level at which densities are known, and the rates that belong to it.
+struct Anchor {
+  double level, log_level;
+  bool squared;  // fold changes count twice
+};
+
+__device__ __forceinline__ double density(const Input& input, const Region& region,
+                                          const Constants& constants, const Anchor& anchor,
+                                          int slot, int i) {
+  const double change = anchor.squared ? constants.squares[i] : constants.changes[i];
+  const double log_change = constants.log_changes[i];
+  const double log_rate = anchor.log_level + (anchor.squared ? 2 * log_change : log_change);
+  const double mean = anchor.level * coverage(input, region, slot);
+  const double rest = fma(-mean, change, -constant(input, region, slot));
+  return exp_or_little(fma(count(input, region, slot), log_rate, rest));
+}
+
+__device__ __forceinline__ Anchor anchored(const Input& input, Region& region,
+                                           const Constants& constants, double level,
+                                           bool squared) {
+  const Anchor anchor = {level, log(level), squared};
+  if (HELD) {
+#pragma unroll
+    for (int slot = 0; slot < KEPT; ++slot) {
+#pragma unroll
+      for (int i = 0; i < CLASSES; ++i)
+        region.held[slot][i] = density(input, region, constants, anchor, slot, i);
+    }
+  }
+  return anchor;
+}

@@ -1,0 +1,158 @@
+"""What goes into a copy-number model and what comes out of it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FOLD_CHANGES = (0.025, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
+KINDS = ("cohort", "single", "reference")
+FLOORS = {"cohort": 1e-100, "single": 1e-15, "reference": 1e-100}
+LEAST_LEVEL = 1e-10  # of a median; below it a region starts at the mean, or 1
+LEAST_REFERENCE = 1e-5
+MAIN_AT_START, OTHERS_AT_START = 0.6, 0.05  # weights of the classes
+MOST_CLASSES = 64
+REACH = 400.0  # of exponents between a density and the one it is taken from
+
+
+class ModelError(ValueError):
+    """These counts or options cannot be modelled; the text says why."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Options of the model; the names in R are given where they differ.
+
+    fold_changes    of each class relative to the main class (I)
+    main            the class that is expected: CN2, in haploids CN1
+    prior_impact    the weight of the main class in the Dirichlet prior (priorImpact)
+    cycles          of expectation maximisation (cyc)
+    min_read_count  a region where no count is above it tells nothing (minReadCount)
+    posterior       whether the posterior of all classes is wanted (returnPosterior)
+    kind            "cohort": levels are estimated from the samples themselves; "single" and
+                    "reference": the level of every region is given
+    compat_r        with "reference" and several cases: hand the prior's weights out as R does
+    """
+
+    fold_changes: tuple[float, ...] = FOLD_CHANGES
+    main: int = 2
+    prior_impact: float = 1.0
+    cycles: int = 20
+    min_read_count: float = 5.0
+    posterior: bool = False
+    kind: str = "cohort"
+    compat_r: bool = False
+
+    @classmethod
+    def of(cls, function: str, **changes: Any) -> "Model":
+        """The defaults of an R function: cn.mops, haplo, exome, single or reference."""
+        return replace(_DEFAULTS[function], **changes)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ModelError(f"kind {self.kind!r}: must be one of {', '.join(KINDS)}")
+        if not 0 <= self.main < self.classes <= MOST_CLASSES:
+            raise ModelError(f"{self.classes} classes with the main one at {self.main}")
+        if not all(np.isfinite(each) and each > 0 for each in self.fold_changes):
+            raise ModelError("fold changes must be above 0 and finite")
+        if self.cycles < 1:
+            raise ModelError(f"{self.cycles} cycles: at least one is needed")
+        if not 0 <= self.prior_impact < np.inf:
+            raise ModelError(f"prior impact {self.prior_impact}: must be 0 or more and finite")
+        if not 0 <= self.min_read_count < np.inf:
+            raise ModelError(f"least read count {self.min_read_count}: must be 0 or more")
+
+    @property
+    def classes(self) -> int:
+        return len(self.fold_changes)
+
+    @property
+    def floor(self) -> float:
+        """What a class's likelihood is raised to."""
+        return FLOORS[self.kind]
+
+    def changes(self) -> Floats:
+        """float64[classes]: the fold changes."""
+        return np.array(self.fold_changes)
+
+    def start(self) -> Floats:
+        """float64[classes]: the weights of the classes before the first cycle."""
+        weights = np.full(self.classes, OTHERS_AT_START)
+        weights[self.main] = MAIN_AT_START
+        return np.asarray(weights / weights.sum())
+
+    def prior(self) -> Floats:
+        """float64[classes]: what is added to the mean posteriors."""
+        return np.where(np.arange(self.classes) == self.main, float(self.prior_impact), 0.0)
+
+    def weights(self, samples: int) -> Floats:
+        """float64[classes, samples]: the prior where the level is given, of each case."""
+        weights = 1 + self.prior()
+        weights /= weights.sum()
+        order = np.arange(self.classes)[:, None] + np.zeros(samples, np.int64)
+        if self.compat_r:
+            order = np.arange(self.classes * samples).reshape(self.classes, -1) % self.classes
+        return np.asarray(weights[order])
+
+
+@dataclass(frozen=True)
+class Result:
+    """Arrays of NumPy, or of CuPy where the model ran on a device.
+
+    level      float64[regions]          the rate of the class with fold change 1
+    alpha      float64[regions, classes] weights of the classes
+    ini        float64[regions]          how informative the region is: I/NI
+    sini       float64[regions, samples] signed I/NI; a sample's values lie side by side (F order)
+    cn_index   int8[regions, samples]    the likeliest class, the first on a tie; F order
+    posterior  float64[regions, classes, samples], or None where it was not asked for
+    fold_changes  float64[classes]
+    """
+
+    level: Any
+    alpha: Any
+    ini: Any
+    sini: Any
+    cn_index: Any
+    posterior: Any
+    fold_changes: Any
+
+    @property
+    def lambda_(self) -> Any:
+        """float64[regions, classes]: the rates of the classes."""
+        return self.level[:, None] * self.fold_changes
+
+
+_DEFAULTS = {
+    "cn.mops": Model(),
+    "haplo": Model(
+        fold_changes=(0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0), main=1, min_read_count=1
+    ),
+    "exome": Model(prior_impact=10, min_read_count=1),
+    "single": Model(min_read_count=1, kind="single"),
+    "reference": Model(
+        fold_changes=(*FOLD_CHANGES, 8.0, 16.0, 32.0, 64.0), min_read_count=1, kind="reference"
+    ),
+}
+
+
+def checked(counts: Any, cov: Any, scale: Any, options: Model) -> Any:
+    """The counts. Raises ModelError where shapes, coverages or scales cannot be right."""
+    samples = counts.shape[1] if counts.ndim == 2 else 0
+    if options.kind == "cohort" and samples < 2:
+        raise ModelError("a cohort needs counts of at least two samples")
+    for name, values in (("coverages", cov), ("size factors", scale)):
+        if values is not None and np.shape(values) != (samples,):
+            raise ModelError(f"{np.size(values)} {name} for {samples} samples")
+        if values is not None and not (np.isfinite(values) & (values > 0)).all():
+            raise ModelError(f"{name} must be above 0 and finite")
+    return counts
+
+
+def checked_level(level: Any, counts: Any) -> Any:
+    """The levels. Raises ModelError where there is not one for every region."""
+    if level.shape != counts.shape[:1]:
+        raise ModelError(f"levels of shape {level.shape} for {len(counts)} regions")
+    return level

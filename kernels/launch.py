@@ -1,0 +1,30 @@
+"""What every `cuda.py` needs to hand arrays and structs to its kernels. CuPy is not imported."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+POINTER = "<u8"
+
+
+def launch(module: Any, name: str, threads: int, block: int, *arguments: Any) -> None:
+    """Queues a kernel on the current stream, with at least this many threads, `block` a block."""
+    if threads:
+        module.get_function(name)((-(-threads // block),), (block,), arguments)
+
+
+def struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
+    """A kernel's struct argument: device arrays become their addresses, None a null pointer."""
+    out = np.zeros((), dtype)
+    for name, value in fields.items():
+        if value is not None:
+            out[name] = value.data.ptr if hasattr(value, "__cuda_array_interface__") else value
+    return out
+
+
+def usable(counts: Any) -> Any:
+    """The device array. Raises TypeError where a kernel cannot read it as it lies there."""
+    if counts.dtype not in (np.int32, np.float64) or not counts.flags.c_contiguous:
+        raise TypeError("counts on a device must be int32 or float64 and C-contiguous")
+    return counts

@@ -1,0 +1,20 @@
+"""Counts of samples made comparable, chromosome by chromosome.
+
+`factors.py` decides what is measured and what becomes of it; `reference.py` (plain NumPy), `cpu.py`
+and `cuda.py` measure. Each of the three has
+
+    size_factors(counts, blocks, options, names)  -> SizeFactors
+    normalize(counts, blocks, options, names)     -> Normalized
+    coverages(counts)                             -> float64[samples]
+
+with counts [regions, samples], float64 or int32, and blocks: one slice of regions a chromosome.
+"""
+
+from kernels.normalization.types import (
+    Normalization,
+    NormalizationError,
+    Normalized,
+    SizeFactors,
+)
+
+__all__ = ["Normalization", "NormalizationError", "Normalized", "SizeFactors"]

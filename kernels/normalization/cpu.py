@@ -1,0 +1,232 @@
+"""The statistics in Numba and NumPy, in several threads, without copies of all counts."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.jit import lean
+from kernels.normalization import density, factors
+from kernels.normalization.spectrum import Spectral, Spectrum
+from kernels.normalization.types import (
+    Floats,
+    Mask,
+    Normalization,
+    Normalized,
+    SizeFactors,
+    checked,
+    chromosome_names,
+    groups,
+)
+from kernels.parallel import over_spans
+
+STRETCH = 4096  # regions that are summed together, whatever the number of threads
+LEAST_SPAN = 1 << 14  # regions, for a thread
+
+
+def size_factors(
+    counts: NDArray[Any],
+    blocks: Sequence[slice],
+    options: Normalization,
+    names: Sequence[str] | None = None,
+    threads: int = 1,
+    totals: Floats | None = None,
+) -> SizeFactors:
+    """As `reference.size_factors`."""
+    backend = Counts(_contiguous(checked(counts)), threads)
+    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
+
+
+def normalize(
+    counts: NDArray[Any],
+    blocks: Sequence[slice],
+    options: Normalization,
+    names: Sequence[str] | None = None,
+    threads: int = 1,
+) -> Normalized:
+    """As `reference.normalize`."""
+    found = size_factors(counts, blocks, options, names, threads=threads)
+    values = apply(counts, blocks, found.factors, options, threads)
+    return Normalized(values, found.factors, found.notes)
+
+
+def apply(
+    counts: NDArray[Any],
+    blocks: Sequence[slice],
+    factors: Floats,
+    options: Normalization,
+    threads: int = 1,
+) -> Floats:
+    """As `reference.apply`."""
+    counts = _contiguous(counts)
+    values = np.empty(counts.shape)
+    for block, row in zip(blocks, factors, strict=True):
+        for group in groups(options.ploidies(counts.shape[1])):
+            _scale(counts[block], np.array(group), row, values[block], threads)
+    return values
+
+
+def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
+    """As `reference.coverages`."""
+    counts = _contiguous(checked(counts))
+    rows = np.ones(len(counts), bool)
+    return Spectral(_spectra(counts, rows, range(counts.shape[1]), threads)).coverages()
+
+
+class Counts:
+    """int32 or float64[regions, samples], C-contiguous."""
+
+    def __init__(self, counts: NDArray[Any], threads: int) -> None:
+        self._counts, self._threads = counts, threads
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self._counts), self._counts.shape[1]
+
+    def statistics(self, block: slice, samples: Sequence[int]) -> "Part":
+        return Part(self._counts[block], samples, self._threads)
+
+    def totals(self) -> Floats:
+        everywhere = np.ones(len(self._counts), bool)
+        return _sums(self._counts, everywhere, np.arange(self.shape[1]), self._threads)
+
+    def median(
+        self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
+    ) -> float:
+        parts = [
+            spectrum.scaled(row[sample])
+            for block, row in zip(blocks, factors, strict=True)
+            for sample, spectrum in zip(
+                samples,
+                _spectra(self._counts[block], rows[block], samples, self._threads),
+                strict=True,
+            )
+        ]
+        return Spectrum.together(parts).quantile(0.5)
+
+
+class Part:
+    """The statistics of some samples on one chromosome."""
+
+    def __init__(self, counts: NDArray[Any], samples: Sequence[int], threads: int) -> None:
+        self._counts, self._threads = counts, threads
+        self._samples = np.array(samples)
+        self._used = np.empty(len(counts), bool)
+        over_spans(self._find_used, len(counts), threads, LEAST_SPAN)
+
+    def _find_used(self, begin: int, stop: int) -> None:
+        _find_used(self._counts[begin:stop], self._samples, self._used[begin:stop])
+
+    @cached_property
+    def _spectral(self) -> Spectral:
+        return Spectral(_spectra(self._counts, self._used, self._samples, self._threads))
+
+    def used(self) -> Mask:
+        return self._used
+
+    def means(self) -> Floats:
+        total = _sums(self._counts, self._used, self._samples, self._threads)
+        return np.asarray(total / self._used.sum())
+
+    def quantiles(self, share: float) -> Floats:
+        return self._spectral.quantiles(share)
+
+    def modes(self) -> Floats:
+        return self._spectral.modes()
+
+    def mode(self) -> float:
+        return self._spectral.mode()
+
+    def dispersion(self, factors: Floats) -> float:
+        rows = np.flatnonzero(self._used)
+        ratios = np.empty(len(rows))
+
+        def work(begin: int, stop: int) -> None:
+            _ratios(self._counts, rows[begin:stop], self._samples, factors, ratios[begin:stop])
+
+        over_spans(work, len(rows), self._threads, LEAST_SPAN)
+        ratios.sort()
+        return density.mode_of_sorted(ratios, float(ratios.std(ddof=1)))
+
+
+def _contiguous(counts: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
+
+
+def _scale(x: NDArray[Any], samples: NDArray[Any], row: Floats, out: Floats, threads: int) -> None:
+    def work(begin: int, stop: int) -> None:
+        _apply(x[begin:stop], samples, row, out[begin:stop])
+
+    over_spans(work, len(x), threads, LEAST_SPAN)
+
+
+def _sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int) -> Floats:
+    """float64[samples], the same whatever the number of threads."""
+    stretches = -(-len(counts) // STRETCH)
+    out = np.zeros((stretches, len(samples)))
+
+    def work(begin: int, stop: int) -> None:
+        _add(counts, rows, samples, begin, stop, out)
+
+    over_spans(work, stretches, threads, 1)
+    return np.asarray(out.sum(axis=0))
+
+
+def _spectra(
+    counts: NDArray[Any], rows: Mask, samples: Iterable[int], threads: int
+) -> list[Spectrum]:
+    """Of each sample, in the regions where `rows` is true."""
+    samples = list(samples)
+    out: dict[int, Spectrum] = {}
+    chosen = slice(None) if rows.all() else rows
+
+    def work(begin: int, stop: int) -> None:
+        for sample in samples[begin:stop]:
+            out[sample] = Spectrum.of(np.ascontiguousarray(counts[chosen, sample]))
+
+    over_spans(work, len(samples), threads, 1)
+    return [out[sample] for sample in samples]
+
+
+@lean
+def _find_used(x: Any, samples: Any, out: Any) -> Any:
+    for row in range(x.shape[0]):
+        out[row] = False
+        for k in samples:
+            out[row] |= x[row, k] >= 1
+
+
+@lean
+def _add(x: Any, rows: Any, samples: Any, begin: Any, stop: Any, out: Any) -> Any:
+    for stretch in range(begin, stop):
+        for row in range(stretch * STRETCH, min((stretch + 1) * STRETCH, x.shape[0])):
+            if rows[row]:
+                for k in range(samples.shape[0]):
+                    out[stretch, k] += x[row, samples[k]]
+
+
+@lean
+def _ratios(x: Any, rows: Any, samples: Any, factors: Any, out: Any) -> Any:
+    n = samples.shape[0]
+    for i in range(rows.shape[0]):
+        mean = 0.0
+        for k in range(n):
+            mean += x[rows[i], samples[k]] * factors[k]
+        mean /= n
+        squares = 0.0
+        for k in range(n):
+            squares += (x[rows[i], samples[k]] * factors[k] - mean) ** 2
+        out[i] = squares / (n - 1) / mean
+
+
+@lean
+def _apply(x: Any, samples: Any, factors: Any, out: Any) -> Any:
+    """Regions where all are below 1 become 0, but those of a sample alone."""
+    for row in range(x.shape[0]):
+        used = samples.shape[0] == 1
+        for k in samples:
+            used |= x[row, k] >= 1
+        for k in samples:
+            out[row, k] = x[row, k] * factors[k] if used else 0.0

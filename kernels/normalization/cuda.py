@@ -1,0 +1,308 @@
+"""The statistics on a GPU: `measure.cu` and CuPy's sort.
+
+Counts may lie on the host or on the device. What lies on the host and is larger than `room` is
+brought over in spans of regions or column by column; the statistics are the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.launch import POINTER, launch, struct, usable
+from kernels.normalization import density, factors
+from kernels.normalization.spectrum import Spectral, Spectrum
+from kernels.normalization.types import (
+    BAD_COUNT,
+    Floats,
+    Mask,
+    Normalization,
+    NormalizationError,
+    Normalized,
+    SizeFactors,
+    check_shape,
+    chromosome_names,
+    groups,
+)
+from kernels.sources import source
+
+THREADS = 256
+STRETCH = 4096  # regions that a block sums
+SUMMING = 1 << 13  # threads that sum a vector
+WARP = 32
+ROOM = 1 << 30  # bytes of counts that are on the device at a time
+
+_COUNTS = np.dtype(
+    [
+        ("counts", POINTER),
+        ("used", POINTER),
+        ("samples", POINTER),
+        ("regions", "<i8"),
+        ("width", "<i4"),
+        ("chosen", "<i4"),
+    ]
+)
+
+
+def size_factors(
+    counts: Any,
+    blocks: Sequence[slice],
+    options: Normalization,
+    names: Sequence[str] | None = None,
+    totals: Floats | None = None,
+    room: int = ROOM,
+) -> SizeFactors:
+    """As `reference.size_factors`; counts of NumPy or CuPy.
+
+    room: bytes of counts that may be brought to the device at a time
+    """
+    check_shape(counts)
+    backend = Counts(_contiguous(counts), room)
+    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
+
+
+def normalize(
+    counts: Any,
+    blocks: Sequence[slice],
+    options: Normalization,
+    names: Sequence[str] | None = None,
+) -> Normalized:
+    """As `reference.normalize`; the values are on the current device."""
+    counts = cupy.asarray(_contiguous(counts))
+    found = size_factors(counts, blocks, options, names)
+    return Normalized(apply(counts, blocks, found.factors, options), found.factors, found.notes)
+
+
+def apply(counts: Any, blocks: Sequence[slice], factors: Floats, options: Normalization) -> Any:
+    """As `reference.apply`; the values are on the current device."""
+    counts = cupy.asarray(_contiguous(counts))
+    values = cupy.empty(counts.shape, np.float64)
+    for block, row in zip(blocks, factors, strict=True):
+        x, out = counts[block], values[block]
+        for members in groups(options.ploidies(counts.shape[1])):
+            _each_region("scale", _View.of(x, members), cupy.asarray(row[members]), out)
+    return values
+
+
+def coverages(counts: Any, room: int = ROOM) -> Floats:
+    """As `reference.coverages`."""
+    check_shape(counts)
+    whole = _Source(_contiguous(counts), room)
+    return Spectral(
+        [whole.spectrum(None, len(counts), k) for k in range(counts.shape[1])]
+    ).coverages()
+
+
+class Counts:
+    """int32 or float64[regions, samples], C-contiguous."""
+
+    def __init__(self, counts: Any, room: int) -> None:
+        self._counts, self._room = counts, room
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self._counts), self._counts.shape[1]
+
+    def _of(self, block: slice) -> "_Source":
+        return _Source(self._counts[block], self._room)
+
+    def statistics(self, block: slice, samples: Sequence[int]) -> "Part":
+        return Part(self._of(block), samples)
+
+    def totals(self) -> Floats:
+        return self._of(slice(None)).sums(None, range(self.shape[1]))
+
+    def median(
+        self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
+    ) -> float:
+        parts = []
+        for block, row in zip(blocks, factors, strict=True):
+            here, used = self._of(block), cupy.asarray(rows[block].astype(np.uint8))
+            for sample in samples:
+                spectrum = here.spectrum(used, int(rows[block].sum()), sample)
+                parts.append(spectrum.scaled(row[sample]))
+        return Spectrum.together(parts).quantile(0.5)
+
+
+class Part:
+    """The statistics of some samples on one chromosome."""
+
+    def __init__(self, counts: "_Source", samples: Sequence[int]) -> None:
+        self._counts, self._samples = counts, samples
+        self._on_device = counts.used(samples)
+        self._used: Mask = self._on_device.get().astype(bool)
+        self._n = int(self._used.sum())
+
+    @cached_property
+    def _spectral(self) -> Spectral:
+        spectrum = self._counts.spectrum
+        return Spectral([spectrum(self._on_device, self._n, k) for k in self._samples])
+
+    def used(self) -> Mask:
+        return self._used
+
+    def means(self) -> Floats:
+        return np.asarray(self._counts.sums(self._on_device, self._samples) / self._n)
+
+    def quantiles(self, share: float) -> Floats:
+        return self._spectral.quantiles(share)
+
+    def modes(self) -> Floats:
+        return self._spectral.modes()
+
+    def mode(self) -> float:
+        return self._spectral.mode()
+
+    def dispersion(self, factors: Floats) -> float:
+        ratios = cupy.sort(self._counts.ratios(self._on_device, self._samples, factors))
+        values = _Sorted(ratios[: self._n])
+        return density.mode_of_sorted(values, values.deviation(), values.masses)
+
+
+class _Source:
+    """Counts of one chromosome, on the host or on the device, and what is measured span by span."""
+
+    def __init__(self, counts: Any, room: int) -> None:
+        self._counts, self._resident = counts, isinstance(counts, cupy.ndarray)
+        if not self._resident and counts.nbytes <= room:
+            self._counts, self._resident = cupy.asarray(counts), True
+        self._whole = counts.dtype == np.int32
+        self._rows = STRETCH * max(1, room // max(1, counts[:1].nbytes * STRETCH))
+
+    def _spans(self) -> Iterator[tuple[slice, Any]]:
+        """Regions, in order, and their counts on the device."""
+        step = max(1, len(self._counts)) if self._resident else self._rows
+        for begin in range(0, len(self._counts), step):
+            span = slice(begin, min(begin + step, len(self._counts)))
+            yield span, self._counts[span] if self._resident else cupy.asarray(self._counts[span])
+
+    def used(self, samples: Sequence[int]) -> Any:
+        """uint8[regions]: 1 where a sample has 1 or more. Raises where a count is impossible."""
+        used, illegal = cupy.empty(len(self._counts), np.uint8), cupy.zeros(1, np.uint32)
+        for span, counts in self._spans():
+            _each_region("find_used", _View.of(counts, samples), used[span], illegal)
+        if illegal.get()[0]:
+            raise NormalizationError(BAD_COUNT)
+        return used
+
+    def sums(self, used: Any, samples: Sequence[int]) -> Floats:
+        """float64[samples], over the used regions; over all where `used` is None."""
+        flight = max(1, THREADS // len(samples))
+        parts = [np.zeros((0, len(samples)))]
+        for span, counts in self._spans():
+            stretches = -(-len(counts) // STRETCH)
+            out = cupy.empty((stretches * flight, len(samples)), np.float64)
+            view = _View.of(counts, samples, None if used is None else used[span])
+            launch(
+                _module(self._whole), "add_up", stretches * THREADS, THREADS,
+                view.argument(), np.int32(STRETCH), out,
+            )  # fmt: skip
+            parts.append(out.get())
+        return np.asarray(np.concatenate(parts).sum(axis=0))
+
+    def ratios(self, used: Any, samples: Sequence[int], factors: Floats) -> Any:
+        """float64[regions] on the device: variance over mean, infinite where not used."""
+        out, scale = cupy.empty(len(self._counts), np.float64), cupy.asarray(factors)
+        for span, counts in self._spans():
+            _each_region("ratios", _View.of(counts, samples, used[span]), scale, out[span])
+        return out
+
+    def spectrum(self, used: Any, n: int, sample: int) -> Spectrum:
+        """Of one sample in the n used regions; in all where `used` is None."""
+        counts, column = self._counts, sample
+        if not self._resident:
+            counts, column = cupy.asarray(np.ascontiguousarray(counts[:, sample : sample + 1])), 0
+        values = cupy.empty(len(counts), counts.dtype)
+        greatest = np.int32(2**31 - 1) if self._whole else np.float64(np.inf)
+        _each_region("column", _View.of(counts, [column], used), greatest, values)
+        return _runs(cupy.sort(values), n, self._whole)
+
+
+class _Sorted:
+    """Ascending float64 on the device, read one by one."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: int) -> float:
+        return float(self._values[place : place + 1].get()[0])
+
+    def _moments(self, center: float) -> tuple[float, float]:
+        """The sums of values - center and of its squares."""
+        sums = cupy.empty((2, SUMMING), np.float64)
+        launch(
+            _module(True), "moments", SUMMING, THREADS,
+            self._values, np.int64(len(self)), np.float64(center), sums,
+        )  # fmt: skip
+        total, squares = sums.get().sum(axis=1)
+        return float(total), float(squares)
+
+    def deviation(self) -> float:
+        """The standard deviation."""
+        mean = self._moments(0.0)[0] / len(self)
+        return float(np.sqrt(self._moments(mean)[1] / (len(self) - 1)))
+
+    def masses(self, grid: density.Grid) -> Floats:
+        """As `density.masses`."""
+        if grid.size > len(self):  # the values are less to copy than their shares
+            return density.masses(self._values.get(), grid)
+        cells = grid.size + 1
+        shares = cupy.empty((cells, 2), np.float64)
+        launch(
+            _module(True), "share_out", cells * WARP, THREADS, self._values, np.int64(len(self)),
+            np.float64(grid.low), np.float64(grid.step), np.int64(cells), shares,
+        )  # fmt: skip
+        below, above = shares.get().T
+        return np.asarray((below[1:] + above[:-1]) / len(self))
+
+
+def _runs(values: Any, n: int, whole: bool) -> Spectrum:
+    """The spectrum of the first n of ascending values."""
+    distinct, places = cupy.empty(n, np.float64), cupy.empty(n, np.int64)
+    count = cupy.zeros(1, np.uint64)
+    launch(_module(whole), "find_runs", n, THREADS, values, np.int64(n), distinct, places, count)
+    found = int(count.get()[0])
+    first, each = places[:found].get(), distinct[:found].get()
+    order = np.argsort(first)
+    return Spectrum(each[order], np.diff(np.append(first[order], n)))
+
+
+def _contiguous(counts: Any) -> Any:
+    if isinstance(counts, cupy.ndarray):
+        return usable(counts)
+    return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
+
+
+@cache
+def _module(whole: bool) -> Any:
+    options = ("--std=c++17", "-DCOUNT=int" if whole else "-DCOUNT=double")
+    return cupy.RawModule(code=source("normalization", "measure.cu"), options=options)
+
+
+class _View(NamedTuple):
+    """What a kernel looks at: device arrays; `used` may be None."""
+
+    counts: Any
+    samples: Any
+    used: Any
+
+    @classmethod
+    def of(cls, counts: Any, samples: Sequence[int], used: Any = None) -> "_View":
+        return cls(counts, cupy.asarray(np.array(samples, np.int32)), used)
+
+    def argument(self) -> NDArray[Any]:
+        regions, width = self.counts.shape
+        more = {"regions": regions, "width": width, "chosen": len(self.samples)}
+        return struct(_COUNTS, **self._asdict(), **more)
+
+
+def _each_region(name: str, view: _View, *arguments: Any) -> None:
+    """A kernel with a thread for every region."""
+    module = _module(view.counts.dtype == np.int32)
+    launch(module, name, len(view.counts), THREADS, view.argument(), *arguments)

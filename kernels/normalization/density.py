@@ -1,0 +1,117 @@
+"""The mode of a density as R's `density()` estimates it, up to R 4.2.
+
+A Gaussian kernel with the bandwidth of `bw.nrd0` (Silverman 1986, eq. 3.31): values are shared out
+linearly between the points of a grid, folded with the kernel by Fourier transform, and looked up
+between the grid's points. From R 4.3 on the grid lies elsewhere (`old.coords`).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+LEAST_GRID = 512
+MARGIN = 4  # bandwidths on either side
+POINTS_PER_UNIT = 100
+QUARTILES_OF_NORMAL = 1.34  # their distance in standard deviations
+TOP = 0.95  # the share of the values up to which a mode is looked for
+
+
+def quantile_of_sorted(values: Any, share: float) -> float:
+    """R's type 7 of ascending values, on the host or a device."""
+    place = share * (len(values) - 1)
+    low = math.floor(place)
+    pair = [float(values[low]), float(values[min(low + 1, len(values) - 1)])]
+    return pair[0] + (place - low) * (pair[1] - pair[0])
+
+
+def bandwidth(count: int, deviation: float, quartiles: float, first: float) -> float:
+    """`bw.nrd0` from the standard deviation and the distance of the quartiles of `count` values.
+
+    Where one is 0 the other is taken, and where both are the size of the first value, or 1.
+    """
+    spread = min(deviation, quartiles / QUARTILES_OF_NORMAL) or deviation or abs(first) or 1.0
+    return float(0.9 * spread * count**-0.2)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where a density is estimated: `size` points from `low` to `high`, asked for in [0, top]."""
+
+    top: float
+    bandwidth: float
+
+    @property
+    def points(self) -> int:
+        """How many places are looked at."""
+        return math.ceil(self.top * POINTS_PER_UNIT)
+
+    @property
+    def size(self) -> int:
+        return max(LEAST_GRID, 1 << max(0, math.ceil(math.log2(self.top * POINTS_PER_UNIT))))
+
+    @property
+    def low(self) -> float:
+        return -MARGIN * self.bandwidth
+
+    @property
+    def high(self) -> float:
+        return self.top + MARGIN * self.bandwidth
+
+    @property
+    def step(self) -> float:
+        return (self.high - self.low) / (self.size - 1)
+
+
+def masses(values: Floats, grid: Grid) -> Floats:
+    """float64[grid.size]: values shared out between their neighbours, each weighing 1 / count."""
+    place = (values - grid.low) / grid.step
+    cell = np.floor(place)
+    inside = (cell >= -1) & (cell < grid.size)
+    place, cell = place[inside], cell[inside]
+    upper = place - cell
+    at = cell.astype(np.int64) + 1  # one more in front and behind, for values just outside
+    out = np.bincount(at, 1 - upper, grid.size + 2) + np.bincount(at + 1, upper, grid.size + 2)
+    return np.asarray(out[1:-1] / len(values))
+
+
+def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
+    """Places and densities, float64[grid.points] each, from the masses on the grid's points."""
+    # The kernel's own steps are a little shorter than the grid's: R's, up to 4.2.
+    offset = np.linspace(0, 2 * (grid.high - grid.low), 2 * grid.size)
+    offset[grid.size + 1 :] = -offset[grid.size - 1 : 0 : -1]
+    kernel = np.exp(-0.5 * (offset / grid.bandwidth) ** 2)
+    kernel /= grid.bandwidth * math.sqrt(2 * math.pi)
+    folded = np.fft.irfft(
+        np.fft.rfft(mass, 2 * grid.size) * np.conj(np.fft.rfft(kernel)), 2 * grid.size
+    )
+    x = np.linspace(0, grid.top, grid.points)
+    coordinates = np.linspace(grid.low, grid.high, grid.size)
+    return x, np.interp(x, coordinates, np.maximum(folded[: grid.size], 0))
+
+
+def mode(mass: Floats, grid: Grid) -> float:
+    """Where the density is greatest; the first such place."""
+    x, y = estimate(mass, grid)
+    return float(x[np.argmax(y)])
+
+
+def mode_of_sorted(
+    values: Any, deviation: float, masses_on: Callable[[Grid], Floats] | None = None
+) -> float:
+    """The mode of the density of ascending values up to their quantile TOP; NaN where that is 0.
+
+    deviation  their standard deviation
+    masses_on  shares them out on a grid; `masses` where they are NumPy's
+    """
+    top = quantile_of_sorted(values, TOP)
+    if top == 0:
+        return math.nan
+    quartiles = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25)
+    grid = Grid(top, bandwidth(len(values), deviation, quartiles, float(values[0])))
+    return mode(masses(values, grid) if masses_on is None else masses_on(grid), grid)

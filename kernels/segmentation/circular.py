@@ -1,0 +1,369 @@
+"""Circular binary segmentation of one track, in Numba.
+
+A segment is closed to a circle. The arc whose mean differs most from that of the rest is cut out if
+permutations of the values seldom have one as different (Olshen et al., Biostatistics 2004, 5:557);
+each of its ends must then tell its neighbours apart. The pieces are segmented again.
+
+In large segments only short arcs are permuted, and the tail of the largest of the long ones is
+approximated (Venkatraman and Olshen, Bioinformatics 2007, 23:657). Permutations stop as soon as
+the decision is known, or nearly so.
+"""
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.jit import lean
+from kernels.segmentation.types import Circular, Floats
+from kernels.simd import LANES, absolute, greater, load, splat, store
+
+PANELS = 128  # of the integral over arcs
+FIRST_LOOK = 64  # permutations after which a test may stop early, and then whenever they double
+BLOCKED = 4096  # values from which on blocks of arcs are left out
+EQUAL = 1 - 1e-9  # a permuted statistic is as large from this share of the real one on
+ROOT_2_PI = math.sqrt(2 * math.pi)
+
+State = NDArray[np.uint64]
+
+
+class Room(NamedTuple):
+    """Memory for the tests of a track's segments."""
+
+    values: Floats  # [n] a segment, permuted
+    sums: Floats  # [n + n / 2 + 2 LANES] running sums of what its values are off their mean
+    lanes: Floats  # [LANES]
+    low: Floats  # [blocks] the least sum of each block of positions
+    high: Floats  # [blocks] and the greatest
+    state: State  # [1] of the random numbers
+
+
+class Rules(NamedTuple):
+    """`Circular` as Numba takes it."""
+
+    alpha: float
+    permutations: int
+    min_width: int
+    short: int
+    large: int
+    early: float
+
+
+def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
+    """int64[segments + 1]: where segments begin, and the end of the last one. x is finite."""
+    n = len(x)
+    room = room_for(n)
+    room.state[0] = _seed(options.seed, n, n)
+    blurred = np.empty(n)
+    _blur(x, options.noise, room.state, blurred)
+    rules = Rules(*(getattr(options, name) for name in Rules._fields))
+    found, waiting = {0, n}, [(0, n)] if n else []
+    while waiting:
+        begin, stop = waiting.pop()
+        if not np.ptp(blurred[begin:stop]):
+            continue
+        room.state[0] = _seed(options.seed, begin, stop)
+        cuts = [begin + cut for cut in _change(blurred[begin:stop], rules, room) if cut]
+        found.update(cuts)
+        waiting += pairwise([begin, *cuts, stop]) if cuts else ()
+    return np.array(sorted(found), np.int64)
+
+
+def room_for(n: int) -> Room:
+    """For tracks of up to n values."""
+    blocks = math.isqrt(n) + 2
+    return Room(
+        np.empty(n), np.empty(n + n // 2 + 2 * LANES), np.empty(LANES), np.empty(blocks),
+        np.empty(blocks), np.empty(1, np.uint64),
+    )  # fmt: skip
+
+
+def _seed(seed: int, begin: int, stop: int) -> int:
+    sequence = np.random.SeedSequence([abs(seed), begin, stop])
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
+@lean
+def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
+    """Adds normal noise (Box and Muller's)."""
+    for i in range(len(x)):
+        radius = math.sqrt(-2.0 * math.log((_random_below(1 << 32, state) + 1.0) / 2.0**32))
+        turn = _random_below(1 << 32, state) / 2.0**32
+        out[i] = x[i] + noise * radius * math.cos(2.0 * math.pi * turn)
+
+
+# ---- one segment ------------------------------------------------------------------------------
+
+
+@lean
+def _change(x, rules, room):  # type: ignore[no-untyped-def]
+    """Where a segment of unlike values is cut: one or two positions, ascending; 0 for none."""
+    n, width = len(x), rules.min_width
+    if n < 2 * width:
+        return 0, 0
+    spread = _center(x, room)
+    _close(room, n, width, n // 2)
+    largest, length = _largest_of_all(room, n, width)
+    start = _where(room.sums, n, length, largest)
+    other = (start + length) % n
+    if largest <= 0.0 or not _is_change(largest, spread, n, rules, room):
+        return 0, 0
+    return _confirmed(x, min(start, other), max(start, other), rules, room)
+
+
+@lean
+def _center(x, room):  # type: ignore[no-untyped-def]
+    """Takes the values without their mean; the sum of their squares."""
+    total = spread = 0.0
+    for i in range(len(x)):
+        total += x[i]
+    for i in range(len(x)):
+        room.values[i] = x[i] - total / len(x)
+        spread += room.values[i] * room.values[i]
+    return spread
+
+
+@lean
+def _close(room, n, width, longest):  # type: ignore[no-untyped-def]
+    """Running sums around the circle, and on for the longest arc.
+
+    NaN where a cut would leave less than `width` before or behind it.
+    """
+    total = 0.0
+    for i in range(n):
+        room.sums[i] = total if i == 0 or width <= i <= n - width else math.nan
+        total += room.values[i]
+    for i in range(longest + 2 * LANES):
+        room.sums[n + i] = room.sums[i % n]
+
+
+@lean
+def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
+    """The largest Z² of all arcs of these lengths, up to half the circle, and its length."""
+    best, best_length = 0.0, 0
+    for length in range(shortest, longest + 1):
+        most = splat(0.0)
+        for i in range(0, n, LANES):
+            arc = load(room.sums, i + length) - load(room.sums, i)
+            most = greater(absolute(arc), most)
+        store(room.lanes, 0, most)
+        difference = 0.0
+        for lane in range(LANES):
+            difference = max(difference, room.lanes[lane])
+        z2 = difference * difference * n / (length * (n - length))
+        if z2 > best:
+            best, best_length = z2, length
+    return best, best_length
+
+
+@lean
+def _largest_of_all(room, n, width):  # type: ignore[no-untyped-def]
+    """The same of all lengths; in large segments without pairs of blocks that cannot have it."""
+    if n < BLOCKED:
+        return _largest_arc(room, n, width, n // 2)
+    size = int(math.sqrt(n))
+    blocks = -(-n // size)
+    best, length = _largest_arc(room, n, width, 2 * size)
+    for block in range(blocks):
+        low, high = math.inf, -math.inf
+        for i in range(block * size, min(n, (block + 1) * size)):
+            if not math.isnan(room.sums[i]):
+                low, high = min(low, room.sums[i]), max(high, room.sums[i])
+        room.low[block], room.high[block] = low, high
+    for p in range(blocks):
+        for q in range(p + 2, blocks):
+            near, far = (q - p) * size - size + 1, min((q - p + 1) * size - 1, n - width)
+            most = max(room.high[q] - room.low[p], room.high[p] - room.low[q])
+            if near <= far and most * most * n / min(near * (n - near), far * (n - far)) > best:
+                best, length = _largest_between(room.sums, n, width, size, p, q, best, length)
+    return best, length
+
+
+@lean
+def _largest_between(sums, n, width, size, p, q, best, length):  # type: ignore[no-untyped-def]
+    """The largest Z² of arcs between two blocks, if it is more than the best so far."""
+    for i in range(p * size, (p + 1) * size):
+        for j in range(q * size, min(n, (q + 1) * size)):
+            arc = min(j - i, n - j + i)
+            difference = sums[j] - sums[i]
+            z2 = difference * difference * n / (arc * (n - arc))
+            if z2 > best and arc >= width:
+                best, length = z2, arc
+    return best, length
+
+
+@lean
+def _where(sums, n, length, z2):  # type: ignore[no-untyped-def]
+    """The first arc of this length that has this Z²."""
+    for i in range(n):
+        difference = abs(sums[i + length] - sums[i])
+        if difference * difference * n / (length * (n - length)) >= z2:
+            return i
+    return 0
+
+
+@lean
+def _is_change(z2, spread, n, rules, room):  # type: ignore[no-untyped-def]
+    """Whether the largest arc of the values in the room is one of a real change."""
+    longest, allowed = n // 2, rules.alpha
+    if n >= rules.large:
+        longest = rules.short
+        rest = max(spread - z2, 1e-12 * spread) / (n - 2)
+        allowed -= _long_tail(math.sqrt(z2 / rest), n, longest)
+        if allowed <= 0.0:
+            return False
+        if _bound(room.values, n, rules.min_width, longest) < EQUAL * z2:
+            return True
+    larger = 0
+    for done in range(1, rules.permutations + 1):
+        _shuffle(room.values, n, n, room.state)
+        _close(room, n, 0, longest)
+        larger += _largest_arc(room, n, rules.min_width, longest)[0] >= EQUAL * z2
+        if larger > allowed * rules.permutations:
+            return False
+        if _may_stop(larger, done, allowed, rules):
+            return True
+    return True
+
+
+@lean
+def _may_stop(larger, done, allowed, rules):  # type: ignore[no-untyped-def]
+    """Whether so few were larger that a p value above `allowed` is out of the question.
+
+    Asked at 64, 128, 256 ... permutations; all answers together err with a chance of `early`.
+    """
+    if done < FIRST_LOOK or done & (done - 1):
+        return False
+    looks = 1.0 + math.log2(rules.permutations / FIRST_LOOK)
+    chance = 0.0
+    for k in range(larger + 1):
+        ways = math.lgamma(done + 1.0) - math.lgamma(k + 1.0) - math.lgamma(done - k + 1.0)
+        chance += math.exp(ways + k * math.log(allowed) + (done - k) * math.log1p(-allowed))
+    return chance <= rules.early / looks
+
+
+@lean
+def _bound(values, n, shortest, longest):  # type: ignore[no-untyped-def]
+    """No order of the values has a larger Z² of a short arc; the values are put in order."""
+    _sort(values, n)
+    low = high = best = 0.0
+    for length in range(1, longest + 1):
+        low += values[length - 1]
+        high += values[n - length]
+        if length >= shortest:
+            difference = max(-low, high)
+            best = max(best, difference * difference * n / (length * (n - length)))
+    return best
+
+
+@lean
+def _sort(values, n):  # type: ignore[no-untyped-def]
+    """Heap sort."""
+    for last in range(n // 2 - 1, -1, -1):
+        _sift(values, last, n)
+    for stop in range(n - 1, 0, -1):
+        values[0], values[stop] = values[stop], values[0]
+        _sift(values, 0, stop)
+
+
+@lean
+def _sift(values, at, n):  # type: ignore[no-untyped-def]
+    value = values[at]
+    while 2 * at + 1 < n:
+        child = 2 * at + 1
+        if child + 1 < n and values[child + 1] > values[child]:
+            child += 1
+        if values[child] <= value:
+            break
+        values[at] = values[child]
+        at = child
+    values[at] = value
+
+
+@lean
+def _confirmed(x, first, second, rules, room):  # type: ignore[no-untyped-def]
+    """Those of two cuts at which the values on both sides differ; a cut at 0 is none."""
+    if first and not _differ(x, 0, first, second, rules, room):
+        first = 0
+    if not _differ(x, first, second, len(x), rules, room):
+        second = 0
+    return (first, second) if first else (second, 0)
+
+
+@lean
+def _differ(x, begin, middle, stop, rules, room):  # type: ignore[no-untyped-def]
+    """Whether two neighbouring pieces have other means, by permutations."""
+    n, total = stop - begin, 0.0
+    for i in range(n):
+        room.values[i] = x[begin + i]
+        total += room.values[i]
+    for i in range(n):
+        room.values[i] -= total / n
+    left = middle - begin
+    smaller = min(left, n - left)
+    real, larger = _sum_of(room.values, 0, left), 0
+    for done in range(1, rules.permutations + 1):
+        _shuffle(room.values, n, smaller, room.state)
+        larger += abs(_sum_of(room.values, n - smaller, n)) >= EQUAL * abs(real)
+        if larger > rules.alpha * rules.permutations:
+            return False
+        if _may_stop(larger, done, rules.alpha, rules):
+            return True
+    return True
+
+
+@lean
+def _sum_of(values, begin, stop):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(begin, stop):
+        total += values[i]
+    return total
+
+
+@lean
+def _shuffle(values, n, count, state):  # type: ignore[no-untyped-def]
+    """Puts a random choice of `count` values, in random order, at the end (Fisher and Yates)."""
+    for last in range(n - 1, n - 1 - min(count, n - 1), -1):
+        other = _random_below(last + 1, state)
+        values[last], values[other] = values[other], values[last]
+
+
+@lean
+def _random_below(n, state):  # type: ignore[no-untyped-def]
+    """From 0 to n - 1, by splitmix64 (Steele, Lea and Flood 2014)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    x = state[0]
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = (x ^ (x >> np.uint64(31))) >> np.uint64(32)
+    return np.int64((x * np.uint64(n)) >> np.uint64(32))
+
+
+# ---- the tail of long arcs --------------------------------------------------------------------
+
+
+@lean
+def _long_tail(b, n, short):  # type: ignore[no-untyped-def]
+    """The chance that an arc of more than `short` and up to half of n normal values reaches |Z| b.
+
+    b³ φ(b) / 2 ∫ ν(b / sqrt(n t (1 - t)))² / (t (1 - t))² dt from short / n to 1/2, over log t.
+    """
+    low = math.log((short + 0.5) / n)
+    step = (math.log(0.5) - low) / PANELS
+    total = 0.0
+    for k in range(PANELS):
+        t = math.exp(low + (k + 0.5) * step)
+        overshoot = _overshoot(b / math.sqrt(n * t * (1.0 - t)))
+        total += overshoot * overshoot / (t * (1.0 - t) * (1.0 - t))
+    return 0.5 * b * b * b * math.exp(-0.5 * b * b) / ROOT_2_PI * total * step
+
+
+@lean
+def _overshoot(x):  # type: ignore[no-untyped-def]
+    """Siegmund's ν, by the approximation of Siegmund and Yakir (2007)."""
+    half = 0.5 * x
+    below = 0.5 * math.erfc(-half / math.sqrt(2.0))
+    density = math.exp(-0.5 * half * half) / ROOT_2_PI
+    return (below - 0.5) / half / (half * below + density)

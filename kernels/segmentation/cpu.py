@@ -1,0 +1,282 @@
+"""Both segmentations in Numba: a track a thread, without the GIL.
+
+Most windows of the fast one are compared without their p values (`student.compared`); one is
+computed for the largest of each position, and where two windows are too close to tell.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.jit import lean
+from kernels.parallel import over_spans
+from kernels.segmentation import circular
+from kernels.segmentation.spans import describe, merge
+from kernels.segmentation.student import compared, surprise
+from kernels.segmentation.types import (
+    LEAST_VARIANCE,
+    ONE_VALUE,
+    Circular,
+    Floats,
+    Rows,
+    Segmentation,
+    Segments,
+    TrackError,
+    check,
+    cleaned,
+    notes,
+)
+from kernels.simd import LANES, load, splat, store
+
+LEAST_SPAN = 4096  # positions of a track, for a thread
+
+
+class Found(NamedTuple):
+    """Of one track: segments, and whether values had to be replaced."""
+
+    start: Rows
+    end: Rows
+    mean: Floats
+    median: Floats
+    has_infinite: bool = False
+    has_nan: bool = False
+
+
+NONE = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+
+
+class Windows(NamedTuple):
+    """Of each window of a track, and what it has of one position; padded to whole vectors."""
+
+    sizes: Floats  # how many values it has
+    scale: Floats  # that makes of a variance that of a mean
+    freedom: Floats
+    t2: Floats
+    df: Floats
+
+
+def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
+    """As `reference.segment`."""
+    each = 1 if len(offsets) > threads else threads  # few tracks are shared by the threads
+
+    def method(values: Floats, track: int) -> Found:
+        return _segment(values, options, track, each)
+
+    return _of_tracks(method, x, offsets, threads // each)
+
+
+def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
+    """As `reference.cbs`, but with other random numbers and p values that end early."""
+    return _of_tracks(lambda values, track: _cbs(values, options, track), x, offsets, threads)
+
+
+def _of_tracks(
+    method: Callable[[Floats, int], Found], x: Floats, offsets: Rows, threads: int
+) -> Segments:
+    check(x, offsets)
+    borders = list(pairwise(offsets.tolist()))
+
+    def work(track: int) -> Found:
+        first, stop = borders[track]
+        return method(x[first:stop], track) if first < stop else NONE
+
+    if threads == 1 or len(borders) < 2:
+        return _joined(map(work, range(len(borders))), offsets)
+    with ThreadPoolExecutor(threads, "track") as pool:
+        return _joined(pool.map(work, range(len(borders))), offsets)
+
+
+def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
+    found = list(each)
+    counts = [len(one.start) for one in found]
+    begin = np.repeat(offsets[:-1], counts)
+    start, end, mean, median = map(np.concatenate, list(zip(NONE, *found, strict=True))[:4])
+    return Segments(
+        np.repeat(np.arange(len(found)), counts), start + begin, end + begin, mean, median,
+        notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
+    )  # fmt: skip
+
+
+def _segment(x: Floats, options: Segmentation, track: int, threads: int) -> Found:
+    """Segments of one track."""
+    if len(x) == 1 and options.limits is None:
+        raise TrackError(track, ONE_VALUE)
+    x, *replaced = _finite(x, track)
+    edges = _edges(statistic(x, options, threads), options.alpha)
+    spread = 2 * x.std(ddof=1) if options.limits is None else 0.0
+    upper, lower = options.limits or (spread, -spread)
+    return Found(*_merged(x, edges, upper, lower, options.shortest), *replaced)
+
+
+def _cbs(x: Floats, options: Circular, track: int) -> Found:
+    """Segments of one track."""
+    x, *replaced = _finite(x, track)
+    edges = circular.edges(x, options)
+    return Found(edges[:-1], edges[1:], *_described(x, edges[:-1], edges[1:]), *replaced)
+
+
+def _finite(x: Floats, track: int) -> tuple[Floats, bool, bool]:
+    """x cleaned, and whether it had infinite values and NaN."""
+    if np.isfinite(x).all():
+        return x, False, False
+    return cleaned(x, track), bool(np.isinf(x).any()), bool(np.isnan(x).any())
+
+
+def _merged(
+    x: Floats, edges: Rows, upper: float, lower: float, shortest: int
+) -> tuple[Rows, Rows, Floats, Floats]:
+    """Segments from pieces, with means and medians."""
+    merging = upper != 0 or lower != 0
+    medians = _described(x, edges[:-1], edges[1:])[1] if merging else np.empty(0)
+    spans = np.empty((2, 2 * len(edges)), np.int64)
+    count = merge(edges, medians, upper, lower, shortest, merging, spans[0], spans[1])
+    start, end = spans[:, :count]
+    return start, end, *_described(x, start, end)
+
+
+def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
+    """Means and medians of spans."""
+    out = np.empty((2, len(start)))
+    room = np.empty(int((end - start).max(initial=0)))
+    describe(x, start, end, room, out[0], out[1])
+    return out[0], out[1]
+
+
+def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
+    """As `reference.statistic` with `reference.maxima`, of finite values."""
+    out = np.zeros(len(x))
+    if len(x) < 2:
+        return out
+    differences = np.abs(np.diff(x))
+    eps = quantile(differences, 0.75) if options.eps is None else options.eps
+    variance = max(LEAST_VARIANCE, x.var(ddof=1))
+    sums = np.zeros((4, len(x) + 1 + 2 * LANES))
+    _sum_up(x, *sums)
+    found = np.zeros(len(x))
+
+    def search(begin: int, stop: int) -> None:
+        _search(
+            differences, eps, *sums, options.weight * variance, _windows(options),
+            options.shortest, options.largest, options.delta, begin, stop, found,
+        )  # fmt: skip
+
+    over_spans(search, len(x), threads, LEAST_SPAN)
+    _maxima(found, options.reach, out)
+    return out
+
+
+def _windows(options: Segmentation) -> Windows:
+    count = -(-(options.largest + 1 - options.shortest) // LANES) * LANES
+    sizes = np.arange(count, dtype=np.float64) + (options.shortest + 1)
+    freedom = sizes + (options.weight - 2)
+    return Windows(sizes, 1 / (freedom * (freedom + 1)), freedom, *np.empty((2, count)))
+
+
+def quantile(values: Floats, share: float) -> float:
+    """R's quantile of type 7."""
+    place = (len(values) - 1) * share
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    ordered = np.partition(values, (low, high))
+    part, below, above = place - low, ordered[low], ordered[high]
+    if not part or below == above:
+        return float(below)
+    return float((1 - part) * below + part * above)
+
+
+def _edges(values: Floats, alpha: float) -> Rows:
+    """Where pieces begin, and the end of the last one."""
+    if alpha < 1 and len(values):
+        found = np.flatnonzero(values > quantile(values, 1 - alpha))
+    else:
+        found = np.argsort(-values, kind="stable")[: int(alpha)]
+    return np.unique(np.r_[0, found + 1, len(values)])
+
+
+# ---- the statistic, in Numba ------------------------------------------------------------------
+
+
+@lean
+def _sum_up(x, sums, squares, back_sums, back_squares):  # type: ignore[no-untyped-def]
+    """Running sums of x and x², and both from the last to the first; in that order of additions."""
+    total, square, last = 0.0, 0.0, len(sums) - 1 - LANES
+    for i in range(len(x)):
+        total += x[i]
+        square += x[i] * x[i]
+        sums[i + 1] = back_sums[last - (i + 1)] = total
+        squares[i + 1] = back_squares[last - (i + 1)] = square
+
+
+@lean
+def _search(  # type: ignore[no-untyped-def]
+    differences, eps, sums, squares, back_sums, back_squares, prior, windows, shortest, largest,
+    delta, begin, stop, out,
+):  # fmt: skip
+    """The statistic at every position from `begin` on whose neighbours differ enough."""
+    n = len(out)
+    for i in range(max(begin, shortest + 1), min(stop, n - shortest - 1)):
+        if differences[i] > eps:
+            count = min(largest, i - 1, n - 2 - i) + 1 - shortest
+            right, left = i + 2 + shortest, len(sums) - 1 - LANES - (i - shortest)
+            _test(sums, squares, back_sums, back_squares, i + 1, left, right, prior, windows, count)
+            best = _best(windows.t2, windows.df, count, delta)
+            out[i] = surprise(windows.t2[best], windows.df[best])
+
+
+@lean
+def _test(  # type: ignore[no-untyped-def]
+    sums, squares, back_sums, back_squares, middle, left, right, prior, windows, count
+):
+    """t² and degrees of freedom of the windows on either side of `middle`, eight at a time."""
+    total, square = splat(sums[middle]), splat(squares[middle])
+    for k in range(0, count, LANES):
+        size, scale = load(windows.sizes, k), load(windows.scale, k)
+        left_sum = total - load(back_sums, left + k)
+        right_sum = load(sums, right + k) - total
+        left_mean, right_mean = left_sum / size, right_sum / size
+        left_square = square - load(back_squares, left + k) - left_sum * left_mean
+        right_square = load(squares, right + k) - square - right_sum * right_mean
+        a = (splat(prior) + left_square) * scale
+        b = (splat(prior) + right_square) * scale
+        both, gap = a + b, left_mean - right_mean
+        store(windows.t2, k, gap * gap / (both + splat(LEAST_VARIANCE)))
+        store(windows.df, k, load(windows.freedom, k) * (both * both) / (a * a + b * b))
+
+
+@lean
+def _best(t2, df, count, delta):  # type: ignore[no-untyped-def]
+    """The window of the smallest p value, up to where more than `delta` in a row gained nothing."""
+    best = flat = 0
+    for k in range(1, count):
+        if not _exceeds(t2, df, k, k - 1):
+            flat += 1
+            if flat > delta:
+                break
+        else:
+            flat = 0
+            if best == k - 1 or _exceeds(t2, df, k, best):
+                best = k
+    return best
+
+
+@lean
+def _exceeds(t2, df, k, other):  # type: ignore[no-untyped-def]
+    """Whether window k tells more than another."""
+    sign = compared(t2[k], df[k], t2[other], df[other])
+    if sign:
+        return sign > 0
+    return surprise(t2[k], df[k]) > surprise(t2[other], df[other])
+
+
+@lean
+def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
+    """Without those that a neighbour exceeds; near the ends all are kept."""
+    for i in range(len(values)):
+        largest = values[i]
+        if largest > 0 and reach <= i < len(values) - reach:
+            for k in range(i - reach, i + reach + 1):
+                largest = max(largest, values[k])
+        out[i] = values[i] if values[i] == largest else 0.0

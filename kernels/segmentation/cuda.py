@@ -1,0 +1,210 @@
+"""The fast segmentation on the current GPU: `statistic.cu` and `spans.cu` through CuPy, all tracks
+in each launch.
+
+Nothing but the spans and numbers of segments comes back to the host. Sums are those of `cpu.py` bit
+for bit, logarithms within an ulp or two.
+"""
+
+from functools import cache
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.launch import POINTER, launch, struct
+from kernels.segmentation import cpu
+from kernels.segmentation.types import (
+    NOTHING_FINITE,
+    ONE_VALUE,
+    Circular,
+    Rows,
+    Segmentation,
+    Segments,
+    TrackError,
+    check,
+    notes,
+)
+from kernels.sources import source
+
+THREADS = 256
+THREADS_OF_TRACK = 1024  # where a block works on one track, or on a long span
+POSITIONS = 4  # of each thread in a search
+BLOCKS_PER_SM = 2  # of THREADS_OF_TRACK each: all that fit
+WARP = 32
+STATISTIC, SPANS = "statistic.cu", "spans.cu"
+DIFFERENCES, VALUES = np.uint32(0), np.uint32(1)
+TRACK = np.dtype(
+    [("low", "<f8"), ("high", "<f8"), ("variance", "<f8"), ("infinite", "<u4"), ("nan", "<u4")]
+)
+
+_SEARCH = np.dtype(
+    [(name, POINTER) for name in ("x", "sums", "squares", "offsets", "tracks", "eps")]
+    + [("total", "<i8"), ("weight", "<f8"), ("n_tracks", "<u4")]
+    + [(name, "<i4") for name in ("shortest", "largest", "delta")]
+)
+_THRESHOLDS = np.dtype([("upper", "<f8"), ("lower", "<f8"), ("given", "<u4"), ("_", "<u4")])
+_RUNS = np.dtype([(name, POINTER) for name in ("edges", "first", "medians")] + [("n", "<i8")])
+
+
+@cache
+def _module(name: str) -> Any:
+    code = source("segmentation", name)
+    return cupy.RawModule(code=code, options=("--std=c++17", "--fmad=false"))
+
+
+def _launch(module: str, name: str, threads: int, block: int, *arguments: Any) -> None:
+    launch(_module(module), name, threads, block, *arguments)
+
+
+def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
+    """As `reference.segment`; x may be an array of CuPy, too, and is not changed.
+
+    Up to 48 bytes a value are held on the device, those of x included.
+    """
+    check(x, offsets)
+    short = np.flatnonzero(np.diff(offsets) == 1)
+    if len(short) and options.limits is None:
+        raise TrackError(int(short[0]), ONE_VALUE)
+    if not len(x):
+        return Segments.none()
+    tracks = _Tracks(x if isinstance(x, cupy.ndarray) else cupy.asarray(x), offsets)
+    return tracks.merged(tracks.edges(tracks.statistic(options), options), options)
+
+
+def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
+    """As `cpu.cbs`, on the host: each of its tests waits for the one before."""
+    return cpu.cbs(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
+
+
+def statistic(x: Any, offsets: Rows, options: Segmentation) -> Any:
+    """float64[n], on the device: the local maxima of the statistic of every track; x is finite."""
+    return _Tracks(x, offsets).statistic(options)
+
+
+class _Tracks:
+    """Values on the device, finite, and what is known of each track."""
+
+    def __init__(self, x: Any, offsets: Rows) -> None:
+        self.x, self.n, self.total = x, len(offsets) - 1, len(x)
+        self.offsets = cupy.asarray(offsets)
+        self.looks, looks = self._look()
+        self.notes = notes(bool(looks["infinite"].any()), bool(looks["nan"].any()))
+        nothing = (looks["infinite"] > 0) & (looks["low"] > looks["high"])
+        if nothing.any():
+            raise TrackError(int(np.argmax(nothing)), NOTHING_FINITE)
+        if self.notes:
+            self.x = cupy.empty(self.total, np.float64)
+            self._each(STATISTIC, "clean", x, self.offsets, self.looks, self.x)
+            self.looks, _ = self._look()
+
+    def _each(self, module: str, name: str, *arguments: Any, block: int = THREADS_OF_TRACK) -> None:
+        """A kernel that has a block for every track."""
+        _launch(module, name, self.n * block, block, *arguments)
+
+    def _look(self) -> tuple[Any, NDArray[Any]]:
+        looks = cupy.zeros(self.n * TRACK.itemsize, np.uint8)
+        self._each(STATISTIC, "look", self.x, self.offsets, looks)
+        return looks, looks.get().view(TRACK)
+
+    def statistic(self, options: Segmentation) -> Any:
+        """float64[n]: its local maxima, 0 elsewhere."""
+        found, out = (cupy.empty(self.total, np.float64) for _ in range(2))
+        sums, squares = (cupy.empty(self.total + self.n, np.float64) for _ in range(2))
+        self._each(STATISTIC, "sum_up", self.x, self.offsets, sums, squares, block=WARP)
+        eps = self._eps(options)
+        search = struct(
+            _SEARCH, x=self.x, sums=sums, squares=squares, offsets=self.offsets,
+            tracks=self.looks, eps=eps, total=self.total, weight=options.weight, n_tracks=self.n,
+            shortest=options.shortest, largest=options.largest,
+            delta=min(options.delta, options.largest),
+        )  # fmt: skip
+        _launch(STATISTIC, "find", -(-self.total // POSITIONS), THREADS, search, found)
+        _launch(
+            STATISTIC, "maxima", self.total, THREADS, found, self.offsets, np.uint32(self.n),
+            np.int64(self.total), np.int32(options.reach), out,
+        )  # fmt: skip
+        return out
+
+    def _eps(self, options: Segmentation) -> Any:
+        if options.eps is not None:
+            return cupy.asarray(np.full(self.n, options.eps, np.float64))
+        return self._quantiles(self.x, DIFFERENCES, 0.75)
+
+    def _quantiles(self, values: Any, what: np.uint32, share: float) -> Any:
+        out = cupy.zeros(self.n, np.float64)
+        self._each(STATISTIC, "quantiles", values, self.offsets, what, np.float64(share), out)
+        return out
+
+    def edges(self, values: Any, options: Segmentation) -> Any:
+        """int64[pieces + 1]: where the pieces of all tracks begin, and the end of the last one."""
+        marks = _marks(self.total)
+        if options.alpha < 1:
+            thresholds = self._quantiles(values, VALUES, 1 - options.alpha)
+            _launch(
+                SPANS, "mark_above", self.total, THREADS, values, self.offsets,
+                np.uint32(self.n), np.int64(self.total), thresholds, marks,
+            )  # fmt: skip
+        else:
+            wanted = np.int64(options.alpha)
+            self._each(SPANS, "mark_largest", values, self.offsets, wanted, marks, block=WARP)
+        return cupy.flatnonzero(marks)
+
+    def merged(self, edges: Any, options: Segmentation) -> Segments:
+        """Pieces to segments."""
+        upper, lower = options.limits or (0.0, 0.0)
+        limits = struct(_THRESHOLDS, upper=upper, lower=lower, given=options.limits is not None)
+        common = (self.offsets, self.looks, np.uint32(self.n), limits)
+        medians = self._described(edges[:-1], edges[1:])[1]
+        marks = _marks(len(medians))
+        _launch(
+            SPANS, "mark_runs", len(medians), THREADS, edges, np.int64(len(medians)), medians,
+            *common, marks,
+        )  # fmt: skip
+        first = cupy.flatnonzero(marks)
+        runs = struct(_RUNS, edges=edges, first=first, medians=medians, n=len(first))
+        counts, start, end = self._merged(runs, *common, np.int32(options.shortest))
+        mean, median = self._described(start, end)
+        return Segments(
+            np.repeat(np.arange(self.n), counts), start.get(), end.get(), mean.get(), median.get(),
+            self.notes,
+        )  # fmt: skip
+
+    def _merged(self, *arguments: Any) -> tuple[Rows, Any, Any]:
+        """How many segments each track has, on the host, and where all begin and end."""
+        counts = cupy.empty(self.n, np.int64)
+        places = (counts, counts, counts, counts)  # all but the second are not looked at
+        _launch(SPANS, "merge", self.n, WARP, *arguments, np.uint32(1), *places)
+        host_counts = counts.get()
+        ends = np.cumsum(host_counts)
+        start, end = (cupy.empty(int(ends[-1]), np.int64) for _ in range(2))
+        places = (cupy.asarray(ends - host_counts), counts, start, end)
+        _launch(SPANS, "merge", self.n, WARP, *arguments, np.uint32(0), *places)
+        return host_counts, start, end
+
+    def _described(self, start: Any, end: Any) -> tuple[Any, Any]:
+        """Means and medians of spans."""
+        spans = len(start)
+        mean, median = (cupy.empty(spans, np.float64) for _ in range(2))
+        listed, n_listed = cupy.empty(spans, np.int64), cupy.zeros(1, np.uint64)
+        _launch(
+            SPANS, "describe", spans * WARP, THREADS, self.x, start, end, np.int64(spans), mean,
+            median, listed, n_listed,
+        )  # fmt: skip
+        blocks = min(spans, BLOCKS_PER_SM * _multiprocessors())
+        _launch(
+            SPANS, "describe_long", blocks * THREADS_OF_TRACK, THREADS_OF_TRACK, self.x, start,
+            end, mean, median, listed, n_listed,
+        )  # fmt: skip
+        return mean, median
+
+
+def _marks(n: int) -> Any:
+    """uint8[n + 1], on the device: all 0 but the last."""
+    marks = cupy.zeros(n + 1, np.uint8)
+    marks[n:].data.memset_async(1, 1)
+    return marks
+
+
+def _multiprocessors() -> int:
+    return int(cupy.cuda.Device().attributes["MultiProcessorCount"])

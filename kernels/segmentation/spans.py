@@ -1,0 +1,94 @@
+"""From pieces to segments in Numba: means and medians, runs of gains and losses."""
+
+from kernels.jit import lean
+
+GAIN, LOSS, NEITHER = 1, -1, 0
+SHORT = 32  # values that are sorted by insertion
+
+
+@lean
+def merge(  # type: ignore[no-untyped-def]
+    edges, medians, upper, lower, shortest, merging, start, end
+):
+    """Runs of gains and of losses (or any piece), and what lies between; how many they are."""
+    pieces, count, reached, first = len(edges) - 1, 0, edges[0], 0
+    while first < pieces:
+        stop = first + 1
+        kind = _kind(medians[first], upper, lower) if merging else GAIN
+        while merging and stop < pieces and _kind(medians[stop], upper, lower) == kind:
+            stop += 1
+        if kind != NEITHER and edges[stop] - edges[first] >= shortest:
+            if edges[first] > reached:
+                start[count], end[count] = reached, edges[first]
+                count += 1
+            start[count], end[count] = edges[first], edges[stop]
+            count, reached = count + 1, edges[stop]
+        first = stop
+    if edges[pieces] > reached:
+        start[count], end[count] = reached, edges[pieces]
+        count += 1
+    return count
+
+
+@lean
+def _kind(median, upper, lower):  # type: ignore[no-untyped-def]
+    return GAIN if median > upper else (LOSS if median < lower else NEITHER)
+
+
+@lean
+def describe(x, start, end, room, mean, median):  # type: ignore[no-untyped-def]
+    """Mean (corrected by that of what is left) and median of spans; `room` holds the longest."""
+    for k in range(len(start)):
+        n = end[k] - start[k]
+        total = 0.0
+        for i in range(n):
+            room[i] = x[start[k] + i]
+            total += room[i]
+        mean[k] = total / n
+        rest = 0.0
+        for i in range(n):
+            rest += room[i] - mean[k]
+        mean[k] += rest / n
+        median[k] = _median(room, n)
+
+
+@lean
+def _median(values, n):  # type: ignore[no-untyped-def]
+    """Of the first n values, which are put in another order."""
+    high = n // 2
+    _select(values, n, high)
+    if n % 2:
+        return values[high]
+    below = values[0]
+    for i in range(1, high):
+        below = max(below, values[i])
+    return 0.5 * below + 0.5 * values[high]
+
+
+@lean
+def _select(values, n, k):  # type: ignore[no-untyped-def]
+    """Puts the k-th smallest of the first n values at k, and none larger before it (Hoare's)."""
+    low, high = 0, n - 1
+    while high - low > SHORT:
+        pivot = values[(low + high) // 2]
+        i, j = low - 1, high + 1
+        while True:
+            i += 1
+            while values[i] < pivot:
+                i += 1
+            j -= 1
+            while values[j] > pivot:
+                j -= 1
+            if i >= j:
+                break
+            values[i], values[j] = values[j], values[i]
+        if k <= j:
+            high = j
+        else:
+            low = j + 1
+    for i in range(low + 1, high + 1):
+        value, j = values[i], i
+        while j > low and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value

@@ -1,0 +1,286 @@
+"""`multigpu cnv`."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multigpu.commands.count import COUNT, count_options
+from multigpu.commands.options import RUN, WATCH, options, run_options
+from multigpu.config import RunOptions
+from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
+from multigpu.errors import UsageError, quoted
+
+if TYPE_CHECKING:
+    from multigpu.copynumber.job import CnvJob
+    from multigpu.copynumber.result import CnvResult
+
+MODEL = (
+    click.option(
+        "--model", type=click.Choice(list(MODELS)), default="cn.mops", show_default=True,
+        help="Cohort, haploid genomes, exomes, one sample, or cases against --controls. What"
+        " follows has R's defaults for the model.",
+    ),
+    click.option("--preset", type=click.Choice(list(PRESETS)), help="gcnmops: as that program."),
+    click.option("--controls", multiple=True, metavar="FILE", help="As INPUT.  [R: controls]"),
+    click.option(
+        "--fold-changes", metavar="I,…", help="Expected fold change of every class.  [R: I]"
+    ),
+    click.option(
+        "--classes", metavar="CN0,…", help="Their labels; one is CN2 (haplo: CN1).  [R: classes]"
+    ),
+    click.option(
+        "--prior-impact", type=float, metavar="G",
+        help="Weight of the assumption that nothing changes.  [R: priorImpact]",
+    ),
+    click.option(
+        "--cycles", type=int, metavar="N", help="Of expectation-maximisation.  [R: cyc]"
+    ),
+    click.option(
+        "--min-read-count", type=float, metavar="N",
+        help="Regions with no more reads in any sample are unchanged.  [R: minReadCount]",
+    ),
+    click.option(
+        "--posterior", is_flag=True, default=None,
+        help="Keep the posterior of every class in the matrices.  [R: returnPosterior]",
+    ),
+)  # fmt: skip
+
+NORMALIZATION = (
+    click.option(
+        "--norm", type=click.Choice(["0", "1", "2"]),
+        help="0: counts are normalized already; 1: normalize; 2: model coverages.  [R: norm]",
+    ),
+    click.option(
+        "--norm-type", type=click.Choice(["poisson", "mean", "median", "quant", "mode"]),
+        help="What is made equal between samples.  [R: normType]",
+    ),
+    click.option(
+        "--size-factor", type=click.Choice(["mean", "median", "quant", "mode"]),
+        help="What a sample's size factor is taken from.  [R: sizeFactor]",
+    ),
+    click.option(
+        "--norm-quantile", type=float, metavar="Q", help="Of --norm-type quant.  [R: normQu]"
+    ),
+    click.option(
+        "--size-factor-quantile", type=float, metavar="Q",
+        help="Of --size-factor quant.  [R: quSizeFactor]",
+    ),
+    click.option(
+        "--genome-wide", is_flag=True, default=None,
+        help="Normalize the genome as a whole, not every chromosome.",
+    ),
+    click.option(
+        "--ploidy", metavar="FILE",
+        help="Lines `sample TAB number`: on all chromosomes.  [R: ploidy]",
+    ),
+    click.option(
+        "--sex", default="infer", show_default=True, metavar="FILE",
+        help="Lines `sample TAB male|female`: X and Y are normalized by it. infer: by the coverage"
+        " of X. none: all samples are alike.",
+    ),
+)  # fmt: skip
+
+CALLING = (
+    click.option(
+        "--upper", type=float, metavar="X",
+        help="Segments with this signed I/NI or more are gains.  [R: upperThreshold]",
+    ),
+    click.option(
+        "--lower", type=float, metavar="X",
+        help="Segments with this signed I/NI or less are losses.  [R: lowerThreshold]",
+    ),
+    click.option(
+        "--min-width", type=int, metavar="N", help="Regions of the smallest CNV.  [R: minWidth]"
+    ),
+    click.option(
+        "--use-median", is_flag=True, default=None,
+        help="Judge a segment by its median, not its mean.  [R: useMedian]",
+    ),
+    click.option(
+        "--segmentation", type=click.Choice(["fast", "cbs"]),
+        help="cbs: circular binary segmentation.  [R: segAlgorithm]",
+    ),
+    click.option(
+        "--seg-alpha", type=float, metavar="X",
+        help="Share (below 1) or number of first breakpoints.  [R: alpha]",
+    ),
+    click.option(
+        "--seg-eps", type=float, metavar="X",
+        help="Least difference of neighbours at a breakpoint; else a quantile.  [R: eps]",
+    ),
+    click.option(
+        "--seg-delta", type=int, metavar="N",
+        help="Windows without gain after which the search stops.  [R: delta]",
+    ),
+    click.option(
+        "--seg-max-window", type=int, metavar="N",
+        help="Regions in the largest window.  [R: maxInt]",
+    ),
+    click.option(
+        "--seg-cyber-weight", type=float, metavar="X",
+        help="Weight of the variance of all regions.  [R: cyberWeight]",
+    ),
+    click.option(
+        "--seg-median", metavar="X[,X]",
+        help="Medians of gains and losses when segments are merged.  [R: segMedianT]",
+    ),
+    click.option("--seed", type=int, metavar="N", help="Of --segmentation cbs."),
+    click.option(
+        "--robust", type=float, metavar="X",
+        help="Also robust CNV regions, I/NI above X.  [R: makeRobustCNVR robust]",
+    ),
+    click.option(
+        "--robust-min-width", type=int, metavar="N",
+        help="Regions of the smallest one.  [R: makeRobustCNVR minWidth]",
+    ),
+    click.option(
+        "--fractional", type=click.Choice(["mean", "median"]),
+        help="Also fractional copy numbers.  [R: calcFractionalCopyNumbers segStat]",
+    ),
+)  # fmt: skip
+
+OUTPUT = (
+    click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the results."),
+    click.option("--matrices/--no-matrices", default=True, help="matrices.zarr."),
+    click.option("--report/--no-report", default=True, help="report.html."),
+    click.option("--plots", type=click.Choice(["png", "svg"]), help="Also figures as files."),
+    click.option("--genome", metavar="ID", help="IGV's name of the genome; else by its length."),
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@options(OUTPUT, MODEL, NORMALIZATION, CALLING, COUNT, RUN, WATCH)
+def command(**values: Any) -> None:
+    """Call copy-number variants by cn.MOPS.
+
+    INPUT is one table of read counts (`multigpu count` makes it), or BAM and CRAM files, one a
+    sample, which are counted first. DIR gets cnvs, CNV regions and segments as tables, VCF, BED
+    and SEG, the matrices as a Zarr store, and a report.
+    """
+    started = time.time()
+    from multigpu.commands.running import begun
+    from multigpu.copynumber.job import GPU_LANES
+
+    running = run_options(values)
+    with ExitStack() as stack:
+        devices, coming = begun(stack, running, values, GPU_LANES)
+        from cluster.output import check_output
+        from multigpu.copynumber import output, summary
+
+        for path in (values["summary"], values["log_json"], values["trace"]):
+            check_output(path)
+        output.check_packages(_wanted(values))
+        if not values["inputs"]:
+            raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
+        with output.output_folder(values["output"], running.resume) as folder:
+            job = _job(
+                values, running, folder,
+                devices=devices, coming=coming, journal=folder / output.JOURNAL,
+            )  # fmt: skip
+            result = _run(job, values, folder)
+    if values["summary"]:
+        summary.write(values["summary"], job, result, started)
+    if not values["quiet"]:
+        for note in result.notes:
+            click.echo(f"multigpu: note: {note}", err=True)
+
+
+def _run(job: "CnvJob", values: dict[str, Any], folder: Path) -> "CnvResult":
+    """Stages 2 to 5 and all files of `folder`."""
+    from cluster.output import failures_named
+    from multigpu.commands.running import watched
+    from multigpu.copynumber import matrices, output
+    from multigpu.copynumber.job import FIGURES
+
+    store = folder / output.MATRICES if values["matrices"] else None
+    keep = matrices.names(job.options.posterior) if store else ()
+    shown = FIGURES if values["report"] or values["plots"] else 0
+    with job.kept(), watched(values, job, "cnv", _called), failures_named(values["output"]):
+        result = job.result(keep, store, shown, folder)
+        output.write_tables(result, folder, values["genome"])
+        if values["report"]:
+            output.write_report(result, folder)
+        if values["plots"]:
+            output.write_figures(result, folder, values["plots"])
+    return result
+
+
+def _called(job: Any) -> str:
+    """What the progress says of results."""
+    return f"{job.facts.cnvs:,} CNVs"
+
+
+def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
+    """The outputs that need packages of their own."""
+    from multigpu.copynumber import output
+
+    chosen = {
+        output.VCF: True, output.MATRICES: values["matrices"], output.REPORT: values["report"],
+        output.FIGURES: values["plots"],
+    }  # fmt: skip
+    return tuple(name for name, wanted in chosen.items() if wanted)
+
+
+def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any) -> "CnvJob":
+    """All input read, all options checked. Alignments are counted, and the counts written."""
+    from multigpu.copynumber import inputs, output
+    from multigpu.copynumber.job import CnvJob
+    from multigpu.io.counts import write_counts
+
+    chosen, counting = cnv_options(values), count_options(values)
+    if counting.cache is None:
+        counting = replace(counting, cache=str(folder / output.KEPT_COUNTS))
+    files = [*values["inputs"], *values["controls"]]
+    counts = inputs.read_cohort(values["inputs"], counting, running)
+    if inputs.are_alignments(values["inputs"]):
+        write_counts(str(folder / output.COUNTS), counts)
+    controls = None
+    if values["controls"]:
+        controls = inputs.read_cohort(values["controls"], counting, running)
+    names = [*counts.samples, *(controls.samples if controls else ())]
+    ploidy = values["ploidy"] and inputs.ploidies(inputs.read_facts(values["ploidy"]), names)
+    sexes: tuple[str, ...] = ()
+    if values["sex"] not in ("infer", "none"):
+        sexes = inputs.sexes(inputs.read_facts(values["sex"]), names)
+    elif values["sex"] == "infer" and not chosen.compat_r:
+        sexes = inputs.inferred_sexes(counts, controls)
+    return CnvJob(
+        counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes, inputs=files,
+        **more,
+    )  # fmt: skip
+
+
+def cnv_options(values: dict[str, Any]) -> CnvOptions:
+    """From the values of the options above; what was not given has the model's default."""
+    given = {field.name: values[field.name] for field in fields(CnvOptions) if field.name in values}
+    given["fold_changes"] = _numbers(values["fold_changes"], "--fold-changes")
+    given["classes"] = tuple(values["classes"].split(",")) if values["classes"] else None
+    given["norm"] = None if values["norm"] is None else int(values["norm"])
+    given["seg_median"] = _limits(values["seg_median"])
+    model = given.pop("model")
+    return CnvOptions.of(model, values["preset"], compat_r=values["compat"] == "r", **given)
+
+
+def _limits(text: str | None) -> tuple[float, ...] | None:
+    """Thresholds of gains and losses; one number stands for both signs."""
+    numbers = _numbers(text, "--seg-median")
+    if numbers is not None and len(numbers) == 1:
+        return abs(numbers[0]), -abs(numbers[0])
+    if numbers is not None and len(numbers) != 2:
+        raise UsageError(f"--seg-median: {quoted(text or '')} is not one number, or two")
+    return numbers
+
+
+def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
+    """Numbers with commas between."""
+    if text is None:
+        return None
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError as error:
+        raise UsageError(f"{name}: {quoted(text)} is no list of numbers") from error

@@ -1,0 +1,147 @@
+"""`multigpu count`."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multigpu.commands.options import CLUSTER, options, run_options
+
+if TYPE_CHECKING:
+    from multigpu.counting import CountOptions
+
+COUNT = (
+    click.option(
+        "--window", type=int, default=25_000, show_default=True, metavar="BASES",
+        help="Count in windows of this width.  [R: WL]",
+    ),
+    click.option(
+        "--chromosomes", metavar="NAME,…",
+        help="Only these references, in this order; else all.  [R: refSeqNames]",
+    ),
+    click.option(
+        "--regions", metavar="BED", help="Count in these regions instead of windows.  [R: GR]",
+    ),
+    click.option(
+        "--sample-names", metavar="NAME,…",
+        help="Else the files' names without suffix.  [R: sampleNames]",
+    ),
+    click.option(
+        "--min-mapq", type=int, default=1, show_default=True, metavar="Q",
+        help="Lowest mapping quality that counts.  [R: min.mapq]",
+    ),
+    click.option(
+        "--remove-duplicates", is_flag=True,
+        help="Of reads with one position and strand the first.  [R: remove.dup]",
+    ),
+    click.option(
+        "--read-width", type=int, default=1, show_default=True, metavar="BASES",
+        help="Bases a read covers from its position on.  [R: read.width]",
+    ),
+    click.option(
+        "--get-width", is_flag=True, help="It covers its own length instead.  [R: get.width]",
+    ),
+    click.option(
+        "--stranded-start", is_flag=True,
+        help="A reverse read covers its last bases.  [R: stranded.start]",
+    ),
+    click.option(
+        "--rename", type=click.Choice(["none", "auto"]), default="none", show_default=True,
+        help="auto: chromosome names that differ by `chr` are the same.",
+    ),
+    click.option(
+        "--index/--no-index", default=True,
+        help="Use indexes and make missing ones, or read files from begin to end.",
+    ),
+    click.option(
+        "--counts-cache", "cache", metavar="DIR", help="Keep each sample's counts here.",
+    ),
+    click.option(
+        "--compat", type=click.Choice(["none", "r"]), default="none", show_default=True,
+        help="r: what R does where it is plainly wrong, for comparisons.",
+    ),
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="ALIGNMENTS...")
+@options(COUNT)
+@click.option("-o", "--output", metavar="OUT", help="The table; - or none: standard output.")
+@options(CLUSTER)
+@click.option("--progress/--no-progress", default=None, help="Else on a terminal.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+def command(**values: Any) -> None:
+    """Count the reads of ALIGNMENTS (BAM or CRAM, one a sample) in windows or regions.
+
+    OUT is Parquet where its suffix is .parquet or .pq, else TSV, compressed for .gz and .zst. The
+    columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
+    """
+    from cluster.output import check_output
+    from multigpu.commands.running import keep_inputs
+    from multigpu.counting import CountJob
+    from multigpu.io.counts import write_counts
+
+    if values["quiet"]:
+        logging.getLogger("multigpu").setLevel(logging.ERROR)
+    output, regions = values["output"], values["regions"]
+    check_output(output)
+    keep_inputs([*values["files"], *([regions] if regions else [])], output)
+    job = CountJob(values["files"], count_options(values), run_options(values))
+    with _progress(_shown(values), len(job.files)) as done:
+        counts = job.counts(done)
+    write_counts(output, counts)
+    if not values["quiet"]:
+        for note in counts.notes:
+            click.echo(f"multigpu: note: {note}", err=True)
+
+
+def count_options(values: dict[str, Any]) -> "CountOptions":
+    """From the values of the options in COUNT."""
+    from kernels.counting.types import Counting
+    from multigpu.counting import CountOptions
+
+    counting = Counting(
+        values["min_mapq"], values["remove_duplicates"], values["read_width"],
+        values["get_width"], values["stranded_start"],
+    )  # fmt: skip
+    return CountOptions(
+        values["window"], _listed(values["chromosomes"]), values["regions"],
+        _listed(values["sample_names"]), counting, values["rename"], values["compat"] == "r",
+        values["index"], values["cache"],
+    )  # fmt: skip
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
+def _shown(values: dict[str, Any]) -> bool:
+    """Whether progress is shown: when asked for, else on a terminal."""
+    if values["quiet"] or values["progress"] is False:
+        return False
+    return values["progress"] is True or sys.stderr.isatty()
+
+
+@contextmanager
+def _progress(shown: bool, files: int) -> Iterator[Any]:
+    """What is to be called after every file."""
+    if not shown:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("files"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("count", total=files)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,98 @@
+"""The parts of all chromosomes put together: the last step of the calls, on the client."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from multigpu.copynumber import compat
+from multigpu.copynumber.calls import (
+    NOT_CALLED,
+    Floats,
+    Rows,
+    fractional,
+    region_copy_numbers,
+)
+from multigpu.copynumber.chromosome import CnvPart, Spans
+from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.result import RegionTable, SegmentTable
+from multigpu.io.regions import Regions
+
+
+def segment_table(parts: Sequence[CnvPart], regions: Regions, options: CnvOptions) -> SegmentTable:
+    """The segments of all chromosomes. Where there is no CNV nothing is called, as in R."""
+    first = _joined([part.begin + part.segments.first for part in parts])
+    stop = _joined([part.begin + part.segments.stop for part in parts])
+    called = np.concatenate([part.called for part in parts])
+    copies = np.concatenate([part.segments.copy_number for part in parts])
+    if not called.any():
+        copies = np.full_like(copies, NOT_CALLED)
+    mean = np.concatenate([part.segments.mean for part in parts])
+    median = np.concatenate([part.segments.median for part in parts])
+    return SegmentTable(
+        regions.chrom[first],
+        np.concatenate([part.segments.sample for part in parts]),
+        regions.start[first],
+        regions.end[stop - 1],
+        stop - first,
+        mean,
+        median,
+        copies,
+        _fractional(median if options.fractional == "median" else mean, options),
+        called,
+    )
+
+
+def _fractional(value: Floats, options: CnvOptions) -> Floats:
+    return np.full_like(value, np.nan) if options.fractional is None else fractional(value, options)
+
+
+def _joined(rows: list[Rows]) -> Rows:
+    joined: Rows = np.concatenate(rows)
+    return joined.astype(np.int64)
+
+
+def called_regions(
+    parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable, samples: int,
+    options: CnvOptions,
+) -> RegionTable:  # fmt: skip
+    """The CNV regions of all chromosomes.
+
+    R pairs ranges in the order of the rows with chromosomes in the order of their names.
+    """
+    spans = [part.regions for part in parts]
+    table = _region_table(spans, parts, regions, cnvs, samples, options, options.compat_r)
+    if options.fractional is None:
+        return table
+    return replace(table, fractional=np.concatenate([part.fractional for part in parts]))
+
+
+def robust_regions(
+    parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable, samples: int,
+    options: CnvOptions,
+) -> RegionTable | None:  # fmt: skip
+    """The robust CNV regions, where they were asked for."""
+    spans = [part.robust for part in parts if part.robust is not None]
+    if options.robust is None:
+        return None
+    return _region_table(spans, parts, regions, cnvs, samples, options, False)
+
+
+def _region_table(
+    spans: Sequence[Spans], parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable,
+    samples: int, options: CnvOptions, mispaired: bool,
+) -> RegionTable:  # fmt: skip
+    """Regions, given as rows of each part, with the copy numbers of the CNVs in them."""
+    first = _joined([part.begin + first for part, (first, _) in zip(parts, spans, strict=True)])
+    stop = _joined([part.begin + stop for part, (_, stop) in zip(parts, spans, strict=True)])
+    chrom, start, end = regions.chrom[first], regions.start[first], regions.end[stop - 1]
+    if mispaired:
+        chrom = compat.region_chromosomes(chrom, regions.names)
+    copies = np.full((len(first), samples), options.main, np.int32)
+    for number in np.unique(chrom).tolist():
+        here, own = chrom == number, cnvs.take(cnvs.chrom == number)
+        copies[here] = region_copy_numbers(
+            start[here], end[here], own.start, own.end, own.sample, own.copy_number,
+            samples, options.main,
+        )  # fmt: skip
+    return RegionTable(chrom, start, end, copies, np.full(copies.shape, np.nan))

@@ -1,0 +1,83 @@
+"""Which kernels run where, and our options as theirs."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.workload import Place
+from kernels.cnmops import Model
+from kernels.normalization import Normalization
+from kernels.segmentation import Circular, Segmentation
+from multigpu.copynumber.options import CnvOptions
+
+CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may be given
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The kernels of a place, and the way of arrays there and back.
+
+    more  keywords for the kernels: how many threads
+    """
+
+    normalization: Any
+    cnmops: Any
+    segmentation: Any
+    more: dict[str, int]
+    active: Callable[[], AbstractContextManager[Any]]
+    put: Callable[[Any], Any]
+    get: Callable[[Any], Any]
+
+
+def backend_of(place: Place, threads: int) -> Backend:
+    """The kernels for a place."""
+    if place.gpu is None:
+        from kernels.cnmops import cpu as cnmops
+        from kernels.normalization import cpu as normalization
+        from kernels.segmentation import cpu as segmentation
+
+        return Backend(
+            normalization, cnmops, segmentation, {"threads": threads},
+            nullcontext, lambda host: host, lambda here: here,
+        )  # fmt: skip
+    import cupy
+
+    from kernels.cnmops import cuda as cnmops_cuda
+    from kernels.normalization import cuda as normalization_cuda
+    from kernels.segmentation import cuda as segmentation_cuda
+
+    return Backend(
+        normalization_cuda, cnmops_cuda, segmentation_cuda, {},
+        lambda: cupy.cuda.Device(place.gpu), cupy.asarray, cupy.asnumpy,
+    )  # fmt: skip
+
+
+def normalization_options(options: CnvOptions, ploidy: Sequence[int] | None) -> Normalization:
+    return Normalization(
+        options.norm_type, options.size_factor, options.norm_quantile,
+        options.size_factor_quantile, None if ploidy is None else tuple(ploidy),
+    )  # fmt: skip
+
+
+def model_options(options: CnvOptions) -> Model:
+    kind = {"single": "single", "reference": "reference"}.get(options.model, "cohort")
+    return Model(
+        options.fold_changes, options.main, options.prior_impact, options.cycles,
+        options.min_read_count, options.posterior, kind, options.compat_r,
+    )  # fmt: skip
+
+
+def segmentation_options(options: CnvOptions) -> Segmentation:
+    return Segmentation(
+        options.seg_alpha, options.seg_eps, options.seg_delta, options.seg_max_window,
+        options.min_width, options.seg_cyber_weight, options.seg_median,
+    )  # fmt: skip
+
+
+def cbs_options(options: CnvOptions) -> Circular:
+    return Circular(min_width=min(max(options.min_width, 2), CBS_WIDEST), seed=options.seed)
+
+
+def robust_options(options: CnvOptions) -> Segmentation:
+    return Segmentation(min_segment=options.robust_min_width, thresholds=options.robust)

@@ -1,0 +1,194 @@
+"""Stage 5: from segments to calls. Arrays in, arrays out.
+
+Rows are regions, numbered through one chromosome. A span of rows is (first, stop), half open.
+The rules are those of the golden data (docs/cnv.md), Klambauer et al. 2012 for the model.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.copynumber.options import CnvOptions
+
+NOT_CALLED = -1  # the copy number of segments where there was nothing to call
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Indices = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segments of one chromosome, by sample and position.
+
+    sample       int32[n]    index of the sample
+    first, stop  int64[n]    rows of the chromosome
+    mean, median float64[n]  of the signed I/NI
+    copy_number  int32[n]    index of the class, NOT_CALLED where nothing was called
+    """
+
+    sample: Indices
+    first: Rows
+    stop: Rows
+    mean: Floats
+    median: Floats
+    copy_number: Indices
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+    def take(self, rows: NDArray[Any]) -> "Segments":
+        """Some of the segments: by mask or index."""
+        return Segments(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Segments]") -> Self:
+        """All segments, in the order given."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    @classmethod
+    def empty(cls) -> Self:
+        rows, floats = np.empty(0, np.int64), np.empty(0)
+        return cls(np.empty(0, np.int32), rows, rows, floats, floats, np.empty(0, np.int32))
+
+
+def call(segments: Segments, options: CnvOptions) -> Floats:
+    """float64[n]: the value by which each segment is judged."""
+    return segments.median if options.use_median else segments.mean
+
+
+def is_cnv(segments: Segments, options: CnvOptions) -> NDArray[np.bool_]:
+    """Which segments are long enough, and beyond a threshold."""
+    value = call(segments, options)
+    beyond = (value >= options.upper) | (value <= options.lower)
+    wide: NDArray[np.bool_] = segments.stop - segments.first >= options.min_width
+    return beyond & wide
+
+
+def union(first: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """Spans joined where they overlap or follow each other directly; in ascending order."""
+    if not len(first):
+        return first, stop
+    order = np.argsort(first, kind="stable")
+    first, stop = first[order], stop[order]
+    reached = np.maximum.accumulate(stop)
+    begins = np.flatnonzero(np.r_[True, first[1:] > reached[:-1]])
+    ends = np.r_[begins[1:] - 1, len(first) - 1]
+    return first[begins], reached[ends]
+
+
+def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> tuple[Rows, Rows]:
+    """The same where regions that follow each other may have a gap between them: it divides."""
+    begin, reached = union(start[first], end[stop - 1])
+    rows = np.searchsorted(np.maximum.accumulate(end), reached)
+    return np.searchsorted(start, begin), rows + 1
+
+
+def overlapping_rows(start: Rows, end: Rows, first: int, stop: int) -> NDArray[np.intp]:
+    """The rows whose regions share a base with those from `first` to `stop`.
+
+    More than these rows themselves where regions overlap each other. `start` is ascending.
+    """
+    lowest, highest = start[first], end[stop - 1]
+    begin = first
+    while begin and end[begin - 1] > lowest:
+        begin -= 1
+    after = int(np.searchsorted(start, highest))
+    rows = np.arange(begin, max(after, stop))
+    found: NDArray[np.intp] = rows[(start[rows] < highest) & (end[rows] > lowest)]
+    return found
+
+
+def inner(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Without the outermost two, which may lie on a border, where there are three or more."""
+    return rows[1:-1] if len(rows) > 2 else rows
+
+
+def inner_averages(
+    values: Callable[[NDArray[np.intp]], Floats],
+    start: Rows,
+    end: Rows,
+    spans: tuple[Rows, Rows],
+    median: bool = False,
+) -> Floats:
+    """[spans, columns]: the mean (median) over the inner rows of every span.
+
+    values  gives [rows, columns] of some rows
+    """
+    average = np.median if median else np.mean
+    rows = [
+        inner(overlapping_rows(start, end, first, stop))
+        for first, stop in zip(*(side.tolist() for side in spans), strict=True)
+    ]
+    return np.array([average(values(each), axis=0) for each in rows])
+
+
+def integer_copy_numbers(
+    segments: Segments, classes: Indices, called: NDArray[np.bool_], options: CnvOptions
+) -> Indices:
+    """The class of every segment.
+
+    classes  int32[CNVs, samples]: what the model says of the inner regions of every CNV
+
+    What is no CNV has the main class. Where a segment has it although it is beyond a threshold,
+    the next class in that direction is taken.
+    """
+    copy_number = np.full(len(segments), options.main, np.int32)
+    copy_number[called] = classes[np.arange(len(classes)), segments.sample[called]]
+    unchanged = copy_number == options.main
+    gain, loss = neighbours(options)
+    value = call(segments, options)
+    copy_number[unchanged & (value > options.upper)] = gain
+    copy_number[unchanged & (value < options.lower)] = loss
+    return copy_number
+
+
+def neighbours(options: CnvOptions) -> tuple[int, int]:
+    """The classes next to the main one: (more, fewer) copies.
+
+    R takes those that stand beside it in the list, whatever they mean.
+    """
+    main, last = options.main, len(options.classes) - 1
+    if options.compat_r:
+        return min(main + 1, last), max(main - 1, 0)
+    order = np.argsort(options.fold_changes, kind="stable").tolist()
+    place = order.index(main)
+    return order[min(place + 1, last)], order[max(place - 1, 0)]
+
+
+def cnv_regions(segments: Segments, called: NDArray[np.bool_], merge: bool) -> tuple[Rows, Rows]:
+    """The regions in which any sample has a CNV; `merge`: their union."""
+    first, stop = segments.first[called], segments.stop[called]
+    return union(first, stop) if merge else (first, stop)
+
+
+def region_copy_numbers(
+    start: Rows, end: Rows, cnv_start: Rows, cnv_end: Rows, sample: Indices, copy_number: Indices,
+    samples: int, main: int,
+) -> Indices:  # fmt: skip
+    """[regions, samples]: of the sample's first CNV that overlaps the region, else the main class.
+
+    All in bases of one chromosome.
+    """
+    result = np.full((len(start), samples), main, np.int32)
+    for k in range(len(sample) - 1, -1, -1):  # backwards, so that the first one stays
+        touched = (start < cnv_end[k]) & (end > cnv_start[k])
+        result[touched, sample[k]] = copy_number[k]
+    return result
+
+
+def fractional(value: Floats, options: CnvOptions) -> Floats:
+    """Copy numbers from signed I/NI, to one decimal."""
+    scale = 2.0 * options.fold_changes[options.main]
+    return np.round(scale * np.exp2(value), 1)
+
+
+def fractional_labels(copies: Floats, options: CnvOptions) -> list[str]:
+    """`CN1.7`; R pads all of a vector to one width: `CN 1.7` beside `CN16.0`."""
+    texts = [f"{value:.1f}" for value in copies.tolist()]
+    width = max(map(len, texts), default=0) if options.compat_r else 0
+    return ["CN" + text.rjust(width) for text in texts]

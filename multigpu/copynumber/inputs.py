@@ -1,0 +1,102 @@
+"""What a copy-number run begins with: counts, or alignments to count, and facts about samples."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multigpu.config import RunOptions
+from multigpu.copynumber import sex
+from multigpu.errors import InputError, UsageError, quoted
+from multigpu.io.counts import Counts, read_counts
+from multigpu.io.sources import opened
+
+if TYPE_CHECKING:
+    from multigpu.counting import CountOptions
+
+ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
+SEX_WORDS = {
+    "male": sex.MALE, "m": sex.MALE, "xy": sex.MALE, "1": sex.MALE,
+    "female": sex.FEMALE, "f": sex.FEMALE, "xx": sex.FEMALE, "2": sex.FEMALE,
+    "unknown": "", "": "", "0": "",
+}  # fmt: skip
+
+
+def are_alignments(paths: Sequence[str]) -> bool:
+    """Whether these are files to count first. Raises UsageError for several tables."""
+    with opened(paths[0]) as file:
+        alignments = file.peek(4)[:4] in ALIGNMENT_MAGIC
+    if not alignments and len(paths) > 1:
+        raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
+    return alignments
+
+
+def read_cohort(
+    paths: Sequence[str], counting: "CountOptions", run: RunOptions, client: Any = None
+) -> Counts:
+    """The counts of a table, or those of BAM and CRAM files."""
+    if not are_alignments(paths):
+        return read_counts(paths[0])
+    from multigpu.counting import CountJob
+
+    return CountJob(paths, counting, run, client).counts()
+
+
+def read_facts(path: str) -> dict[str, str]:
+    """Lines `sample TAB fact` as a dictionary. Raises InputError for what is something else."""
+    facts: dict[str, str] = {}
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            if not text or text.startswith("#"):
+                continue
+            name, tab, fact = text.partition("\t")
+            if not tab or name in facts:
+                problem = f"{quoted(name)} is there twice" if tab else "two columns are needed"
+                raise InputError(path, problem, f"line {number}")
+            facts[name] = fact.strip()
+    return facts
+
+
+def ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...]:
+    """The ploidy of every sample. Raises UsageError where one is missing or no whole number."""
+    _check_names(facts, samples, "ploidy")
+    found = []
+    for name in samples:
+        text = str(facts.get(name, 2))
+        if not text.isascii() or not text.isdigit():
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
+        found.append(int(text))
+    return tuple(found)
+
+
+def sexes(facts: Mapping[str, str], samples: Sequence[str]) -> tuple[str, ...]:
+    """male, female or nothing of every sample."""
+    _check_names(facts, samples, "sex")
+    found = []
+    for name in samples:
+        word = facts.get(name, "").lower()
+        if word not in SEX_WORDS:
+            raise UsageError(f"the sex of {name} is {quoted(word)}: male, female or unknown")
+        found.append(SEX_WORDS[word])
+    return tuple(found)
+
+
+def _check_names(facts: Mapping[str, Any], samples: Sequence[str], what: str) -> None:
+    if unknown := [name for name in facts if name not in samples]:
+        raise UsageError(f"there is a {what} of {unknown[0]}, but no such sample")
+
+
+def inferred_sexes(counts: Counts, controls: Counts | None) -> tuple[str, ...]:
+    """Of every sample and then control, by their coverage of X; none where that says nothing."""
+    values = counts.values if controls is None else np.hstack([counts.values, controls.values])
+    coverage = sex.x_coverage(values, counts.regions)
+    return () if coverage is None else sex.inferred(coverage)
+
+
+def paths_of(paths: Any) -> list[str]:
+    """One path or several as texts."""
+    if isinstance(paths, str | os.PathLike):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]

@@ -1,0 +1,304 @@
+"""A copy-number run: checked, prepared, sent to the workers, put together."""
+
+import logging
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.codec import Codec
+from cluster.worker import Outcome
+from kernels.normalization import NormalizationError
+from kernels.normalization import cpu as normalization
+from multigpu import preflight
+from multigpu.config import RunOptions
+from multigpu.copynumber import assemble, matrices, sex
+from multigpu.copynumber.backends import normalization_options
+from multigpu.copynumber.chromosome import CnvPart, CnvSpan
+from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.result import CnvResult
+from multigpu.copynumber.source import CountsSource, InMemory, Mapped, mapped
+from multigpu.copynumber.windows import Window
+from multigpu.errors import UsageError, quoted
+from multigpu.io.counts import Counts
+from multigpu.io.regions import Regions
+from multigpu.job import Facts, Job, check_unchanged, inputs_about
+from multigpu.preflight import Expected
+from multigpu.workloads.cnv import PART_CLASSES, CnvWorkload
+
+logger = logging.getLogger(__name__)
+
+SEPARATORS = "\t\r\n"  # of the tables that are written
+FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
+FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
+GPU_LANES = 2  # chromosomes in hand per GPU: one computes, one is called and written
+FIGURES = 10  # CNV regions that the report shows
+
+
+@dataclass
+class CnvFacts(Facts):
+    """What a run has done so far; a chunk is a chromosome."""
+
+    cnvs: int = 0
+
+    def add(self, outcome: Outcome[CnvPart]) -> None:
+        super().add(outcome)
+        self.cnvs += int(outcome.part.called.sum())
+
+
+class CnvJob(Job):
+    """Stages 2 to 5 on a table of counts: opened (all is checked), and run once.
+
+    controls  counts of the same regions, for the model "reference" and no other
+    ploidy    of every sample and then control, on all chromosomes
+    sexes     "male", "female" or "" of every sample and then control
+    inputs    the files that the counts are from, which must not change until a run is resumed
+    more      see `Job`
+    """
+
+    lanes = GPU_LANES
+
+    def __init__(
+        self,
+        counts: Counts,
+        options: CnvOptions,
+        run: RunOptions,
+        *,
+        controls: Counts | None = None,
+        ploidy: tuple[int, ...] | None = None,
+        sexes: tuple[str, ...] = (),
+        inputs: Sequence[str] = (),
+        **more: Any,
+    ) -> None:
+        super().__init__(run, **more)
+        self.counts, self.options = counts, options
+        self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
+        self.facts: CnvFacts = CnvFacts()
+        check(counts, controls, options)
+        self.values = _columns(counts, controls)
+        self.blocks = counts.regions.blocks
+        self.totals = normalization.Counts(self.values, _cores()).totals()
+        self.names = (*counts.samples, *(controls.samples if controls else ()))
+        self._check_reads()
+        self.notes = list(notes(counts, controls, options))
+
+    def _check_reads(self) -> None:
+        if self.options.norm == 0 or self.options.model == "single" or self.totals.all():
+            return
+        name = self.names[int(np.argmin(self.totals))]
+        raise UsageError(f"sample {name} has no reads: leave it out")
+
+    @property
+    def _kernel_threads(self) -> int:
+        """Of a worker on a CPU: chromosomes take turns, and each has them all."""
+        return max(1, (self.run.threads or _cores()) // max(1, self.run.processes))
+
+    @property
+    def chunks(self) -> int | None:
+        return len(self.blocks)
+
+    def spans(self) -> Iterator[CnvSpan]:
+        """The chromosomes in the order of the input."""
+        regions = self.counts.regions
+        for number, block in enumerate(self.blocks):
+            name = regions.names[regions.chrom[block.start]]
+            yield CnvSpan(
+                number, name, block.start, block.stop, regions.start[block], regions.end[block],
+                self.ploidy or sex.ploidy_on(name, self.sexes),
+            )  # fmt: skip
+
+    def result(
+        self,
+        keep: tuple[str, ...] = (),
+        store: Path | None = None,
+        shown: int = 0,
+        scratch: Path | None = None,
+    ) -> CnvResult:
+        """Run it. Raises UsageError for what cannot be normalized, modelled or segmented.
+
+        keep      matrices to keep in the result or, where `store` is given, to write there
+        shown     CNV regions to keep for figures
+        scratch   a folder that workers on other machines see; else that for temporary files
+        """
+        with ExitStack() as stack:
+            source = self._source(stack, scratch)
+            files = [source.path] if isinstance(source, Mapped) else []
+            crew = self.crew(stack, files, [str(store.parent)] if store else [])
+            about = self._about(keep, store is not None, shown)
+            self.journal(about, {}, Codec(PART_CLASSES))
+            self.planned(crew)
+            if store is not None and not self.resuming:
+                self._create(store, keep)
+            workload = self._workload(source, keep, store, shown, crew.expected)
+            outcomes = self.dispatched(crew, workload, self.spans())
+            parts = [outcome.part for outcome in outcomes]
+            check_unchanged(about, self.inputs)
+        return self._assembled(parts, store, shown)
+
+    def _about(self, keep: tuple[str, ...], stored: bool, shown: int) -> dict[str, str]:
+        """What must be the same for another run to go on with this one's journal."""
+        facts = repr((self.names, self.ploidy, self.sexes)).encode()
+        return {
+            "program": preflight.program(),
+            "job": "cnv",
+            "matrices": f"{', '.join(keep) or 'none'}, {'stored' if stored else 'kept'}",
+            "figures": str(shown),
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "samples": f"{len(self.names)}, content {blake2b(facts, digest_size=4).hexdigest()}",
+            "regions": f"{len(self.counts.regions):,} in {len(self.blocks)} chromosomes",
+            **inputs_about(self.inputs),
+        }
+
+    def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
+        """Where workers find the counts."""
+        if self.in_process:
+            return InMemory(self.values)
+        return stack.enter_context(mapped(self.values, scratch if self.remote else None))
+
+    def _workload(
+        self,
+        source: CountsSource,
+        keep: tuple[str, ...],
+        store: Path | None,
+        shown: int,
+        expected: Expected | None,
+    ) -> CnvWorkload:
+        return CnvWorkload(
+            key=uuid.uuid4().hex,
+            options=self.options,
+            counts=source,
+            samples=self.names,
+            cases=len(self.counts.samples),
+            totals=self.totals,
+            factors=self._factors(),
+            cov=self._coverages(),
+            segmented=len(self.values) >= FEWEST_SEGMENTED,
+            keep=keep,
+            store=store,
+            shown=shown,
+            threads=self._kernel_threads,
+            chunk_bytes=self.run.max_chunk_bytes,
+            memory_fraction=self.run.memory_fraction,
+            expected=expected,
+        )
+
+    def _factors(self) -> NDArray[np.float64] | None:
+        """Size factors that need all chromosomes at once; None where workers find them."""
+        options, blocks = self.options, self.blocks
+        if options.norm == 0 or not (options.genome_wide or self.ploidy):
+            return None
+        wanted = [slice(0, len(self.values))] if options.genome_wide else blocks
+        names = self._names(blocks) if not options.genome_wide else ["the genome"]
+        try:
+            found = normalization.size_factors(
+                self.values, wanted, normalization_options(options, self.ploidy), names,
+                _cores(),
+            )  # fmt: skip
+        except NormalizationError as error:
+            raise UsageError(error.told(self.names)) from error
+        self.notes += found.notes
+        return np.broadcast_to(found.factors, (len(blocks), found.factors.shape[1]))
+
+    def _names(self, blocks: Sequence[slice]) -> list[str]:
+        regions = self.counts.regions
+        return [regions.names[regions.chrom[block.start]] for block in blocks]
+
+    def _coverages(self) -> NDArray[np.float64] | None:
+        """float64[columns] where coverages are modelled."""
+        if self.options.norm != 2 or self.options.model == "single":
+            return None
+        return np.asarray(normalization.coverages(self.values, _cores()))
+
+    def _create(self, store: Path, keep: tuple[str, ...]) -> None:
+        counts, classes = self.counts, self.options.classes
+        matrices.create(store, counts.regions, counts.samples, classes, keep)
+
+    def _assembled(self, parts: list[CnvPart], store: Path | None, shown: int) -> CnvResult:
+        regions, samples = self.counts.regions, self.counts.samples
+        segments = assemble.segment_table(parts, regions, self.options)
+        place = (parts, regions, segments.take(segments.cnv), len(samples), self.options)
+        pieces = [piece for part in parts for piece in part.pieces]
+        if store is not None:
+            matrices.write_rest(store, pieces)
+            pieces = []
+        found = [note for part in parts for note in part.notes]
+        if not segments.cnv.any():
+            found.append(
+                "no CNVs were found: other thresholds, another --prior-impact or --norm-type may"
+                " find some"
+            )
+        return CnvResult(
+            self.options, regions, samples, segments,
+            assemble.called_regions(*place), assemble.robust_regions(*place),
+            self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
+            (*self.notes, *dict.fromkeys(found)),
+        )  # fmt: skip
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def check(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
+    """Raises UsageError for tables that the model cannot take."""
+    if not len(counts.regions):
+        raise UsageError("there are no regions")
+    for name in (*counts.regions.names, *counts.samples):
+        if any(sign in name for sign in SEPARATORS):
+            raise UsageError(f"{quoted(name)} cannot be a name in tables: rename it")
+    samples = len(counts.samples)
+    if options.model == "single" and samples != 1:
+        raise UsageError(f"--model single is for one sample, here are {samples}: use cn.mops")
+    if options.model not in ("single", "reference") and samples < 2:
+        raise UsageError(
+            f"--model {options.model} compares samples, and there is only one: use"
+            " --model single, or --model reference with --controls"
+        )
+    if options.model != "reference":
+        if controls is not None:
+            raise UsageError("--controls are for --model reference only")
+        return
+    if controls is None:
+        raise UsageError("--model reference needs --controls")
+    if not same_regions(counts.regions, controls.regions):
+        raise UsageError("the cases and the --controls have different regions")
+
+
+def same_regions(a: Regions, b: Regions) -> bool:
+    """Whether the same regions stand in the same order."""
+    return (
+        len(a) == len(b)
+        and bool((a.start == b.start).all() and (a.end == b.end).all())
+        and [a.names[k] for k in a.chrom[[s.start for s in a.blocks]]]
+        == [b.names[k] for k in b.chrom[[s.start for s in b.blocks]]]
+        and a.blocks == b.blocks
+    )
+
+
+def notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Iterator[str]:
+    """What is to be said before anything is computed."""
+    yield from counts.notes
+    yield from () if controls is None else controls.notes
+    if len(counts.regions) < FEW_REGIONS and options.model != "single":
+        yield f"{len(counts.regions)} regions are few: normalization may not be applicable"
+    if len(counts.regions) < FEWEST_SEGMENTED:
+        yield "there are too few regions for a segmentation: nothing is called"
+
+
+def _columns(counts: Counts, controls: Counts | None) -> NDArray[Any]:
+    """[regions, samples and then controls], C-contiguous."""
+    return counts.values if controls is None else np.hstack([counts.values, controls.values])
+
+
+def _largest(parts: Sequence[CnvPart], count: int) -> tuple[Window, ...]:
+    """The largest CNV regions of all chromosomes, in the order of the genome."""
+    every = [window for part in parts for window in part.windows]
+    order = sorted(range(len(every)), key=lambda k: (-every[k].length, k))[:count]
+    return tuple(every[k] for k in sorted(order))

@@ -1,0 +1,152 @@
+"""The matrices of a run as a Zarr store with coordinates; `xarray.open_zarr` reads it.
+
+Workers write the chunks that lie in their chromosome. The chunks at its ends, which it shares with
+its neighbours, are put together and written by the client.
+"""
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.io.regions import Regions
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+CHUNK_BYTES = 4 << 20  # of the widest matrix with a column for every sample
+
+DIMENSIONS = {
+    "normalized": ("region", "sample"),
+    "sini": ("region", "sample"),
+    "ini": ("region",),
+    "copy_number": ("region", "sample"),
+    "lambda": ("region", "class"),
+    "alpha": ("region", "class"),
+    "posterior": ("region", "class", "sample"),
+}
+DTYPES = {"copy_number": np.dtype(np.int8)}  # the others are float64
+Matrices = dict[str, NDArray[Any]]
+Pieces = list[tuple[int, Matrices]]  # (first row, rows of every matrix)
+
+
+def names(posterior: bool) -> tuple[str, ...]:
+    """The matrices that a run has."""
+    return tuple(name for name in DIMENSIONS if posterior or name != "posterior")
+
+
+def chunk_rows(samples: int) -> int:
+    """Regions in a chunk: a power of two, by the number of samples alone."""
+    return 1 << max(6, (CHUNK_BYTES // (8 * samples)).bit_length() - 1)
+
+
+def create(
+    path: Path,
+    regions: Regions,
+    samples: Sequence[str],
+    classes: Sequence[str],
+    kept: Sequence[str],
+) -> None:
+    """A store with coordinates, and matrices that wait for their rows."""
+    import zarr
+
+    sizes = {"region": len(regions), "sample": len(samples), "class": len(classes)}
+    chunks = {**sizes, "region": chunk_rows(len(samples))}
+    store = zarr.create_group(str(path), overwrite=True)
+    store.attrs["coordinates"] = "chrom start end"  # so that xarray takes them as such
+    for name, (dimension, values) in _coordinates(regions, samples, classes).items():
+        store.create_array(name, data=values, dimension_names=[dimension])
+    for name in kept:
+        dimensions = DIMENSIONS[name]
+        store.create_array(
+            name,
+            shape=[sizes[d] for d in dimensions],
+            chunks=tuple(chunks[d] for d in dimensions),
+            dtype=DTYPES.get(name, np.dtype(np.float64)),
+            dimension_names=dimensions,
+        )
+    with warnings.catch_warnings():  # that version 3 of the format does not know of this yet
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(str(path))  # xarray asks for it
+
+
+def _coordinates(
+    regions: Regions, samples: Sequence[str], classes: Sequence[str]
+) -> dict[str, tuple[str, NDArray[Any]]]:
+    text = np.dtypes.StringDType()
+    return {
+        "sample": ("sample", np.array(samples, text)),
+        "class": ("class", np.array(classes, text)),
+        "chrom": ("region", np.array(regions.names, text)[regions.chrom]),
+        "start": ("region", regions.start),
+        "end": ("region", regions.end),
+    }
+
+
+def write(path: Path, first: int, matrices: Matrices, samples: int) -> Pieces:
+    """Write the whole chunks among these rows; give back the rows that are left at either end."""
+    rows = chunk_rows(samples)
+    count = len(next(iter(matrices.values())))
+    begin, end = -(-first // rows) * rows, (first + count) // rows * rows
+    if begin >= end:
+        return [(first, matrices)]
+    _put(path, begin, _cut(matrices, begin - first, end - first))
+    os.sync()  # a journal is going to say that they are there
+    return [
+        (first + a, _cut(matrices, a, b))
+        for a, b in ((0, begin - first), (end - first, count))
+        if a < b
+    ]
+
+
+def write_rest(path: Path, pieces: Pieces) -> None:
+    """Write what workers gave back: each chunk once."""
+    following: Pieces = []
+    for first, matrices in sorted(pieces, key=lambda piece: piece[0]):
+        if following and following[-1][0] + _length(following[-1][1]) != first:
+            _put_joined(path, following)
+            following = []
+        following.append((first, matrices))
+    if following:
+        _put_joined(path, following)
+
+
+def joined(pieces: Sequence[tuple[int, Matrices]]) -> Matrices:
+    """The matrices of all chromosomes, from theirs."""
+    ordered = [rows for _, rows in sorted(pieces, key=lambda piece: piece[0])]
+    names_kept = ordered[0] if ordered else {}
+    return {name: np.concatenate([rows[name] for rows in ordered]) for name in names_kept}
+
+
+def _length(matrices: Matrices) -> int:
+    return len(next(iter(matrices.values())))
+
+
+def _put_joined(path: Path, pieces: Pieces) -> None:
+    _put(path, pieces[0][0], joined(pieces))
+
+
+def _cut(matrices: Matrices, begin: int, end: int) -> Matrices:
+    return {name: values[begin:end] for name, values in matrices.items()}
+
+
+def _put(path: Path, first: int, matrices: Matrices) -> None:
+    import zarr
+
+    for name, values in matrices.items():
+        array = zarr.open_array(str(path), path=name, mode="r+")
+        array[first : first + len(values)] = values
+
+
+def dataset(
+    matrices: Matrices, regions: Regions, samples: Sequence[str], classes: Sequence[str]
+) -> "xr.Dataset":
+    """The same in memory."""
+    import xarray as xr
+
+    variables = {name: (DIMENSIONS[name], values) for name, values in matrices.items()}
+    return xr.Dataset(variables, _coordinates(regions, samples, classes))

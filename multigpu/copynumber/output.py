@@ -1,0 +1,137 @@
+"""The folder of a run: all files of it appear together, when all are complete."""
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster.output import failures_named, own
+from multigpu.copynumber import tables
+from multigpu.copynumber.result import CnvResult
+from multigpu.copynumber.vcf import write_vcf
+from multigpu.errors import InputError, UsageError
+
+MATRICES = "matrices.zarr"
+REPORT = "report.html"
+FIGURES = "figures"
+SESSION = "igv_session.xml"
+VCF = "cnvs.vcf.gz"
+COUNTS = "counts.parquet"
+PART, LOCK = ".part", ".lock"
+JOURNAL, KEPT_COUNTS = "journal", "counts"  # in the hidden folder
+TABLES = (
+    "cnvs", "cnv_regions", "segmentation", "cnv_regions_robust",
+    "cnvs_fractional", "cnv_regions_fractional", "segmentation_fractional",
+)  # fmt: skip
+
+OURS = (
+    *(f"{name}.tsv" for name in TABLES), "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi",
+    f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES, COUNTS,
+)  # fmt: skip
+
+NEEDED = {
+    VCF: ("pysam",),
+    MATRICES: ("zarr", "xarray"),
+    REPORT: ("jinja2", "plotly"),
+    FIGURES: ("matplotlib",),
+}
+
+
+def check_packages(wanted: tuple[str, ...]) -> None:
+    """Raises UsageError where a package is missing that one of these outputs needs."""
+    for output in wanted:
+        for package in NEEDED[output]:
+            if importlib.util.find_spec(package) is None:
+                raise UsageError(
+                    f"{output} needs the package {package}: pip install 'multigpu[cnv]'"
+                )
+
+
+@contextmanager
+def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
+    """A hidden folder inside `path`; what is in it moves up when the block ends well.
+
+    It takes the place of what an earlier run left. What a run that was stopped has finished (its
+    journal, and counts) stays in the hidden folder, for one with `resume`.
+
+    Raises UsageError where the folder cannot be made or written, or another run is at it. After
+    any exception the files that were there before are as they were, and a folder made for the
+    run is gone where nothing is left to go on with.
+    """
+    folder = Path(path)
+    existed = folder.is_dir()
+    part, lock = folder / PART, folder / LOCK
+    with failures_named(path, UsageError):
+        folder.mkdir(parents=True, exist_ok=True)
+    with own(lock, path):
+        if not resume:
+            shutil.rmtree(part, ignore_errors=True)
+        try:
+            with failures_named(path, UsageError):
+                part.mkdir(exist_ok=True)
+            yield part
+            with failures_named(path):
+                shutil.rmtree(part / KEPT_COUNTS, ignore_errors=True)
+                _move_up(part, folder)
+        except BaseException as error:
+            if isinstance(error, InputError) or not _resumable(part):
+                shutil.rmtree(part, ignore_errors=True)
+            raise
+        finally:
+            lock.unlink(missing_ok=True)
+            if not existed:
+                _remove_if_empty(folder)
+
+
+def _resumable(part: Path) -> bool:
+    return (part / JOURNAL).exists() or (part / KEPT_COUNTS).exists()
+
+
+def _move_up(part: Path, folder: Path) -> None:
+    """What an earlier run left here goes: all results in the folder are of one run."""
+    for name in OURS:
+        old = folder / name
+        if old.is_dir() and not old.is_symlink():
+            shutil.rmtree(old)
+        else:
+            old.unlink(missing_ok=True)
+    for made in sorted(part.iterdir()):
+        made.replace(folder / made.name)
+    part.rmdir()
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def write_tables(result: CnvResult, folder: Path, genome: str | None) -> None:
+    """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session.
+
+    genome  IGV's name of it; None: by the length of the first chromosome
+    """
+    for name, table in result.tables().items():
+        (folder / f"{name}.tsv").write_bytes(tables.tsv(table))
+    (folder / "cnvs.bed").write_bytes(tables.bed(result))
+    (folder / "segments.seg").write_bytes(tables.seg(result))
+    write_vcf(result, folder / VCF)
+    session = tables.igv_session(genome or tables.genome_of(result))
+    (folder / SESSION).write_bytes(session)
+
+
+def write_report(result: CnvResult, folder: Path) -> None:
+    """The page with the figures in it."""
+    from multigpu.copynumber.report import render
+
+    (folder / REPORT).write_bytes(render(result))
+
+
+def write_figures(result: CnvResult, folder: Path, kind: str) -> None:
+    """The figures of the report as files, `kind` png or svg."""
+    from multigpu.copynumber.plots import draw
+
+    (folder / FIGURES).mkdir()
+    draw(result, folder / FIGURES, kind)

@@ -1,0 +1,199 @@
+"""What a copy-number run found, over all chromosomes: the tables of the files as objects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.copynumber.calls import (
+    NOT_CALLED,
+    Floats,
+    Indices,
+    Rows,
+    fractional_labels,
+)
+from multigpu.copynumber.matrices import Matrices, dataset, joined
+from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.windows import Window
+from multigpu.io.regions import Regions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import xarray as xr
+
+MISSING = "NA"  # the label of what was not called
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentTable:
+    """Segments by chromosome, sample and position.
+
+    chrom, sample  int32[n]    indices of their names
+    start, end     int64[n]    bases, from 0, half open
+    rows           int64[n]    regions in the segment
+    mean, median   float64[n]  of the signed I/NI
+    copy_number    int32[n]    index of the class, or NOT_CALLED
+    fractional     float64[n]  NaN where it was not asked for
+    cnv            bool[n]     whether the segment is a CNV
+    """
+
+    chrom: Indices
+    sample: Indices
+    start: Rows
+    end: Rows
+    rows: Rows
+    mean: Floats
+    median: Floats
+    copy_number: Indices
+    fractional: Floats
+    cnv: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.chrom)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Some of the rows: by mask or index."""
+        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class RegionTable:
+    """CNV regions by chromosome and position.
+
+    chrom        int32[n]
+    start, end   int64[n]             bases, from 0, half open
+    copy_number  int32[n, samples]    indices of classes
+    fractional   float64[n, samples]  NaN where it was not asked for
+    """
+
+    chrom: Indices
+    start: Rows
+    end: Rows
+    copy_number: Indices
+    fractional: Floats
+
+    def __len__(self) -> int:
+        return len(self.chrom)
+
+
+def class_labels(copy_number: Indices, classes: Sequence[str]) -> NDArray[np.object_]:
+    """The label of every index; MISSING for NOT_CALLED."""
+    assert NOT_CALLED == -1  # the last one
+    return np.array([*classes, MISSING], object)[copy_number]
+
+
+@dataclass(frozen=True, eq=False)
+class CnvResult:
+    """All of a run; the properties have the names and the columns of the files.
+
+    regions, samples  what was looked at, in the order of the input
+    segments          every segment; `cnv` marks the CNVs
+    sex, ploidy       of every sample, where they were given or inferred
+    kept              (first region, matrices by name) of every chromosome, where they were kept
+    windows           the largest CNV regions and what is around them, for figures
+    notes             what was noticed on the way: one sentence each
+    """
+
+    options: CnvOptions
+    regions: Regions
+    samples: tuple[str, ...]
+    segments: SegmentTable
+    called_regions: RegionTable
+    robust_regions: RegionTable | None = None
+    sex: tuple[str, ...] = ()
+    ploidy: tuple[int, ...] | None = None
+    kept: tuple[tuple[int, Matrices], ...] = ()
+    windows: tuple[Window, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def called(self) -> SegmentTable:
+        """The segments that are CNVs."""
+        return self.segments.take(self.segments.cnv)
+
+    @property
+    def segmentation(self) -> "pa.Table":
+        """chrom start end sample median mean copy_number."""
+        return self._segments(self.segments)
+
+    @property
+    def cnvs(self) -> "pa.Table":
+        """The same of the segments that are CNVs."""
+        return self._segments(self.called)
+
+    @property
+    def cnv_regions(self) -> "pa.Table":
+        """chrom start end and a column of copy numbers for every sample."""
+        return self._regions(self.called_regions)
+
+    @property
+    def cnv_regions_robust(self) -> "pa.Table | None":
+        """The same of robust CNV regions, None where they were not asked for."""
+        return None if self.robust_regions is None else self._regions(self.robust_regions)
+
+    @property
+    def fractional(self) -> "dict[str, pa.Table]":
+        """The tables with fractional copy numbers, where these were asked for."""
+        if self.options.fractional is None:
+            return {}
+        return {
+            "cnvs_fractional": self._segments(self.called, True),
+            "cnv_regions_fractional": self._regions(self.called_regions, True),
+            "segmentation_fractional": self._segments(self.segments, True),
+        }
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Every table by the name of its file."""
+        found = {"cnvs": self.cnvs, "cnv_regions": self.cnv_regions}
+        found["segmentation"] = self.segmentation
+        if (robust := self.cnv_regions_robust) is not None:
+            found["cnv_regions_robust"] = robust
+        return found | self.fractional
+
+    @property
+    def matrices(self) -> "xr.Dataset":
+        """The matrices that were kept, with regions, samples and classes as coordinates."""
+        return dataset(joined(self.kept), self.regions, self.samples, self.options.classes)
+
+    def _segments(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
+        import pyarrow as pa
+
+        if fractional:
+            labels: Any = fractional_labels(segments.fractional, self.options)
+        else:
+            labels = class_labels(segments.copy_number, self.options.classes)
+        return pa.table(
+            {
+                "chrom": names(segments.chrom, self.regions.names),
+                "start": segments.start,
+                "end": segments.end,
+                "sample": names(segments.sample, self.samples),
+                "median": segments.median,
+                "mean": segments.mean,
+                "copy_number": pa.array(labels, pa.string()),
+            }
+        )
+
+    def _regions(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
+        import pyarrow as pa
+
+        if fractional:  # R formats each row by itself
+            rows: Any = [fractional_labels(row, self.options) for row in regions.fractional]
+            labels = np.array(rows, object).reshape(regions.fractional.shape)
+        else:
+            labels = class_labels(regions.copy_number, self.options.classes)
+        columns = [names(regions.chrom, self.regions.names), regions.start, regions.end]
+        columns += [pa.array(column, pa.string()) for column in labels.T]
+        return pa.table(
+            [pa.array(column) for column in columns],
+            names=["chrom", "start", "end", *self.samples],
+        )
+
+
+def names(indices: Indices, of: Sequence[str]) -> "pa.Array":
+    """A name for every index."""
+    import pyarrow as pa
+
+    return pa.array(of, pa.string()).take(pa.array(indices))

@@ -1,0 +1,251 @@
+"""Reads of alignment files in regions: the stage function `count`, which the command calls too."""
+
+import os
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.plan import balanced
+from kernels.counting.types import Counting
+from multigpu.config import RunOptions
+from multigpu.errors import InputError, UsageError
+from multigpu.io.alignments import (
+    Alignments,
+    check_references,
+    inspect,
+    numbers_of,
+    with_index,
+)
+from multigpu.io.counts import Counts
+from multigpu.io.counts_cache import CountsCache
+from multigpu.io.regions import Regions, read_bed, windows
+from multigpu.job import Job, Paths, path_list
+from multigpu.workloads.count import CountPart, CountSpan, CountWorkload
+
+WINDOW = 25_000  # bases
+HIGHEST_MAPQ = 255
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    """What is counted where; the name in R in brackets.
+
+    window        bases of a window [WL]; not used with `regions`
+    chromosomes   the references to take, in this order [refSeqNames]; none: all, in the file's
+    regions       a BED file instead of windows [GR]
+    sample_names  instead of the files' names [sampleNames]
+    counting      which reads count, and what they cover
+    rename        auto: names of chromosomes that differ by `chr` are the same
+    compat_r      windows as R makes them: see `multigpu.io.regions.windows`
+    index         use indexes, and make those that are missing
+    cache         a folder that keeps the counts of each sample
+    """
+
+    window: int = WINDOW
+    chromosomes: tuple[str, ...] = ()
+    regions: str | None = None
+    sample_names: tuple[str, ...] = ()
+    counting: Counting = field(default_factory=Counting)
+    rename: Literal["none", "auto"] = "none"
+    compat_r: bool = False
+    index: bool = True
+    cache: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise UsageError(f"windows of {self.window} bases are not possible")
+        if not 0 <= self.counting.min_mapq <= HIGHEST_MAPQ:
+            raise UsageError(f"min_mapq is {self.counting.min_mapq}: it lies within 0 to 255")
+        if self.counting.read_width < 1:
+            raise UsageError(f"reads cannot cover {self.counting.read_width} bases")
+        if self.rename not in ("none", "auto"):
+            raise UsageError(f"rename is {self.rename!r}; it can be none or auto")
+        if self.regions is not None and self.chromosomes:
+            raise UsageError("give regions or chromosomes, not both")
+
+
+class CountJob(Job):
+    """A count: opened (all files looked at), and run once, on CPUs also where there are GPUs."""
+
+    def __init__(
+        self, files: Sequence[str], options: CountOptions, run: RunOptions, client: Any = None
+    ) -> None:
+        if not files:
+            raise UsageError("no alignment files given")
+        super().__init__(replace(run, gpus="none"), client, devices=())
+        self.options = options
+        self.files = [inspect(path) for path in files]
+        self.samples = _sample_names(files, options.sample_names)
+        check_references(self.files, self._rename)
+        self.regions, self.numbers, self.notes = self._asked()
+        self.reads = 0  # mapped ones seen so far
+
+    @property
+    def _rename(self) -> bool:
+        return self.options.rename == "auto"
+
+    def _asked(self) -> tuple[Regions, list[int], tuple[str, ...]]:
+        """The regions, the references that their chromosomes stand for, and notes."""
+        file, options = self.files[0], self.options
+        if options.regions is not None:
+            regions, notes = read_bed(options.regions)
+            numbers = numbers_of(regions.names, file, self._rename, options.regions)
+            return regions, numbers, (*notes, *_beyond(regions, numbers, file))
+        names = options.chromosomes or tuple(name for name, _ in file.references)
+        numbers = numbers_of(names, file, self._rename, "--chromosomes")
+        references = [file.references[number] for number in numbers]
+        if options.compat_r:
+            _check_lengths(file, references)
+        return windows(references, options.window, options.compat_r), numbers, ()
+
+    def counts(self, done: Callable[[], None] = lambda: None) -> Counts:
+        """The table. `done` is called after every file. Raises what stopped the count."""
+        cache = self._cache()
+        values = np.zeros((len(self.regions), len(self.files)), np.int32)
+        missing = []
+        for number, file in enumerate(self.files):
+            kept = cache.get(file.path) if cache else None
+            if kept is None:
+                missing.append(number)
+            else:
+                values[:, number] = kept
+                done()
+        for number in self._counted(missing, values):
+            if cache:
+                cache.put(self.files[number].path, values[:, number])
+            done()
+        return Counts(self.regions, self.samples, values, (*self.notes, *self._empty(values)))
+
+    def _cache(self) -> CountsCache | None:
+        options = self.options
+        if options.cache is None:
+            return None
+        return CountsCache(options.cache, self.regions, self.numbers, options.counting)
+
+    def _counted(self, numbers: Sequence[int], values: NDArray[np.int32]) -> Iterator[int]:
+        """Fills the columns of these files; gives each number when its column is complete."""
+        waiting = deque(numbers)
+        for part in self._parts(numbers):
+            while waiting[0] < part.file:
+                yield waiting.popleft()
+            values[part.rows, part.file] += part.counts
+            self.reads += part.reads
+        yield from waiting
+
+    def _parts(self, numbers: Sequence[int]) -> Iterator[CountPart]:
+        """The parts of these files in order."""
+        if not numbers:
+            return
+        files = self._visible()
+        with ExitStack() as stack:
+            crew = self.crew(stack, [files[number].path for number in numbers])
+            workload = CountWorkload(
+                uuid.uuid4().hex, files, self.regions, self.numbers, self.options.counting,
+                crew.expected,
+            )  # fmt: skip
+            stored = sum(Path(files[number].path).stat().st_size for number in numbers)
+            size = balanced(stored, self.run.max_chunk_bytes, crew.workers.threads)
+            for outcome in self.dispatched(crew, workload, self._spans(workload, numbers, size)):
+                yield outcome.part
+
+    def _spans(
+        self, workload: CountWorkload, numbers: Sequence[int], size: int
+    ) -> Iterator[CountSpan]:
+        """Indexes that are missing are made here, while files before are counted."""
+        for number in numbers:
+            file = self.files[number]
+            if self.options.index:
+                file = with_index(file, self.deployment.threads)
+            else:
+                file = replace(file, index=None)
+            yield from workload.spans(number, file, size)
+
+    def _visible(self) -> list[Alignments]:
+        """The files with paths that mean the same elsewhere."""
+        if not self.remote:
+            return self.files
+        return [replace(file, path=str(Path(file.path).absolute())) for file in self.files]
+
+    def _empty(self, values: NDArray[np.int32]) -> Iterator[str]:
+        for number in np.flatnonzero(~values.any(axis=0)).tolist():
+            yield f"{self.files[number].path}: no read counts: {self.samples[number]} is all zero"
+
+
+def _sample_names(files: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Those given, or the files' names without their suffix. Raises UsageError for a name twice."""
+    if given and len(given) != len(files):
+        raise UsageError(f"there are {len(given)} sample names for {len(files)} files")
+    names = tuple(given) or tuple(Path(path).stem for path in files)
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise UsageError(f"{times} samples are called {name}: give --sample-names")
+    return names
+
+
+def _check_lengths(file: Alignments, references: Sequence[tuple[str, int]]) -> None:
+    """R takes windows by length, and stops where two references have the same."""
+    seen: dict[int, str] = {}
+    for name, length in references:
+        if length in seen:
+            problem = f"{seen[length]} and {name} have the same length, at which R stops"
+            raise InputError(file.path, f"{problem}: leave out --compat r, or one of them")
+        seen[length] = name
+
+
+def _beyond(regions: Regions, numbers: Sequence[int], file: Alignments) -> Iterator[str]:
+    """A note where regions end behind their reference: those of another assembly often do."""
+    lengths = np.array([file.references[number][1] for number in numbers], np.int64)
+    rows = np.flatnonzero(regions.end > lengths[regions.chrom])
+    if len(rows):
+        name = regions.names[regions.chrom[rows[0]]]
+        where = f"{name}:{regions.start[rows[0]]}-{regions.end[rows[0]]}"
+        yield f"regions that end behind their reference: {len(rows):,}, the first one is {where}"
+
+
+def count(
+    files: Paths,
+    *,
+    window: int = WINDOW,
+    chromosomes: Sequence[str] = (),
+    regions: str | os.PathLike[str] | None = None,
+    sample_names: Sequence[str] = (),
+    min_mapq: int = 1,
+    remove_duplicates: bool = False,
+    read_width: int = 1,
+    get_width: bool = False,
+    stranded_start: bool = False,
+    rename: Any = "none",
+    compat_r: bool = False,
+    index: bool = True,
+    cache: str | os.PathLike[str] | None = None,
+    client: Any = None,
+    **run: Any,
+) -> Counts:
+    """Reads of BAM or CRAM files in windows or regions.
+
+    files    one a sample, all with the same references
+    client   a `dask.distributed.Client` to use instead of this machine
+    run      fields of `multigpu.config.RunOptions`; GPUs are not used
+    others   as in `CountOptions` and `kernels.counting.types.Counting`
+
+    Raises UsageError and InputError for what is wrong with options and files.
+    """
+    options = CountOptions(
+        window,
+        tuple(chromosomes),
+        None if regions is None else os.fspath(regions),
+        tuple(sample_names),
+        Counting(min_mapq, remove_duplicates, read_width, get_width, stranded_start),
+        rename,
+        compat_r,
+        index,
+        None if cache is None else os.fspath(cache),
+    )
+    return CountJob(path_list(files), options, RunOptions(**run), client).counts()

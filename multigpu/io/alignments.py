@@ -1,0 +1,243 @@
+"""BAM and CRAM files: their references and indexes, how they are cut, and their reads."""
+
+import logging
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.counting.types import Reads
+from multigpu.errors import InputError, UsageError
+from multigpu.io import bam, bam_index, cram
+from multigpu.io.bam import Stretch
+from multigpu.io.sources import opened
+
+logger = logging.getLogger(__name__)
+
+Reference = tuple[str, int]  # name and length in bases
+
+SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
+BAI_LONGEST = 1 << 29  # bases of a reference
+CRAM_PIECES = 32  # of a file, about; a large reference is one
+
+
+@dataclass(frozen=True)
+class Alignments:
+    """One file; `index` is the path of its index, None: it is read from its begin to its end."""
+
+    path: str
+    kind: Literal["bam", "cram"]
+    references: tuple[Reference, ...]
+    index: str | None
+
+
+def inspect(path: str) -> Alignments:
+    """Look at a file. Raises InputError where it is neither BAM nor CRAM, or is damaged."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise InputError(path, "BAM and CRAM files must be regular files")
+    with opened(path) as file:
+        magic = file.peek(4)[:4]
+    if magic == cram.MAGIC:
+        return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
+    if magic == bam.MAGIC:
+        bam.check_end(path)
+        return Alignments(path, "bam", tuple(bam.references(path)), _index_of(path, "bam"))
+    raise InputError(path, "is neither BAM nor CRAM")
+
+
+def _index_of(path: str, kind: str) -> str | None:
+    """`x.bam.bai` or `x.bai`, whichever there is."""
+    for suffix in SUFFIXES[kind]:
+        for name in (path + suffix, str(Path(path).with_suffix(suffix))):
+            if Path(name).is_file():
+                return name
+    return None
+
+
+def reads(alignments: Alignments, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+    """The mapped reads of a stretch, block by block.
+
+    ordered  raise InputError where the records are not sorted by position
+    """
+    if alignments.kind == "bam":
+        return bam.reads(alignments.path, len(alignments.references), stretch, ordered)
+    return cram.reads(alignments.path, stretch, ordered)
+
+
+# ---- what the files of a cohort have in common --------------------------------------------------
+
+
+def plain(name: str) -> str:
+    """A chromosome's name without the `chr` that some have and some have not."""
+    return name[3:] if name.lower().startswith("chr") and len(name) > 3 else name
+
+
+def check_references(files: Sequence[Alignments], rename: bool) -> None:
+    """Raises InputError at the first reference that differs between the first file and another.
+
+    rename  names that differ by `chr` are the same
+    """
+    first = files[0]
+    for file in files[1:]:
+        ours, theirs = first.references, file.references
+        for number in range(max(len(ours), len(theirs))):
+            if not _same(ours, theirs, number, rename):
+                raise InputError(
+                    file.path,
+                    f"has other references than {first.path}: number {number + 1} is"
+                    f" {_shown(theirs, number)}, there {_shown(ours, number)}"
+                    + _advice(ours, theirs, rename),
+                )
+
+
+def _same(
+    ours: Sequence[Reference], theirs: Sequence[Reference], number: int, rename: bool
+) -> bool:
+    if number >= min(len(ours), len(theirs)):
+        return False
+    a, b = ours[number], theirs[number]
+    return a == b or (rename and (plain(a[0]), a[1]) == (plain(b[0]), b[1]))
+
+
+def _shown(references: Sequence[Reference], number: int) -> str:
+    if number >= len(references):
+        return "missing"
+    name, length = references[number]
+    return f"{name} ({length:,} bases)"
+
+
+def _advice(ours: Sequence[Reference], theirs: Sequence[Reference], rename: bool) -> str:
+    if rename or [(plain(n), length) for n, length in ours] != [
+        (plain(n), length) for n, length in theirs
+    ]:
+        return ""
+    return " (the names differ only by `chr`: --rename auto takes them as the same)"
+
+
+def numbers_of(names: Sequence[str], file: Alignments, rename: bool, source: str) -> list[int]:
+    """The number of the reference that each name stands for.
+
+    source  where the names are from, for the error: none is ever counted as zero in silence
+    """
+    exact = {name: number for number, (name, _) in enumerate(file.references)}
+    alike = {plain(name): number for number, (name, _) in enumerate(file.references)}
+    found: dict[int, str] = {}
+    for name in names:
+        number = exact.get(name)
+        if number is None and plain(name) in alike:
+            if not rename:
+                theirs = file.references[alike[plain(name)]][0]
+                same = "--rename auto takes them as the same"
+                raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
+            number = alike[plain(name)]
+        if number is None:
+            raise InputError(source, f"{file.path} has no reference {name}")
+        if number in found:
+            problem = f"{name} and {found[number]} are one reference of {file.path}"
+            raise InputError(source, problem)
+        found[number] = name
+    return list(found)
+
+
+# ---- indexes ----------------------------------------------------------------------------------
+
+
+def with_index(file: Alignments, threads: int) -> Alignments:
+    """The file with its index, made beside it where there is none and where that is possible."""
+    if file.index is not None:
+        if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
+            logger.warning("multigpu: %s is older than the file it belongs to", file.index)
+        return file
+    reason = _no_place(file.path)
+    if reason is None and file.kind == "bam":
+        try:
+            cram.pysam()
+        except UsageError as error:
+            reason = str(error)
+    if reason is None:
+        return replace(file, index=_make_index(file, threads))
+    logger.warning(
+        "multigpu: %s has no index and none can be made (%s): it is read from begin to end",
+        file.path, reason,
+    )  # fmt: skip
+    return file
+
+
+def _no_place(path: str) -> str | None:
+    folder = Path(path).absolute().parent
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} cannot be written"
+
+
+def _make_index(file: Alignments, threads: int) -> str:
+    """Written under another name first, so that no run ever sees half an index."""
+    pysam = cram.pysam()
+    long = any(length > BAI_LONGEST for _, length in file.references)
+    suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
+    part = Path(f"{file.path}.{secrets.token_hex(4)}.part")
+    options = ["-c"] if suffix == ".csi" else []
+    try:
+        pysam.index(*options, "-@", str(threads), file.path, str(part))
+        part.replace(file.path + suffix)
+    except (pysam.SamtoolsError, OSError) as error:
+        part.unlink(missing_ok=True)
+        problem = "no index can be made: run `samtools sort` on it first, or give --no-index"
+        raise InputError(file.path, f"{problem} ({_reason(error)})") from error
+    return file.path + suffix
+
+
+def _reason(error: Exception) -> str:
+    """The first line of samtools that says something."""
+    lines = [line for line in str(error).replace("\\n", "\n").splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__
+
+
+# ---- cutting ----------------------------------------------------------------------------------
+
+
+def stretches(file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int) -> list[Stretch]:
+    """Pieces of a file that hold all reads which may reach into what is wanted.
+
+    wanted  for references by number, where the first region begins and the last one ends
+    size    stored bytes of a piece, about
+    """
+    if file.index is None:
+        return [bam.WHOLE]
+    if file.kind == "cram":
+        return list(_groups(file, wanted))
+    entries = bam_index.read_index(file.index)
+    if len(entries) != len(file.references):
+        raise InputError(file.index, f"belongs to another file than {file.path}: make a new one")
+    smallest = [_between(number, entries[number], *wanted[number]) for number in sorted(wanted)]
+    begin, end, offset = np.concatenate([np.empty((3, 0), np.int64), *smallest], axis=1)
+    piece = (offset >> 16) // size
+    first = np.flatnonzero(np.diff(piece, prepend=-1))
+    last = np.flatnonzero(np.diff(piece, append=-1))
+    columns = (begin[first].tolist(), end[last].tolist(), offset[first].tolist())
+    return [Stretch(*row) for row in zip(*columns, strict=True)]
+
+
+def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
+    """int64[3, n]: the stretches between two entries of a reference: begin, end and offset."""
+    if not len(entries.position):
+        return np.empty((3, 0), np.int64)
+    first = int(np.searchsorted(entries.position, begin, "right")) - 1
+    stop = int(np.searchsorted(entries.position, end))
+    borders = np.r_[0, entries.position[first + 1 : stop], end] + bam.place(number, 0)
+    return np.stack([borders[:-1], borders[1:], entries.offset[first:stop]])
+
+
+def _groups(file: Alignments, wanted: Mapping[int, tuple[int, int]]) -> Iterator[Stretch]:
+    """Neighbouring references of a CRAM file, together while they are small."""
+    most = sum(end for _, end in wanted.values()) / CRAM_PIECES
+    numbers = sorted(wanted)
+    first, bases = 0, 0
+    for i, number in enumerate(numbers):
+        bases += wanted[number][1]
+        if i + 1 == len(numbers) or numbers[i + 1] != number + 1 or bases >= most:
+            yield Stretch(bam.place(numbers[first], 0), bam.place(number, wanted[number][1]), 0)
+            first, bases = i + 1, 0

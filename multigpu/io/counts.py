@@ -1,0 +1,335 @@
+"""Read counts of regions and samples: the table between counting and calling.
+
+As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and a column a sample.
+"""
+
+import io
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.output import atomic_output
+from multigpu.errors import InputError, UsageError, quoted
+from multigpu.io.compressed import Compressed, compressed_output
+from multigpu.io.regions import Regions
+from multigpu.io.sources import opened
+
+COLUMNS = ("chrom", "start", "end")
+PARQUET_MAGIC = b"PAR1"
+PARQUET_SUFFIXES = (".parquet", ".pq")
+ROWS = 1 << 16  # read or written at a time
+ROW_GROUP = 1 << 20  # rows, of Parquet
+LARGEST = np.iinfo(np.int32).max
+
+Values = NDArray[np.int32] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Reads of every region in every sample.
+
+    regions  grouped by chromosome, ascending within each
+    samples  their names, each once
+    values   int32 where all counts are whole, else float64; [regions, samples], C-contiguous,
+             finite, not negative
+    notes    what was noticed in the input: one sentence each
+
+    Raises ValueError on any other dtype or shape; nothing is converted.
+    """
+
+    regions: Regions
+    samples: tuple[str, ...]
+    values: Values
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.values.dtype not in (np.int32, np.float64) or not self.values.flags.c_contiguous:
+            raise ValueError(f"values: {self.values.dtype} instead of contiguous int32 or float64")
+        if self.values.shape != (len(self.regions), len(self.samples)):
+            raise ValueError(
+                f"values: {list(self.values.shape)}"
+                f" instead of [{len(self.regions)}, {len(self.samples)}]"
+            )
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a table as they are read; chrom are indexes into `names`."""
+
+    names: list[str]
+    chrom: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    values: Values
+
+
+def read_counts(path: str) -> Counts:
+    """A table in order: rows that are not are sorted, which the notes say.
+
+    Chromosomes keep the order in which they appear. Raises InputError with row (from 1) and column
+    of a count that is missing, no number, negative or not finite, and for what else is no table.
+    """
+    with opened(path) as file:
+        if file.peek(4)[:4] != PARQUET_MAGIC:
+            samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
+            return _table(path, samples, _text_rows(path, file, samples))
+    return _table(path, _parquet_samples(path), _parquet_rows(path))
+
+
+def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Counts:
+    """The parts in one, in order."""
+    names: dict[str, int] = {}
+    kept: deque[_Rows] = deque()
+    before = 0
+    for part in parts:
+        _check(path, part, samples, before)
+        before += len(part.chrom)
+        number = np.array([names.setdefault(n, len(names)) for n in part.names], np.int32)
+        kept.append(_Rows([], number[part.chrom], part.start, part.end, _narrow(part.values)))
+    if not before:
+        raise InputError(path, "there are no regions")
+    whole = _joined(kept, before, len(samples))
+    regions, values = Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
+    order = regions.order()
+    notes = []
+    if order is not None:
+        regions, values = regions.take(order), values[order]
+        notes = ["the regions are not in order: they are sorted"]
+    notes += regions.oddities()
+    return Counts(regions, samples, values, tuple(f"{path}: {note}" for note in notes))
+
+
+def _joined(kept: deque[_Rows], rows: int, samples: int) -> _Rows:
+    """All of them. They are forgotten one by one, so that memory for one copy is enough."""
+    dtype = np.result_type(*{part.values.dtype for part in kept})
+    whole = _Rows(
+        [],
+        np.empty(rows, np.int32),
+        np.empty(rows, np.int64),
+        np.empty(rows, np.int64),
+        np.empty((rows, samples), dtype),
+    )
+    at = 0
+    while kept:
+        part = kept.popleft()
+        here = slice(at, at + len(part.chrom))
+        for name in (*COLUMNS, "values"):
+            getattr(whole, name)[here] = getattr(part, name)
+        at = here.stop
+    return whole
+
+
+def _narrow(values: Values) -> Values:
+    """int32 where that changes nothing."""
+    if values.dtype == np.int32 or values.max(initial=0) > LARGEST:
+        return values
+    whole = values.astype(np.int32)
+    return whole if (whole == values).all() else values
+
+
+def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
+    """Raises InputError at the first row that cannot be."""
+    wrong = (rows.start < 0) | (rows.start >= rows.end)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        problem = f"{rows.start[row]} to {rows.end[row]} is no region: 0 <= start < end"
+        raise InputError(path, problem, f"row {before + row + 1}")
+    if rows.values.dtype == np.float64:
+        wrong = ~(rows.values >= 0) | ~np.isfinite(rows.values)
+    else:
+        wrong = rows.values < 0
+    if wrong.any():
+        row, column = divmod(int(np.argmax(wrong)), len(samples))
+        problem = f"{rows.values[row, column]:g} is no count: counts are finite and not negative"
+        raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
+
+
+def _samples(path: str, header: str) -> tuple[str, ...]:
+    """The names in a line `chrom start end sample1 …`, which a # may begin."""
+    return _checked_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
+
+
+def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
+    if tuple(columns[:3]) != COLUMNS:
+        shown = quoted("\t".join(columns))
+        problem = f"is no counts table: its columns are chrom, start, end and samples, not {shown}"
+        raise InputError(path, problem)
+    samples = tuple(columns[3:])
+    if not samples:
+        raise InputError(path, "there are no samples: a column for each follows chrom, start, end")
+    for number, name in enumerate(samples):
+        if not name or name in samples[:number]:
+            problem = f"the sample {quoted(name)} is there twice" if name else "has no name"
+            raise InputError(path, problem, f"column {number + 4}")
+    return samples
+
+
+# ---- text -------------------------------------------------------------------------------------
+
+
+def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
+    """Reads the rest of the file."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if not file.peek(1):
+        return
+    types = {name: pa.float64() for name in _unique(samples)}
+    types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
+    types |= {"start": pa.int64(), "end": pa.int64()}
+    try:
+        reader = csv.open_csv(
+            file,
+            csv.ReadOptions(column_names=[*COLUMNS, *_unique(samples)]),
+            csv.ParseOptions(delimiter="\t", quote_char=False),
+            csv.ConvertOptions(column_types=types, null_values=[]),
+        )
+        for batch in reader:
+            yield _rows(batch)
+    except pa.ArrowInvalid as error:
+        found = _explained(path, samples) if Path(path).is_file() else None
+        raise found or InputError(path, str(error)) from error
+
+
+def _unique(samples: Sequence[str]) -> list[str]:
+    """Names of columns that no sample's name can clash with."""
+    return [f"sample {number}" for number in range(len(samples))]
+
+
+def _explained(path: str, samples: Sequence[str]) -> InputError | None:
+    """Which row and column of a text are wrong: looked for only when something is."""
+    names = [*COLUMNS, *samples]
+    kinds = [str, int, int, *[float] * len(samples)]
+    with opened(path) as file:
+        file.readline()
+        for number, line in enumerate((line for line in file if line.strip()), 1):
+            fields = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+            if len(fields) != len(names):
+                problem = f"{len(fields)} columns instead of {len(names)}"
+                return InputError(path, problem, f"row {number}")
+            for name, kind, value in zip(names, kinds, fields, strict=True):
+                try:
+                    kind(value)
+                except ValueError:
+                    what = "whole number" if kind is int else "number"
+                    where = f"row {number}, column {name}"
+                    return InputError(path, f"{quoted(value)} is no {what}", where)
+    return None
+
+
+# ---- Parquet ----------------------------------------------------------------------------------
+
+
+def _parquet_rows(path: str) -> Iterator[_Rows]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path, read_dictionary=["chrom"]) as file:
+            for batch in file.iter_batches(ROWS):
+                if any(column.null_count for column in batch.columns[:3]):
+                    raise InputError(path, "chrom, start and end must be there in every row")
+                yield _rows(batch)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(path, f"cannot be read as Parquet: {error}") from error
+
+
+def _parquet_samples(path: str) -> tuple[str, ...]:
+    """Raises InputError for columns of the wrong types too."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(path, f"cannot be read as Parquet: {error}") from error
+    samples = _checked_samples(path, schema.names)
+    kinds = pa.types
+    for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
+        if number == 0:
+            plain = kind.value_type if kinds.is_dictionary(kind) else kind
+            right = kinds.is_string(plain) or kinds.is_large_string(plain)
+        else:
+            right = kinds.is_integer(kind) or (number > 2 and kinds.is_floating(kind))
+        if not right:
+            raise InputError(path, f"it cannot hold {kind}", f"column {name}")
+    return samples
+
+
+def _rows(batch: Any) -> _Rows:
+    """A batch of Arrow; what is missing becomes NaN."""
+    chrom = batch.column(0)
+    chrom = chrom if hasattr(chrom, "dictionary") else chrom.dictionary_encode()
+    columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[3:]]
+    whole = all(column.dtype == np.int32 for column in columns)
+    values = np.empty((batch.num_rows, len(columns)), np.int32 if whole else np.float64)
+    for number, column in enumerate(columns):
+        values[:, number] = column
+    start, end = (batch.column(i).to_numpy().astype(np.int64, copy=False) for i in (1, 2))
+    return _Rows(chrom.dictionary.to_pylist(), chrom.indices.to_numpy(), start, end, values)
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def write_counts(path: str | None, counts: Counts) -> None:
+    """As Parquet where the path's suffix says so, else as TSV; None is standard output.
+
+    The file appears when it is complete. Whole counts are written as int32, others as float64, in
+    a text as the shortest decimal that reads back equal.
+    """
+    if PurePath(path or "").suffix.lower() in PARQUET_SUFFIXES:
+        with atomic_output(path) as file:
+            _write_parquet(file, counts)
+    else:
+        with compressed_output(path) as out:
+            _write_text(out, counts)
+
+
+def _write_parquet(file: Any, counts: Counts) -> None:
+    import pyarrow.parquet as pq
+
+    schema = _batch(counts, slice(0, 0)).schema
+    with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=["chrom"]) as writer:
+        for rows in _pieces(counts, ROW_GROUP):
+            writer.write_batch(_batch(counts, rows), ROW_GROUP)
+
+
+def _write_text(out: Compressed, counts: Counts) -> None:
+    from pyarrow import csv
+
+    for name in (*counts.regions.names, *counts.samples):
+        if any(sign in name for sign in "\t\r\n"):
+            raise UsageError(f"{quoted(name)} cannot be a name in a TSV file: use Parquet")
+    out.write("\t".join([*COLUMNS, *counts.samples]).encode() + b"\n")
+    options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    for rows in _pieces(counts, ROWS):
+        text = io.BytesIO()
+        csv.write_csv(_batch(counts, rows), text, options)
+        out.write(text.getbuffer())
+
+
+def _pieces(counts: Counts, size: int) -> Iterator[slice]:
+    return (slice(at, at + size) for at in range(0, len(counts.regions), size))
+
+
+def _batch(counts: Counts, rows: slice) -> Any:
+    import pyarrow as pa
+
+    regions = counts.regions
+    names = pa.array(regions.names, pa.string())
+    columns = [
+        names.take(pa.array(regions.chrom[rows])),
+        pa.array(regions.start[rows]),
+        pa.array(regions.end[rows]),
+        *(pa.array(column) for column in counts.values[rows].T.copy()),
+    ]
+    return pa.record_batch(columns, [*COLUMNS, *counts.samples])

@@ -1,0 +1,57 @@
+"""Counts of single samples kept in a folder, found again by what they were counted from."""
+
+import hashlib
+import os
+import zipfile
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.output import atomic_output
+from kernels.counting.types import Counting
+from multigpu.errors import UsageError
+from multigpu.io.regions import Regions
+from multigpu.io.sources import fingerprint
+
+VERSION = 1  # of the files, and of what counting means
+
+
+class CountsCache:
+    """A folder of counts. Raises UsageError where it cannot be made."""
+
+    def __init__(
+        self, folder: str, regions: Regions, numbers: list[int], options: Counting
+    ) -> None:
+        """numbers: of the references that the chromosomes of the regions stand for."""
+        self._folder = Path(folder)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{folder}: no folder for counts: {error.strerror}") from error
+        if not os.access(self._folder, os.W_OK | os.X_OK):  # asked before hours of work
+            raise UsageError(f"{folder}: no folder for counts: it cannot be written")
+        digest = hashlib.blake2b(repr((VERSION, numbers, astuple(options))).encode())
+        for column in (regions.chrom, regions.start, regions.end):
+            digest.update(column.tobytes())
+        self._asked = digest.digest()
+
+    def get(self, path: str) -> NDArray[np.int32] | None:
+        """int32[regions]: the counts of a file, None where they are not there or not readable."""
+        try:
+            with self._place(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
+                counts: NDArray[np.int32] = kept["counts"]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None
+        return counts
+
+    def put(self, path: str, counts: NDArray[np.int32]) -> None:
+        """Keep the counts of a file."""
+        with atomic_output(str(self._place(path))) as file:
+            np.savez_compressed(file, counts=counts)
+
+    def _place(self, path: str) -> Path:
+        digest = hashlib.blake2b(self._asked, digest_size=16)
+        digest.update(repr(fingerprint(path)).encode())
+        return self._folder / f"{digest.hexdigest()}.npz"

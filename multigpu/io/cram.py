@@ -1,0 +1,83 @@
+"""CRAM through pysam. Bases are not asked for, so no reference sequence is needed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+
+from kernels.counting.types import READ_DTYPES, Reads
+from multigpu.errors import InputError, UsageError
+from multigpu.io.bam import POSITION_BITS, WHOLE, Stretch, place
+
+MAGIC = b"CRAM"
+FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR
+BLOCK = 1 << 16  # reads at a time
+
+
+def pysam() -> Any:
+    """The package, loaded when it is needed. Raises UsageError where it is missing."""
+    try:
+        import pysam
+    except ImportError as error:
+        raise UsageError("this needs the package pysam: pip install 'multigpu[cnv]'") from error
+    pysam.set_verbosity(0)  # what htslib has to say arrives as an exception too
+    return pysam
+
+
+def references(path: str) -> list[tuple[str, int]]:
+    """Name and length of every reference."""
+    with _opened(path) as file:
+        return list(zip(file.references, file.lengths, strict=True))
+
+
+def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+    """The mapped reads of a stretch, block by block; its offset has no meaning here.
+
+    ordered  raise InputError where the reads are not sorted by position
+    """
+    with _opened(path) as file:
+        found = _found(file, stretch)
+        last = (-1, -1)
+        while rows := list(islice(found, BLOCK)):
+            if ordered and (last > rows[0][:2] or _unsorted(rows)):
+                raise InputError(path, "is not sorted by position: run `samtools sort` on it first")
+            last = rows[-1][:2]
+            columns = zip(*rows, strict=True)
+            dtypes = READ_DTYPES.values()
+            yield Reads(*(np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    options = [f"required_fields={FIELDS}".encode()]
+    try:
+        with pysam().AlignmentFile(path, "rc", format_options=options, check_sq=False) as file:
+            yield file
+    except (OSError, ValueError) as error:
+        raise InputError(path, f"cannot be decoded: {error}") from error
+
+
+def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
+    """The columns of every mapped read of the stretch."""
+    for read in _records(file, stretch):
+        start = read.reference_start
+        if not read.is_unmapped and read.reference_id >= 0 and start >= 0:
+            end = read.reference_end or start + 1  # None: no base is mapped
+            length = read.infer_query_length() or 0
+            yield read.reference_id, start, end, length, read.mapping_quality, read.is_reverse
+
+
+def _records(file: Any, stretch: Stretch) -> Iterator[Any]:
+    if stretch == WHOLE:
+        yield from file.fetch(until_eof=True)
+        return
+    stop = stretch.end >> POSITION_BITS
+    for number in range(stretch.begin >> POSITION_BITS, stop + 1):
+        end = stretch.end - place(number, 0) if number == stop else None
+        yield from file.fetch(file.references[number], 0, end)
+
+
+def _unsorted(rows: list[tuple[int, int, int, int, int, bool]]) -> bool:
+    return any(a[:2] > b[:2] for a, b in pairwise(rows))

@@ -1,0 +1,135 @@
+"""Regions of the genome: windows of references and BED files."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.counting.types import check_columns
+from multigpu.errors import InputError, quoted
+from multigpu.io.sources import opened
+
+NO_REGIONS = (b"#", b"track", b"browser")  # how lines of a BED file begin that have none
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Regions, one in each row.
+
+    names  the chromosomes, each once
+    chrom  int32[n]  index into `names`
+    start  int64[n]  from 0
+    end    int64[n]  half open
+
+    Raises ValueError on any other dtype or shape; nothing is converted.
+    """
+
+    names: tuple[str, ...]
+    chrom: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        check_columns(self, {"chrom": np.int32, "start": np.int64, "end": np.int64})
+
+    def __len__(self) -> int:
+        return len(self.chrom)
+
+    def take(self, rows: NDArray[np.intp]) -> "Regions":
+        """The rows of these indices, in this order; the names stay."""
+        return Regions(self.names, self.chrom[rows], self.start[rows], self.end[rows])
+
+    @property
+    def blocks(self) -> list[slice]:
+        """The rows of every run of one chromosome, in order."""
+        borders = np.flatnonzero(np.diff(self.chrom, prepend=-1, append=-1)).tolist()
+        return [slice(a, b) for a, b in pairwise(borders)]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, int, int]]) -> Self:
+        """From (chromosome, start, end); the names in the order in which they appear."""
+        names: dict[str, int] = {}
+        table = [(names.setdefault(name, len(names)), start, end) for name, start, end in rows]
+        columns = np.array(table, np.int64).reshape(-1, 3)
+        chrom = columns[:, 0].astype(np.int32)
+        return cls(tuple(names), chrom, columns[:, 1].copy(), columns[:, 2].copy())
+
+    def order(self) -> NDArray[np.intp] | None:
+        """The rows grouped by chromosome and ascending within each; None: they are so already."""
+        step = np.diff(self.chrom)
+        same = step == 0
+        start = np.diff(self.start)
+        earlier = (start < 0) | ((start == 0) & (np.diff(self.end) < 0))
+        if not ((step < 0) | (same & earlier)).any():
+            return None
+        return np.lexsort((self.end, self.start, self.chrom))
+
+    def oddities(self) -> Iterator[str]:
+        """What is unusual about rows that are in order, a sentence each."""
+        same = np.diff(self.chrom) == 0
+        twice = same & (np.diff(self.start) == 0) & (np.diff(self.end) == 0)
+        if twice.any():
+            yield f"{_many(int(twice.sum()), 'region')} given more than once"
+        if overlapping := int((same & ~twice & (self.start[1:] < self._reached()[:-1])).sum()):
+            yield f"{_many(overlapping, 'region')} overlapping an earlier one"
+
+    def _reached(self) -> NDArray[np.int64]:
+        """The largest end of each row and those before it on its chromosome."""
+        parts = [np.maximum.accumulate(self.end[block]) for block in self.blocks]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s are' if count > 1 else ' is'}"
+
+
+def windows(references: Sequence[tuple[str, int]], width: int, compat_r: bool = False) -> Regions:
+    """Consecutive windows of `width` bases over (name, length); the last ones are shorter.
+
+    compat_r  leave out the last base of a reference whose length is a multiple of the width, unless
+              it has but one window, as R does
+    """
+    counts = [-(-length // width) for _, length in references]
+    chrom = np.repeat(np.arange(len(references), dtype=np.int32), counts)
+    start = np.concatenate([np.arange(n, dtype=np.int64) * width for n in (*counts, 0)])
+    lengths = np.array([length for _, length in references], np.int64)
+    if compat_r:
+        lengths -= (lengths % width == 0) & (lengths > width)
+    end = np.minimum(start + width, lengths[chrom])
+    return Regions(tuple(name for name, _ in references), chrom, start, end)
+
+
+def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
+    """The regions of a BED file in order, and notes on it.
+
+    Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
+    """
+    with opened(path) as file:
+        found = Regions.of(_bed_rows(path, file))
+    if not len(found):
+        raise InputError(path, "there are no regions")
+    order = found.order()
+    if order is None:
+        return found, tuple(f"{path}: {oddity}" for oddity in found.oddities())
+    found = found.take(order)
+    notes = ("the regions are not in order: they are sorted", *found.oddities())
+    return found, tuple(f"{path}: {note}" for note in notes)
+
+
+def _bed_rows(path: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, int]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith(NO_REGIONS):
+            continue
+        try:
+            name, start, end = line.split(None, 3)[:3]
+            row = (name.decode(), int(start), int(end))
+        except ValueError as error:
+            problem = f"no chromosome, start and end: {quoted(line.rstrip())}"
+            raise InputError(path, problem, f"line {number}") from error
+        if not 0 <= row[1] < row[2] < 1 << 40:
+            problem = f"{row[1]} to {row[2]} is no region: 0 <= start < end"
+            raise InputError(path, problem, f"line {number}")
+        yield row

@@ -1,0 +1,171 @@
+"""Generated read counts of a cohort with planted copy-number variants.
+
+A count is negative binomial with mean `coverage x effect of the region x depth of the sample x
+copy number / 2` and variance `mean + dispersion x mean^2`. The same seed gives the same counts
+whatever the number of threads; another version of NumPy may give others.
+"""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError
+from multigpu.io.counts import Counts
+from multigpu.io.regions import Regions, windows
+
+ROWS = 1 << 16  # regions made at a time, from a random stream of their own
+NORMAL = 2  # copies
+COPIES = (0, 1, 3, 4)  # of a planted variant
+GAP = 10  # regions at least between two variants
+DEPTHS = (0.5, 2.0)  # of the samples, about the coverage
+EFFECT = 0.2  # standard deviation of the logarithm of the regions' effects
+EMPTY = 0.01  # share of the regions in which nothing can be mapped
+_PLACES, _DEPTHS, _COUNTS = range(3)  # streams: never renumber
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """What is generated. Raises UsageError where that is impossible.
+
+    coverage                mean reads of a region with two copies
+    dispersion              0: Poisson
+    cnvs                    planted variants; each has a place of its own
+    min_length, max_length  regions of a variant
+    max_carriers            samples that have it: 1 to as many
+    width                   bases of a region
+    """
+
+    regions: int
+    samples: int
+    chromosomes: int
+    coverage: float
+    dispersion: float
+    cnvs: int
+    min_length: int
+    max_length: int
+    max_carriers: int
+    width: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name in ("regions", "samples", "chromosomes", "min_length", "max_carriers"):
+            _check_at_least(1, name, getattr(self, name))
+        for name in ("dispersion", "cnvs", "seed"):
+            _check_at_least(0, name, getattr(self, name))
+        _check_at_least(2, "width", self.width)
+        if not 0 < self.coverage <= 1e6:
+            raise UsageError(f"coverage is {self.coverage:g}: it must lie within 0 to 1,000,000")
+        if self.max_length < self.min_length:
+            raise UsageError(f"min-length {self.min_length} is more than max-length")
+        if self.max_carriers > self.samples:
+            raise UsageError(f"max-carriers is {self.max_carriers} of {self.samples} samples")
+        if self.chromosomes > self.regions:
+            raise UsageError(f"{self.chromosomes} chromosomes need more regions")
+
+    def stream(self, *place: int) -> Generator:
+        return Generator(PCG64(SeedSequence(self.seed, spawn_key=place)))
+
+
+def _check_at_least(least: int, name: str, value: float) -> None:
+    if not value >= least:
+        raise UsageError(f"{name.replace('_', '-')} is {value}: it must be at least {least}")
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Planted variants by place; int64[n] each, a row for every carrier.
+
+    first, stop  rows of the counts
+    sample       column
+    copies       0, 1, 3 or 4
+    """
+
+    first: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    sample: NDArray[np.int64]
+    copies: NDArray[np.int64]
+
+    def lines(self, counts: Counts) -> Iterator[str]:
+        """As TSV: chrom, start, end, sample, copy_number."""
+        yield "chrom\tstart\tend\tsample\tcopy_number\n"
+        regions = counts.regions
+        for first, stop, sample, copies in zip(
+            self.first.tolist(), self.stop.tolist(), self.sample.tolist(), self.copies.tolist(),
+            strict=True,
+        ):  # fmt: skip
+            chrom = regions.names[regions.chrom[first]]
+            start, end = regions.start[first], regions.end[stop - 1]
+            yield f"{chrom}\t{start}\t{end}\t{counts.samples[sample]}\tCN{copies}\n"
+
+
+def cohort_counts(cohort: Cohort) -> tuple[Counts, Truth]:
+    """The counts and what was planted in them. Raises UsageError where that has no room."""
+    regions = _regions(cohort)
+    truth = _plant(cohort, regions)
+    low, high = np.log(DEPTHS)
+    depths = np.exp(cohort.stream(_DEPTHS).uniform(low, high, cohort.samples))
+    values = np.empty((cohort.regions, cohort.samples), np.int32)
+
+    def fill(first: int) -> None:
+        stop = min(first + ROWS, cohort.regions)
+        random = cohort.stream(_COUNTS, first // ROWS)
+        mean = _effects(random, stop - first)[:, None] * (cohort.coverage * depths)
+        _vary(mean, truth, first)
+        if cohort.dispersion:
+            mean = random.gamma(1 / cohort.dispersion, cohort.dispersion * mean)
+        values[first:stop] = random.poisson(mean)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(fill, range(0, cohort.regions, ROWS)))
+    return Counts(regions, tuple(f"sample{i + 1}" for i in range(cohort.samples)), values), truth
+
+
+def _regions(cohort: Cohort) -> Regions:
+    """Chromosomes of about equal length; the last region of each is half as long."""
+    rows = [len(part) for part in np.array_split(np.arange(cohort.regions), cohort.chromosomes)]
+    lengths = [count * cohort.width - cohort.width // 2 for count in rows]
+    names = [f"chr{number + 1}" for number in range(cohort.chromosomes)]
+    return windows(list(zip(names, lengths, strict=True)), cohort.width)
+
+
+def _effects(random: Generator, rows: int) -> NDArray[np.float64]:
+    effects: NDArray[np.float64] = np.exp(random.normal(0.0, EFFECT, rows))
+    effects[random.random(rows) < EMPTY] = 0.0
+    return effects
+
+
+def _plant(cohort: Cohort, regions: Regions) -> Truth:
+    """Variants in slots of their own, so that no two meet."""
+    random = cohort.stream(_PLACES)
+    slot = cohort.max_length + GAP
+    places = np.concatenate(
+        [np.arange(rows.start, rows.stop - slot + 1, slot) for rows in regions.blocks]
+    )
+    if cohort.cnvs > len(places):
+        raise UsageError(
+            f"there is room for {len(places)} variants of {cohort.max_length} regions,"
+            f" not for {cohort.cnvs}"
+        )
+    rows = []
+    for place in np.sort(random.choice(places, cohort.cnvs, replace=False)).tolist():
+        length = int(random.integers(cohort.min_length, cohort.max_length + 1))
+        first = place + int(random.integers(0, slot - length - GAP + 1))
+        copies = int(random.choice(COPIES))
+        carriers = int(random.integers(1, cohort.max_carriers + 1))
+        samples = np.sort(random.choice(cohort.samples, carriers, replace=False)).tolist()
+        rows += [(first, first + length, sample, copies) for sample in samples]
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    return Truth(*(table[:, column].copy() for column in range(4)))
+
+
+def _vary(mean: NDArray[np.float64], truth: Truth, offset: int) -> None:
+    """Scale what variants cover; row 0 of `mean` is region `offset`."""
+    rows = len(mean)
+    for i in np.flatnonzero((truth.stop > offset) & (truth.first < offset + rows)).tolist():
+        here = slice(max(0, truth.first[i] - offset), min(rows, truth.stop[i] - offset))
+        mean[here, truth.sample[i]] *= truth.copies[i] / NORMAL

@@ -1,0 +1,288 @@
+"""Copy numbers as a workload: a chromosome's counts in, its calls out.
+
+A span is a chromosome. Its counts go to the device once, and stages 2 to 4 (normalize, model,
+segment) run there; what comes back are segments and, where they are wanted, matrices. One that is
+too large comes in pieces: spans of regions for the model, samples for the segmentation. Stage 5,
+the calls, is `multigpu.copynumber.calling` on the host, while the device is at the next chromosome.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.plan import MEMORY_FRACTION, Cost, chunk_units
+from cluster.workload import Place
+from kernels.cnmops import ModelError
+from kernels.normalization import NormalizationError
+from kernels.segmentation import TrackError
+from multigpu.config import DEFAULT_CHUNK_BYTES
+from multigpu.copynumber import calls
+from multigpu.copynumber.backends import (
+    Backend,
+    backend_of,
+    cbs_options,
+    model_options,
+    normalization_options,
+    robust_options,
+    segmentation_options,
+)
+from multigpu.copynumber.calling import Calling
+from multigpu.copynumber.calls import Floats, Rows, Segments
+from multigpu.copynumber.chromosome import CnvPart, CnvSpan, Computed, Loaded
+from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.source import CountsSource
+from multigpu.copynumber.windows import Window
+from multigpu.errors import UsageError
+from multigpu.preflight import Expected, require
+
+PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
+BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
+
+
+@dataclass(eq=False)
+class CnvWorkload:
+    """Everything a worker needs to know of a copy-number job.
+
+    counts     of the samples, or of the cases and then the controls
+    samples    the names of these columns
+    cases      how many of them are not controls
+    totals     float64[columns]: reads of each on all chromosomes
+    factors    float64[chromosomes, columns]: size factors where the client knows them already
+    cov        float64[columns]: coverages where these are modelled (norm 2)
+    segmented  whether there are enough regions for that
+    keep       matrices to hand back; with `store` they are written there instead
+    shown      CNV regions of each chromosome to hand back for figures
+    threads    of the CPU for the kernels of a worker
+    chunk_bytes, memory_fraction   as in `RunOptions`: a chromosome that is larger comes in pieces
+    """
+
+    key: str
+    options: CnvOptions
+    counts: CountsSource
+    samples: tuple[str, ...]
+    cases: int
+    totals: Floats
+    factors: Floats | None = None
+    cov: Floats | None = None
+    segmented: bool = True
+    keep: tuple[str, ...] = ()
+    store: Path | None = None
+    shown: int = 0
+    threads: int = 1
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    memory_fraction: float = MEMORY_FRACTION
+    expected: Expected | None = None  # of a worker that is not this process
+
+    def open(self, place: Place) -> "CnvSession":
+        require(self.expected, place)
+        budget = int(place.free_bytes * self.memory_fraction)
+        return CnvSession(self, backend_of(place, self.threads), budget)
+
+    def name(self, span: CnvSpan) -> str:
+        return span.name
+
+    def correct(self, span: CnvSpan, part: CnvPart) -> None:
+        """Spans are exact."""
+
+
+class CnvSession:
+    """The pipeline on one worker; one chromosome at a time is on its device."""
+
+    def __init__(self, workload: CnvWorkload, backend: Backend, budget: int) -> None:
+        self.workload, self.options, self.backend = workload, workload.options, backend
+        self.budget = budget
+        self.model = model_options(workload.options)
+        self._device = threading.Lock()
+
+    def load(self, span: CnvSpan) -> Loaded:
+        """The chromosome's counts; no copy where they lie in this process."""
+        return Loaded(span, self.workload.counts.rows(span.first, span.stop))
+
+    def compute(self, loaded: Loaded) -> Computed:
+        """Stages 2 to 4. Raises UsageError for what R stops at, too."""
+        try:
+            with self._device, self.backend.active():
+                return self._computed(loaded)
+        except TrackError as error:
+            raise UsageError(f"{loaded.span.name}: {error.problem}") from error
+        except ModelError as error:
+            raise UsageError(f"{loaded.span.name}: {error}") from error
+
+    def _computed(self, loaded: Loaded) -> Computed:
+        counts, rows = loaded.counts, self._piece_rows(loaded)
+        if len(counts) <= rows:
+            counts = self.backend.put(counts)  # and it stays there for all three stages
+        scale, notes = self._size_factors(counts, loaded.span)
+        level = self._level(counts, scale)
+        found = self._modelled(counts, level, scale, rows)
+        segments, more = self._segmented(found["sini"], rows)
+        robust = self._robust(found["ini"])
+        get = self.backend.get
+        wanted = {name: get(found[name]) for name in self._wanted() if name in found}
+        level = None if level is None else get(level)
+        return Computed(scale, level, wanted, segments, robust, (*notes, *more))
+
+    def _wanted(self) -> tuple[str, ...]:
+        """The matrices that must come back to the host."""
+        shown = ("sini", "ini") if self.workload.shown else ()
+        return tuple(dict.fromkeys((*self.workload.keep, *shown)))
+
+    def _piece_rows(self, loaded: Loaded) -> int:
+        """Regions that are on the device at a time."""
+        counts = loaded.counts
+        largest = max(1, self.workload.chunk_bytes // (counts.shape[1] * counts.itemsize))
+        cost = Cost(self._row_bytes(counts), 0)
+        return max(1, chunk_units(cost, self.budget, 1, largest) // loaded.pieces)
+
+    def _row_bytes(self, counts: NDArray[Any]) -> int:
+        """Bytes on a device of a region: its counts, results, and room for segmentation."""
+        samples, classes = self.workload.cases, len(self.options.classes)
+        found = BYTES_PER_VALUE * samples + 8 * classes * (1 + samples * self.options.posterior)
+        return int(counts.shape[1] * counts.itemsize + found)
+
+    def need(self, loaded: Loaded) -> int:
+        rows = min(self._piece_rows(loaded), len(loaded.counts))
+        return rows * self._row_bytes(loaded.counts)
+
+    def halves(self, loaded: Loaded) -> tuple[Loaded, ...]:
+        """The same chromosome, which comes to the device in pieces half as large."""
+        smaller = replace(loaded, pieces=2 * loaded.pieces)
+        return (smaller,) if self.need(smaller) < self.need(loaded) else ()
+
+    def joined(
+        self, loaded: Loaded, halves: Sequence[Loaded], computed: Sequence[Computed]
+    ) -> Computed:
+        return computed[0]
+
+    def _size_factors(self, counts: Any, span: CnvSpan) -> tuple[Floats, tuple[str, ...]]:
+        """float64[columns] and notes. With norm 2 only the cases are normalized, as in R."""
+        workload, columns = self.workload, counts.shape[1]
+        factors = np.ones(columns)
+        if self.options.norm == 0 or self.options.model == "single":
+            return factors, ()
+        if workload.factors is not None:
+            return workload.factors[span.block], ()
+        used = np.arange(workload.cases if self.options.norm == 2 else columns)
+        ploidy = None if span.ploidy is None else span.ploidy[: len(used)]
+        if ploidy is not None and ploidy.count(2) < 2:  # chromosome Y: males among themselves
+            used, ploidy = np.flatnonzero(np.array(ploidy) == max(ploidy)), None
+            if len(used) < 2:
+                return factors, (f"{span.name}: only one sample has it, not normalized",)
+        try:
+            found = self.backend.normalization.size_factors(
+                counts if len(used) == columns else counts[:, used],
+                [slice(0, len(counts))],
+                normalization_options(self.options, ploidy),
+                [span.name],
+                totals=workload.totals[used],
+                **self.backend.more,
+            )
+        except NormalizationError as error:
+            raise UsageError(error.told([workload.samples[k] for k in used])) from error
+        factors[used] = found.factors[0]
+        return factors, found.notes
+
+    def _level(self, counts: Any, scale: Floats) -> Any:
+        """float64[regions]: the level of the controls, or of a single sample; None in a cohort."""
+        cases, cov, kernels = self.workload.cases, self.workload.cov, self.backend.cnmops
+        if self.model.kind == "cohort":
+            return None
+        if self.model.kind == "single":
+            return self.backend.put(np.full(len(counts), kernels.level_of_sample(counts)))
+        of_controls = scale[cases:] if cov is None else 1 / cov[cases:]
+        return kernels.level_of_controls(counts[:, cases:].copy(), of_controls)
+
+    def _modelled(self, counts: Any, level: Any, scale: Floats, rows: int) -> dict[str, Any]:
+        """Stage 3: the matrices by name; on the host where they come piece by piece."""
+        cases = self.workload.cases
+        applied = scale[:cases] if self.workload.cov is None else np.ones(cases)
+        x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
+        if len(x) <= rows:
+            return self._model(x, level, applied)
+        pieces = []
+        for begin in range(0, len(x), rows):
+            piece = slice(begin, begin + rows)
+            found = self._model(x[piece], None if level is None else level[piece], applied)
+            names = {*self._wanted(), "sini", "ini"} & set(found)
+            pieces.append({name: self.backend.get(found[name]) for name in sorted(names)})
+        return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+    def _model(self, counts: Any, level: Any, scale: Floats) -> dict[str, Any]:
+        kernels, more = self.backend.cnmops, self.backend.more
+        if level is None:
+            result = kernels.model(counts, self.coverages(haploid=True), self.model, scale, **more)
+        else:
+            place = (counts, level, self.coverages(), self.model, scale)
+            result = kernels.model_against(*place, **more)
+        found = {
+            "sini": result.sini, "ini": result.ini, "copy_number": result.cn_index,
+            "alpha": result.alpha, "posterior": result.posterior,
+        }  # fmt: skip
+        if "lambda" in self.workload.keep:
+            found["lambda"] = result.lambda_
+        return {name: values for name, values in found.items() if values is not None}
+
+    def coverages(self, haploid: bool = False) -> Floats:
+        """float64[cases]; R's haploid model of all regions takes none."""
+        cases, cov = self.workload.cases, self.workload.cov
+        if cov is None or (haploid and self.options.model == "haplo"):
+            return np.ones(cases)
+        return cov[:cases]
+
+    def _segmented(self, sini: Any, rows: int) -> tuple[Segments, tuple[str, ...]]:
+        """Stage 4: the segments of every sample, and notes."""
+        regions, samples = sini.shape
+        if not self.workload.segmented:
+            return Segments.empty(), ()
+        at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
+        found, notes = [], []
+        for first in range(0, samples, at_a_time):
+            some = sini[:, first : first + at_a_time]
+            # A sample's values lie side by side, so this is no copy where all came in one piece.
+            values = some.T.reshape(-1)
+            values = self.backend.put(values if values.flags.c_contiguous else values.copy())
+            each = self._segment(values, np.arange(some.shape[1] + 1, dtype=np.int64) * regions)
+            found.append(_segments(each, regions, first))
+            notes += each.notes
+        return Segments.joined(found), tuple(dict.fromkeys(notes))
+
+    def _segment(self, values: Any, offsets: Rows) -> Any:
+        kernels, more = self.backend.segmentation, self.backend.more
+        if self.options.segmentation == "cbs":
+            return kernels.cbs(values, offsets, cbs_options(self.options), **more)
+        return kernels.segment(values, offsets, segmentation_options(self.options), **more)
+
+    def _robust(self, ini: Any) -> Segments | None:
+        """The segments of I/NI, where robust regions are wanted."""
+        if self.options.robust is None:
+            return None
+        if not self.workload.segmented or not self.options.robust:
+            return Segments.empty()
+        values, whole = self.backend.put(ini), np.array([0, len(ini)], np.int64)
+        limits = robust_options(self.options)
+        found = self.backend.segmentation.segment(values, whole, limits, **self.backend.more)
+        return _segments(found, len(ini))
+
+    def finish(self, loaded: Loaded, computed: Computed) -> CnvPart:
+        """Stage 5, and the matrices to where they are wanted."""
+        return Calling(self.workload, self.coverages(), loaded, computed).part()
+
+    def close(self) -> None:
+        """Nothing is kept between chromosomes."""
+
+
+def _segments(found: Any, rows: int, first: int = 0) -> Segments:
+    """The kernel's segments of tracks of `rows` values each, not called yet.
+
+    first  the sample of track 0
+    """
+    begin = found.track * rows
+    return Segments(
+        (found.track + first).astype(np.int32), found.start - begin, found.end - begin,
+        found.mean, found.median, np.full(len(found), calls.NOT_CALLED, np.int32),
+    )  # fmt: skip

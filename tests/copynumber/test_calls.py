@@ -1,0 +1,103 @@
+"""From segments to calls: the rules one by one; the golden cases hold them together."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multigpu.copynumber import calls
+from multigpu.copynumber.calls import Segments
+from multigpu.copynumber.options import CnvOptions
+
+COHORT = CnvOptions()
+
+
+def segments(*rows: tuple[int, int, int, float]) -> Segments:
+    """(sample, first, stop, mean); the median is the mean plus 1."""
+    sample, first, stop, mean = (np.array(column) for column in zip(*rows, strict=True))
+    called = np.full(len(rows), calls.NOT_CALLED, np.int32)
+    return Segments(sample.astype(np.int32), first, stop, mean * 1.0, mean + 1.0, called)
+
+
+def test_is_cnv__beyond_a_threshold_and_wide_enough() -> None:
+    found = segments((0, 0, 3, 0.5), (0, 3, 6, 0.49), (0, 6, 8, 2), (0, 8, 11, -0.9), (1, 0, 9, 0))
+    assert calls.is_cnv(found, COHORT).tolist() == [True, False, False, True, False]
+
+
+def test_is_cnv__by_the_median_where_that_is_asked_for() -> None:
+    found = segments((0, 0, 3, -0.5), (0, 3, 6, -0.6))
+    assert calls.is_cnv(found, CnvOptions(use_median=True)).tolist() == [True, False]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 10)), max_size=12))
+def test_union__covers_the_same_rows_without_touching(spans: list[tuple[int, int]]) -> None:
+    first = np.array([a for a, _ in spans], np.int64)
+    stop = first + np.array([n for _, n in spans], np.int64)
+    covered = {row for a, b in zip(first, stop, strict=True) for row in range(a, b)}
+    begins, ends = calls.union(first, stop)
+    assert {row for a, b in zip(begins, ends, strict=True) for row in range(a, b)} == covered
+    assert (begins[1:] > ends[:-1]).all()
+
+
+def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
+    start, end = np.array([0, 10, 30, 40]), np.array([10, 20, 40, 50])
+    first, stop = np.array([0, 1, 2]), np.array([1, 2, 4])
+    assert [side.tolist() for side in calls.union(first, stop)] == [[0], [4]]
+    assert [side.tolist() for side in calls.union_in_bases(first, stop, start, end)] == [
+        [0, 2],
+        [2, 4],
+    ]
+
+
+@pytest.mark.parametrize(("rows", "inner"), [(1, [0]), (2, [0, 1]), (3, [1]), (5, [1, 2, 3])])
+def test_inner__leaves_out_the_ends_of_three_or_more(rows: int, inner: list[int]) -> None:
+    assert calls.inner(np.arange(rows)).tolist() == inner
+
+
+def test_overlapping_rows__take_in_neighbours_that_share_a_base() -> None:
+    start = np.arange(6) * 10
+    assert calls.overlapping_rows(start, start + 10, 2, 4).tolist() == [2, 3]
+    assert calls.overlapping_rows(start, start + 15, 2, 4).tolist() == [1, 2, 3, 4]
+
+
+def test_integer_copy_numbers__of_cnvs_by_the_model_of_others_the_main_class() -> None:
+    found = segments((0, 0, 5, 1.0), (1, 0, 5, 0.1), (2, 0, 5, -3.0))
+    called = np.array([True, False, True])
+    classes = np.array([[4, 0, 0], [0, 0, 1]], np.int32)
+    copies = calls.integer_copy_numbers(found, classes, called, COHORT)
+    assert copies.tolist() == [4, 2, 1]
+
+
+def test_integer_copy_numbers__beyond_a_threshold_there_is_a_change() -> None:
+    found = segments((0, 0, 5, 0.6), (0, 5, 7, -1.0), (1, 0, 5, 0.5))
+    called = np.array([True, False, True])
+    main = np.full((2, 2), 2, np.int32)
+    assert calls.integer_copy_numbers(found, main, called, COHORT).tolist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize(("compat_r", "expected"), [(False, (1, 3)), (True, (3, 1))])
+def test_neighbours__go_by_fold_change_and_in_r_by_place(
+    compat_r: bool, expected: tuple[int, int]
+) -> None:
+    options = CnvOptions(
+        fold_changes=(4, 1.5, 1, 0.5, 0.025),
+        classes=("CN8", "CN3", "CN2", "CN1", "CN0"),
+        compat_r=compat_r,
+    )
+    assert calls.neighbours(options) == expected
+
+
+def test_region_copy_numbers__the_first_overlapping_cnv_of_a_sample_counts() -> None:
+    copies = calls.region_copy_numbers(
+        np.array([0, 100]), np.array([50, 200]),
+        np.array([0, 20, 150, 60]), np.array([10, 40, 160, 90]),
+        np.array([0, 0, 1, 1], np.int32), np.array([4, 0, 3, 7], np.int32), 3, 2,
+    )  # fmt: skip
+    assert copies.tolist() == [[4, 2, 2], [2, 3, 2]]
+
+
+def test_fractional__r_pads_a_vector_to_one_width() -> None:
+    copies = calls.fractional(np.array([0.0, 3.0, -1.0]), COHORT)
+    assert calls.fractional_labels(copies, COHORT) == ["CN2.0", "CN16.0", "CN1.0"]
+    padded = calls.fractional_labels(copies, CnvOptions(compat_r=True))
+    assert padded == ["CN 2.0", "CN16.0", "CN 1.0"]

@@ -1,0 +1,117 @@
+"""The parameters: R's defaults, their names on the command line, what is refused."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+from golden_cnv import MODELS, OF_R_ALONE, OPTIONS, SEGMENTATIONS, load
+
+from multigpu import UsageError
+from multigpu.commands.cnv import cnv_options, command
+from multigpu.copynumber.options import CnvOptions
+
+REFUSED = [
+    ({"model": "other"}, "unknown model 'other'"),
+    ({"preset": "other"}, "unknown preset 'other'"),
+    ({"colour": 1}, "no parameter 'colour'"),
+    ({"norm": 3}, "--norm is 3"),
+    ({"norm_type": "min"}, "--norm-type is 'min'"),
+    ({"fractional": "mode"}, "--fractional is 'mode'"),
+    ({"fold_changes": (1.0, 2.0)}, "2 --fold-changes and 9 --classes"),
+    ({"fold_changes": (1.0,), "classes": ("CN3",)}, "one of --classes must be CN2"),
+    ({"model": "haplo", "fold_changes": (1.0,), "classes": ("CN2",)}, "must be CN1"),
+    ({"fold_changes": (1.0, 1.5), "classes": ("CN2", "CN2")}, "occurs twice"),
+    ({"fold_changes": (1.0, 0.0), "classes": ("CN2", "CN0")}, "must be positive"),
+    ({"prior_impact": -1.0}, "--prior-impact is -1"),
+    ({"cycles": 0}, "--cycles is 0"),
+    ({"norm_quantile": 2.0}, "--norm-quantile is 2; it must be 0 to 1"),
+    ({"size_factor_quantile": -0.1}, "--size-factor-quantile is -0.1"),
+    ({"min_width": 0}, "--min-width is 0; it must be at least 1"),
+    ({"upper": float("nan")}, "--upper is nan"),
+    ({"lower": float("inf")}, "--lower is inf"),
+    ({"seg_alpha": 0.0}, "--seg-alpha is 0"),
+    ({"seg_eps": -1.0}, "--seg-eps is -1"),
+    ({"seg_median": (float("nan"), 0.0)}, "--seg-median must be finite"),
+    ({"robust": -0.5}, "--robust is -0.5"),
+]
+
+
+def test_defaults__are_those_of_every_function_of_r(golden: Path) -> None:
+    usual = {"cn.mops": "default", "haplocn.mops": "haplo_default", "exomecn.mops": "exome_default"}
+    usual |= {"singlecn.mops": "single_granges", "referencecn.mops": "dnacopy_reference"}
+    assert set(usual) == set(MODELS)
+    for function, name in usual.items():
+        options = CnvOptions.of(MODELS[function])
+        for parameter, value in load(golden, name).facts["parameters"].items():
+            if parameter in OF_R_ALONE | {"returnPosterior"}:
+                continue
+            ours = getattr(options, OPTIONS[parameter].replace("-", "_"))
+            theirs = SEGMENTATIONS.get(value) if parameter == "segAlgorithm" else value
+            assert (list(ours) if isinstance(ours, tuple) else ours) == theirs, parameter
+
+
+def test_preset__is_the_parameter_set_of_the_thesis(golden: Path) -> None:
+    options = CnvOptions.of("cn.mops", "gcnmops")
+    parameters = load(golden, "thesis").facts["parameters"]
+    assert options.prior_impact == parameters["priorImpact"]
+    assert options.cycles == parameters["cyc"]
+    assert options.lower == parameters["lowerThreshold"]
+    assert options.min_width == parameters["minWidth"]
+    assert options.min_read_count == parameters["minReadCount"]
+
+
+def test_given__wins_over_preset_and_model() -> None:
+    options = CnvOptions.of("exome", "gcnmops", min_width=7, upper=None)
+    assert (options.min_width, options.upper, options.prior_impact) == (7, 0.5, 10)
+
+
+@pytest.mark.parametrize(("given", "problem"), REFUSED, ids=[problem for _, problem in REFUSED])
+def test_refused__with_the_option_and_the_value(given: dict[str, object], problem: str) -> None:
+    chosen = {"model": "cn.mops", **given}
+    with pytest.raises(UsageError) as error:
+        CnvOptions.of(str(chosen.pop("model")), **chosen)  # type: ignore[arg-type]
+    assert problem in str(error.value)
+
+
+def test_command__has_an_option_for_every_parameter() -> None:
+    known = {parameter.name for parameter in command.params}
+    assert {field.name for field in fields(CnvOptions)} - known == {"compat_r"}
+    assert "compat" in known
+
+
+def test_command__names_every_parameter_of_r() -> None:
+    helps = dict.fromkeys(OPTIONS.values(), "")
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            helps[parameter.opts[0].removeprefix("--")] = parameter.help or ""
+    missing = [name for name, option in OPTIONS.items() if f"[R: {name}]" not in helps[option]]
+    assert missing == []
+
+
+def test_command__values_become_options() -> None:
+    words = ["x", "-o", "y", "--seg-median", "0.4", "--fold-changes", "0.5,1", "--norm", "2"]
+    context = command.make_context("cnv", [*words, "--classes", "CN1,CN2", "--compat", "r"])
+    options = cnv_options(context.params)
+    assert options.seg_median == (0.4, -0.4)
+    assert options.fold_changes == (0.5, 1.0)
+    assert options.norm == 2
+    assert options.compat_r
+
+
+def test_errors__that_r_finds_in_parameters_are_found(golden: Path) -> None:
+    facts = json.loads((golden / "cnv" / "input_errors" / "case.json").read_bytes())
+    tried = 0
+    for call in facts["calls"]:
+        parameters = {key: value for key, value in call["params"].items() if key in OPTIONS}
+        numbers = not any(isinstance(value, str) for value in parameters.values())
+        if call["ok"] or call["how"] != "granges" or not parameters or not numbers:
+            continue
+        given = {OPTIONS[key].replace("-", "_"): value for key, value in parameters.items()}
+        if given.keys() & {"classes", "fold_changes", "norm"}:
+            tried += 1
+            given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+            with pytest.raises(UsageError):
+                CnvOptions.of(MODELS[call["func"]], **given)
+    assert tried >= 4

@@ -1,0 +1,104 @@
+"""The report, opened in a browser without a network; the figures as files."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cohorts import result
+
+from multigpu.copynumber import overview, plots, report
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome")
+
+
+def browse(page: Path) -> tuple[str, list[str]]:
+    """The document after its scripts have run, and what they said on the console."""
+    assert BROWSER is not None
+    run = subprocess.run(
+        [
+            BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+            "--proxy-server=127.0.0.1:9", "--virtual-time-budget=20000", "--dump-dom",
+            f"--user-data-dir={page.parent / 'profile'}", page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return run.stdout, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
+
+
+@needs_browser
+@pytest.mark.slow
+def test_report__draws_every_figure_and_says_nothing_on_the_console(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_bytes(report.render(result()))
+    document, said = browse(tmp_path / "report.html")
+    assert said == []
+    for name in ("heat", "calls", "sizes", "window"):
+        assert re.search(
+            f'<div id="{name}" class="js-plotly-plot">.*?main-svg', document, re.DOTALL
+        )
+    assert document.count("<option ") == len(result().windows) == 4
+
+
+@needs_browser
+@pytest.mark.slow
+def test_report__a_script_that_fails_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "broken.html").write_text("<script>undefinedFunction()</script>")
+    assert browse(tmp_path / "broken.html")[1]
+
+
+def test_report__names_cannot_become_markup(tmp_path: Path) -> None:
+    name = "</script><b>x"
+    samples = (name, *result().samples[1:])
+    page = report.render(replace(result(), samples=samples)).decode()
+    assert name not in page
+    assert "&lt;/script&gt;&lt;b&gt;x" in page
+
+
+def test_report__is_the_same_bytes_again_and_asks_for_nothing(tmp_path: Path) -> None:
+    page = report.render(result())
+    assert page == report.render(result())
+    head = page.split(b"<script>", 1)[0]
+    assert b"src=" not in head
+    assert b"http" not in head
+
+
+def test_report__without_cnvs_says_so() -> None:
+    calls = replace(result().segments, cnv=result().segments.cnv & False)
+    page = report.render(replace(result(), segments=calls, windows=())).decode()
+    assert "There are no CNVs." in page
+
+
+def test_figures__are_json_without_nan() -> None:
+    text = report._script(report._figures(result()))
+    assert set(json.loads(text)) == {"heat", "calls", "sizes", *(f"window{k}" for k in range(4))}
+    assert "NaN" not in text
+
+
+def test_heat_map__shows_the_strongest_segment_of_every_place() -> None:
+    heat = overview.heat_map(result())
+    assert heat.values.shape == (6, len(heat.labels))
+    assert len(set(heat.labels)) == len(heat.labels)
+    strongest = max(result().segments.mean.tolist(), key=abs)
+    assert strongest in heat.values
+
+
+def test_sizes__count_every_cnv_once() -> None:
+    edges, losses, gains = overview.sizes(result())
+    assert losses.sum() + gains.sum() == len(result().called)
+    assert len(edges) == len(losses) + 1
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_plots__are_written_and_the_same_again(kind: str, tmp_path: Path) -> None:
+    shown = replace(result(), windows=result().windows[:1])
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        plots.draw(shown, tmp_path / folder, kind)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == [f"{name}.{kind}" for name in ("calls", "cohort", "region_01", "sizes")]
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

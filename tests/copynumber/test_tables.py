@@ -1,0 +1,132 @@
+"""The files of the calls, read by the programs that they are for."""
+
+import subprocess
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+from cohorts import result
+
+from multigpu.copynumber import tables
+from multigpu.copynumber.result import CnvResult, RegionTable
+from multigpu.copynumber.vcf import LARGEST_TABIX, write_vcf
+from multigpu.io.regions import Regions
+
+
+def with_regions(
+    *rows: tuple[int, int, tuple[int, int]], names: tuple[str, ...] = ("chr1",)
+) -> CnvResult:
+    """A result with CNV regions (start, end, classes of two samples) on the last chromosome."""
+    start, end, copies = (np.array(column) for column in zip(*rows, strict=True))
+    chrom = np.full(len(rows), len(names) - 1, np.int32)
+    fractional = np.full(copies.shape, np.nan)
+    regions = RegionTable(chrom, start, end, copies.astype(np.int32), fractional)
+    place = Regions(names, chrom, start, end)
+    return replace(result(), regions=place, samples=("a", "b"), called_regions=regions)
+
+
+def bcftools(*arguments: str) -> str:
+    run = subprocess.run(
+        ["bcftools", *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+def test_tsv__numbers_read_back_equal() -> None:
+    rows = [line.split("\t") for line in tables.tsv(result().segmentation).decode().splitlines()]
+    assert rows[0] == ["chrom", "start", "end", "sample", "median", "mean", "copy_number"]
+    assert [float(row[5]) for row in rows[1:]] == result().segments.mean.tolist()
+
+
+def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:
+    rows = [line.split("\t") for line in tables.bed(result()).decode().splitlines()]
+    assert len(rows) == len(result().called) > 5
+    order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
+    assert order == sorted(order)
+    for row in rows:
+        sample, copies = row[3].split(":")
+        assert sample in result().samples
+        colour = tables.LOSS if copies in ("CN0", "CN1") else tables.GAIN
+        assert row[8] == colour
+        assert 0 <= int(row[4]) <= 1000
+
+
+def test_seg__counts_from_1_and_has_every_segment() -> None:
+    lines = tables.seg(result()).decode().splitlines()
+    assert lines[0].split("\t") == ["ID", "chrom", "loc.start", "loc.end", "num.mark", "seg.mean"]
+    segments = result().segments
+    rows = [line.split("\t") for line in lines[1:]]
+    assert [int(row[2]) for row in rows] == (segments.start + 1).tolist()
+    assert [int(row[3]) for row in rows] == segments.end.tolist()
+    assert sum(int(row[4]) for row in rows) == len(result().regions) * len(result().samples)
+
+
+def test_igv_session__names_the_tracks_beside_it() -> None:
+    session = ET.fromstring(tables.igv_session("hg38"))
+    assert session.attrib["genome"] == "hg38"
+    assert [track.attrib["path"] for track in session.iter("Resource")] == list(tables.TRACKS)
+    assert "genome" not in ET.fromstring(tables.igv_session(None)).attrib
+
+
+@pytest.mark.parametrize(
+    ("end", "genome"), [(248_956_422, "hg38"), (249_250_621, "hg19"), (1, None)]
+)
+def test_genome_of__goes_by_the_length_of_the_first_chromosome(
+    end: int, genome: str | None
+) -> None:
+    assert tables.genome_of(with_regions((0, end, (2, 2)))) == genome
+
+
+def test_vcf__bcftools_reads_every_region_and_its_copy_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "cnvs.vcf.gz"
+    write_vcf(result(), path)
+    shown = bcftools("query", "-f", "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%CN]\n", str(path))
+    regions, names = result().called_regions, result().regions.names
+    assert len(regions) > 5
+    for line, row in zip(shown.splitlines(), range(len(regions)), strict=True):
+        chrom, position, end, length, *copies = line.split("\t")
+        assert chrom == names[regions.chrom[row]]
+        assert int(position) == max(1, regions.start[row])
+        assert int(end) == regions.end[row]
+        assert set(length.split(",")) == {str(int(end) - int(position))}
+        assert [int(c) for c in copies] == regions.copy_number[row].tolist()
+
+
+def test_vcf__alleles_say_what_the_samples_have(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    write_vcf(with_regions((100, 200, (0, 2)), (300, 400, (2, 5)), (500, 600, (1, 3))), path)
+    with pysam.VariantFile(str(path)) as file:
+        assert [record.alts for record in file] == [("<DEL>",), ("<DUP>",), ("<DEL>", "<DUP>")]
+    with pysam.VariantFile(str(path)) as file:
+        assert [record.stop for record in file.fetch("chr1", 150, 350)] == [200, 400]
+
+
+def test_vcf__a_region_at_the_first_base_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    write_vcf(with_regions((0, 200, (0, 2))), path)
+    found = bcftools("view", "-H", "-r", "chr1:50-60", str(path)).split("\t")
+    assert found[1] == "1"
+    assert "SVLEN=199;" in found[7]
+    assert "END=200;" in found[7]
+
+
+def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    write_vcf(with_regions((LARGEST_TABIX, LARGEST_TABIX + 10, (0, 2))), path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
+    assert bcftools("view", "-H", "-r", f"chr1:{LARGEST_TABIX + 5}", str(path))
+
+
+def test_vcf__without_regions_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    none = np.zeros(0, np.int64)
+    empty = RegionTable(
+        none.astype(np.int32), none, none, np.zeros((0, 6), np.int32), np.zeros((0, 6))
+    )
+    write_vcf(replace(result(), called_regions=empty), path)
+    assert bcftools("view", "-H", str(path)) == ""
+    assert bcftools("query", "-l", str(path)).split() == list(result().samples)

@@ -1,0 +1,238 @@
+"""Counts tables: what is written is read back, and what is wrong is named."""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from multigpu.errors import InputError, UsageError
+from multigpu.io import counts as counts_module
+from multigpu.io.counts import Counts, read_counts, write_counts
+from multigpu.io.regions import Regions, windows
+
+NAMES = ("a.tsv", "a.tsv.gz", "a.tsv.zst", "a.parquet", "a.pq", "a")
+
+Store = Callable[[str], str]
+
+
+def table(rows: int = 7, samples: int = 3, dtype: type = np.int32) -> Counts:
+    regions = windows([("chr2", 5 * rows), ("chr10", 5 * rows)], 10)
+    values = np.random.default_rng(1).integers(0, 90, (len(regions), samples)).astype(dtype)
+    if dtype is np.float64:
+        values[-1, -1] = 1 / 3
+    return Counts(regions, tuple(f"s {i}" for i in range(samples)), values)
+
+
+def same(a: Counts, b: Counts) -> bool:
+    ours, theirs = a.regions, b.regions
+    return (
+        (a.samples, ours.names, a.values.dtype) == (b.samples, theirs.names, b.values.dtype)
+        and (a.values == b.values).all()
+        and all((getattr(ours, c) == getattr(theirs, c)).all() for c in ("chrom", "start", "end"))
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    def write(text: str) -> str:
+        (tmp_path / "counts.tsv").write_text(text)
+        return str(tmp_path / "counts.tsv")
+
+    return write
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+@pytest.mark.parametrize("name", NAMES)
+def test_tables__come_back_as_they_were(tmp_path: Path, name: str, dtype: type) -> None:
+    path, written = str(tmp_path / name), table(dtype=dtype)
+    write_counts(path, written)
+    found = read_counts(path)
+    assert same(found, written)
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize("name", NAMES[:4])
+def test_tables__bytes_do_not_depend_on_pieces(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = table(rows=100)
+    write_counts(str(tmp_path / name), written)
+    whole = (tmp_path / name).read_bytes()
+    monkeypatch.setattr(counts_module, "ROWS", 7)
+    assert same(read_counts(str(tmp_path / name)), written)
+    write_counts(str(tmp_path / name), written)
+    assert (tmp_path / name).read_bytes() == whole
+
+
+def test_text__is_what_the_document_says(tmp_path: Path) -> None:
+    regions = Regions.of([("c", 0, 5), ("d", 2, 4)])
+    write_counts(
+        str(tmp_path / "a.tsv"), Counts(regions, ("x", "y z"), np.array([[1, 2], [0, 7]], np.int32))
+    )
+    expected = "chrom\tstart\tend\tx\ty z\nc\t0\t5\t1\t2\nd\t2\t4\t0\t7\n"
+    assert (tmp_path / "a.tsv").read_text() == expected
+
+
+@pytest.mark.parametrize("text", ["#chrom\tstart\tend\ta\nc\t0\t5\t1e2\n", (
+    "\ufeffchrom\tstart\tend\ta\r\nc\t0\t5\t100\r\n\r\n"
+)])  # fmt: skip
+def test_text__of_other_programs(store: Store, text: str) -> None:
+    found = read_counts(store(text))
+    assert found.samples == ("a",)
+    assert found.values.tolist() == [[100]]
+    assert found.values.dtype == np.int32
+
+
+def test_counts__whole_ones_of_any_type_become_int32(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    columns = {"chrom": ["c"], "start": [0], "end": [9]}
+    columns |= {
+        "a": pa.array([5], pa.int64()),
+        "b": pa.array([6.0]),
+        "c": pa.array([7], pa.uint8()),
+    }
+    pq.write_table(pa.table(columns), path)
+    assert read_counts(path).values.dtype == np.int32
+    assert read_counts(path).values.tolist() == [[5, 6, 7]]
+
+
+def test_counts__too_large_for_int32_stay_float64(store: Store) -> None:
+    found = read_counts(store("chrom\tstart\tend\ta\nc\t0\t5\t5000000000\n"))
+    assert found.values.dtype == np.float64
+    assert found.values[0, 0] == 5e9
+
+
+ROWS = ["c\t10\t20\t1", "c\t0\t10\t2", "d\t0\t10\t3", "c\t5\t15\t4", "c\t0\t10\t5"]
+
+
+@pytest.mark.parametrize("rows_at_a_time", [1, 1 << 16])
+def test_rows__are_sorted_within_chromosomes_as_they_appear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_a_time: int
+) -> None:
+    columns = list(zip(*(row.split("\t") for row in ROWS), strict=True))
+    kinds = [str, int, int, int]
+    arrays = [[kind(value) for value in c] for kind, c in zip(kinds, columns, strict=True)]
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table(arrays, ["chrom", "start", "end", "a"]), path)
+    monkeypatch.setattr(counts_module, "ROWS", rows_at_a_time)
+    found = read_counts(path)
+    assert found.regions.names == ("c", "d")
+    assert found.values[:, 0].tolist() == [2, 5, 4, 1, 3]
+    assert found.regions.start.tolist() == [0, 0, 5, 10, 0]
+    assert found.notes == (
+        f"{path}: the regions are not in order: they are sorted",
+        f"{path}: 1 region is given more than once",
+        f"{path}: 2 regions are overlapping an earlier one",
+    )
+
+
+HEADER = "chrom\tstart\tend\ta\tb\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no counts table: its columns are chrom, start, end and samples, not ''"),
+        ("x\ty\n1\t2\n", "is no counts table"),
+        ("chrom\tstart\tend\nc\t0\t5\n", "there are no samples"),
+        ("chrom\tstart\tend\ta\ta\nc\t0\t5\t1\t1\n", "column 5: the sample 'a' is there twice"),
+        ("chrom\tstart\tend\ta\t\nc\t0\t5\t1\t1\n", "column 5: has no name"),
+        (HEADER, "there are no regions"),
+        (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\t1\t-2\n", "row 2, column b: -2 is no count"),
+        (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\tNaN\t2\n", "row 2, column a: nan is no count"),
+        (HEADER + "c\t0\t5\tinf\t2\n", "row 1, column a: inf is no count"),
+        (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\t1\tmany\n", "row 2, column b: 'many' is no number"),
+        (HEADER + "c\t0\t5\t1\t\n", "row 1, column b: '' is no number"),
+        (HEADER + "c\t0\t5\tNA\t1\n", "row 1, column a: 'NA' is no number"),
+        (HEADER + "c\t0\t5.5\t1\t1\n", "row 1, column end: '5.5' is no whole number"),
+        (HEADER + "c\t0\t5\t1\t1\n\nc\t5\t9\t1\n", "row 2: 4 columns instead of 5"),
+        (HEADER + "c\t0\t5\t1\t1\nc\t9\t9\t1\t1\n", "row 2: 9 to 9 is no region"),
+        (HEADER + "c\t-1\t9\t1\t1\n", "row 1: -1 to 9 is no region"),
+    ],
+)
+def test_text__what_is_wrong_is_named(store: Store, text: str, message: str) -> None:
+    path = store(text)
+    with pytest.raises(InputError) as caught:
+        read_counts(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_text__rows_are_counted_through_all_batches(tmp_path: Path) -> None:
+    rows = "".join(f"c\t{i}\t{i + 1}\t1\n" for i in range(200_000))
+    path = tmp_path / "a.tsv"
+    path.write_text("chrom\tstart\tend\ta\n" + rows + "c\t200000\t200001\t-1\n")
+    with pytest.raises(InputError, match="row 200001, column a: -1 is no count"):
+        read_counts(str(path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"a": pa.array([1, None])}, "row 2, column a: nan is no count"),
+        ({"a": pa.array([1, -3], pa.int32())}, "row 2, column a: -3 is no count"),
+        ({"a": ["1", "2"]}, "column a: it cannot hold string"),
+        ({"start": [0.5, 9.0]}, "column start: it cannot hold double"),
+        ({"chrom": [1, 2]}, "column chrom: it cannot hold int64"),
+        ({"chrom": ["c", None]}, "chrom, start and end must be there in every row"),
+    ],
+)
+def test_parquet__what_is_wrong_is_named(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    columns = {"chrom": ["c", "c"], "start": [0, 5], "end": [5, 9], "a": [1, 2]}
+    pq.write_table(pa.table(columns | changes), path)
+    with pytest.raises(InputError, match=message):
+        read_counts(path)
+
+
+def test_parquet__that_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_counts(str(path), table())
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"a\.parquet: cannot be read as Parquet"):
+        read_counts(str(path))
+
+
+def test_text__through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for text, expected in ((HEADER + "c\t0\t5\t1\t2\n", None), (HEADER + "c\t0\t5\tx\t2\n", "'x'")):
+        writer = threading.Thread(target=pipe.write_text, args=(text,))
+        writer.start()
+        if expected is None:
+            assert read_counts(str(pipe)).values.tolist() == [[1, 2]]
+        else:
+            with pytest.raises(InputError, match=expected):
+                read_counts(str(pipe))
+        writer.join()
+
+
+def test_gzip__that_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv.gz"
+    write_counts(str(path), table())
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"gzip data ends early: the file is truncated"):
+        read_counts(str(path))
+
+
+def test_text__names_that_would_break_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    bad = Counts(Regions.of([("c", 0, 1)]), ("a\tb",), np.zeros((1, 1), np.int32))
+    with pytest.raises(UsageError, match="cannot be a name in a TSV file"):
+        write_counts(str(path), bad)
+    assert not path.exists()
+
+
+def test_counts__other_shapes_are_refused() -> None:
+    good = table()
+    with pytest.raises(ValueError, match=r"values: \[8, 3\] instead of \[8, 1\]"):
+        Counts(good.regions, ("a",), good.values)
+    with pytest.raises(ValueError, match="instead of contiguous int32 or float64"):
+        Counts(good.regions, good.samples, good.values.astype(np.int64))

@@ -1,0 +1,446 @@
+"""The mixture of Poissons: R's answers, and the fast ways against the plain one."""
+
+import json
+import re
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import golden_cnv
+import numpy as np
+import pytest
+from backends import DEVICES, backend_of, on_host
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nvrtc import ARCHITECTURES, compile_cubin
+
+from kernels import normalization
+from kernels.cnmops import Model, ModelError, Result, cpu, reference
+from kernels.normalization import Normalization
+from kernels.normalization import reference as normalizing
+from kernels.sources import source
+
+FOLDER = Path(reference.__file__).parent
+ARRAYS = ("lambda", "alpha", "ini", "sini", "posterior")
+EMULATED_REGIONS = 60  # of a golden case: the emulator is slow, and regions are on their own
+
+
+@pytest.fixture
+def backend(device: str, request: pytest.FixtureRequest) -> Any:
+    return backend_of("cnmops", device, request)
+
+
+def of(result: Result, name: str) -> Any:
+    return on_host(getattr(result, {"lambda": "lambda_"}.get(name, name)))
+
+
+def assert_close(got: Result, expected: Result, what: str = "") -> None:
+    for name in ARRAYS:
+        if of(expected, name) is not None:
+            np.testing.assert_allclose(
+                of(got, name), of(expected, name), rtol=1e-9, atol=1e-12, err_msg=f"{what} {name}"
+            )
+    np.testing.assert_array_equal(of(got, "cn_index"), of(expected, "cn_index"), err_msg=what)
+
+
+def cohort(rng: np.random.Generator, regions: int, samples: int, mean: float = 80) -> Any:
+    """int32 counts: copy numbers of all kinds, regions without reads, and with very few."""
+    copies = rng.choice([1.0, 1.0, 1.0, 1.0, 0.5, 1.5, 2.0, 0.02, 4.0], (regions, samples))
+    counts = rng.poisson(mean * rng.gamma(4, 0.25, (regions, 1)) * copies).astype(np.int32)
+    counts[rng.random(regions) < 0.1] = 0
+    sparse = rng.random(regions) < 0.1
+    counts[sparse] = np.where(rng.random((int(sparse.sum()), samples)) < 0.3, counts[sparse], 0)
+    return counts
+
+
+# ---- R ----------------------------------------------------------------------------------------
+
+
+@cache
+def normalized(golden: Path, name: str) -> tuple[Any, Any, Any]:
+    """What R's model gets: counts, coverages, and the controls' or the sample's level."""
+    facts = golden_cnv.load(golden, name).facts
+    parameters, function = facts["parameters"], facts["function"]
+    with np.load(golden / "cnv" / name / "input.npz") as arrays:
+        counts, chrom = arrays["counts"], arrays["chrom"].tolist()
+    chrom = chrom if facts["input_type"] == "GRanges" else ["undef"] * len(chrom)
+    begins = [row for row in range(len(chrom)) if not row or chrom[row] != chrom[row - 1]]
+    blocks = [slice(a, b) for a, b in zip(begins, [*begins[1:], len(chrom)], strict=True)]
+    values, cov = counts.astype(float), np.ones(counts.shape[1])
+    if parameters["norm"] == 2:
+        cov = normalizing.coverages(counts)
+    elif parameters["norm"] == 1 and function != "singlecn.mops":
+        options = Normalization(
+            parameters["normType"], parameters["sizeFactor"],
+            parameters["normQu"], parameters["quSizeFactor"],
+        )  # fmt: skip
+        values = normalizing.normalize(counts, blocks, options).values
+    if function == "singlecn.mops":
+        level = [np.full(b.stop - b.start, reference.level_of_sample(values[b])) for b in blocks]
+        return values, cov, np.concatenate(level)
+    if function != "referencecn.mops":
+        return values, np.ones(len(cov)) if function == "haplocn.mops" else cov, None
+    cases = facts["n_cases"]
+    level = reference.level_of_controls(values[:, cases:], 1 / cov[cases:])
+    return np.ascontiguousarray(values[:, :cases]), cov[:cases], level
+
+
+def model_of(facts: dict[str, Any], posterior: bool) -> Model:
+    parameters = facts["parameters"]
+    return Model.of(
+        golden_cnv.MODELS[facts["function"]],
+        fold_changes=tuple(map(float, parameters["I"])),
+        main=facts["classes"].index(facts["main_class"]),
+        prior_impact=parameters["priorImpact"],
+        cycles=parameters.get("cyc", 20),
+        min_read_count=parameters["minReadCount"],
+        posterior=posterior,
+        compat_r=True,
+    )
+
+
+def modelled(backend: Any, x: Any, cov: Any, level: Any, options: Model) -> Result:
+    if level is None:
+        return backend.model(x, cov, options)
+    return backend.model_against(x, level, cov, options)
+
+
+def chosen(device: str, regions: int) -> Any:
+    """Rows of a case that are looked at."""
+    most = EMULATED_REGIONS if device == "emulated" else regions
+    return np.unique(np.linspace(0, regions - 1, most).astype(int))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__all_cases_as_in_r(backend: Any, device: str, golden: Path) -> None:
+    done = 0
+    for name in golden_cnv.names(golden):
+        facts = golden_cnv.load(golden, name).facts
+        if "expected_error" in facts:
+            continue
+        expected = golden_cnv.load(golden, name).arrays()
+        x, cov, level = normalized(golden, name)
+        rows = chosen(device, len(x))
+        got = modelled(
+            backend, x[rows], cov, None if level is None else level[rows],
+            model_of(facts, "posterior" in expected),
+        )  # fmt: skip
+        # Exponents of counts of a million are 1e7 themselves: an ulp of them is 1e-9 of a density,
+        # so that R itself is no nearer to the truth there.
+        close = {"atol": 1e-9 if name == "large_counts_norm0" else 1e-12, "rtol": 1e-9}
+        for array in ARRAYS:
+            if array in expected:
+                assert np.allclose(of(got, array), expected[array][rows], **close), (name, array)
+        assert (of(got, "cn_index") == expected["cn_index"][rows]).all(), name
+        done += 1
+    assert done > 60
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__ties_at_the_floor_go_to_the_first_class(backend: Any) -> None:
+    counts = np.array(
+        [
+            [1_000_000] * 5 + [1_300_000],
+            [30, 30, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 40],
+        ],
+        np.int32,
+    )
+    got = backend.model(counts, np.ones(6), Model())
+    expected = [[4, 4, 4, 4, 4, 0], [4, 4, 0, 0, 0, 0], [0, 0, 0, 0, 0, 5]]
+    np.testing.assert_array_equal(of(got, "cn_index"), expected)
+    assert of(got, "sini")[0, 5] == pytest.approx(np.log2(Model().fold_changes).mean())
+
+
+def test_weights__are_handed_out_as_r_does_where_that_is_wanted() -> None:
+    options = Model.of("reference", fold_changes=(0.5, 1.0, 1.5), main=1, prior_impact=2)
+    np.testing.assert_allclose(options.weights(2), [[0.2, 0.2], [0.6, 0.6], [0.2, 0.2]])
+    like_r = Model.of(
+        "reference", fold_changes=(0.5, 1.0, 1.5), main=1, prior_impact=2, compat_r=True
+    )
+    # Class i of case k: weight (2 i + k) mod 3.
+    np.testing.assert_allclose(like_r.weights(2), [[0.2, 0.6], [0.2, 0.2], [0.6, 0.2]])
+    np.testing.assert_allclose(like_r.weights(1), options.weights(1))
+
+
+# ---- the fast ways against the plain one --------------------------------------------------------
+
+SHAPES = [
+    (40, 2, 30.0),
+    (60, 6, 100.0),
+    (30, 15, 100.0),
+    (30, 16, 4000.0),
+    (9, 33, 80.0),
+    (8, 130, 60.0),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_model__is_that_of_the_reference(
+    backend: Any, shape: tuple[int, int, float], whole: bool, unit: bool
+) -> None:
+    rng = np.random.default_rng(10)
+    counts = cohort(rng, *shape)
+    counts = counts if whole else counts * 1.1
+    cov = np.ones(shape[1]) if unit else rng.uniform(0.6, 1.6, shape[1])
+    scale = rng.uniform(0.8, 1.2, shape[1])
+    for options in (Model(posterior=True), Model.of("haplo", cycles=3), Model(cycles=1)):
+        assert_close(
+            backend.model(counts, cov, options, scale),
+            reference.model(counts, cov, options, scale),
+        )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_model__of_hundreds_of_samples(backend: Any) -> None:
+    """More than a GPU keeps in registers; an odd and an even number for the median."""
+    rng = np.random.default_rng(11)
+    for samples, cov in ((260, np.ones(260)), (301, rng.uniform(0.7, 1.4, 301))):
+        counts = cohort(rng, 4, samples)
+        options = Model(cycles=4, posterior=True)
+        assert_close(
+            backend.model(counts, cov, options), reference.model(counts, cov, options), str(samples)
+        )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", ["single", "reference"])
+@pytest.mark.parametrize("samples", [1, 3, 15, 300])
+def test_model_against__is_that_of_the_reference(backend: Any, kind: str, samples: int) -> None:
+    rng = np.random.default_rng(12)
+    counts, controls = cohort(rng, 20, samples), cohort(rng, 20, 4)
+    controls[7] = counts[7] = 0
+    scale, cov = rng.uniform(0.8, 1.2, samples), rng.uniform(0.8, 1.2, samples)
+    level = reference.level_of_controls(controls, np.full(4, 0.5))
+    np.testing.assert_allclose(
+        on_host(backend.level_of_controls(controls, np.full(4, 0.5))), level, rtol=1e-14
+    )
+    for compat_r in (True, False):
+        options = Model.of(kind, posterior=True, compat_r=compat_r, prior_impact=3)
+        assert_close(
+            backend.model_against(counts, level, cov, options, scale),
+            reference.model_against(counts, level, cov, options, scale),
+        )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_model__of_many_classes_in_any_order(backend: Any) -> None:
+    rng = np.random.default_rng(13)
+    changes = (4.0, 1.0, 0.025, *np.linspace(0.3, 9, 17))
+    options = Model(fold_changes=changes, main=1, posterior=True, prior_impact=0.5)
+    counts = cohort(rng, 12, 5)
+    assert_close(
+        backend.model(counts, np.ones(5), options), reference.model(counts, np.ones(5), options)
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_model__a_region_is_the_same_bits_in_whatever_company(backend: Any) -> None:
+    """So results do not depend on how regions are cut into spans."""
+    counts = cohort(np.random.default_rng(14), 45, 6, mean=3000)
+    scale = np.linspace(0.9, 1.1, 6)
+    whole = backend.model(counts, np.ones(6), Model(posterior=True), scale)
+    for span in (slice(0, 1), slice(7, 20), slice(20, 45)):
+        part = backend.model(counts[span], np.ones(6), Model(posterior=True), scale)
+        for name in (*ARRAYS, "cn_index"):
+            np.testing.assert_array_equal(of(part, name), of(whole, name)[span])
+
+
+@pytest.mark.parametrize("kind", ["cn.mops", "reference"])
+def test_model__does_not_depend_on_threads(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "LEAST_SPAN", 10)
+    counts, options = cohort(np.random.default_rng(15), 201, 5), Model.of(kind, posterior=True)
+    level = None if kind == "cn.mops" else counts.mean(axis=1) + 1
+    more = {} if level is None else {"level": level}
+    function = cpu.model if level is None else cpu.model_against
+    one = function(counts, cov=np.ones(5), options=options, **more)
+    many = function(counts, cov=np.ones(5), options=options, threads=3, **more)
+    for name in (*ARRAYS, "cn_index"):
+        np.testing.assert_array_equal(of(many, name), of(one, name))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_model__size_factors_make_normalized_counts(backend: Any) -> None:
+    counts = cohort(np.random.default_rng(16), 300, 6)
+    found = normalization.reference.normalize(counts, [slice(0, 300)], Normalization())
+    rows = slice(0, 50)
+    fused = backend.model(counts[rows], np.ones(6), Model(), found.factors[0])
+    assert_close(fused, reference.model(found.values[rows], np.ones(6), Model()))
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__regions_that_tell_nothing_get_the_main_class(backend: Any) -> None:
+    counts = np.array([[0, 0, 0], [5, 5, 5], [0, 0, 6]], np.int32)
+    got = backend.model(counts, np.ones(3), Model(posterior=True))
+    for row in (0, 1):
+        assert of(got, "lambda")[row].tolist() == [0] * 9
+        assert of(got, "alpha")[row].tolist() == [0, 0, 1, *[0] * 6]
+        assert of(got, "posterior")[row, 2].tolist() == [1, 1, 1]
+        assert of(got, "sini")[row].tolist() == [0, 0, 0]
+        assert of(got, "cn_index")[row].tolist() == [2, 2, 2]
+        assert of(got, "ini")[row] == 0
+    assert of(got, "lambda")[2, 2] > 0
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_result__shapes_types_and_order(backend: Any) -> None:
+    got = backend.model(cohort(np.random.default_rng(17), 20, 4), np.ones(4), Model(posterior=True))
+    shapes = {name: (of(got, name).shape, of(got, name).dtype) for name in (*ARRAYS, "cn_index")}
+    assert shapes == {
+        "lambda": ((20, 9), np.float64),
+        "alpha": ((20, 9), np.float64),
+        "ini": ((20,), np.float64),
+        "sini": ((20, 4), np.float64),
+        "posterior": ((20, 9, 4), np.float64),
+        "cn_index": ((20, 4), np.int8),
+    }
+    assert got.sini.T.flags.c_contiguous  # a track's values lie side by side
+    assert got.cn_index.T.flags.c_contiguous
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__of_no_regions(backend: Any) -> None:
+    none = np.empty((0, 3), np.int32)
+    for got in (
+        backend.model(none, np.ones(3), Model(posterior=True)),
+        backend.model_against(none, np.empty(0), np.ones(3), Model.of("reference")),
+    ):
+        assert of(got, "sini").shape == (0, 3)
+        assert of(got, "lambda").shape == of(got, "alpha").shape
+
+
+@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_model__takes_counts_from_the_device(backend: Any) -> None:
+    counts = cohort(np.random.default_rng(18), 20, 4)
+    on_device = backend.cupy.asarray(counts)
+    assert_close(
+        backend.model(on_device, np.ones(4), Model()), reference.model(counts, np.ones(4), Model())
+    )
+    turned = backend.cupy.asarray(np.ascontiguousarray(counts.T)).T
+    for wrong in (backend.cupy.asarray(counts.astype(np.int64)), turned):
+        with pytest.raises(TypeError, match="must be int32 or float64 and C-contiguous"):
+            backend.model(wrong, np.ones(4), Model())
+
+
+@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_lanes__hold_all_samples(backend: Any) -> None:
+    for samples, classes in product((1, 2, 7, 15, 40, 128, 256, 257, 2500), (2, 9, 13, 64)):
+        lanes, held = backend.lanes_of(samples, classes)
+        assert lanes in (1, 2, 4, 8, 16, 32)
+        assert held == (-(-samples // lanes) * classes <= (80 if lanes == 32 else 40))
+
+
+# ---- properties -------------------------------------------------------------------------------
+
+COUNTS = st.integers(0, 2**32 - 1).map(
+    lambda seed: cohort(np.random.default_rng(seed), 24, 5, mean=float(10 ** (seed % 5)))
+)
+
+
+@settings(max_examples=40)
+@given(COUNTS, st.sampled_from(["cn.mops", "haplo", "exome"]))
+def test_posterior__sums_to_one(counts: Any, function: str) -> None:
+    got = cpu.model(counts, np.ones(5), Model.of(function, posterior=True))
+    np.testing.assert_allclose(got.posterior.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(got.alpha.sum(axis=1), 1, rtol=1e-12)
+    assert (got.posterior >= 0).all()
+
+
+@settings(max_examples=40)
+@given(COUNTS, st.floats(0, 20), st.floats(0, 20))
+def test_weight_of_the_main_class__grows_with_the_prior(counts: Any, a: float, b: float) -> None:
+    low, high = (
+        cpu.model(counts, np.ones(5), Model(prior_impact=impact)).alpha[:, 2]
+        for impact in sorted([a, b])
+    )
+    assert (high >= low - 1e-12).all()
+
+
+@settings(max_examples=40)
+@given(COUNTS, st.permutations(range(5)))
+def test_model__samples_may_come_in_any_order(counts: Any, order: list[int]) -> None:
+    options = Model(posterior=True)
+    expected = cpu.model(counts, np.ones(5), options)
+    got = cpu.model(np.ascontiguousarray(counts[:, order]), np.ones(5), options)
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(got.sini, expected.sini[:, order], **close)
+    np.testing.assert_allclose(got.posterior, expected.posterior[:, :, order], **close)
+    np.testing.assert_allclose(got.lambda_, expected.lambda_, rtol=1e-9)
+
+
+@settings(max_examples=40)
+@given(COUNTS)
+def test_model__all_ways_agree_on_any_counts(counts: Any) -> None:
+    got, expected = (each.model(counts, np.ones(5), Model()) for each in (cpu, reference))
+    np.testing.assert_allclose(got.sini, expected.sini, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(got.lambda_, expected.lambda_, rtol=1e-9)
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__shapes_that_cannot_be_right_are_refused(backend: Any) -> None:
+    counts = np.full((10, 3), 7, np.int32)
+    for arguments, text in (
+        ((counts[:, :1].copy(), np.ones(1), Model()), "at least two samples"),
+        ((counts, np.ones(2), Model()), "2 coverages for 3 samples"),
+        ((counts, np.ones(3), Model(), np.ones(4)), "4 size factors for 3 samples"),
+        ((counts, np.array([1, 0, 1.0]), Model()), "coverages must be above 0"),
+        ((counts, np.ones(3), Model(), np.array([1, np.nan, 1])), "size factors must be above 0"),
+    ):
+        with pytest.raises(ModelError, match=text):
+            backend.model(*arguments)
+    with pytest.raises(ModelError, match=r"levels of shape \(9,\) for 10 regions"):
+        backend.model_against(counts, np.ones(9), np.ones(3), Model.of("reference"))
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_level__of_a_sample_without_reads_is_refused(backend: Any) -> None:
+    assert backend.level_of_sample(np.array([[0], [4], [7]], np.int32)) == 5.5
+    with pytest.raises(ModelError, match="without any read"):
+        backend.level_of_sample(np.zeros((5, 1), np.int32))
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ({"kind": "other"}, "kind 'other'"),
+        ({"main": 9}, "9 classes with the main one at 9"),
+        ({"fold_changes": (0.5, 0.0, 1.0)}, "fold changes must be above 0"),
+        ({"cycles": 0}, "0 cycles"),
+        ({"prior_impact": -1}, "prior impact -1"),
+        ({"min_read_count": float("nan")}, "least read count nan"),
+    ],
+)
+def test_options__out_of_range_are_refused(bad: dict[str, Any], text: str) -> None:
+    with pytest.raises(ModelError, match=text):
+        Model(**bad)
+
+
+# ---- the CUDA source ----------------------------------------------------------------------------
+
+
+def macros(samples: int, team: int, held: int, unit: int = 1, count: str = "int") -> Any:
+    return {
+        "SAMPLES": samples, "CLASSES": 9, "TEAM": team, "HELD": held, "UNIT": unit, "COUNT": count,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "defines",
+    [macros(15, 4, 1), macros(2, 1, 1, 0, "double"), macros(256, 32, 1), macros(2500, 32, 0)],
+    ids=json.dumps,
+)
+def test_kernels__that_are_launched_compile_for_every_architecture(arch: str, defines: Any) -> None:
+    text = (FOLDER / "cuda.py").read_text()
+    launched = {"mean_of", *re.findall(r'_run\("(\w+)"', text)}
+    cubin = compile_cubin(source("cnmops", "model.cu"), arch, defines)
+    assert launched == {name.decode() for name in re.findall(rb"\.text\.(\w+)\0", cubin)}
+    assert {"estimate", "compare"} <= launched

@@ -1,0 +1,30 @@
+"""Spans of rows in threads."""
+
+import threading
+
+import pytest
+
+from kernels.parallel import over_spans
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 1000])
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_over_spans__does_every_row_once(rows: int, threads: int) -> None:
+    done, lock = [], threading.Lock()
+
+    def work(begin: int, stop: int) -> None:
+        with lock:
+            done.append((begin, stop))
+
+    over_spans(work, rows, threads, least=10)
+    assert sorted(row for begin, stop in done for row in range(begin, stop)) == list(range(rows))
+    assert len(done) == max(1, min(threads, rows // 10))
+
+
+def test_over_spans__raises_what_a_span_raises() -> None:
+    def work(begin: int, stop: int) -> None:
+        if stop == 100:
+            raise ValueError("the last one")
+
+    with pytest.raises(ValueError, match="the last one"):
+        over_spans(work, 100, 3, least=10)

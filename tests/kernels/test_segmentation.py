@@ -1,0 +1,455 @@
+"""The fast segmentation: R's answers, and the fast ways against the plain one."""
+
+import csv
+import json
+import pickle
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from emulation import emulated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nvrtc import ARCHITECTURES, compile_cubin
+from scipy import stats
+
+from kernels.segmentation import Segmentation, Segments, TrackError, cpu, reference, student
+from kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
+from kernels.sources import source
+
+FOLDER = Path(student.__file__).parent
+NAMES = {
+    "alpha": "alpha", "eps": "eps", "delta": "delta", "maxInt": "max_window",
+    "minSeg": "min_segment", "cyberWeight": "cyber_weight", "segMedianT": "thresholds",
+}  # fmt: skip
+DEVICES = ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(scope="session")
+def emulation(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """`kernels.segmentation.cuda` on an emulated GPU."""
+    if emulated.why_not():
+        pytest.skip(emulated.why_not())
+    return emulated.load(tmp_path_factory.mktemp("emulated"), "segmentation")[1]
+
+
+@pytest.fixture
+def backend(device: str, request: pytest.FixtureRequest) -> Any:
+    if device == "cpu":
+        return cpu
+    if device == "emulated":
+        return request.getfixturevalue("emulation")
+    from kernels.segmentation import cuda
+
+    return cuda
+
+
+def options_of(parameters: dict[str, Any]) -> Segmentation:
+    """From R's names."""
+    given = {NAMES[name]: value for name, value in parameters.items()}
+    if isinstance(given.get("thresholds"), list):
+        given["thresholds"] = tuple(given["thresholds"])
+    return Segmentation(**given)
+
+
+def tracks(*lengths: int) -> Any:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def borders(segments: Segments) -> list[tuple[int, int, int]]:
+    columns = (segments.track.tolist(), segments.start.tolist(), segments.end.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def assert_same(got: Segments, expected: Segments) -> None:
+    assert borders(got) == borders(expected)
+    np.testing.assert_allclose(got.mean, expected.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(got.median, expected.median)
+    assert got.notes == expected.notes
+    for name, dtype in zip(Segments.__annotations__, ("i8", "i8", "i8", "f8", "f8"), strict=False):
+        assert getattr(got, name).dtype == dtype
+
+
+def statistic(backend: ModuleType, x: Any, options: Segmentation) -> Any:
+    if backend is cpu:
+        return cpu.statistic(x, options)
+    device = backend.cupy.asarray(x)
+    return backend.statistic(device, tracks(len(x)), options).get()
+
+
+def steps(rng: np.random.Generator, n: int, zeros: float = 0.0) -> Any:
+    """A track with changes, and with this share of zeros."""
+    levels = np.repeat(rng.choice([0.0, 0.0, 1.0, -2.0], n // 10 + 1), 10)[:n]
+    return np.where(rng.random(n) < zeros, 0.0, levels + rng.normal(0, 0.3, n))
+
+
+# ---- R ----------------------------------------------------------------------------------------
+
+
+@cache
+def vectors(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The vectors' descriptions, and all arrays."""
+    cases = json.loads((folder / "case.json").read_text())["vectors"]
+    arrays = {}
+    for name in ("input.npz", "expected.npz"):
+        with np.load(folder / name) as file:
+            arrays |= dict(file)
+    return cases, arrays
+
+
+def of_vector(arrays: dict[str, Any], name: str, offsets: str, k: int) -> Any:
+    return arrays[name][arrays[offsets][k] : arrays[offsets][k + 1]]
+
+
+INVERTED = (
+    "segMedianT_-0.2_0.2"  # R's segments overlap, and some of their means are NaN; ours: refused
+)
+ERRORS = {
+    "Alpha must be": "alpha is",
+    "missing values and NaN": "it has infinite values and no finite one",
+    "missing value where": "it has one region only",
+    "REAL()": "x must be float64",
+    INVERTED: "that of gains is below that of losses",
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__vectors_as_in_r(backend: Any, golden: Path) -> None:
+    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
+    assert len(cases) == 259
+    for k, case in enumerate(cases):
+        x = of_vector(arrays, "x", "x_offset", k)
+        x = x.astype(np.int64) if case["integer_storage"] else x
+        if case["error"] or case["name"] == INVERTED:
+            said_by_r = case["error"] or INVERTED
+            problem = next(ours for said, ours in ERRORS.items() if said in said_by_r)
+            with pytest.raises(ValueError, match=problem):
+                backend.segment(x, tracks(len(x)), options_of(case["params"]))
+            continue
+        got = backend.segment(x, tracks(len(x)), options_of(case["params"]))
+        for name, values in {"start": got.start + 1, "end": got.end}.items():
+            expected = of_vector(arrays, name, "seg_offset", k)
+            assert values.tolist() == expected.tolist(), case["name"]
+        for name, values in {"mean": got.mean, "median": got.median}.items():
+            expected = of_vector(arrays, name, "seg_offset", k)
+            np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9, err_msg=case["name"])
+        assert bool(got.notes) == bool(case["messages"])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_statistic__of_vectors_as_in_r(backend: Any, golden: Path) -> None:
+    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
+    for k, case in enumerate(cases):
+        if case["error"] or case["n"] < 2 or case["name"] == INVERTED:
+            continue
+        options = options_of(case["params"])
+        x = cleaned(of_vector(arrays, "x", "x_offset", k), 0)
+        expected = of_vector(arrays, "stat", "x_offset", k)
+        got = statistic(backend, x, options)
+        assert np.flatnonzero(got).tolist() == np.flatnonzero(expected).tolist(), case["name"]
+        np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=case["name"])
+        if options.eps is None:
+            assert cpu.quantile(np.abs(np.diff(x)), 0.75) == arrays["eps_used"][k]
+
+
+def test_reference__statistic_and_borders_of_vectors_as_in_r(golden: Path) -> None:
+    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
+    for k, case in enumerate(cases):
+        if case["error"] or case["n"] < 2 or "segMedianT" in case["params"]:
+            continue
+        options = options_of(case["params"])
+        x = cleaned(of_vector(arrays, "x", "x_offset", k), 0)
+        got = reference.maxima(reference.statistic(x, options), options.reach)
+        expected = of_vector(arrays, "stat", "x_offset", k)
+        np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=case["name"])
+        spans = reference.merged(x, reference.breaks(got, options.alpha), options)
+        assert [start + 1 for start, _ in spans] == of_vector(
+            arrays, "start", "seg_offset", k
+        ).tolist()
+        assert [end for _, end in spans] == of_vector(arrays, "end", "seg_offset", k).tolist()
+
+
+def pipelines(golden: Path) -> list[Path]:
+    """The cases whose segmentation is the fast one."""
+    folders = sorted(path.parent for path in (golden / "cnv").glob("*/segmentation.tsv"))
+    return [
+        folder
+        for folder in folders
+        if json.loads((folder / "case.json").read_text())["parameters"]["segAlgorithm"] == "fast"
+    ]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__pipelines_as_in_r(backend: Any, golden: Path) -> None:
+    checked = 0
+    for folder in pipelines(golden):
+        case = json.loads((folder / "case.json").read_text())
+        with np.load(folder / "input.npz") as given, np.load(folder / "expected.npz") as expected:
+            chrom, start, end = given["chrom"], given["start"], given["end"]
+            sini = expected["sini"].reshape(len(chrom), -1)
+        with (folder / "segmentation.tsv").open() as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        parameters = {"minSeg": case["parameters"]["minWidth"], **case["further_arguments"]}
+        names = case["sample_names"][: sini.shape[1]]
+        of = [(name, np.flatnonzero(chrom == name)) for name in dict.fromkeys(chrom.tolist())]
+        x = np.concatenate([sini[at].T.reshape(-1) for _, at in of])
+        lengths = [len(at) for _, at in of for _ in names]
+        got = backend.segment(x, tracks(*lengths), options_of(parameters))
+        begin = tracks(*lengths)
+        for k, (track, first, stop) in enumerate(borders(got)):
+            name, at = of[track // len(names)]
+            row = rows[k]
+            span = start[at[first - begin[track]]], end[at[stop - 1 - begin[track]]]
+            assert (row["chrom"], row["sample"]) == (name, names[track % len(names)]), folder.name
+            assert (int(row["start"]), int(row["end"])) == span, folder.name
+            assert abs(float(row["mean"]) - got.mean[k]) <= 1e-9, folder.name
+            assert abs(float(row["median"]) - got.median[k]) <= 1e-9, folder.name
+        assert len(got) == len(rows), folder.name
+        checked += len(got)
+    assert checked > 1000
+
+
+# ---- the plain computation --------------------------------------------------------------------
+
+OPTIONS = st.builds(
+    Segmentation,
+    alpha=st.sampled_from([0.05, 0.02, 0.3, 0.7, 1, 3.7, 12, 500]),
+    eps=st.sampled_from([None, None, 0.0, 0.1, 1.0]),
+    delta=st.sampled_from([0, 1, 3, 20]),
+    max_window=st.sampled_from([1, 8, 15, 40, 150]),
+    min_segment=st.sampled_from([0, 2, 3, 4, 7]),
+    cyber_weight=st.sampled_from([0.0, 0.5, 5.0, 50.0, 1000.0]),
+    thresholds=st.sampled_from([0.0, 0.5, -0.5, (0.3, -1.0), (0.0, -0.5), (0.2, 0.2)]),
+)
+TRACKS = st.lists(st.integers(0, 90), max_size=4)
+
+
+@settings(max_examples=100)
+@given(TRACKS, OPTIONS, st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 0.9]))
+def test_cpu__is_the_plain_computation(
+    lengths: list[int], options: Segmentation, seed: int, zeros: float
+) -> None:
+    x = steps(np.random.default_rng(seed), sum(lengths), zeros)
+    assert_same(
+        cpu.segment(x, tracks(*lengths), options, threads=1 + seed % 2),
+        reference.segment(x, tracks(*lengths), options),
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("seed", range(12))
+def test_cuda__is_the_plain_computation(backend: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths = [*rng.integers(0, 60, 6).tolist(), 0, 1, 400, 129, int(rng.integers(200, 1500))]
+    x = steps(rng, sum(lengths), zeros=float(rng.choice([0, 0.3, 0.9])))
+    alpha, shortest = float(rng.choice([0.05, 0.3, 9])), int(rng.integers(0, 6))
+    limits = [0.0, 0.4, (0.2, -0.7), (0.1, 0.1)][seed % 4]
+    options = Segmentation(alpha=alpha, min_segment=shortest, thresholds=limits)
+    got = backend.segment(x, tracks(*lengths), options)
+    assert_same(got, reference.segment(x, tracks(*lengths), options))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__thresholds_of_each_track_are_its_own(backend: Any) -> None:
+    rng = np.random.default_rng(5)
+    x = np.concatenate([steps(rng, 300), 100 * steps(rng, 300), np.full(50, 1.5)])
+    offsets = tracks(300, 300, 50)
+    assert_same(
+        backend.segment(x, offsets, Segmentation()), reference.segment(x, offsets, Segmentation())
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__replaces_what_is_not_finite_and_says_so(backend: Any) -> None:
+    x = steps(np.random.default_rng(6), 200)
+    offsets, options = tracks(80, 120), Segmentation()
+    assert backend.segment(x, offsets, options).notes == ()
+    x[[3, 90]] = np.nan
+    assert backend.segment(x, offsets, options).notes == (NOTE_NAN,)
+    x[[20, 150]] = np.inf, -np.inf
+    before = x.copy()
+    got = backend.segment(x, offsets, options)
+    assert got.notes == (NOTE_INFINITE, NOTE_NAN)
+    np.testing.assert_array_equal(x, before)
+    clean = np.concatenate([cleaned(x[:80], 0), cleaned(x[80:], 1)])
+    assert borders(got) == borders(backend.segment(clean, offsets, options))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__covers_every_track_without_overlap(backend: Any) -> None:
+    lengths = [250, 0, 1, 2, 40, 333]
+    x = steps(np.random.default_rng(7), sum(lengths))
+    got = backend.segment(x, tracks(*lengths), Segmentation(thresholds=0.5))
+    covered = np.repeat(got.track, got.end - got.start)
+    assert covered.tolist() == np.repeat(np.arange(len(lengths)), lengths).tolist()
+    assert got.start.tolist() == [0, *got.end[:-1].tolist()]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("lengths", [(), (0,), (0, 0)])
+def test_segment__nothing_gives_nothing(backend: Any, lengths: tuple[int, ...]) -> None:
+    assert len(backend.segment(np.empty(0), tracks(*lengths), Segmentation())) == 0
+
+
+def test_cpu__threads_share_one_long_track() -> None:
+    x = steps(np.random.default_rng(12), 20_000)
+    options = Segmentation(thresholds=0.5)
+    alone = cpu.segment(x, tracks(len(x)), options)
+    assert_same(cpu.segment(x, tracks(len(x)), options, threads=3), alone)
+    assert len(alone) > 100
+
+
+# ---- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"alpha": 0}, "alpha is 0: a share"),
+        ({"alpha": float("nan")}, "alpha is nan"),
+        ({"delta": -1}, "delta is -1"),
+        ({"eps": float("nan")}, "must be finite"),
+        ({"cyber_weight": float("inf")}, "must be finite"),
+        ({"thresholds": (0.5, float("nan"))}, "must be finite"),
+        ({"thresholds": (-0.2, 0.2)}, r"thresholds are \(-0.2, 0.2\): that of gains is below"),
+    ],
+)
+def test_options__refuse(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Segmentation(**parameters)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("x", "offsets", "problem"),
+    [
+        (np.zeros(4, np.float32), [0, 4], "x must be float64"),
+        (np.zeros((2, 2)), [0, 2], "x must be float64"),
+        (np.zeros(8)[::2], [0, 4], "x must be float64"),
+        (np.zeros(4), [0, 3], "offsets must ascend"),
+        (np.zeros(4), [1, 4], "offsets must ascend"),
+        (np.zeros(4), [0, 3, 2, 4], "offsets must ascend"),
+        (np.zeros(0), [], "offsets must ascend"),
+        (np.zeros(4), [0.0, 4.0], "offsets must be int64"),
+    ],
+)
+def test_segment__refuses_other_arrays(
+    backend: Any, x: Any, offsets: list[Any], problem: str
+) -> None:
+    dtype = np.float64 if offsets and isinstance(offsets[0], float) else np.int64
+    with pytest.raises(ValueError, match=problem):
+        backend.segment(x, np.array(offsets, dtype), Segmentation())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None:
+    x = np.concatenate([np.arange(20.0), [5.0], np.full(9, np.inf)])
+    with pytest.raises(TrackError, match="track 1: it has one region only") as alone:
+        backend.segment(x, tracks(20, 1, 9), Segmentation())
+    assert alone.value.track == 1
+    with pytest.raises(TrackError, match="track 2: it has infinite values") as infinite:
+        backend.segment(x, tracks(20, 1, 9), Segmentation(thresholds=0.5))
+    again = pickle.loads(pickle.dumps(infinite.value))
+    assert (again.track, str(again)) == (2, str(infinite.value))
+
+
+# ---- Student's t ------------------------------------------------------------------------------
+
+KERNEL = re.compile(rb"\.text\.(\w+)\0")  # sections of a cubin
+SURPRISES = """
+extern "C" __global__ void surprises(const double* t2, const double* df, int n, double* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = surprise(t2[i], df[i]);
+}
+"""
+
+
+def surprises(backend: Any, t2: Any, df: Any) -> Any:
+    if backend is cpu:
+        return np.array([student.surprise(*pair) for pair in zip(t2, df, strict=True)])
+    cupy = backend.cupy
+    code = source("segmentation", "student.cuh") + SURPRISES
+    kernel = cupy.RawModule(code=code, options=("--std=c++17", "--fmad=false"))
+    arrays = [cupy.asarray(t2), cupy.asarray(df)]
+    out = cupy.empty(len(t2), np.float64)
+    blocks = -(-len(t2) // 256)
+    kernel.get_function("surprises")((blocks,), (256,), (*arrays, np.int32(len(t2)), out))
+    return out.get()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_surprise__is_that_of_scipy(backend: Any) -> None:
+    rng = np.random.default_rng(8)
+    df = np.exp(rng.uniform(0.01, np.log(1e6), 20_000))
+    t = np.exp(rng.uniform(np.log(1e-4), np.log(60), 20_000))
+    expected = -stats.t.logsf(t, df)
+    near = expected < 650  # SciPy's tail is 0 from 745 on
+    assert near.sum() > 15_000
+    got = surprises(backend, t * t, df)
+    np.testing.assert_allclose(got[near], expected[near], rtol=1e-12)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_surprise__far_out_is_that_of_the_series(backend: Any) -> None:
+    rng = np.random.default_rng(9)
+    df = np.exp(rng.uniform(np.log(2), np.log(3000), 5000))
+    expected = rng.uniform(600, 10_000, 5000)
+    t2 = df * np.expm1(np.minimum(2 * expected / (df + 1), 600.0))  # about there
+    expected = -reference.log_tail(np.sqrt(t2), df)
+    assert expected.max() > 9000
+    np.testing.assert_allclose(surprises(backend, t2, df), expected, rtol=1e-12)
+
+
+def test_surprise__of_no_difference_is_that_of_a_coin() -> None:
+    assert student.surprise(0.0, 100.0) == np.log(2)
+
+
+def test_compared__is_certain_only_of_what_is_so() -> None:
+    rng = np.random.default_rng(10)
+    certain = 0
+    for _ in range(20_000):
+        df = float(np.exp(rng.uniform(np.log(1.02), np.log(5000))))
+        t2 = float(np.exp(rng.uniform(np.log(1e-6), np.log(1e5))))
+        more = float(np.exp(rng.uniform(np.log(1e-3), np.log(2 * df))))
+        bound = 2 * more * t2 * (1 + t2) / df**2
+        less_t2 = t2 - bound * (1 + 1e-6)  # as close as a claim may be
+        pairs = [(t2, df, rng.uniform(0.5, 2) * t2, df + rng.uniform(-0.5, 1) * df)]
+        if less_t2 > 0:
+            pairs.append((less_t2, df + more, t2, df))
+        for pair in pairs:
+            sign = student.compared(*pair)
+            assert student.compared(*pair[2:], *pair[:2]) == -sign
+            difference = student.surprise(*pair[:2]) - student.surprise(*pair[2:])
+            assert sign * difference >= 0, pair
+            certain += sign != 0
+    assert certain > 20_000
+
+
+# ---- CUDA -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels__that_are_launched_compile_for_every_architecture(arch: str) -> None:
+    text = (FOLDER / "cuda.py").read_text()
+    launched = set(re.findall(r'(?:STATISTIC|SPANS), "(\w+)"', text))
+    cubins = [
+        compile_cubin(source("segmentation", path.name), arch)
+        for path in sorted(FOLDER.glob("*.cu"))
+    ]
+    compiled = {name.decode() for cubin in cubins for name in KERNEL.findall(cubin)}
+    assert launched == compiled
+    assert {"find", "merge"} <= launched
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_cuda__takes_arrays_of_the_device_and_leaves_them(backend: Any) -> None:
+    x = steps(np.random.default_rng(11), 300)
+    x[17] = np.nan
+    device = backend.cupy.asarray(x)
+    got = backend.segment(device, tracks(100, 200), Segmentation())
+    assert_same(got, reference.segment(x, tracks(100, 200), Segmentation()))
+    np.testing.assert_array_equal(device.get(), x)

@@ -1,0 +1,296 @@
+"""`multigpu cnv`: what it writes, what it says, what it refuses with one line and status 2."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from bams import write_alignments
+from cohorts import cohort
+
+from multigpu import cli
+from multigpu.copynumber import output
+from multigpu.copynumber.options import CnvOptions
+from multigpu.errors import UsageError
+from multigpu.io.counts import Counts, read_counts, write_counts
+
+CALLS = {
+    "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
+    "cnvs.vcf.gz.tbi", "igv_session.xml",
+}  # fmt: skip
+FEW = ("--no-report", "--no-matrices", "--gpus", "none")
+
+Run = Callable[..., str]
+
+
+class Left(BaseException):
+    """Instead of the end of the process."""
+
+
+@pytest.fixture
+def main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Any]:
+    """The program's real `main`; gives the exit status and what it said."""
+
+    def leave(status: int) -> None:
+        raise Left(status)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        capfd.readouterr()
+        with pytest.raises(Left, match=r"^\d+$") as left:
+            cli.main(["cnv", *arguments])
+        said = capfd.readouterr()
+        assert said.out == ""
+        return left.value.args[0], said.err
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(cli, "os", SimpleNamespace(_exit=leave))
+    yield run
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture
+def refused(main: Any, tmp_path: Path) -> Run:
+    """The one line that the program says before it ends with status 2 and without a folder."""
+
+    def run(*arguments: str) -> str:
+        status, said = main("-o", str(tmp_path / "refused"), "--gpus", "none", *arguments)
+        assert status == 2, said
+        assert not (tmp_path / "refused").exists()
+        (line,) = said.splitlines()
+        assert line.startswith("multigpu: error: ")
+        return line.removeprefix("multigpu: error: ")
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """A cohort as a file."""
+    path = str(tmp_path / "counts.parquet")
+    write_counts(path, cohort()[0])
+    return path
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """A text as a file."""
+
+    def store(text: str, name: str = "input.tsv") -> str:
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    return store
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+# ---- what it writes ---------------------------------------------------------------------------
+
+
+def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    main(table, "-o", str(folder), "--gpus", "none", "--plots", "svg", "--robust", "0.1")
+    robust = {"cnv_regions_robust.tsv"}
+    assert names(folder) == CALLS | robust | {"matrices.zarr", "report.html", "figures"}
+    main(table, "-o", str(folder), *FEW)  # nothing of the first run stays
+    assert names(folder) == CALLS
+
+
+def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    main(table, "-o", str(tmp_path / "out"), *FEW)
+    assert names(tmp_path / "out") == CALLS | {"notes.txt"}
+
+
+def test_output__a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "cnvs.tsv").write_text("old")
+
+    def stopped() -> None:
+        with output.output_folder(str(tmp_path / "out")) as folder:
+            (folder / "cnvs.tsv").write_text("new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert names(tmp_path / "out") == {"cnvs.tsv"}
+    assert (tmp_path / "out" / "cnvs.tsv").read_text() == "old"
+
+
+def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    main(table, "-o", str(tmp_path / "out"), *FEW, "--summary", str(path), "--model", "exome")
+    facts = json.loads(path.read_bytes())
+    rows = (tmp_path / "out" / "cnvs.tsv").read_text().splitlines()[1:]
+    assert facts["cnvs"] == len(rows) == sum(facts["cnvs_by_sample"].values())
+    assert facts["options"]["prior_impact"] == 10
+    assert facts["regions"] == 1500
+    assert facts["seconds"]["wall"] > 0
+
+
+def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    paths = []
+    for name in ("a", "b", "c"):
+        places = np.sort(random.integers(0, 299_000, 20_000)).tolist()
+        rows = [(0, place, 60, "10M", 0) for place in places]
+        paths.append(write_alignments(tmp_path / f"{name}.bam", rows))
+    status, said = main(*paths, "-o", str(tmp_path / "out"), *FEW, "--window", "1000")
+    assert status == 0, said
+    kept = read_counts(str(tmp_path / "out" / "counts.parquet"))
+    assert kept.samples == ("a", "b", "c")
+    assert kept.values.sum(axis=0).tolist() == [20_000] * 3
+
+
+def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:
+    counts, _ = cohort()
+    regions = counts.regions
+    renamed = type(regions)(("chr1", "chr2", "chrX"), regions.chrom, regions.start, regions.end)
+    path = str(tmp_path / "x.parquet")
+    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    facts = write("\n".join(f"{name}\t{'mf'[k % 2]}" for k, name in enumerate(counts.samples)))
+    out = tmp_path / "summary.json"
+    main(path, "-o", str(tmp_path / "out"), *FEW, "--sex", facts, "--summary", str(out))
+    sexes = list(json.loads(out.read_bytes())["sex"].values())
+    assert sexes == ["male", "female"] * 3
+
+
+def test_notes__are_said_unless_it_is_to_be_quiet(main: Any, table: str, tmp_path: Path) -> None:
+    none = ("--upper", "9", "--lower", "-9")
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, *none)
+    assert status == 0
+    assert said.startswith("multigpu: note: no CNVs were found")
+    assert main(table, "-o", str(tmp_path / "out"), *FEW, *none, "--quiet") == (0, "")
+
+
+# ---- what it refuses --------------------------------------------------------------------------
+
+HEADER = "chrom\tstart\tend\ta\tb\n"
+ROWS = "".join(f"chr1\t{k * 10}\t{k * 10 + 10}\t{k % 7 + 50}\t{k % 5 + 40}\n" for k in range(200))
+
+TABLES = [
+    ("chr1\t0\t10\t-1\t2\n", "row 1, column a: -1 is no count"),
+    ("chr1\t0\t10\t1\tnan\n", "row 1, column b: nan is no count"),
+    ("chr1\t0\t10\t1\tmany\n", "row 1, column b: 'many' is no number"),
+    ("chr1\t10\t10\t1\t2\n", "row 1: 10 to 10 is no region"),
+    ("", "there are no regions"),
+]
+
+
+@pytest.mark.parametrize(("rows", "problem"), TABLES, ids=[problem for _, problem in TABLES])
+def test_refused__tables(rows: str, problem: str, refused: Run, write: Callable[..., str]) -> None:
+    assert problem in refused(write(HEADER + rows))
+
+
+def test_refused__no_input(refused: Run) -> None:
+    assert refused().startswith("no INPUT given")
+
+
+def test_refused__a_file_that_is_not_there(refused: Run, tmp_path: Path) -> None:
+    assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
+
+
+def test_refused__several_tables(refused: Run, table: str) -> None:
+    assert "give one table, or alignments" in refused(table, table)
+
+
+def test_refused__one_sample(refused: Run, write: Callable[..., str]) -> None:
+    path = write("chrom\tstart\tend\ta\n" + "chr1\t0\t10\t5\n")
+    assert "there is only one" in refused(path)
+
+
+def test_refused__a_sample_without_reads(refused: Run, write: Callable[..., str]) -> None:
+    rows = re.sub(r"\t\d+\n", "\t0\n", ROWS)
+    assert refused(write(HEADER + rows)) == "sample b has no reads: leave it out"
+
+
+def test_refused__samples_that_are_the_same(refused: Run, write: Callable[..., str]) -> None:
+    rows = re.sub(r"\t(\d+)\t\d+\n", r"\t\1\t\1\n", ROWS)
+    assert "all samples have the same counts" in refused(write(HEADER + rows))
+
+
+def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., str]) -> None:
+    said = refused(write(HEADER + ROWS + "chr2\t0\t10\t4\t5\n"))
+    assert said.startswith("chr2: it has one region only")
+
+
+OPTIONS = [
+    (("--classes", "CN0,CN1"), "9 --fold-changes and 2 --classes"),
+    (("--classes", "a,b,c,d,e,f,g,h,i"), "one of --classes must be CN2"),
+    (("--fold-changes", "1,x"), "--fold-changes: '1,x' is no list of numbers"),
+    (("--seg-median", "1,2,3"), "--seg-median: '1,2,3' is not one number, or two"),
+    (("--norm-quantile", "2"), "--norm-quantile is 2"),
+    (("--cycles", "0"), "--cycles is 0"),
+    (("--seg-alpha", "0"), "--seg-alpha is 0"),
+    (("--norm-type", "min"), "Invalid value for '--norm-type'"),
+    (("--min-width", "x"), "Invalid value for '--min-width'"),
+    (("--gpus", "99"), "99"),
+    (("--controls", "COUNTS"), "--controls are for --model reference only"),
+    (("--model", "reference"), "--model reference needs --controls"),
+    (("--model", "single"), "is for one sample, here are 6"),
+    (("--window", "0"), "windows of 0 bases"),
+]
+
+
+@pytest.mark.parametrize(("words", "problem"), OPTIONS, ids=[" ".join(w) for w, _ in OPTIONS])
+def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, table: str) -> None:
+    given = [table if word == "COUNTS" else word for word in words]
+    assert problem in refused(table, *given)
+
+
+FACTS = [
+    ("--ploidy", "smp1\ttwo\n", "the ploidy of smp1 is 'two', not a whole number"),
+    ("--ploidy", "nobody\t2\n", "a ploidy of nobody, but no such sample"),
+    ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
+    ("--sex", "smp1 male\n", "line 1: two columns are needed"),
+    ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is there twice"),
+]
+
+
+@pytest.mark.parametrize(("option", "text", "problem"), FACTS, ids=[fact[2] for fact in FACTS])
+def test_refused__facts_of_samples(
+    option: str, text: str, problem: str, refused: Run, table: str, write: Callable[..., str]
+) -> None:
+    name = cohort()[0].samples[0]
+    said = refused(table, option, write(text.replace("smp1", name), "facts.tsv"))
+    assert problem.replace("smp1", name) in said
+
+
+def test_refused__a_folder_that_cannot_be_made(main: Any, table: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    status, said = main(table, "-o", str(tmp_path / "file"), *FEW)
+    assert status == 2
+    assert "cannot be written" in said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir(mode=0o500)
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW)
+    assert status == 2
+    assert "permission denied" in said
+
+
+def test_refused__a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(output.NEEDED, output.REPORT, ("no_such_package",))
+    with pytest.raises(UsageError, match=re.escape("pip install 'multigpu[cnv]'")):
+        output.check_packages((output.REPORT,))
+
+
+def test_function__takes_fields_of_both_option_objects(table: str) -> None:
+    import multigpu
+
+    found = multigpu.cnv(table, min_width=7, gpus="none", threads=1, keep_matrices=False)
+    assert found.options == CnvOptions(min_width=7)
+    assert found.kept == ()
+    with pytest.raises(UsageError, match="no parameter 'colour'"):
+        multigpu.cnv(table, gpus="none", colour=1)

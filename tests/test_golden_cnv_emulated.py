@@ -1,0 +1,79 @@
+"""Golden copy-number cases with the CUDA kernels on an emulated GPU: arrays stay on the device."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from emulation import emulated
+from golden_cnv import load
+
+from multigpu.config import RunOptions
+from multigpu.copynumber import api, matrices
+from multigpu.copynumber.backends import Backend
+from multigpu.copynumber.job import CnvJob
+from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.result import CnvResult
+from multigpu.io.counts import read_counts
+from multigpu.workloads import cnv
+
+CASES: dict[str, dict[str, Any]] = {
+    "two_samples": {},
+    "norm2": {"norm": 2},
+    "reference_multi_posterior": {"model": "reference", "prior_impact": 5.0, "posterior": True,
+                                  "segmentation": "fast"},
+    "single_granges": {"model": "single", "posterior": True},
+}  # fmt: skip
+LIMIT = 1e-9
+
+Job = Callable[..., CnvResult]
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> Backend:
+    """The three kernels on one emulated GPU."""
+    if emulated.why_not():
+        pytest.skip(emulated.why_not())
+    folder = tmp_path_factory.mktemp("emulated")
+    gpu, normalization = emulated.load(folder, "normalization")
+    _, cnmops = emulated.load(folder, "cnmops", gpu)
+    _, segmentation = emulated.load(folder, "segmentation", gpu)
+
+    def get(array: Any) -> Any:
+        return array.get() if hasattr(array, "get") else array
+
+    return Backend(
+        normalization, cnmops, segmentation, {}, nullcontext, normalization.cupy.asarray, get
+    )
+
+
+@pytest.mark.parametrize("chunk", [1 << 26, 3000], ids=["whole", "pieces"])
+@pytest.mark.parametrize("name", CASES)
+def test_emulated__as_on_the_cpu(
+    name: str, chunk: int, golden: Any, device: Backend, tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    written = load(golden, name).write(tmp_path)
+    options = CnvOptions.of(compat_r=True, **{"model": "cn.mops", **CASES[name]})
+    controls = read_counts(written[2]) if len(written) > 1 else None
+    run = RunOptions(gpus="none", max_chunk_bytes=chunk)
+
+    def result() -> CnvResult:
+        job = CnvJob(read_counts(written[0]), options, run, controls=controls)
+        return job.result(keep=matrices.names(options.posterior))
+
+    here = result()
+    monkeypatch.setattr(cnv, "backend_of", lambda place, threads: device)
+    there = result()
+    assert there.cnvs.num_rows == here.cnvs.num_rows > 0
+    for table in ("segmentation", "cnv_regions"):
+        ours, theirs = getattr(there, table), getattr(here, table)
+        for column in set(ours.column_names) - {"mean", "median"}:
+            assert ours[column].equals(theirs[column])
+    for matrix, values in here.matrices.items():
+        np.testing.assert_allclose(there.matrices[matrix], values, rtol=LIMIT, atol=1e-12)
+
+
+def test_function__is_the_same_job() -> None:
+    assert api.CnvJob is CnvJob
