@@ -5,22 +5,23 @@ python benchmarks/engine.py [--chunks N] [--runs N] [--json FILE]
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import common
-from common import Figure, Report, markdown, repeated, require
+from common import Figure, Report, markdown, require
 
 from cluster.deploy import Deployment, workers
 from cluster.dispatch import dispatch
-from cluster.workers import Workers
+from cluster.workers import LocalWorkers, Workers
 
 # The workers of a cluster cannot import this script, so its classes travel with what is sent.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-ASKED = 3.0  # ms
+ASKED = 3.0  # ms, in process
 DEPLOYMENTS = {
     "in process, 2 threads": Deployment(threads=2),
     "LocalCluster, 2 processes of 1 thread": Deployment(threads=2, processes=2),
@@ -64,15 +65,24 @@ class Nothing:
         """Nothing is kept."""
 
 
-def overhead(name: str, crew: Workers, chunks: int, runs: int) -> Figure:
-    """Milliseconds for a chunk, of a run that is warm."""
+def overhead(name: str, crew: Workers, chunks: int, runs: int) -> list[Figure]:
+    """Milliseconds for a chunk, of runs that are warm; and those of this process's CPU time.
 
-    def run() -> None:
+    A cluster's scheduler is in this process too, its workers are not.
+    """
+    walls, cpus = [], []
+    for counts in [False, *[True] * runs]:
+        wall, cpu = time.perf_counter(), time.process_time()
         found = [outcome.part for outcome in dispatch(crew, Nothing(), range(chunks))]
+        if counts:
+            walls.append(1e3 * (time.perf_counter() - wall) / chunks)
+            cpus.append(1e3 * (time.process_time() - cpu) / chunks)
         require(found == list(range(chunks)), "the parts come in order")
-
-    values = [1e3 * seconds / chunks for seconds in repeated(run, runs)]
-    return Figure("engine", f"engine overhead per chunk: {name}", "ms", values, ASKED)
+    asked = ASKED if isinstance(crew, LocalWorkers) else None
+    return [
+        Figure("engine", f"overhead per chunk, {name}", "ms", walls, asked),
+        Figure("engine", "… CPU time of the client and the scheduler", "ms", cpus),
+    ]
 
 
 def main() -> None:
@@ -85,7 +95,7 @@ def main() -> None:
     report = Report(common.machine(), settings, options.json)
     for name, deployment in DEPLOYMENTS.items():
         with workers(deployment) as crew:
-            report.figures.append(overhead(name, crew, options.chunks, options.runs))
+            report.figures += overhead(name, crew, options.chunks, options.runs)
         report.write()
     print(common.machine_line(report.facts), "\n")
     print(markdown(figure.cells(full_size=True) for figure in report.figures))

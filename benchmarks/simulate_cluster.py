@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -173,8 +173,10 @@ class Scenario:
 
 SLOW_1 = (0.1, *[1.0] * 99)  # speeds of which one in a hundred is a tenth of the others
 SLOW_5 = (0.1, *[1.0] * 19)
-HOUR = 120_000  # chunks of 30 s that keep 1,000 devices busy for an hour
+HOUR = 60_000  # chunks of 60 s that keep 1,000 devices busy for an hour
 TEN_MINUTES = 60_000  # chunks of 10 s
+
+THOUSAND = Cluster(1000)
 
 SCALE = [
     Scenario(
@@ -183,18 +185,17 @@ SCALE = [
     for devices in (1, 10, 100, 1_000, 10_000)
 ]
 FAULTS = [
-    Scenario("an hour, nothing happens", Cluster(1000), Job(HOUR, 30), ASKED),
-    Scenario("an hour, 1 % failures an hour", Cluster(1000, failures=0.01), Job(HOUR, 30), ASKED),
-    Scenario("… noticed after 300 s", Cluster(1000, failures=0.01, noticed=300), Job(HOUR, 30),
-             ASKED),
-    Scenario("… 10 % failures an hour", Cluster(1000, failures=0.1), Job(HOUR, 30), ASKED),
-    Scenario("… 1 % failures, 6 chunks on a device at a time",
-             Cluster(1000, threads=6, failures=0.01), Job(HOUR, 30), ASKED),
-    Scenario("… 1 % failures, chunks of 1 s for 2 minutes", Cluster(1000, failures=0.01),
-             Job(HOUR, 1), ASKED),
-    Scenario("… 1 % failures, chunks of 60 s", Cluster(1000, failures=0.01), Job(HOUR // 2, 60),
-             ASKED),
-]  # fmt: skip
+    Scenario(
+        f"1,000 devices for an hour, {what}", replace(THOUSAND, **changes), Job(HOUR, 60), ASKED
+    )
+    for what, changes in {
+        "nothing happens": {},
+        "1 % failures an hour": {"failures": 0.01},
+        "1 % failures an hour, 6 chunks on a device": {"failures": 0.01, "threads": 6},
+        "1 % failures an hour, noticed after 300 s": {"failures": 0.01, "noticed": 300.0},
+        "10 % failures an hour": {"failures": 0.1},
+    }.items()
+]
 UNEVEN = [
     Scenario("speeds 1:2:4", Cluster(999, speeds=(1, 2, 4)), Job(TEN_MINUTES, 10), ASKED),
     Scenario("speeds 1:2:4, 6 chunks on a device", Cluster(999, 6, speeds=(1, 2, 4)),
@@ -203,21 +204,21 @@ UNEVEN = [
              ASKED),
     Scenario("5 % of the devices 10 × slower", Cluster(1000, speeds=SLOW_5), Job(TEN_MINUTES, 10),
              ASKED),
-    Scenario("1 % of the attempts 10 × slower", Cluster(1000), Job(TEN_MINUTES, 10, stuck=0.01)),
+    Scenario("1 % of the attempts 10 × slower", THOUSAND, Job(TEN_MINUTES, 10, stuck=0.01)),
     Scenario("one attempt in 1,000 hangs", Cluster(1000),
              Job(TEN_MINUTES, 10, stuck=0.001, times=1e6)),
-    Scenario("an early chunk hangs", Cluster(1000), Job(TEN_MINUTES, 10, late=(300,), times=1e6),
+    Scenario("an early chunk hangs", THOUSAND, Job(TEN_MINUTES, 10, late=(300,), times=1e6),
              ASKED),
     Scenario("the last chunk hangs", Cluster(1000),
              Job(TEN_MINUTES, 10, late=(TEN_MINUTES - 1,), times=1e6), ASKED),
-    Scenario("an early chunk has 10 × the work", Cluster(1000), Job(TEN_MINUTES, 10, heavy=(300,)),
+    Scenario("an early chunk has 10 × the work", THOUSAND, Job(TEN_MINUTES, 10, heavy=(300,)),
              None),
     Scenario("500 devices, 500 join at 100 s, 500 go at 300 s",
              Cluster(500, changes=((100, 500), (300, -500))), Job(TEN_MINUTES, 10), ASKED),
 ]  # fmt: skip
 SCHEDULER = [
     Scenario(f"{devices:,} devices, chunks of {seconds} s, 0.25 ms of the scheduler a message",
-             Cluster(devices, message=0.00025), Job(20 * devices, seconds))
+             Cluster(devices, message=0.00025), Job(10 * devices, seconds))
     for devices, seconds in ((100, 0.1), (1000, 1), (1000, 10), (10_000, 10), (10_000, 60))
 ]  # fmt: skip
 GROUPS = {"scale": SCALE, "faults": FAULTS, "uneven": UNEVEN, "scheduler": SCHEDULER}
@@ -240,8 +241,8 @@ def cells(scenario: Scenario, run: Run) -> list[str]:
 
 def simulated(names: Iterable[str], details: dict[str, Any]) -> Iterator[list[str]]:
     for scenario in itertools.chain.from_iterable(GROUPS[name] for name in names):
-        say(f"{scenario.name} …")
         run = simulate(scenario.cluster, scenario.job)
+        say(" | ".join(cells(scenario, run)))
         details[scenario.name] = {**asdict(run), "ratio": run.ratio, "asked": scenario.asked}
         yield cells(scenario, run)
 
