@@ -1,6 +1,6 @@
 """The dispatcher at work for up to 10,000 devices, which exist in a model only.
 
-python benchmarks/simulate_cluster.py [--only scale faults uneven scheduler] [--json FILE]
+python benchmarks/simulate_cluster.py [--only scale faults lanes uneven scheduler] [--json FILE]
 
 The time of a run is compared with the ideal: all work divided by all speed. What is modelled is
 said in `simulated_workers.py`; the dispatcher is the program's own, and so is its time.
@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -191,10 +191,19 @@ FAULTS = [
     for what, changes in {
         "nothing happens": {},
         "1 % failures an hour": {"failures": 0.01},
-        "1 % failures an hour, 6 chunks on a device": {"failures": 0.01, "threads": 6},
         "1 % failures an hour, noticed after 300 s": {"failures": 0.01, "noticed": 300.0},
         "10 % failures an hour": {"failures": 0.1},
     }.items()
+]
+LANES = [
+    Scenario(
+        f"{devices:,} devices for an hour, 1 % failures an hour, 6 chunks on a device,"
+        f" {6 * seconds} s each",
+        Cluster(devices, threads=6, failures=0.01),
+        Job(devices * 3600 // seconds, seconds),
+        ASKED,
+    )
+    for devices, seconds in ((300, 20), (1000, 60))
 ]
 UNEVEN = [
     Scenario("speeds 1:2:4", Cluster(999, speeds=(1, 2, 4)), Job(TEN_MINUTES, 10), ASKED),
@@ -204,15 +213,18 @@ UNEVEN = [
              ASKED),
     Scenario("5 % of the devices 10 × slower", Cluster(1000, speeds=SLOW_5), Job(TEN_MINUTES, 10),
              ASKED),
+    Scenario("1 % of the devices 10 × slower, worker-saturation 1.0",
+             Cluster(1000, speeds=SLOW_1, saturation=1.0), Job(TEN_MINUTES, 10), ASKED),
+    Scenario("5 % of the devices 10 × slower, worker-saturation 1.0",
+             Cluster(1000, speeds=SLOW_5, saturation=1.0), Job(TEN_MINUTES, 10), ASKED),
     Scenario("1 % of the attempts 10 × slower", THOUSAND, Job(TEN_MINUTES, 10, stuck=0.01)),
-    Scenario("one attempt in 1,000 hangs", Cluster(1000),
+    Scenario("one attempt in 1,000 hangs", THOUSAND,
              Job(TEN_MINUTES, 10, stuck=0.001, times=1e6)),
     Scenario("an early chunk hangs", THOUSAND, Job(TEN_MINUTES, 10, late=(300,), times=1e6),
              ASKED),
-    Scenario("the last chunk hangs", Cluster(1000),
+    Scenario("the last chunk hangs", THOUSAND,
              Job(TEN_MINUTES, 10, late=(TEN_MINUTES - 1,), times=1e6), ASKED),
-    Scenario("an early chunk has 10 × the work", THOUSAND, Job(TEN_MINUTES, 10, heavy=(300,)),
-             None),
+    Scenario("an early chunk has 10 × the work", THOUSAND, Job(TEN_MINUTES, 10, heavy=(300,))),
     Scenario("500 devices, 500 join at 100 s, 500 go at 300 s",
              Cluster(500, changes=((100, 500), (300, -500))), Job(TEN_MINUTES, 10), ASKED),
 ]  # fmt: skip
@@ -221,7 +233,13 @@ SCHEDULER = [
              Cluster(devices, message=0.00025), Job(10 * devices, seconds))
     for devices, seconds in ((100, 0.1), (1000, 1), (1000, 10), (10_000, 10), (10_000, 60))
 ]  # fmt: skip
-GROUPS = {"scale": SCALE, "faults": FAULTS, "uneven": UNEVEN, "scheduler": SCHEDULER}
+GROUPS = {
+    "scale": SCALE,
+    "faults": FAULTS,
+    "lanes": LANES,
+    "uneven": UNEVEN,
+    "scheduler": SCHEDULER,
+}
 HEADER = [
     "what", "makespan / ideal", "ideal", "chunks", "spans held", "parts held", "messages a chunk",
     "failures", "run twice", "client a chunk",
@@ -243,7 +261,7 @@ def simulated(names: Iterable[str], details: dict[str, Any]) -> Iterator[list[st
     for scenario in itertools.chain.from_iterable(GROUPS[name] for name in names):
         run = simulate(scenario.cluster, scenario.job)
         say(" | ".join(cells(scenario, run)))
-        details[scenario.name] = {**asdict(run), "ratio": run.ratio, "asked": scenario.asked}
+        details[scenario.name] = {**vars(run), "ratio": run.ratio, "asked": scenario.asked}
         yield cells(scenario, run)
 
 
