@@ -60,7 +60,7 @@ class _Worker:
 
     name: str
     speed: float
-    running: set["SimulatedTask"] = field(default_factory=set)
+    running: dict["SimulatedTask", None] = field(default_factory=dict)  # in order
     waiting: deque["SimulatedTask"] = field(default_factory=deque)
     alive: bool = True
     listed: int = 0  # its load as the scheduler knows it
@@ -268,7 +268,7 @@ class SimulatedWorkers:
     def _begin(self, worker: _Worker) -> None:
         while worker.alive and worker.waiting and len(worker.running) < self._cluster.threads:
             task = worker.waiting.popleft()
-            worker.running.add(task)
+            worker.running[task] = None
             work = self._work(task.chunk, task.attempt)
             self._after(work * self._cluster.threads / worker.speed, self._ended, task, worker)
         if worker.alive and len(worker.running) < self._cluster.threads:
@@ -276,7 +276,7 @@ class SimulatedWorkers:
 
     def _ended(self, task: SimulatedTask, worker: _Worker) -> None:
         if worker.alive:
-            worker.running.remove(task)
+            del worker.running[task]
             self._begin(worker)
             self._message(self._freed, worker, task)
 
