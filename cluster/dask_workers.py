@@ -18,7 +18,8 @@ from cluster.errors import Failure, Lost, WorkerDied
 from cluster.workers import Inbox, Report, Task
 from cluster.workload import Workload
 
-ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again
+ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again,
+END_TIMEOUT = 2.0  # and for what it is told at the end of a job
 NO_ANSWER = (OSError, TimeoutError, CancelledError)
 
 
@@ -91,8 +92,15 @@ class DaskWorkers:
         self._client.register_plugin(Job(workload))
 
     def dismiss(self, key: str) -> None:
-        with contextlib.suppress(*NO_ANSWER, ValueError):  # of those that are gone nothing is left
-            self._client.unregister_worker_plugin(f"multigpu-{key}")
+        """Where nobody answers, nothing is left to be forgotten."""
+        if self._client.status != "running":
+            return
+        with contextlib.suppress(*NO_ANSWER):
+            self._client.sync(
+                self._client.scheduler.unregister_worker_plugin,
+                name=f"multigpu-{key}",
+                callback_timeout=END_TIMEOUT,
+            )
 
     def submit(
         self,
@@ -122,12 +130,8 @@ class DaskWorkers:
         return [address for address in self._nthreads if address not in held]
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        try:
-            given: dict[str, Any] = self._client.run(function, *arguments)
-        except ModuleNotFoundError as error:
-            raise Failure(
-                f"a worker lacks the program: {error}; install the same version"
-            ) from error
+        """A worker that cannot run it gives the exception."""
+        given: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
         return given
 
     def present(self) -> set[str]:
@@ -147,7 +151,9 @@ class DaskWorkers:
         return set(self._nthreads)
 
     def retire(self, name: str) -> None:
-        self._client.retire_workers([name], close_workers=True)
+        """Its process ends: only so Dask sends it nothing, and a GPU that failed needs another."""
+        with contextlib.suppress(*NO_ANSWER):  # then it is given up as one of the next looks says
+            self._client.retire_workers([name], close_workers=True)
         self._nthreads.pop(name, None)
         if not self._nthreads:
             raise Failure(f"{name} was the last worker")
