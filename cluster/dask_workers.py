@@ -1,6 +1,7 @@
 """The workers of a Dask scheduler. Imported where there is one: it takes its time."""
 
 import contextlib
+import logging
 import queue
 import signal
 import time
@@ -18,8 +19,11 @@ from cluster.errors import Failure, Lost, WorkerDied
 from cluster.workers import Inbox, Report, Task
 from cluster.workload import Workload
 
+logger = logging.getLogger(__name__)
+
 ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again,
 END_TIMEOUT = 2.0  # and for what it is told at the end of a job
+LOOK_EVERY = 0.2  # seconds, while the first worker is awaited
 NO_ANSWER = (OSError, TimeoutError, CancelledError)
 
 
@@ -76,9 +80,16 @@ class DaskWorkers:
         self._client, self._timeout = client, worker_timeout
         self._nthreads: dict[str, int] = {}
         self._seen = time.monotonic()  # the scheduler, with workers
-        self.present()
-        if not self._nthreads:
-            raise Failure("the scheduler has no workers: start some with `dask worker`")
+        self._nobody = "no worker has come"
+        self._wait_for_workers()
+        self._nobody = "no worker is left"
+
+    def _wait_for_workers(self) -> None:
+        """A batch system may start them after the command that wants them."""
+        if not self.present():
+            logger.warning("multigpu: the scheduler has no workers yet: `dask worker` starts one")
+        while not self.present():
+            time.sleep(LOOK_EVERY)
 
     @property
     def threads(self) -> int:
@@ -135,7 +146,7 @@ class DaskWorkers:
         return given
 
     def present(self) -> set[str]:
-        problem = "no worker is left"
+        problem = self._nobody
         try:
             answer = min(ANSWER_TIMEOUT, self._timeout)
             self._nthreads = self._client.nthreads(callback_timeout=answer)

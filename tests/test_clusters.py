@@ -192,6 +192,16 @@ def finished(log: Path) -> list[str]:
     return [line for line in log.read_text().splitlines() if '"event": "finished"' in line]
 
 
+def test_workers__may_come_after_the_command(host: Host, samples: str, signatures: str) -> None:
+    with host.scheduler():
+        running = scan(host, samples, signatures)
+        assert running.stderr is not None
+        assert "the scheduler has no workers yet" in running.stderr.readline()
+        with host.worker():
+            ended = end(running)
+    assert (ended.status, ended.lines) == (0, [])
+
+
 # ---- addresses --------------------------------------------------------------------------------
 
 
