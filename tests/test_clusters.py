@@ -1,21 +1,27 @@
 """A cluster that others started: who may take part, who joins, and what is said of it."""
 
+import os
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
 import pytest
-from hosts import Host, end, events, wait_for
+import yaml
+from hosts import ROOT, Host, end, events, wait_for
 
 from multigpu import preflight
+from multigpu.cli import cli
 from multigpu.config import RunOptions
 from multigpu.errors import Failure
 from multigpu.job import Job
 from multigpu.preflight import Expected
 
+DEPLOY = ROOT / "cluster" / "deploy"
 READ = "@r{0}\nACGTACGTAC\n+\nIIIIIIIIII\n"
 
 # What a worker loads before it starts, to be unlike the others. Dask may load it twice.
@@ -282,3 +288,58 @@ def test_status_page__is_told_where_it_is_asked_for(
     assert ended.status == 0
     (line,) = ended.lines
     assert line.startswith(f"multigpu: Dask's status page {told}")
+
+
+# ---- files that start clusters ----------------------------------------------------------------
+
+SRUN = """#!/usr/bin/env bash
+while [[ $1 == --* ]]; do shift; done
+exec "$@"
+"""
+PROGRAM = f"""#!/usr/bin/env bash
+exec {sys.executable} -m "$(basename "$0")" "$@"
+"""
+
+
+@pytest.mark.slow
+def test_slurm_file__runs_a_command_on_the_nodes_and_leaves_nothing(
+    host: Host, samples: str, signatures: str
+) -> None:
+    """On one node, which this machine plays."""
+    programs = host.folder / "bin"
+    programs.mkdir()
+    for name, script in (("srun", SRUN), ("dask", PROGRAM), ("multigpu", PROGRAM)):
+        (programs / name).write_text(script)
+        (programs / name).chmod(0o755)
+    run = subprocess.run(
+        [DEPLOY / "slurm.sbatch", "scan", samples, "-s", signatures, "-o", "hits.tsv"],
+        cwd=host.folder, timeout=120, check=False, capture_output=True, text=True,
+        env={
+            **os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
+            "SLURM_JOB_ID": "1",
+        },
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert (host.folder / "hits.tsv").read_text().count("\n") == 2001
+    assert list(host.folder.glob("scheduler-*")) == []
+
+
+def test_kubernetes_file__asks_for_what_there_is() -> None:
+    cluster, job = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    program, name, *arguments = container["args"]
+    assert program == "multigpu"
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = command.make_context(name, arguments).params
+    (port, _) = cluster["spec"]["scheduler"]["service"]["ports"]
+    where = f"tcp://{cluster['metadata']['name']}-scheduler:{port['port']}"
+    assert (options["scheduler"], options["resume"]) == (where, True)
+
+
+@pytest.mark.parametrize("cuda", ["12", "13"])
+def test_image_file__copies_what_is_there(cuda: str) -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().replace("${CUDA}", cuda).splitlines()
+    copied = {name for line in lines if line.startswith("COPY") for name in line.split()[1:-1]}
+    assert {"multigpu", "cluster", "kernels", f"requirements/cu{cuda}.txt"} < copied
+    assert [name for name in copied if not (ROOT / name).exists()] == []
