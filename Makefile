@@ -15,16 +15,18 @@ RUNTIME ?= $(or $(INSTALLED_CUDA),$(if $(filter 12 13,$(DRIVER_CUDA)),cu$(DRIVER
 
 # uv pip compile: one file for Python 3.11 to 3.13. LOCK_FLAGS=--upgrade takes the newest versions.
 LOCK_FLAGS ?=
+SCHEDULES ?= 200
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url $(LOCK_FLAGS) --group pyproject.toml:build pyproject.toml
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo test check lock clean
+.PHONY: help demo test soak check lock clean
 
 help:
 	@echo "make demo    install and scan a small built-in example (RUNTIME=core|cu12|cu13 overrides the choice)"
 	@echo "make test    install and run the tests (ARGS='-k scan' goes to pytest)"
+	@echo "make soak    200 random fault schedules (SCHEDULES=20 for fewer); half an hour"
 	@echo "make check   ruff and mypy"
 	@echo "make lock    write requirements/*.txt anew (LOCK_FLAGS=--upgrade for newer versions)"
 	@echo "make clean   remove .venv and the caches"
@@ -34,6 +36,9 @@ demo: $(VENV)/.installed-$$(RUNTIME)
 
 test: $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.installed-$$(RUNTIME))
 	@$(BIN)/python -m pytest $(ARGS)
+
+soak: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest tests/faults/test_soak.py --schedules $(SCHEDULES) -n 3 $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check

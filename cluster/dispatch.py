@@ -127,7 +127,7 @@ class _Dispatch(Generic[S, P]):
                     yield outcome
             elif self._has_room():
                 self._take_up()
-            elif self._line:
+            elif self._line or self._more:  # with no worker there is no room, either
                 self._wait()
             else:
                 return

@@ -8,7 +8,6 @@ A record is the part itself, so that the two reach the disk together. They are w
 which outlives the process, and synced every SYNC_EVERY seconds. A tail that was torn is cut off.
 """
 
-import errno
 import os
 import struct
 import time
@@ -116,10 +115,13 @@ class Journal:
     def _write(self, payload: bytes, before: bytes = b"") -> None:
         """One record in one piece, or none of it."""
         end = self._file.seek(0, os.SEEK_END)
-        data = before + RECORD.pack(len(payload), zlib.crc32(payload)) + payload
-        if self._file.write(data) != len(data):
+        data = memoryview(before + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError:
             self._file.truncate(end)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise
 
 
 def beside(output: str) -> Path:

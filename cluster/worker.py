@@ -118,16 +118,30 @@ def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -
     """
     device = device_of(gpu)
     _history.steps, _history.events = [], []
-    with _device_errors():
-        session = _session(key, device)
-        with step("load"):
-            loaded = session.load(span)
-        with step("compute"):
-            computed = _computed_somewhere(key, device, span, loaded, cpu_fallback)
-        with step("finish"):
-            part = session.finish(loaded, computed)
-    kind = "cpu" if device is None else f"gpu{device}"
-    return Outcome(part, _name, kind, tuple(_history.steps), tuple(_history.events))
+    reason = ""
+    for place in (device, None) if device is not None and cpu_fallback else (device,):
+        if reason:
+            _tell("on_cpu", reason=reason)
+        try:
+            with _device_errors():
+                part = _part(key, place, span)
+            kind = "cpu" if place is None else f"gpu{place}"
+            return Outcome(part, _name, kind, tuple(_history.steps), tuple(_history.events))
+        except MemoryError as error:
+            reason = str(error) or "the memory does not suffice"
+        _release_pool(place)
+    raise Failure(f"{_jobs[key].name(span)}: {reason}")
+
+
+def _part(key: str, device: int | None, span: Any) -> Any:
+    """The part of a span. Raises MemoryError where the smallest piece of it does not fit."""
+    session = _session(key, device)
+    with step("load"):
+        loaded = session.load(span)
+    with step("compute"):
+        computed = _computed(session, device, loaded)
+    with step("finish"):
+        return session.finish(loaded, computed)
 
 
 @contextlib.contextmanager
@@ -143,27 +157,16 @@ def stepped(name: str, begin: float, end: float) -> None:
     _history.steps.append(Step(name, begin, end, threading.get_native_id()))
 
 
+def stepped_on_device(seconds: dict[str, float]) -> None:
+    """Steps that ran on the device one after the other, the last of them until now."""
+    end = time.time()
+    for name, spent in reversed(seconds.items()):
+        stepped(name, end - spent, end)
+        end -= spent
+
+
 def _tell(name: str, **facts: Any) -> None:
     _history.events.append(Event(name, facts=facts))
-
-
-def _computed_somewhere(
-    key: str, device: int | None, span: Any, loaded: Any, cpu_fallback: bool
-) -> Any:
-    """On the device; where its memory does not suffice for the smallest piece, on the CPU."""
-    session = _session(key, device)
-    with contextlib.suppress(MemoryError):
-        return _computed(session, device, loaded)
-    what = (
-        f"{_jobs[key].name(span)}: about {session.need(loaded):,} bytes of memory are needed and"
-        f" {free(device):,} are free, and it cannot be divided further"
-    )
-    if device is None or not cpu_fallback:
-        raise Failure(what)
-    _tell("on_cpu", reason=what)
-    with contextlib.suppress(MemoryError):
-        return _session(key, None).compute(loaded)
-    raise Failure(f"{what}; nor was there enough for the CPU")
 
 
 def _computed(session: Session[Any, Any], device: int | None, loaded: Any) -> Any:
@@ -172,13 +175,18 @@ def _computed(session: Session[Any, Any], device: int | None, loaded: Any) -> An
     Nothing of the failed attempt may stay alive while the halves are computed, an exception's
     traceback included; so they are computed outside of its block.
     """
-    if device is None or session.need(loaded) <= free(device) + _pooled(device):
+    fits = device is None or session.need(loaded) <= free(device) + _pooled(device)
+    halves = () if fits else session.halves(loaded)
+    if not halves:
         with contextlib.suppress(MemoryError), _device_errors():
             return session.compute(loaded)
         _release_pool(device)
-    halves = session.halves(loaded)
+        halves = session.halves(loaded)
     if not halves:
-        return session.compute(loaded)  # `need` may have been too careful
+        raise MemoryError(
+            f"about {session.need(loaded):,} bytes of memory are needed and {free(device):,} are"
+            " free, and it cannot be divided further"
+        )
     _tell("split", bytes=session.need(loaded), free=free(device))
     computed = [_computed(session, device, half) for half in halves]
     return session.joined(loaded, halves, computed)

@@ -74,6 +74,11 @@ class ScanJob(Job):
         return [source.path for source in self.sources]
 
     @property
+    def inputs(self) -> list[str]:
+        """The files that workers read by themselves, by paths that mean the same elsewhere."""
+        return [source.path for source in self._visible() if source.cuttable]
+
+    @property
     def chunks(self) -> int | None:
         counts = self.chunk_plan.chunks if self.chunk_plan else (None,)
         known = [count for count in counts if count is not None]
@@ -93,11 +98,12 @@ class ScanJob(Job):
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
         with ExitStack() as stack:
             sources = self._visible() if self.remote else self.sources
-            crew = self.crew(stack, [source.path for source in sources if source.cuttable])
+            crew = self.crew(stack, self.inputs)
             plan = self.plan(crew.workers, crew.free_bytes)
             about = self._about(fmt)
             held = self.journal(about, {"chunk_bytes": plan.chunk_bytes}, Codec(PART_CLASSES))
             self.chunk_plan = plan.with_chunks(held["chunk_bytes"], sources)
+            self.planned(crew, chunk_bytes=self.chunk_plan.chunk_bytes)
             workload = ScanWorkload(
                 uuid.uuid4().hex, sources, self.signatures, self.options, fmt, crew.expected
             )

@@ -58,10 +58,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Crew:
-    """Workers that have been looked at. free_bytes: on the device that has least."""
+    """Workers that have been looked at.
+
+    free_bytes  on the device that has least
+    fitness     what each of those elsewhere said
+    """
 
     workers: Workers
     free_bytes: int
+    fitness: dict[str, Fitness] = field(default_factory=dict)
     expected: Expected | None = None  # of those that join later; None: nobody can
 
 
@@ -133,7 +138,7 @@ class Job:
         problems = [f"worker {n}: {'; '.join(f.problems)}" for n, f in found.items() if f.problems]
         if problems:
             raise Failure("\n  ".join(["not all workers can take part:", *problems]))
-        return Crew(workers, min(fitness.free_bytes for fitness in found.values()), wanted)
+        return Crew(workers, min(f.free_bytes for f in found.values()), found, wanted)
 
     def _workers(self, stack: ExitStack) -> Workers:
         if self._client is not None:
@@ -164,6 +169,11 @@ class Job:
         for outcome in run:
             self.facts.add(outcome)
             yield outcome
+
+    def planned(self, crew: Crew, **facts: Any) -> None:
+        """Tell of the plan."""
+        facts = {"chunks": self.chunks, "threads": crew.workers.threads, **facts}
+        self.tell(Event("planned", facts={**facts, "workers": sorted(crew.workers.present())}))
 
     def tell(self, event: Event) -> None:
         """Something happened."""

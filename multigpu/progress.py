@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from cluster.events import Event
 
@@ -48,7 +48,9 @@ class Progress:
             self._count(event)
         if time.monotonic() - self._drawn > EVERY:
             self._drawn = time.monotonic()
-            self._live.update(self._table(), refresh=True)
+            from rich.text import Text
+
+            self._live.update(Text("\n".join(self._lines())), refresh=True)
 
     def _count(self, event: Event) -> None:
         steps = event.facts["steps"]
@@ -58,20 +60,17 @@ class Progress:
         lane.chunks += 1
         lane.chunk = event.facts["chunk"]
 
-    def _table(self) -> Any:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        rows = Table.grid(padding=(0, 2))
+    def _lines(self) -> list[str]:
+        """One for the run, one for each device."""
         memory = self._memory()
+        lines = [self._line()]
         for number, (name, lane) in enumerate(sorted(self._lanes.items())):
             spent = max(time.time() - lane.begin, 1e-9)
-            rows.add_row(
-                name, f"{min(lane.busy / spent, 1):.0%} computing", f"chunk {lane.chunk:,}",
-                f"{lane.chunks / spent:.1f} chunks/s", memory.get(number, ""),
-            )  # fmt: skip
-        return Group(Text(self._line()), rows) if self._lanes else Text(self._line())
+            lines.append(
+                f"{name}  {min(lane.busy / spent, 1):4.0%} computing  chunk {lane.chunk:,}"
+                f"  {lane.chunks / spent:.1f} chunks/s  {memory.get(number, '')}"
+            )
+        return lines
 
     def _line(self) -> str:
         facts, total = self._job.facts, self._job.chunks

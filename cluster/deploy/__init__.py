@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import os
 import queue
 import tempfile
 import threading
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +222,7 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
 
     from cluster.dask_workers import IgnoreInterrupts
 
+    _quiet_tracker()
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         tempfile.TemporaryDirectory(prefix="multigpu-") as folder,
@@ -255,6 +258,21 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
                 cluster.close(timeout=CLOSE_TIMEOUT)
+
+
+def _quiet_tracker() -> None:
+    """Start Python's watcher of semaphores such that it does not complain.
+
+    It outlives this process, and would where workers are late to end.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        os.environ.pop("PYTHONWARNINGS")
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 @contextmanager

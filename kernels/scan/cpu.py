@@ -74,6 +74,13 @@ class Scanner:
             hits = hits.where(chunk.offsets[hits.record] + hits.start < limit)
         return hits.ordered(self.patterns.strands, self.rules.first)
 
+    def seconds(self) -> dict[str, float]:
+        """There is nothing between the beginning of a scan and its end to tell apart."""
+        return {}
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
     def _sink(self, room: int) -> Sink:
         n = len(self.patterns)
         return Sink(

@@ -6,6 +6,7 @@ its own: what is submitted to one lane is copied while the kernels of another ru
 
 import threading
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import cupy
@@ -28,6 +29,7 @@ THREADS_OF_FEW = 32  # where there is one thread for each pattern
 MOST_HITS = 1 << 26  # of one submission; beyond it the chunk is split
 EAGER_HITS = 1024  # copied back together with their count
 MAX_BASES = 1 << 31  # positions are 32 bits wide
+PARTS = ("copy in", "kernels", "copy out")  # of a scan on the device
 HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("_", "<i4")])
 HEADER = np.dtype(
     [("count", "<u8"), ("full", "<u4"), ("illegal", "<u4"), ("collected", "<u4"), ("_", "<u4", 3)]
@@ -244,6 +246,18 @@ class Scanner:
                 raise
         return hits.ordered(self.patterns.strands, self.rules.first)
 
+    def seconds(self) -> dict[str, float]:
+        """How long the parts of this thread's last scan took on the device, one after the other.
+
+        Waiting for other lanes' copies and kernels is in them.
+        """
+        lane: Lane = self._own.lane
+        return lane.seconds()
+
+    def close(self) -> None:
+        """Give the lanes up: they know this scanner, so that without it both would stay."""
+        self._own = threading.local()
+
 
 class Lane:
     """A stream of the current device, its buffers, and the chunk on its way through them.
@@ -255,6 +269,7 @@ class Lane:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.capacity = EMPTY_TABLE
         self._eager = pinned(HEADER.itemsize + EAGER_HITS * HIT.itemsize)
+        self._marks = [cupy.cuda.Event() for _ in range(len(PARTS) + 1)]
         self.release()
 
     def release(self) -> None:
@@ -275,11 +290,13 @@ class Lane:
         if self._bases >= MAX_BASES:
             raise MemoryError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
         self._chunk = chunk
+        self._marks[0].record(self.stream)
         with self.stream:
             self._letters = _room(self._letters, self._bases + 32, np.uint8)
             self._offsets = _room(self._offsets, self._records + 1, np.int64)
             self._copy_in(self._letters, chunk.letters)
             self._copy_in(self._offsets, chunk.offsets)
+        self._marks[1].record(self.stream)
 
     def _copy_in(self, target: Any, values: NDArray[Any]) -> None:
         runtime.memcpyAsync(
@@ -310,10 +327,12 @@ class Lane:
                 strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
                 blocks = -(-self.capacity // (4 * THREADS))
                 _launch(scanner.module, "collect", blocks, THREADS, hits, strands, counted)
+            self._marks[2].record(self.stream)
             runtime.memcpyAsync(
                 self._eager.ctypes.data, self._out.data.ptr, self._eager.nbytes,
                 runtime.memcpyDeviceToHost, self.stream.ptr,
             )  # fmt: skip
+        self._marks[3].record(self.stream)
 
     def _empty_results(self) -> NDArray[Any]:
         first = self._scanner.rules.first
@@ -356,6 +375,12 @@ class Lane:
                 return self._hits(int(header["collected" if first else "count"]))
             self._grow(int(header["count"]))
             self.search(self._scanner, self._limit)
+
+    def seconds(self) -> dict[str, float]:
+        """Of the last chunk, after `result`."""
+        marks = pairwise(self._marks)
+        spent = [cupy.cuda.get_elapsed_time(begin, end) / 1e3 for begin, end in marks]
+        return dict(zip(PARTS, spent, strict=True))
 
     def _grow(self, count: int) -> None:
         """More room for hits. A table says only that it is full, a list how long it should be."""

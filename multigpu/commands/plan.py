@@ -1,6 +1,7 @@
 """`multigpu plan`."""
 
 import json
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
@@ -26,7 +27,13 @@ def scan(**values: Any) -> None:
         list(values["samples"]), list(values["signatures"]), scan_options(values),
         run_options(values),
     )  # fmt: skip
+    workers: list[dict[str, Any]] = []
     plan = job.plan()
+    if job.remote:
+        with ExitStack() as stack:
+            crew = job.crew(stack, job.inputs)
+            plan = job.plan(crew.workers, crew.free_bytes)
+            workers = [{"worker": name, **asdict(fit)} for name, fit in crew.fitness.items()]
     devices = [asdict(device) for device in job.devices]
     rows = [
         {
@@ -39,18 +46,23 @@ def scan(**values: Any) -> None:
         facts = {
             "version": 1, "devices": devices, "chunk_bytes": plan.chunk_bytes,
             "device_bytes": plan.device_bytes, "budget_bytes": plan.budget, "lanes": plan.lanes,
-            "host_bytes": plan.host_bytes, "sources": rows, "signatures": len(job.signatures),
+            "host_bytes": plan.host_bytes, "workers": workers, "sources": rows,
+            "signatures": len(job.signatures),
         }  # fmt: skip
         click.echo(json.dumps(facts, indent=2))
     if as_json:
         return
     where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
-    click.echo(f"where         {where}")
+    for worker in workers:
+        kind, free = "GPU" if worker["gpu"] else "CPU", worker["free_bytes"]
+        click.echo(f"worker        {worker['worker']}: {kind}, {free:,} bytes free")
+    if not workers:
+        click.echo(f"where         {where}")
     click.echo(f"signatures    {len(job.signatures):,}")
     click.echo(f"chunk         up to {plan.chunk_bytes:,} bytes of input")
     click.echo(f"in hand       {plan.lanes} chunks at a time on each worker")
     click.echo(f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes")
-    click.echo(f"host buffers  about {plan.host_bytes:,} bytes")
+    click.echo(f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows")
     for row in rows:
         size = "unknown size" if row["bytes"] is None else f"{row['bytes']:,} bytes"
         chunks = "a stream" if row["chunks"] is None else f"{row['chunks']:,} chunks"

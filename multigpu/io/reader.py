@@ -185,6 +185,8 @@ class Buffers:
             if fitting:
                 best = min(fitting, key=lambda i: len(self._free[i]))
                 return self._free.pop(best)[:size]
+            if self._free:  # all are too small: one gives way, so that they do not pile up
+                self._free.pop()
         return self._allocate(max(1, size + size // 8))[:size]
 
     def give(self, view: NDArray[Any]) -> None:

@@ -7,7 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.dispatch import LINE_PER_THREAD
 from cluster.plan import Cost, balanced, chunk_units
+from cluster.worker import stepped_on_device
 from cluster.workload import Place
 from kernels.scan import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
 from kernels.scan.seeds import EXPECTED_BASES
@@ -16,6 +18,8 @@ from multigpu.config import RunOptions, ScanOptions
 from multigpu.errors import InputError
 from multigpu.io import records
 from multigpu.io.reader import (
+    BLOCKS_AHEAD,
+    HEADROOM,
     READ_AHEAD,
     BlockSpan,
     Buffers,
@@ -31,6 +35,8 @@ from multigpu.io.sources import Source
 from multigpu.io.writers import render
 from multigpu.preflight import Expected, require
 
+PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
+BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
 LARGEST_BLOCK = 4 << 20  # of a stream: many of them wait where they were read
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
@@ -107,6 +113,10 @@ class Scanner(Protocol):
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits: ...
 
+    def seconds(self) -> dict[str, float]: ...
+
+    def close(self) -> None: ...
+
 
 PART_CLASSES = (ScanPart, Batch, BadBase, InputError)  # what a journal of a scan holds
 
@@ -181,9 +191,11 @@ class ScanSession:
         """All hits in the loaded bases, those that begin behind the span among them."""
         chunk, limit = loaded.searched
         try:
-            return Computed(self.scanner.scan(chunk, limit))
+            hits = self.scanner.scan(chunk, limit)
         except BadBaseError as problem:
             return Computed(Hits.none(), problem.position)
+        stepped_on_device(self.scanner.seconds())
+        return Computed(hits)
 
     def need(self, loaded: Loaded) -> int:
         """Letters, planes, offsets and counts."""
@@ -283,6 +295,7 @@ class ScanSession:
         return score
 
     def close(self) -> None:
+        self.scanner.close()
         self.reader.buffers.clear()
         self.letters.clear()
 
@@ -340,8 +353,18 @@ class ScanPlan:
 
     @property
     def host_bytes(self) -> int:
-        """Buffers for bytes and bases of the chunks in hand, on every worker."""
-        return int(self.lanes * (1.5 * self.chunk_bytes + READ_AHEAD))
+        """What a process takes at most: the program, and what the chunks in hand take.
+
+        That is their bytes, their bases and, on a CPU, the planes of these. A stream has blocks
+        besides, read ahead and in line. Rows come on top until they are written, and the index
+        of very many signatures.
+        """
+        buffers = self.lanes * BUFFER_SLACK * (1.75 * self.chunk_bytes + READ_AHEAD)
+        blocks = 0
+        if None in self.chunks:
+            line = BLOCKS_AHEAD + LINE_PER_THREAD * self.lanes
+            blocks = line * (min(self.chunk_bytes, LARGEST_BLOCK) + HEADROOM)
+        return int(PROGRAM_BYTES + buffers + blocks)
 
 
 def plan_scan(

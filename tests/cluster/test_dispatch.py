@@ -3,18 +3,16 @@
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import distributed
 import psutil
 import pytest
+from toy import Broken, Bulky, Part, Toy, ToySession
 
 from cluster import worker
 from cluster.dask_workers import DaskWorkers
@@ -23,76 +21,6 @@ from cluster.dispatch import LINE_PER_THREAD, dispatch
 from cluster.errors import Failure, UsageError
 from cluster.worker import Outcome
 from cluster.workers import LocalWorkers, Workers
-
-# The workers of a test cannot import it, so its classes travel with what is sent.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-Part = tuple[int, Any]  # the span, and what came of it
-
-
-class Broken(Exception):
-    pass
-
-
-@dataclass(frozen=True, eq=False)
-class Bulky:
-    """A span that is data."""
-
-    number: int
-    data: bytes = b"x" * 100_000
-
-
-@dataclass
-class Toy:
-    """Squares numbers. `step`: what else happens to a number, by the name of the step."""
-
-    key: str
-    step: dict[tuple[str, int], Callable[[], object]] = field(default_factory=dict)
-    wrong: set[int] = field(default_factory=set)  # numbers whose first part is not right
-    asked: list[int] = field(default_factory=list)
-
-    def open(self, place: Any) -> "ToySession":
-        return ToySession(self, place)
-
-    def name(self, span: Any) -> str:
-        return f"number {getattr(span, 'number', span)}"
-
-    def correct(self, span: Any, part: Part) -> Any:
-        self.asked.append(part[0])
-        return -part[0] if part[0] in self.wrong else None
-
-
-@dataclass
-class ToySession:
-    toy: Toy
-    place: Any
-    closed: bool = False
-
-    def _do(self, step: str, number: int) -> None:
-        assert not self.closed
-        self.toy.step.get((step, number), int)()
-
-    def load(self, span: Any) -> int:
-        number = getattr(span, "number", span)  # the class is another one in a worker process
-        self._do("load", number)
-        return int(number)
-
-    def compute(self, loaded: int) -> int:
-        self._do("compute", loaded)
-        return loaded * loaded
-
-    def need(self, loaded: int) -> int:
-        return 1
-
-    def halves(self, loaded: int) -> tuple[()]:
-        return ()
-
-    def finish(self, loaded: int, computed: int) -> Part:
-        self._do("finish", loaded)
-        return loaded, computed
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @pytest.fixture

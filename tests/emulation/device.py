@@ -9,6 +9,7 @@ result too early, or using another stream's, gives garbage.
 import ctypes
 import mmap
 import threading
+import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -122,6 +123,21 @@ class Stream:
         self._gpu.entered().pop()
 
 
+class Event:
+    """A mark in a stream's work: the time at which it was done."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def record(self, stream: Stream) -> None:
+        stream.put(lambda: setattr(self, "seconds", time.perf_counter()))
+
+
+def get_elapsed_time(begin: Event, end: Event) -> float:
+    """Milliseconds."""
+    return (end.seconds - begin.seconds) * 1e3
+
+
 class Pointer:
     def __init__(self, gpu: Gpu, address: int) -> None:
         self._gpu, self.ptr = gpu, address
@@ -230,6 +246,8 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
     cuda = ModuleType("cupy.cuda")
     vars(cuda).update(
         Device=Device,
+        Event=Event,
+        get_elapsed_time=get_elapsed_time,
         Stream=lambda non_blocking=False: Stream(gpu, non_blocking),
         alloc_pinned_memory=lambda size: bytearray([GARBAGE]) * size,
         memory=memory,

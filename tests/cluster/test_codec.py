@@ -1,0 +1,92 @@
+"""Parts as bytes: what goes in comes out, and nothing else does."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from cluster.codec import Codec
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: Any
+
+
+class Oops(Exception):
+    def __init__(self, place: str, number: int) -> None:
+        super().__init__(place, number)
+
+
+class Stranger:
+    pass
+
+
+CODEC = Codec([Point, Oops])
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(), inner)
+        | st.builds(Point, st.integers(-9, 9), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(PLAIN)
+def test_codec__gives_back_what_it_was_given(value: Any) -> None:
+    again = CODEC.unpack(CODEC.pack(value))
+    assert again == value
+    assert type(again) is type(value)
+
+
+@given(hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, min_side=0)))
+def test_codec__keeps_an_array_with_its_type_and_shape(array: Any) -> None:
+    again = CODEC.unpack(CODEC.pack({"a": array}))["a"]
+    assert (again.dtype, again.shape, again.tobytes()) == (
+        array.dtype,
+        array.shape,
+        array.tobytes(),
+    )
+    assert again.flags.writeable
+
+
+def test_codec__keeps_an_exception_by_its_arguments() -> None:
+    again = CODEC.unpack(CODEC.pack(Oops("here", 3)))
+    assert (type(again), again.args) == (Oops, ("here", 3))
+
+
+def test_codec__takes_a_numpy_number_as_a_number() -> None:
+    assert CODEC.unpack(CODEC.pack([np.int64(5), np.float64(0.1), np.bool_(True)])) == [
+        5,
+        0.1,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("value", [Stranger(), {1, 2}, ValueError("x"), np.array([None])], ids=repr)
+def test_codec__refuses_what_it_was_not_told_of(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"may not hold a \w+$|an array of Python objects"):
+        CODEC.pack([value])
+
+
+def test_codec__makes_nothing_that_it_was_not_told_of() -> None:
+    foreign = Codec([Stranger, Point]).pack(Point(1, 2))
+    assert Codec([Point]).unpack(foreign) == Point(1, 2)
+    with pytest.raises(ValueError, match="not a value of this program"):
+        Codec([Oops]).unpack(foreign)
+    with pytest.raises(ValueError, match="not a value of this program"):
+        CODEC.unpack(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))

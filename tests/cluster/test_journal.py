@@ -1,0 +1,181 @@
+"""The journal: what is in it after every kind of end, and who may go on with it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.codec import Codec
+from cluster.errors import UsageError
+from cluster.journal import MAGIC, Journal, beside
+
+ROOT = Path(__file__).resolve().parents[2]
+ABOUT = {"program": "1", "option hits": "first", "input a.fq": "12 bytes"}
+PLAN = {"chunk_bytes": 100}
+PARTS = [b"", b"x" * 1000, [1, "two", None], {"array": np.arange(5)}, (3.5, b"\0")]
+
+
+def opened(path: Path, resume: bool = True, **about: str) -> Journal:
+    return Journal(path, ABOUT | about, PLAN, Codec(), resume)
+
+
+def plain(part: Any) -> Any:
+    return {"array": part["array"].tolist()} if isinstance(part, dict) else part
+
+
+def written(path: Path, parts: list[Any] = PARTS) -> bytes:
+    journal = opened(path)
+    for part in parts:
+        journal.append(part)
+    journal.close()
+    return path.read_bytes()
+
+
+def held(path: Path) -> list[Any]:
+    journal = opened(path)
+    found = [plain(part) for part in journal.parts()]
+    journal.close()
+    return found
+
+
+def test_journal__gives_back_its_parts_in_order(tmp_path: Path) -> None:
+    written(tmp_path / "j")
+    assert held(tmp_path / "j") == [plain(part) for part in PARTS]
+
+
+def test_journal__goes_on_behind_what_it_has(tmp_path: Path) -> None:
+    written(tmp_path / "j", [1, 2])
+    journal = opened(tmp_path / "j")
+    assert list(journal.parts()) == [1, 2]
+    journal.append(3)
+    journal.close()
+    assert held(tmp_path / "j") == [1, 2, 3]
+
+
+def test_journal__cut_anywhere_gives_the_whole_records_before_and_goes_on(tmp_path: Path) -> None:
+    parts = [b"one", b"two" * 9, 3]
+    whole = written(tmp_path / "j", parts)
+    ends = [len(written(tmp_path / f"part{n}", parts[:n])) for n in range(4)]
+    for length in range(len(whole) + 1):
+        path = tmp_path / "cut"
+        path.write_bytes(whole[:length])
+        journal = opened(path)
+        found = list(journal.parts())
+        assert len(found) == sum(end <= length for end in ends[1:])
+        journal.append("new")
+        journal.close()
+        assert held(path) == [*found, "new"]
+
+
+def test_journal__with_a_damaged_record_ends_before_it(tmp_path: Path) -> None:
+    whole = bytearray(written(tmp_path / "j", [b"a" * 50, b"b" * 50, b"c" * 50]))
+    whole[whole.index(b"bbbb")] ^= 1
+    (tmp_path / "j").write_bytes(whole)
+    assert held(tmp_path / "j") == [b"a" * 50]
+
+
+def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    before = written(tmp_path / "j")
+    changed = {"option hits": "all", "input a.fq": "13 bytes", "input b.fq": "1 byte"}
+    with pytest.raises(
+        UsageError,
+        match=r"^this run cannot be resumed: option hits was first, is all;"
+        r" input a\.fq was 12 bytes, is 13 bytes; input b\.fq was not given, is 1 byte$",
+    ):
+        opened(tmp_path / "j", **changed)
+    assert (tmp_path / "j").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"something else", MAGIC.replace(b"1", b"2")])
+def test_journal__that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(UsageError, match="this is no journal of this version"):
+        opened(tmp_path / "j")
+    assert (tmp_path / "j").read_bytes() == content
+
+
+def test_journal__keeps_the_plan_of_the_run_that_began_it(tmp_path: Path) -> None:
+    written(tmp_path / "j")
+    journal = Journal(tmp_path / "j", ABOUT, {"chunk_bytes": 7}, Codec(), resume=True)
+    assert journal.plan == PLAN
+    journal.close()
+
+
+def test_journal__is_begun_anew_without_resume(tmp_path: Path) -> None:
+    before = written(tmp_path / "j")
+    journal = opened(tmp_path / "j", resume=False)
+    assert journal.thrown_away == len(before)
+    assert list(journal.parts()) == []
+    journal.close()
+
+
+def test_journal__of_nothing_is_nothing_thrown_away(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "j", resume=False)
+    assert journal.thrown_away == 0
+    journal.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_journal__belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
+    first = opened(tmp_path / "j")
+    with pytest.raises(UsageError, match="another run is writing it"):
+        opened(tmp_path / "j")
+    first.append(1)
+    first.close()
+    assert held(tmp_path / "j") == [1]
+
+
+FILL = """
+import resource, sys
+from pathlib import Path
+from cluster.codec import Codec
+from cluster.errors import UsageError
+from cluster.journal import Journal
+journal = Journal(Path(sys.argv[1]), {}, {}, Codec(), True)
+print(len(list(journal.parts())))
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+try:
+    while True:
+        journal.append(b"x" * 999)
+except Exception as error:
+    print(error)
+print(journal.held)
+"""
+
+
+def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", FILL, str(tmp_path / "j")],
+            cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        _, problem, count = done.stdout.splitlines()
+        assert problem == f"{tmp_path / 'j'}: cannot be written: file too large"
+        journal = Journal(tmp_path / "j", {}, {}, Codec(), resume=True)
+        assert list(journal.parts()) == [b"x" * 999] * int(count)
+        journal.close()
+    assert done.stdout.splitlines()[0] == count
+
+
+def test_journal__reaches_the_disk_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr("cluster.journal.SYNC_EVERY", 1e9)
+    journal = opened(tmp_path / "j")
+    journal.append(1)
+    assert synced == []
+    monkeypatch.setattr("cluster.journal.SYNC_EVERY", -1.0)
+    journal.append(2)
+    assert len(synced) == 1
+    journal.close()
+
+
+def test_journal__lies_hidden_beside_the_output(tmp_path: Path) -> None:
+    (tmp_path / "link.tsv").symlink_to(tmp_path / "hits.tsv")
+    assert beside(str(tmp_path / "link.tsv")) == tmp_path / ".hits.tsv.journal"

@@ -1,0 +1,180 @@
+"""The life of a chunk where memory or the device gives out."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from cluster import worker
+from cluster.errors import DeviceFailed, Failure
+
+FREE = 1000
+
+
+class CUDARuntimeError(RuntimeError):
+    """Stands for CuPy's, by its name and its `status`."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"cudaError {status}: what happened\nmore of it")
+        self.status = status
+
+
+@dataclass
+class Sums:
+    """Sums ranges of numbers; a device takes no more than `room` of them at once."""
+
+    room: int
+    key: str = "sums"
+    error: Exception | None = None  # of every attempt to compute on a device
+    opened: list[Any] = field(default_factory=list)
+
+    def open(self, place: Any) -> "SumSession":
+        self.opened.append(place.gpu)
+        return SumSession(self, place.gpu)
+
+    def name(self, span: range) -> str:
+        return f"numbers {span.start} to {span.stop}"
+
+    def correct(self, span: range, part: int) -> None:
+        return None
+
+
+@dataclass
+class SumSession:
+    sums: Sums
+    gpu: int | None
+
+    def load(self, span: range) -> range:
+        return span
+
+    def compute(self, loaded: range) -> int:
+        if self.gpu is not None and self.sums.error is not None:
+            raise self.sums.error
+        if self.gpu is not None and len(loaded) > self.sums.room:
+            raise MemoryError("no room")
+        return sum(loaded)
+
+    def need(self, loaded: range) -> int:
+        return len(loaded)
+
+    def halves(self, loaded: range) -> tuple[range, ...]:
+        middle = len(loaded) // 2
+        return (loaded[:middle], loaded[middle:]) if middle else ()
+
+    def joined(self, loaded: range, halves: Sequence[range], computed: Sequence[int]) -> int:
+        assert [*itertools.chain(*halves)] == list(loaded)
+        return sum(computed)
+
+    def finish(self, loaded: range, computed: int) -> int:
+        return computed
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A GPU, as far as these tests look at it."""
+    monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
+    monkeypatch.setattr(worker, "free", lambda device: FREE)
+    monkeypatch.setattr(worker, "_pooled", lambda device: 0)
+    monkeypatch.setattr(worker, "_release_pool", lambda device: None)
+    yield
+    worker.dismiss("sums")
+
+
+def run(sums: Sums, count: int, gpu: str | None = "GPU-0", **more: Any) -> worker.Outcome[int]:
+    worker.admit(sums)
+    return worker.run_chunk("sums", gpu, range(count), **more)
+
+
+def names(outcome: worker.Outcome[int]) -> list[str]:
+    return [event.name for event in outcome.events]
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 7, 50, 99])
+def test_chunk__too_large_for_the_device_is_halved_until_it_fits(room: int) -> None:
+    outcome = run(Sums(room), 100)
+    assert outcome.part == sum(range(100))
+    assert set(names(outcome)) == {"split"}
+    assert outcome.device == "gpu0"
+
+
+def test_chunk__that_fits_is_not_halved() -> None:
+    assert names(run(Sums(100), 100)) == []
+
+
+def test_chunk__that_needs_more_than_is_free_is_halved_before_it_is_tried() -> None:
+    sums = Sums(10**9)
+    outcome = run(sums, 2 * FREE + 1)
+    assert (outcome.part, names(outcome)) == (sum(range(2 * FREE + 1)), ["split"] * 2)
+
+
+def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
+    sums = Sums(0)
+    outcome = run(sums, 4)
+    assert outcome.part == 6
+    assert names(outcome) == ["split", "split", "on_cpu"]
+    assert outcome.events[-1].facts["reason"] == (
+        "about 1 bytes of memory are needed and 1,000 are free, and it cannot be divided further"
+    )
+    assert outcome.device == "cpu"
+    assert sums.opened == [0, None]
+
+
+def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu() -> None:
+    class Large(Sums):
+        def open(self, place: Any) -> "SumSession":
+            if place.gpu is not None:
+                raise MemoryError
+            return super().open(place)
+
+    outcome = run(Large(10), 4)
+    assert (outcome.part, outcome.device) == (6, "cpu")
+    assert outcome.events[0].facts["reason"] == "the memory does not suffice"
+
+
+def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_the_cpu_may_not_help() -> None:
+    with pytest.raises(
+        Failure,
+        match=r"^numbers 0 to 4: about 1 bytes of memory are needed and 1,000 are free, and it"
+        r" cannot be divided further$",
+    ):
+        run(Sums(0), 4, cpu_fallback=False)
+
+
+def test_cpu__without_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(SumSession, "compute", none)
+    for gpu in ("GPU-0", None):
+        with pytest.raises(Failure, match=r"^numbers 0 to 4: .* cannot be divided further$"):
+            run(Sums(9), 4, gpu=gpu)
+
+
+def test_device__without_memory_by_its_own_account_is_no_broken_one() -> None:
+    outcome = run(Sums(9, error=CUDARuntimeError(2)), 4)
+    assert (outcome.part, names(outcome)[-1]) == (6, "on_cpu")
+
+
+@pytest.mark.parametrize("status", [700, 214, 719])
+def test_device__that_fails_is_told_with_the_reason(status: int) -> None:
+    with pytest.raises(DeviceFailed, match=f": cudaError {status}: what happened$") as caught:
+        run(Sums(9, error=CUDARuntimeError(status)), 4)
+    assert caught.value.worker == worker.name()
+
+
+def test_error__that_is_not_the_devices_is_as_it_was() -> None:
+    with pytest.raises(ValueError, match=r"^ours$"):
+        run(Sums(9, error=ValueError("ours")), 4)
+
+
+def test_job__that_was_dismissed_has_nothing_left() -> None:
+    run(Sums(9), 4)
+    worker.dismiss("sums")
+    assert not [place for place in worker._sessions if place[0] == "sums"]
+    with pytest.raises(Failure, match=r"^the job has ended$"):
+        worker.run_chunk("sums", None, range(4))

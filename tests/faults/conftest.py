@@ -1,0 +1,50 @@
+"""The jobs that are disturbed, and what they give undisturbed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from faults.harness import ROOT, Job, run
+
+JOBS = ("scan",)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "schedule" in metafunc.fixturenames:
+        metafunc.parametrize("schedule", range(metafunc.config.getoption("--schedules")))
+
+
+def simulate(*arguments: object) -> None:
+    command = [sys.executable, "-m", "multigpu", "simulate", *map(str, arguments)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=120)
+
+
+def scan_job(folder: Path) -> Job:
+    """Some hundred chunks of next to nothing: two seconds, most of them the engine's."""
+    signatures, samples = folder / "signatures.fa", folder / "samples.fq"
+    lengths = ("--min-length", 20, "--max-length", 60, "--count", 50)
+    simulate("signatures", *lengths, "-o", signatures)
+    lengths = ("--min-length", 500, "--max-length", 5000, "--clean", 200, "--infected", 900)
+    simulate("samples", "--signatures", signatures, *lengths, "-o", samples)
+    arguments = ("scan", str(samples), "-s", str(signatures), "--max-chunk-bytes", "15000")
+    return Job("scan", arguments, "hits.tsv", (samples, signatures))
+
+
+MAKERS = {"scan": scan_job}
+
+
+@pytest.fixture(scope="session", params=JOBS)
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return MAKERS[request.param](tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="session")
+def undisturbed(job: Job, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The bytes of the output of a run that nothing happens to."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    ended = run(job, folder)
+    assert ended.status == 0, ended.err
+    found = (folder / job.output).read_bytes()
+    assert found.count(b"\n") > 100
+    return found

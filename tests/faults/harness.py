@@ -1,0 +1,105 @@
+"""Runs of the real command that are disturbed, and the same undisturbed."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+JOURNAL = ".{}.journal"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command on data that were made for it. arguments: all but the output and the run's own."""
+
+    name: str
+    arguments: tuple[str, ...]
+    output: str
+    inputs: tuple[Path, ...]
+
+    def command(self, folder: Path, *more: str) -> list[str]:
+        target = str(folder / self.output)
+        run = [sys.executable, "-m", "multigpu", *self.arguments, "-o", target]
+        return [*run, "--gpus", "none", *more]
+
+
+@dataclass(frozen=True)
+class Ended:
+    status: int
+    err: str
+    seconds: float
+
+
+class Run:
+    """A run under way."""
+
+    def __init__(self, job: Job, folder: Path, *more: str, **popen: Any) -> None:
+        self.folder, self.job = folder, job
+        self.begin = time.monotonic()
+        self._process = subprocess.Popen(
+            job.command(folder, *more), cwd=ROOT, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, start_new_session=True, **popen,
+        )  # fmt: skip
+        self._family = psutil.Process(self._process.pid)
+
+    def children(self) -> list[psutil.Process]:
+        """The worker processes, once they are there."""
+        try:
+            found = self._family.children(recursive=True)
+            return [child for child in found if "spawn_main" in str(child.cmdline())]
+        except psutil.NoSuchProcess:
+            return []
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / JOURNAL.format(self.job.output)
+
+    def journaled(self, size: int) -> bool:
+        """Whether the journal has grown over `size` bytes."""
+        return self.journal.exists() and self.journal.stat().st_size > size
+
+    def until(self, happened: Callable[[], object], timeout: float = 60.0) -> bool:
+        """Wait for something, or for the run's end; whether it happened."""
+        limit = time.monotonic() + timeout
+        while time.monotonic() < limit and self._process.poll() is None:
+            if happened():
+                return True
+            time.sleep(0.01)
+        return False
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def ended(self, timeout: float = 120.0) -> Ended:
+        """Its end; whatever it has started is gone some seconds later, or this fails."""
+        members = [self._family, *self.children()]
+        try:
+            _, err = self._process.communicate(timeout=timeout)
+        finally:
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.communicate()
+        seconds = time.monotonic() - self.begin
+        _, alive = psutil.wait_procs(members, timeout=10)
+        assert alive == []
+        return Ended(self._process.returncode, err, seconds)
+
+
+def run(job: Job, folder: Path, *more: str, timeout: float = 120.0, **popen: Any) -> Ended:
+    return Run(job, folder, *more, **popen).ended(timeout)
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def fill(path: Path, pieces: Sequence[bytes]) -> Path:
+    path.write_bytes(b"".join(pieces))
+    return path

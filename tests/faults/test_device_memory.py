@@ -1,0 +1,137 @@
+"""Device memory that runs out, at every allocation in turn: the scan on the emulated GPU."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from emulation import emulated
+from emulation.device import Gpu, OutOfMemoryError
+
+from cluster import worker
+from cluster.worker import Outcome
+from kernels.scan.seeds import SeedPlan
+from multigpu.config import ScanOptions
+from multigpu.io.reader import FileSpan
+from multigpu.io.signatures import read_signatures
+from multigpu.io.sources import inspect
+from multigpu.workloads import scan
+from multigpu.workloads.scan import ScanWorkload
+
+GENEROUS = 1 << 40
+
+
+class Scarce:
+    """An emulated GPU whose memory gives out when it is told to."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.allocations = 0
+        self.fails: range = range(0)  # which allocations fail
+        self._allocate = gpu.allocate
+
+    def allocate(self, size: int) -> Any:
+        self.allocations += 1
+        if self.allocations - 1 in self.fails:
+            raise OutOfMemoryError(f"{size} bytes")
+        return self._allocate(size)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
+    return emulated.load(tmp_path_factory.mktemp("emulated"))
+
+
+def synchronize(gpu: Gpu) -> None:
+    """As giving memory back does: what is queued uses it."""
+    for stream in list(gpu.streams.values()):
+        stream.synchronize()
+
+
+@pytest.fixture
+def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Scarce]:
+    gpu, cuda = machine
+    device = Scarce(gpu)
+    monkeypatch.setattr(gpu, "allocate", device.allocate)
+    monkeypatch.setattr(cuda, "EMPTY_TABLE", 2048)
+    monkeypatch.setattr(cuda, "plan_seeds", lambda *_: SeedPlan(4, 4, 1))
+    monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
+    monkeypatch.setattr(worker, "free", lambda device: GENEROUS)
+    monkeypatch.setattr(worker, "_pooled", lambda device: 0)
+    monkeypatch.setattr(worker, "_release_pool", lambda device: synchronize(gpu))
+    on_cpu = scan._backend
+
+    def backend(place: Any, *about: Any) -> Any:
+        if place.gpu is None:
+            return on_cpu(place, *about)
+        return cuda.Scanner(*about), lambda size: np.empty(size, np.uint8)
+
+    monkeypatch.setattr(scan, "_backend", backend)
+    yield device
+    device.fails = range(0)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("scan")
+    rng = np.random.default_rng(3)
+    bases = rng.choice(np.frombuffer(b"ACGTN", np.uint8), 900, p=[0.24] * 4 + [0.04]).tobytes()
+    text = b"".join(
+        b"@r%d\n%s\n+\n%s\n" % (at, bases[at : at + 300], b"I" * 300) for at in range(0, 600, 60)
+    )
+    (folder / "samples.fq").write_bytes(text)
+    wanted = [bases[at : at + 9] for at in range(0, 850, 50)]
+    (folder / "signatures.fa").write_bytes(b"".join(b">s\n%s\n" % one for one in wanted))
+    return str(folder / "samples.fq"), str(folder / "signatures.fa")
+
+
+def run(files: tuple[str, str], hits: Any = "all") -> Outcome[Any]:
+    samples, signatures = files
+    source = inspect(samples)
+    workload = ScanWorkload(
+        "scarce", [source], read_signatures([signatures]), ScanOptions(hits), "tsv"
+    )
+    worker.admit(workload)
+    try:
+        span = FileSpan(0, 0, source.size or 0, exact=True)
+        return worker.run_chunk("scarce", "GPU-0", span)
+    finally:
+        worker.dismiss("scarce")
+
+
+@pytest.mark.parametrize("hits", ["first", "all"])
+@pytest.mark.parametrize("often", [1, 3, 10_000], ids=["once", "three times", "for ever"])
+def test_scan__gives_the_same_whichever_allocation_fails(
+    files: tuple[str, str], scarce: Scarce, hits: str, often: int
+) -> None:
+    whole = run(files, hits)
+    assert (whole.device, whole.events) == ("gpu0", ())
+    assert whole.part.hits > 20
+    happened = set()
+    for failing in range(scarce.allocations):
+        scarce.allocations, scarce.fails = 0, range(failing, failing + often)
+        outcome = run(files, hits)
+        assert outcome.part.rows == whole.part.rows
+        assert outcome.events
+        happened |= {event.name for event in outcome.events}
+    assert happened == {"split", "on_cpu"}
+
+
+def test_device__has_all_its_memory_again_when_a_job_has_ended(
+    files: tuple[str, str], scarce: Scarce
+) -> None:
+    before = scarce.gpu.used()
+    for failing in (0, 5, 20, 10_000):
+        scarce.allocations, scarce.fails = 0, range(failing, failing + 2)
+        run(files)
+        assert scarce.gpu.used() == before
+
+
+def test_scan__tells_copies_and_kernels_apart(files: tuple[str, str], scarce: Scarce) -> None:
+    steps = {step.name: step for step in run(files).steps}
+    assert list(steps) == ["load", "copy out", "kernels", "copy in", "compute", "finish"]
+    inside = [steps[name] for name in ("copy in", "kernels", "copy out")]
+    assert steps["compute"].begin <= inside[0].begin
+    assert all(one.end == other.begin for one, other in pairwise(inside))
+    assert inside[-1].end <= steps["compute"].end

@@ -1,0 +1,245 @@
+"""A scheduler and workers of their own, which go away: what the client makes of it."""
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.harness import ROOT, Job, Run, run
+
+UNDER_WAY = 3_000  # bytes of a journal
+PATIENCE = ("--worker-timeout", "3", "--connect-timeout", "20")
+
+
+@dataclass
+class Cluster:
+    """`dask scheduler` and `dask worker` as processes of their own, without nannies."""
+
+    folder: Path
+    processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "scheduler.json"
+
+    def start(self, *command: str) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli." + command[0], *command[1:]],
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def scheduler(self) -> "subprocess.Popen[bytes]":
+        place = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
+        started = self.start("dask_scheduler", *place, "--scheduler-file", str(self.file))
+        limit = time.monotonic() + 60
+        while not self.file.exists():
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        return started
+
+    def worker(self) -> "subprocess.Popen[bytes]":
+        place = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+        more = ("--no-nanny", "--nthreads", "1", "--local-directory", str(self.folder))
+        return self.start("dask_worker", "--scheduler-file", str(self.file), *place, *more)
+
+    def port(self) -> int:
+        return int(json.loads(self.file.read_text())["address"].rpartition(":")[2])
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    started = Cluster(tmp_path)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+def with_workers(cluster: Cluster, count: int) -> list["subprocess.Popen[bytes]"]:
+    started = [cluster.worker() for _ in range(count)]
+    from distributed import Client
+
+    with Client(scheduler_file=str(cluster.file), timeout=60) as client:
+        client.wait_for_workers(count, timeout=60)
+    return started
+
+
+def under_way(job: Job, out: Path, *more: str) -> Run:
+    started = Run(job, out, *more, *PATIENCE)
+    assert started.until(lambda: started.journaled(UNDER_WAY)), started.ended().err
+    return started
+
+
+def test_scheduler__that_dies_is_told_and_the_run_resumes(
+    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
+) -> None:
+    scheduler = cluster.scheduler()
+    with_workers(cluster, 1)
+    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file))
+    scheduler.kill()
+    died = time.monotonic()
+    ended = disturbed.ended()
+    assert time.monotonic() - died < 30
+    assert ended.status == 1
+    assert "multigpu: error: the scheduler does not answer, for 3 s now" in ended.err
+    assert "--resume goes on with it" in ended.err
+    assert run(job, out, "--resume").status == 0
+    assert (out / job.output).read_bytes() == undisturbed
+
+
+def test_last_worker__that_dies_is_waited_for_and_told(
+    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
+) -> None:
+    cluster.scheduler()
+    (worker,) = with_workers(cluster, 1)
+    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file))
+    worker.kill()
+    ended = disturbed.ended()
+    assert ended.status == 1
+    assert "multigpu: error: no worker is left, for 3 s now" in ended.err
+    with_workers(cluster, 1)
+    again = run(job, out, "--resume", "--scheduler-file", str(cluster.file))
+    assert (again.status, again.err) == (0, "")
+    assert (out / job.output).read_bytes() == undisturbed
+
+
+def test_last_worker__that_is_replaced_in_time_is_nothing_to_fail_for(
+    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
+) -> None:
+    cluster.scheduler()
+    (worker,) = with_workers(cluster, 1)
+    file = ("--scheduler-file", str(cluster.file))
+    disturbed = Run(job, out, *file, "--worker-timeout", "60")
+    assert disturbed.until(lambda: disturbed.journaled(UNDER_WAY))
+    worker.kill()
+    cluster.worker()
+    ended = disturbed.ended()
+    assert ended.status == 0, ended.err
+    assert (out / job.output).read_bytes() == undisturbed
+
+
+def test_worker__that_joins_gets_work(
+    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
+) -> None:
+    cluster.scheduler()
+    with_workers(cluster, 1)
+    log = out / "log"
+    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file), "--log-json", str(log))
+    disturbed.send(signal.SIGSTOP)  # so that there is something left to do
+    cluster.worker()
+    from distributed import Client
+
+    with Client(scheduler_file=str(cluster.file), timeout=60) as client:
+        client.wait_for_workers(2, timeout=60)
+    disturbed.send(signal.SIGCONT)
+    assert disturbed.ended().status == 0
+    assert (out / job.output).read_bytes() == undisturbed
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    (joined,) = [event["worker"] for event in events if event["event"] == "joined"]
+    assert joined in [event["worker"] for event in events if event["event"] == "finished"]
+
+
+# ---- the network ------------------------------------------------------------------------------
+
+
+class Proxy:
+    """Hands bytes to and from a port, until it is cut."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._pairs: list[socket.socket] = []
+        self._listen()
+
+    def _listen(self, port: int = 0) -> None:
+        self._server = socket.create_server(("127.0.0.1", port))
+        self.port = self._server.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._server,), daemon=True).start()
+
+    def _accept(self, server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                inner, _ = server.accept()
+                outer = socket.create_connection(("127.0.0.1", self._target))
+                self._pairs += [inner, outer]
+                for ends in ((inner, outer), (outer, inner)):
+                    threading.Thread(target=_pump, args=ends, daemon=True).start()
+
+    def cut(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for end in self._pairs:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self._pairs.clear()
+
+    def restore(self) -> None:
+        self._listen(self.port)
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def proxied(cluster: Cluster) -> Iterator[tuple[Proxy, tuple[str, str]]]:
+    cluster.scheduler()
+    with_workers(cluster, 1)
+    proxy = Proxy(cluster.port())
+    yield proxy, ("--scheduler", f"tcp://127.0.0.1:{proxy.port}")
+    with contextlib.suppress(OSError):
+        proxy.cut()
+
+
+def test_connection__cut_and_restored_is_nothing_to_fail_for(
+    job: Job, undisturbed: bytes, out: Path, proxied: Any
+) -> None:
+    proxy, address = proxied
+    disturbed = Run(job, out, *address, "--worker-timeout", "60")
+    assert disturbed.until(lambda: disturbed.journaled(UNDER_WAY)), disturbed.ended().err
+    proxy.cut()
+    time.sleep(1)
+    proxy.restore()
+    ended = disturbed.ended()
+    assert ended.status == 0, ended.err
+    assert (out / job.output).read_bytes() == undisturbed
+
+
+def test_connection__cut_for_good_is_told_and_the_run_resumes(
+    job: Job, undisturbed: bytes, out: Path, proxied: Any
+) -> None:
+    proxy, address = proxied
+    disturbed = under_way(job, out, *address)
+    proxy.cut()
+    ended = disturbed.ended()
+    assert ended.status == 1
+    assert "the scheduler does not answer, for 3 s now" in ended.err
+    assert run(job, out, "--resume").status == 0
+    assert (out / job.output).read_bytes() == undisturbed

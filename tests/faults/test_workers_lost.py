@@ -1,0 +1,211 @@
+"""Workers that die, fail, hang or do not fit: what the engine makes of it."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import Part, Toy
+
+from cluster.deploy import Deployment, workers
+from cluster.dispatch import DEADLY, Faults, dispatch
+from cluster.errors import DeviceFailed, Failure, Unfit
+from cluster.events import Event
+from cluster.workers import LocalWorkers, Workers
+
+
+@pytest.fixture
+def two() -> Iterator[Workers]:
+    """Two worker processes, which are started anew when they die."""
+    with workers(Deployment(threads=2, processes=2)) as found:
+        yield found
+
+
+def squares(count: int) -> list[Part]:
+    return [(number, number * number) for number in range(count)]
+
+
+def taken(
+    found: Workers, toy: Toy, count: int, chunk_timeout: float | None = None
+) -> tuple[list[Part], list[Event], Exception | None]:
+    """The parts that came, what happened, and the error at the end, if any."""
+    parts: list[Part] = []
+    events: list[Event] = []
+    faults = Faults(chunk_timeout=chunk_timeout)
+    outcomes = dispatch(found, toy, range(count), None, faults, events.append)
+    try:
+        parts.extend(outcome.part for outcome in outcomes)
+    except Failure as error:
+        return parts, events, error
+    return parts, events, None
+
+
+def named(events: list[Event], name: str) -> list[dict[str, Any]]:
+    return [event.facts for event in events if event.name == name]
+
+
+def dying(marks: Path) -> Callable[[], None]:
+    """Kills every process it runs in, and leaves a mark for each."""
+
+    def die() -> None:
+        (marks / str(os.getpid())).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return die
+
+
+def test_chunk__that_kills_three_workers_is_named_and_the_others_are_not_harmed(
+    two: Workers, tmp_path: Path
+) -> None:
+    toy = Toy("poison", {("compute", 9): dying(tmp_path)})
+    parts, _, error = taken(two, toy, 12)
+    assert parts == squares(9)
+    assert str(error) == f"number 9: given up, {DEADLY} workers died of it"
+    assert len(list(tmp_path.iterdir())) == DEADLY
+
+
+def test_chunk__that_kills_two_workers_is_done_by_the_third(two: Workers, tmp_path: Path) -> None:
+    def die() -> None:
+        if len(list(tmp_path.iterdir())) < DEADLY - 1:
+            (tmp_path / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    parts, events, error = taken(two, Toy("twice", {("compute", 5): die}), 12)
+    assert (parts, error) == (squares(12), None)
+    assert len([facts for facts in named(events, "retried") if facts["chunk"] == 5]) == 2
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_all_workers__killed_at_once_change_nothing(
+    two: Workers, tmp_path: Path, count: int
+) -> None:
+    """Nothing that a job needs lives on the workers alone."""
+    pids = two.everywhere(os.getpid)
+    killed = 0
+
+    def parts() -> Iterator[Part]:
+        nonlocal killed
+        slow = {("compute", number): lambda: time.sleep(0.02) for number in range(60)}
+        for outcome in dispatch(two, Toy("all", slow), range(60)):
+            if outcome.part[0] in range(10, 10 + 15 * count, 15):
+                for pid in two.everywhere(os.getpid).values():
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+            yield outcome.part
+
+    assert list(parts()) == squares(60)
+    assert killed == 2 * count
+    assert not set(pids.values()) & set(two.everywhere(os.getpid).values())
+
+
+def test_chunk__that_hangs_is_begun_elsewhere_and_counts_once(two: Workers, tmp_path: Path) -> None:
+    mark = tmp_path / "hung"
+
+    def hang() -> None:
+        if not mark.exists():
+            mark.touch()
+            time.sleep(600)
+
+    begin = time.monotonic()
+    toy = Toy("hangs", {("compute", 4): hang})
+    parts, events, error = taken(two, toy, 20, chunk_timeout=1.0)
+    assert (parts, error) == (squares(20), None)
+    assert 4 in [facts["chunk"] for facts in named(events, "moved")]  # and what waited behind it
+    assert sorted(facts["chunk"] for facts in named(events, "finished")) == [*range(20)]
+    assert time.monotonic() - begin < 20
+
+
+def failing_device(marks: Path) -> Callable[[], None]:
+    """An error like CuPy's in the first process that comes here, every time."""
+
+    class CUDARuntimeError(RuntimeError):
+        status = 700
+
+    def fail() -> None:
+        if not list(marks.iterdir()):
+            (marks / str(os.getpid())).touch()
+        if (marks / str(os.getpid())).exists():
+            raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access")
+
+    return fail
+
+
+def test_device__that_fails_is_retired_and_its_chunks_go_elsewhere(
+    two: Workers, tmp_path: Path
+) -> None:
+    fail = failing_device(tmp_path)
+    toy = Toy("device", {("compute", number): fail for number in range(20)})
+    parts, events, error = taken(two, toy, 20)
+    assert (parts, error) == (squares(20), None)
+    (retired,) = named(events, "retired")
+    assert "failed: cudaErrorIllegalAddress: an illegal memory access" in retired["reason"]
+    assert len(two.present()) == 1
+
+
+def test_devices__that_all_fail_end_the_run(two: Workers) -> None:
+    def fail() -> None:
+        raise DeviceFailed("this one", "ECC error")
+
+    class Lonely(LocalWorkers):
+        gpu = None
+
+    local = Lonely(2, None)
+    toy = Toy("all devices", {("compute", 3): fail})
+    parts, _, error = taken(local, toy, 8)
+    assert str(error) == ("the GPU of worker this one failed: ECC error; there is no other device")
+    assert parts == squares(len(parts))
+    local.close()
+
+
+def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
+    def fail() -> None:
+        raise DeviceFailed("this one", "lost")
+
+    local = LocalWorkers(2, "GPU-0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cluster.worker.device_of", lambda gpu: None if gpu is None else 0)
+        patch.setattr("cluster.worker.free", lambda device: 1 << 30)
+        patch.setattr("cluster.worker._pooled", lambda device: 0)
+        patch.setattr("cluster.worker._release_pool", lambda device: None)
+        patch.setattr("toy.ToySession.compute", _fails_on_a_gpu)
+        parts, events, error = taken(local, Toy("one device"), 10)
+    local.close()
+    assert (parts, error) == (squares(10), None)
+    assert len(named(events, "retired")) == 1
+    assert local.gpu is None
+
+
+def _fails_on_a_gpu(session: Any, loaded: int) -> int:
+    if session.place.gpu is not None:
+        raise DeviceFailed("this one", "lost")
+    return loaded * loaded
+
+
+def test_worker__that_is_unfit_is_retired(two: Workers) -> None:
+    class Picky(Toy):
+        def open(self, place: Any) -> Any:
+            from distributed import get_worker
+
+            if get_worker().name == 0:
+                raise Unfit(place.worker, "runs another version")
+            return super().open(place)
+
+    parts, events, error = taken(two, Picky("picky"), 10)
+    assert (parts, error) == (squares(10), None)
+    (retired,) = named(events, "retired")
+    assert retired["reason"].endswith(": runs another version")
+    assert len(two.present()) == 1
+
+
+def test_workers__that_are_all_unfit_end_the_run(two: Workers) -> None:
+    class Never(Toy):
+        def open(self, place: Any) -> Any:
+            raise Unfit(place.worker, "runs another version")
+
+    _, _, error = taken(two, Never("never"), 10)
+    assert error is not None
+    assert "runs another version; " in str(error)
+    assert str(error).endswith("was the last worker")

@@ -1,0 +1,88 @@
+"""What a run tells while it runs: its log, its timeline, its progress."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cluster.events import Event
+from multigpu.progress import Progress
+from multigpu.watch import Log, Timeline
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def finished(chunk: int, worker: str, begin: float) -> Event:
+    names = ("load", "compute", "finish")
+    steps = [[name, begin + at, begin + at + 1, 7] for at, name in enumerate(names)]
+    facts = {"chunk": chunk, "worker": worker, "device": "gpu0", "steps": steps}
+    return Event("finished", begin + 3, facts)
+
+
+def test_log__has_a_line_for_every_event_at_once() -> None:
+    file = io.BytesIO()
+    log = Log(file)
+    log(Event("split", 1.5, {"chunk": 3, "bytes": 10}))
+    assert json.loads(file.getvalue()) == {"event": "split", "at": 1.5, "chunk": 3, "bytes": 10}
+    log(finished(4, "a", 2.0))
+    assert file.getvalue().count(b"\n") == 2
+
+
+def test_timeline__has_a_process_a_device_and_its_steps_where_they_were() -> None:
+    timeline = Timeline()
+    timeline(finished(0, "a", 10.0))
+    timeline(finished(1, "b", 10.5))
+    timeline(Event("written", 14.0, {"begin": 13.5}))
+    timeline(Event("retired", 15.0, {"worker": "b"}))
+    events = json.loads(timeline.dump())["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert names == {1: "a gpu0", 2: "b gpu0", 3: "output"}
+    steps = [event for event in events if event["ph"] == "X"]
+    spans = [(e["pid"], e["name"], e["ts"], e["dur"]) for e in steps]
+    names_in_order = enumerate(["load", "compute", "finish"])
+    assert spans[:3] == [(1, name, (10 + at) * 1e6, 1e6) for at, name in names_in_order]
+    assert spans[-1] == (3, "write", 13.5e6, 0.5e6)
+    assert [e["name"] for e in events if e["ph"] == "i"] == ["retired"]
+
+
+def test_progress__shows_the_run_and_every_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multigpu.progress.EVERY", -1.0)
+    facts = SimpleNamespace(chunks=3, resumed=1)
+    job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
+    with Progress(job, "scan", lambda _: "5 matches") as progress:
+        progress(finished(2, "one", 10.0))
+        progress(finished(9, "two", 10.0))
+        lines = progress._lines()
+    assert lines[0].startswith("scan  3 of 12 chunks  5 matches  ")
+    assert lines[0].endswith(" left")
+    assert [line.split()[0] for line in lines[1:]] == ["one", "two"]
+    assert "chunk 9" in lines[2]
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
+def test_scan__writes_its_log_and_its_timeline(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    records = "".join(f"@r{n}\n{'ACGT' * 50}\n+\n{'I' * 200}\n" for n in range(400))
+    (tmp_path / "samples.fq").write_text(records)
+    (tmp_path / "signatures.fa").write_text(">s\nCGTACGTA\n")
+    command = [
+        sys.executable, "-m", "multigpu", "scan", "samples.fq", "-s", "signatures.fa", "-o", "hits",
+        "--gpus", "none", "--max-chunk-bytes", "20000", "--log-json", "log", "--trace", "trace",
+        *workers,
+    ]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120, env=environment)
+    events = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    count = len([event for event in events if event["event"] == "finished"])
+    assert events[0]["event"] == "planned"
+    assert events[0]["chunks"] == count > 5
+    assert len(events[0]["workers"]) == max(1, 2 * bool(workers))
+    assert [e["chunk"] for e in events if e["event"] == "sent"] == list(range(count))
+    trace = json.loads((tmp_path / "trace").read_text())["traceEvents"]
+    assert len([event for event in trace if event.get("name") == "compute"]) == count
+    assert "write" in {event["name"] for event in trace}
