@@ -1,6 +1,7 @@
 """The workers of a Dask scheduler. Imported where there is one: it takes its time."""
 
 import contextlib
+import logging
 import queue
 import signal
 import time
@@ -18,7 +19,11 @@ from cluster.errors import Failure, Lost, WorkerDied
 from cluster.workers import Inbox, Report, Task
 from cluster.workload import Workload
 
-ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again
+logger = logging.getLogger(__name__)
+
+ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again,
+END_TIMEOUT = 2.0  # and for what it is told at the end of a job
+LOOK_EVERY = 0.2  # seconds, while the first worker is awaited
 NO_ANSWER = (OSError, TimeoutError, CancelledError)
 
 
@@ -75,9 +80,16 @@ class DaskWorkers:
         self._client, self._timeout = client, worker_timeout
         self._nthreads: dict[str, int] = {}
         self._seen = time.monotonic()  # the scheduler, with workers
-        self.present()
-        if not self._nthreads:
-            raise Failure("the scheduler has no workers: start some with `dask worker`")
+        self._nobody = "no worker has come"
+        self._wait_for_workers()
+        self._nobody = "no worker is left"
+
+    def _wait_for_workers(self) -> None:
+        """A batch system may start them after the command that wants them."""
+        if not self.present():
+            logger.warning("multigpu: the scheduler has no workers yet: `dask worker` starts one")
+        while not self.present():
+            time.sleep(LOOK_EVERY)
 
     @property
     def threads(self) -> int:
@@ -91,8 +103,15 @@ class DaskWorkers:
         self._client.register_plugin(Job(workload))
 
     def dismiss(self, key: str) -> None:
-        with contextlib.suppress(*NO_ANSWER, ValueError):  # of those that are gone nothing is left
-            self._client.unregister_worker_plugin(f"multigpu-{key}")
+        """Where nobody answers, nothing is left to be forgotten."""
+        if self._client.status != "running":
+            return
+        with contextlib.suppress(*NO_ANSWER):
+            self._client.sync(
+                self._client.scheduler.unregister_worker_plugin,
+                name=f"multigpu-{key}",
+                callback_timeout=END_TIMEOUT,
+            )
 
     def submit(
         self,
@@ -122,16 +141,12 @@ class DaskWorkers:
         return [address for address in self._nthreads if address not in held]
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        try:
-            given: dict[str, Any] = self._client.run(function, *arguments)
-        except ModuleNotFoundError as error:
-            raise Failure(
-                f"a worker lacks the program: {error}; install the same version"
-            ) from error
+        """A worker that cannot run it gives the exception."""
+        given: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
         return given
 
     def present(self) -> set[str]:
-        problem = "no worker is left"
+        problem = self._nobody
         try:
             answer = min(ANSWER_TIMEOUT, self._timeout)
             self._nthreads = self._client.nthreads(callback_timeout=answer)
@@ -147,7 +162,9 @@ class DaskWorkers:
         return set(self._nthreads)
 
     def retire(self, name: str) -> None:
-        self._client.retire_workers([name], close_workers=True)
+        """Its process ends: only so Dask sends it nothing, and a GPU that failed needs another."""
+        with contextlib.suppress(*NO_ANSWER):  # then it is given up as one of the next looks says
+            self._client.retire_workers([name], close_workers=True)
         self._nthreads.pop(name, None)
         if not self._nthreads:
             raise Failure(f"{name} was the last worker")

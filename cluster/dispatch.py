@@ -1,10 +1,11 @@
 """Spans to tasks to outcomes, in the order of the input, whatever happens to workers meanwhile."""
 
+import contextlib
 import itertools
+import math
 import queue
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -17,12 +18,19 @@ from cluster.workers import Task, Workers
 from cluster.workload import P, S, Workload
 
 WINDOW_PER_THREAD = 2  # tasks sent for each thread of the workers: one running, one waiting
-LINE_PER_THREAD = 4  # chunks taken up and not yet given out, those done before their turn included
+LINE_PER_THREAD = 6  # chunks taken up and not yet given out, those done before their turn included
 LOOK_EVERY = 1.0  # seconds between two looks at the workers
 DEADLY = 3  # workers that a chunk may kill
 SUSPECT = 2  # after so many it runs alone
-SLOWEST = 5.0  # times the mean turnaround: what takes longer is begun again elsewhere,
-LEAST_PATIENCE = 60.0  # but not before so many seconds
+
+# A late chunk is begun again elsewhere. These figures come of benchmarks/simulate_cluster.py.
+RECENT = 1000  # chunks to learn from
+USUAL = 0.9  # share of them whose turnaround was no longer than what is called usual
+SLOWEST = 5.0  # times the usual turnaround a chunk may take,
+LEAST_PATIENCE = 60.0  # and at least so many seconds;
+HURRIED = 1.2  # times only where threads stand idle, or where the line behind it is long:
+LONG_LINE = 4  # chunks for each thread
+ATTEMPTS = 3  # under way at a time for one chunk
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ def dispatch(
     `spans` is advanced only as outcomes are taken, so that neither a fast reader nor a late chunk
     lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
     """
-    with closing(_Dispatch(workers, workload, spans, journal, faults, tell)) as run:
+    with contextlib.closing(_Dispatch(workers, workload, spans, journal, faults, tell)) as run:
         yield from run.resumed()
         yield from run.outcomes()
 
@@ -91,14 +99,15 @@ class _Dispatch(Generic[S, P]):
         self._spans = enumerate(spans)
         self._more = True  # spans
         self._line: deque[_Chunk[S, P]] = deque()
-        self._under_way: set[_Chunk[S, P]] = set()
+        self._under_way: dict[_Chunk[S, P], None] = {}  # the one that began first comes first
         self._again: list[_Chunk[S, P]] = []  # lost, to be submitted when the workers are there
+        self._suspects: set[_Chunk[S, P]] = set()  # that workers seem to die of
         self._inbox = workers.inbox()
         self._tasks = itertools.count()
-        self._present = workers.present()
+        self._present, self._threads = workers.present(), workers.threads
         self._retired: set[str] = set()
         self._looked = workers.clock()
-        self._turnarounds = [0, 0.0]  # how many, seconds together
+        self._turnarounds: deque[float] = deque(maxlen=RECENT)  # seconds
         workers.admit(workload)
 
     def close(self) -> None:
@@ -149,12 +158,11 @@ class _Dispatch(Generic[S, P]):
         return chunk.outcome
 
     def _has_room(self) -> bool:
-        threads = self._workers.threads
         return (
             self._more
-            and len(self._under_way) < threads * WINDOW_PER_THREAD
-            and len(self._line) < threads * LINE_PER_THREAD
-            and not self._suspects()
+            and len(self._under_way) < self._threads * WINDOW_PER_THREAD
+            and len(self._line) < self._threads * LINE_PER_THREAD
+            and not self._suspects
             and not self._again
         )
 
@@ -177,7 +185,7 @@ class _Dispatch(Generic[S, P]):
 
         if not chunk.attempts:
             chunk.began = self._workers.clock()
-        self._under_way.add(chunk)
+        self._under_way[chunk] = None
         self._tell("sent", chunk=chunk.number, span=self._workload.name(chunk.span))
         chunk.attempts[attempt] = self._workers.submit(
             report, worker.run_chunk, self._workload.key, self._workers.gpu, chunk.span,
@@ -185,27 +193,30 @@ class _Dispatch(Generic[S, P]):
         )  # fmt: skip
 
     def _wait(self) -> None:
-        """Take the next report, and look at the workers now and then."""
-        try:
-            chunk, attempt, outcome, error = self._inbox.get(timeout=LOOK_EVERY)
-        except queue.Empty:
-            self._look()
-            return
-        if attempt in chunk.attempts:  # else another attempt was faster
-            del chunk.attempts[attempt]
-            if error is None:
-                self._finished(chunk, outcome)
-            elif isinstance(error, Lost):
-                self._lost(chunk, error)
-            else:
-                self._settle(chunk)
-                chunk.error = error
-        if self._workers.clock() - self._looked > LOOK_EVERY:
+        """Take all that is reported, so that what is done is not late; look at the workers."""
+        with contextlib.suppress(queue.Empty):
+            self._take(*self._inbox.get(timeout=LOOK_EVERY))
+            while True:
+                self._take(*self._inbox.get(block=False))
+        if self._workers.clock() - self._looked >= LOOK_EVERY:
             self._look()
 
+    def _take(
+        self, chunk: _Chunk[S, P], attempt: int, outcome: Any, error: Exception | None
+    ) -> None:
+        if attempt not in chunk.attempts:  # another one was faster
+            return
+        del chunk.attempts[attempt]
+        if error is None:
+            self._finished(chunk, outcome)
+        elif isinstance(error, Lost):
+            self._lost(chunk, error)
+        else:
+            self._settle(chunk)
+            chunk.error = error
+
     def _finished(self, chunk: _Chunk[S, P], outcome: Outcome[P]) -> None:
-        self._turnarounds[0] += 1
-        self._turnarounds[1] += self._workers.clock() - chunk.began
+        self._turnarounds.append(self._workers.clock() - chunk.began)
         chunk.outcome = outcome
         self._settle(chunk)
         for event in outcome.events:
@@ -219,7 +230,8 @@ class _Dispatch(Generic[S, P]):
         for task in chunk.attempts.values():
             task.cancel()
         chunk.attempts.clear()
-        self._under_way.discard(chunk)
+        self._under_way.pop(chunk, None)
+        self._suspects.discard(chunk)
         self._resubmit()
 
     # ---- when things go wrong -----------------------------------------------------------------
@@ -232,13 +244,15 @@ class _Dispatch(Generic[S, P]):
         if isinstance(error, WorkerDied):
             alone = chunk.deaths >= SUSPECT
             chunk.deaths += error.deaths
+            if chunk.deaths >= SUSPECT:
+                self._suspects.add(chunk)
             if alone and chunk.deaths >= DEADLY:
                 self._settle(chunk)
                 name = self._workload.name(chunk.span)
                 chunk.error = Failure(f"{name}: given up, {chunk.deaths} workers died of it")
                 return
         if not chunk.attempts:
-            self._under_way.discard(chunk)
+            del self._under_way[chunk]
             self._again.append(chunk)
         if type(error) is not Lost:  # then the scheduler is away, and it is asked with every look
             self._resubmit()
@@ -253,14 +267,11 @@ class _Dispatch(Generic[S, P]):
         except Failure as error:
             raise Failure(f"{reason}; {error}") from error
 
-    def _suspects(self) -> bool:
-        return any(chunk.deaths >= SUSPECT and not chunk.settled for chunk in self._line)
-
     def _resubmit(self) -> None:
         """Lost chunks again; one that several workers died of runs when nothing else does."""
         waiting, self._again = self._again, []
         for chunk in waiting:
-            if chunk.deaths >= SUSPECT and self._under_way:
+            if chunk in self._suspects and self._under_way:
                 self._again.append(chunk)
             else:
                 self._submit(chunk)
@@ -273,20 +284,33 @@ class _Dispatch(Generic[S, P]):
             self._tell("joined", worker=name)
         for name in sorted(self._present - present):
             self._tell("left", worker=name)
-        self._present = present
+        self._present, self._threads = present, self._workers.threads
         self._resubmit()
         if len(present) > 1:
-            for chunk in [chunk for chunk in self._under_way if self._is_late(chunk)]:
-                self._tell("moved", chunk=chunk.number, after=self._looked - chunk.began)
-                (task,) = chunk.attempts.values()
-                self._submit(chunk, apart_from=task)
+            self._begin_late_again()
 
-    def _is_late(self, chunk: _Chunk[S, P]) -> bool:
-        count, seconds = self._turnarounds
-        patience = self._faults.chunk_timeout
-        if patience is None:
-            patience = max(LEAST_PATIENCE, SLOWEST * seconds / count) if count else float("inf")
-        return len(chunk.attempts) == 1 and self._looked - chunk.began > patience
+    def _begin_late_again(self) -> None:
+        """Elsewhere too: the first attempt to end counts."""
+        patience = self._patience()
+        for chunk in self._under_way:
+            waited, attempts = self._looked - chunk.began, len(chunk.attempts)
+            if waited <= patience:
+                return
+            if attempts < ATTEMPTS and waited > patience * attempts:
+                self._tell("moved", chunk=chunk.number, after=waited)
+                self._submit(chunk, apart_from=list(chunk.attempts.values())[-1])
+
+    def _patience(self) -> float:
+        """Seconds until a chunk is late."""
+        if self._faults.chunk_timeout is not None:
+            return self._faults.chunk_timeout
+        if not self._turnarounds:
+            return math.inf
+        usual = sorted(self._turnarounds)[int(USUAL * len(self._turnarounds))]
+        tasks = sum(len(chunk.attempts) for chunk in self._under_way)
+        if tasks < self._threads or len(self._line) >= self._threads * LONG_LINE:
+            return HURRIED * usual
+        return max(LEAST_PATIENCE, SLOWEST * usual)
 
     def _tell(self, name: str, **facts: Any) -> None:
         self._listener(Event(name, facts=facts))

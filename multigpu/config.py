@@ -130,6 +130,8 @@ class RunOptions:
                 raise UsageError(f"{name.replace('_', ' ')} {seconds:g}: it must be positive")
         if self.threads < 0 or self.processes < 0:
             raise UsageError("there cannot be less than no threads or processes")
+        if "" in (self.scheduler, self.scheduler_file):
+            raise UsageError("the scheduler's address, or its file, has no name")
         if self.scheduler and self.scheduler_file:
             raise UsageError("give a scheduler's address or its file, not both")
 

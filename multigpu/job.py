@@ -20,9 +20,9 @@ from cluster.workers import Workers
 from cluster.workload import P, S, Workload
 from multigpu import preflight
 from multigpu.config import RunOptions
-from multigpu.errors import Failure, InputError
+from multigpu.errors import Failure, InputError, UsageError
 from multigpu.io.sources import fingerprint_or_none
-from multigpu.preflight import Expected, Fitness
+from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)
 
@@ -150,6 +150,8 @@ class Job:
         wanted = preflight.expected(inputs, folders)
         found = _examined(workers, wanted)
         if workers.gpu is not None and not any(fitness.gpu for fitness in found.values()):
+            if self.run.gpus == "all":
+                raise UsageError("--gpus all: no worker has a GPU that can be used")
             workers.gpu = None
         if workers.gpu is not None and not self.run.mixed:
             wanted = replace(wanted, gpu=True)
@@ -248,8 +250,12 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: int = GPU_LA
 
 
 def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
-    found: dict[str, Fitness] = workers.everywhere(preflight.examine, wanted, workers.gpu)
-    return found
+    """What each worker says; one that cannot even be asked is not fit."""
+    said = workers.everywhere(preflight.examine, wanted, workers.gpu)
+    return {
+        name: fitness if isinstance(fitness, Fitness) else unanswered(fitness)
+        for name, fitness in said.items()
+    }
 
 
 def inputs_about(paths: Sequence[str]) -> dict[str, str]:

@@ -1,9 +1,8 @@
 """Is a worker fit for a job? Asked of all of them before it, and of each that joins later."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from tempfile import TemporaryFile
 
 from cluster import worker
 from cluster.errors import Unfit
@@ -55,6 +54,12 @@ def examine(wanted: Expected, gpu: str | None) -> Fitness:
     return Fitness(tuple(_problems(wanted, device)), device is not None, worker.free(device))
 
 
+def unanswered(error: Exception) -> Fitness:
+    """Of a worker that could not run `examine`."""
+    problem = f"cannot be asked; is the same multigpu installed there? ({error})"
+    return Fitness((problem,), gpu=False, free_bytes=0)
+
+
 def require(wanted: Expected | None, place: Place) -> None:
     """Raises Unfit where this worker may not take part; None asks for nothing."""
     if wanted is not None and (problems := _problems(wanted, place.gpu)):
@@ -73,10 +78,13 @@ def _problems(wanted: Expected, device: int | None) -> list[str]:
             problems.append(f"{path}: not there")
         elif not here.same_content(there):
             problems.append(f"{path}: not the same file as here")
-    return problems + [
-        f"{folder}: cannot be written" for folder in wanted.folders if _closed(folder)
-    ]
+    return problems + [problem for folder in wanted.folders for problem in _closed(folder)]
 
 
-def _closed(folder: str) -> bool:
-    return not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK))
+def _closed(folder: str) -> Iterator[str]:
+    """Tried, because permissions do not tell of file systems that are full or read-only."""
+    try:
+        with TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        yield f"{folder}: cannot be written: {error.strerror}"

@@ -24,7 +24,8 @@ def begun(
     from multigpu.job import deployment
 
     if values["quiet"]:
-        logging.getLogger("multigpu").setLevel(logging.ERROR)
+        for layer in ("multigpu", "cluster"):
+            logging.getLogger(layer).setLevel(logging.ERROR)
     devices = running.devices()
     return devices, stack.enter_context(starting(deployment(running, devices, lanes)))
 

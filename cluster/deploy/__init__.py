@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from ipaddress import ip_address
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 CLOSE_TIMEOUT = 2.0  # seconds, and
 CONNECT_GRACE = 1.0
+PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
 GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
 
@@ -97,24 +100,58 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
             stack.callback(local.close)
             yield local
             return
+        _import_dask()
         stack.enter_context(_quiet_dask())
         if deployment.remote:
             client = _connect(deployment)
-            stack.callback(client.close, timeout=CLOSE_TIMEOUT)
-            yield of_client(client, worker.FIRST, deployment.worker_timeout)
+            stack.callback(_close, client)
         else:
             client = stack.enter_context(_local_cluster(deployment))
-            gpu = worker.FIRST if deployment.devices else None
-            yield of_client(client, gpu, deployment.worker_timeout)
+        if deployment.dashboard:
+            _say_dashboard(client)
+        gpu = worker.FIRST if deployment.remote or deployment.devices else None
+        yield of_client(client, gpu, deployment.worker_timeout)
 
 
 def of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
     """The workers of a `dask.distributed.Client`, which stays open."""
     from cluster.dask_workers import DaskWorkers
 
-    if client.dashboard_link:
-        logger.info("multigpu: Dask's status page is %s", client.dashboard_link)
+    _warn_of_listeners(client)
     return DaskWorkers(client, gpu, worker_timeout)
+
+
+def _import_dask() -> None:
+    try:
+        import distributed  # noqa: F401 - reads Dask's configuration
+    except ValueError as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+def _say_dashboard(client: Any) -> None:
+    if find_spec("bokeh") is None:
+        logger.warning("multigpu: Dask's status page needs bokeh: pip install bokeh")
+    else:
+        logger.warning("multigpu: Dask's status page is %s", client.dashboard_link)
+
+
+def _warn_of_listeners(client: Any) -> None:
+    """Dask runs what it is sent; whom it listens to is known by TLS, or by its being here."""
+    from distributed.comm.addressing import get_address_host
+
+    address = client.scheduler_info(n_workers=0)["address"]
+    if not address.startswith(PRIVATE) and not _is_loopback(get_address_host(address)):
+        logger.warning(
+            "multigpu: %s runs what anybody sends who can reach it: use TLS (docs/clusters.md)",
+            address,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _connect(deployment: Deployment) -> Any:
@@ -130,9 +167,17 @@ def _connect(deployment: Deployment) -> Any:
         return _within(
             limit + CONNECT_GRACE, lambda: Client(**kind, timeout=limit, set_as_default=False)
         )
-    except (OSError, TimeoutError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except (OSError, TimeoutError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "is it tcp:// or tls://?"
         raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
+    except (RuntimeError, TypeError, ValueError) as error:  # the address, or settings of TLS
+        raise UsageError(f"{where}: {str(error).splitlines()[0]}") from error
+
+
+def _close(client: Any) -> None:
+    """Where the scheduler does not answer, the connection ends with the process."""
+    with contextlib.suppress(TimeoutError):
+        client.close(timeout=CLOSE_TIMEOUT)
 
 
 def _check_scheduler_file(path: Path) -> None:
