@@ -13,6 +13,10 @@ class UsageError(Failure):
     exit_status = 2
 
 
+class DiskFull(UsageError):
+    """There is no room for the output: the user can make some, and go on."""
+
+
 class Lost(Failure):
     """A task came to nothing for a reason that is not its own: it may be run again."""
 

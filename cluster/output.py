@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cluster.errors import Failure, UsageError
+from cluster.errors import DiskFull, Failure, UsageError
 
 STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on appending
 BUFFER = 1 << 20
@@ -244,15 +244,15 @@ class _Named(io.RawIOBase):
 def failures_named(name: str, kind: type[Failure] = Failure) -> Iterator[None]:
     """Errors of the system as failures that say what cannot be written.
 
-    kind: of failure; a full disk is always the user's to mend
+    kind: of failure, but for a full disk
     """
     try:
         yield
     except BrokenPipeError as error:
         raise PipeClosed from error
     except OSError as error:
-        if error.errno in DISK_FULL:  # the user can make room
-            kind = UsageError
+        if error.errno in DISK_FULL:
+            kind = DiskFull
         raise kind(f"{name}: cannot be written: {_reason(error)}") from error
 
 

@@ -13,6 +13,7 @@ from cluster.codec import Codec
 from cluster.deploy import GPU_LANES, Deployment
 from cluster.devices import Device
 from cluster.dispatch import Faults, dispatch
+from cluster.errors import DiskFull
 from cluster.events import Event, Listener
 from cluster.journal import Journal
 from cluster.worker import Outcome
@@ -210,15 +211,13 @@ class Job:
     def kept(self) -> Iterator[None]:
         """Around all that makes the output: the journal stays where a run can go on with it.
 
-        With a wrong input none can: when it is mended, it is another one.
+        With a wrong input or option none can: when it is mended, it is another one.
         """
         try:
             yield
-        except InputError:
-            self._end_journal(keep=False)
-            raise
-        except BaseException:
-            self._end_journal(keep=True)
+        except BaseException as error:
+            wrong = isinstance(error, UsageError) and not isinstance(error, DiskFull)
+            self._end_journal(keep=not wrong)
             raise
         self._end_journal(keep=False)
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.errors import DiskFull
 from cluster.output import failures_named, own
 from multigpu.copynumber import tables
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import write_vcf
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import UsageError
 
 MATRICES = "matrices.zarr"
 REPORT = "report.html"
@@ -75,7 +76,8 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
                 shutil.rmtree(part / KEPT_COUNTS, ignore_errors=True)
                 _move_up(part, folder)
         except BaseException as error:
-            if isinstance(error, InputError) or not _resumable(part):
+            wrong = isinstance(error, UsageError) and not isinstance(error, DiskFull)
+            if wrong or not _resumable(part):
                 shutil.rmtree(part, ignore_errors=True)
             raise
         finally:
