@@ -10,7 +10,7 @@ from emulation import emulated
 from golden_cnv import load
 
 from multigpu.config import RunOptions
-from multigpu.copynumber import api, matrices
+from multigpu.copynumber import matrices
 from multigpu.copynumber.backends import Backend
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
@@ -23,6 +23,7 @@ CASES: dict[str, dict[str, Any]] = {
     "norm2": {"norm": 2},
     "reference_multi_posterior": {"model": "reference", "prior_impact": 5.0, "posterior": True,
                                   "segmentation": "fast"},
+    "reference_norm2": {"model": "reference", "norm": 2, "segmentation": "fast"},
     "single_granges": {"model": "single", "posterior": True},
 }  # fmt: skip
 LIMIT = 1e-9
@@ -73,7 +74,3 @@ def test_emulated__as_on_the_cpu(
             assert ours[column].equals(theirs[column])
     for matrix, values in here.matrices.items():
         np.testing.assert_allclose(there.matrices[matrix], values, rtol=LIMIT, atol=1e-12)
-
-
-def test_function__is_the_same_job() -> None:
-    assert api.CnvJob is CnvJob
