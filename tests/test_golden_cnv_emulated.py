@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cohorts import CPU, SEXES, of_sexes
 from emulation import emulated
 from golden_cnv import load
 
@@ -74,3 +75,12 @@ def test_emulated__as_on_the_cpu(
             assert ours[column].equals(theirs[column])
     for matrix, values in here.matrices.items():
         np.testing.assert_allclose(there.matrices[matrix], values, rtol=LIMIT, atol=1e-12)
+
+
+def test_emulated__sex_chromosomes(device: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    def result() -> CnvResult:
+        return CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES).result(keep=("normalized",))
+
+    here = result().matrices["normalized"]
+    monkeypatch.setattr(cnv, "backend_of", lambda place, threads: device)
+    np.testing.assert_allclose(result().matrices["normalized"], here, rtol=1e-12)
