@@ -299,3 +299,28 @@ def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
         return tuple(float(number) for number in text.split(","))
     except ValueError as error:
         raise UsageError(f"{name}: {quoted(text)} is no list of numbers") from error
+
+
+def _say_defaults() -> None:
+    """Adds what a parameter is, where it is not given, to its help."""
+    usual = CnvOptions()
+    for option in command.params:
+        value = getattr(usual, option.name or "", None)
+        if not isinstance(option, click.Option) or option.show_default or value in (None, False):
+            continue
+        others = [
+            f"; {model}: {_shown(changes[option.name])}"
+            for model, changes in MODELS.items()
+            if option.name in changes
+        ]
+        option.help = f"{option.help}  [default: {_shown(value)}{''.join(others)}]"
+
+
+def _shown(value: Any) -> str:
+    """A list by its ends."""
+    if isinstance(value, tuple):
+        return f"{value[0]},{value[1]},…,{value[-1]}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_say_defaults()
