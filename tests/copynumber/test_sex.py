@@ -70,3 +70,10 @@ def test_y__is_normalized_among_those_that_have_it() -> None:
     males = np.array([each == "male" for each in SEXES])
     np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
     assert (on_y[:, ~males] == table.values[rows][:, ~males]).all()
+
+
+def test_sexes__that_are_used_are_said() -> None:
+    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
+    assert job.notes[0].startswith("chromosomes X and Y are normalized by sex, 3 male and 3 female")
+    assert CnvJob(of_sexes(), CnvOptions(), CPU).notes == []
+    assert CnvJob(of_sexes(), CnvOptions(norm=0), CPU, sexes=SEXES).notes == []
