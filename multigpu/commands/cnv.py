@@ -1,7 +1,6 @@
 """`multigpu cnv`."""
 
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cluster import context
-from multigpu.commands.count import COUNT, count_options
+from multigpu.commands.count import COUNT, count_options, is_shown, progress
 from multigpu.commands.options import RUN, options, run_options
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
@@ -21,6 +20,7 @@ from multigpu.errors import UsageError, quoted
 if TYPE_CHECKING:
     from multigpu.copynumber.job import CnvJob
     from multigpu.copynumber.result import CnvResult
+    from multigpu.io.counts import Counts
 
 MODEL = (
     click.option(
@@ -233,10 +233,13 @@ def _job(values: dict[str, Any]) -> "CnvJob":
     devices = run.devices()
     if len(devices) == 1 and not run.processes:  # it takes as long as reading a table
         threading.Thread(target=context.start, args=(devices[0].uuid,), daemon=True).start()
-    counts = inputs.read_cohort(values["inputs"], counting, run)
-    controls = None
-    if values["controls"]:
-        controls = inputs.read_cohort(values["controls"], counting, run)
+
+    def read(paths: list[str]) -> "Counts":
+        with progress(is_shown(values), len(paths)) as done:
+            return inputs.read_cohort(paths, counting, run, done=done)
+
+    counts = read(list(values["inputs"]))
+    controls = read(list(values["controls"])) if values["controls"] else None
     names = [*counts.samples, *(controls.samples if controls else ())]
     ploidy = values["ploidy"] and inputs.ploidies(inputs.read_facts(values["ploidy"]), names)
     sexes: tuple[str, ...] = ()
@@ -252,8 +255,7 @@ def _job(values: dict[str, Any]) -> "CnvJob":
 @contextmanager
 def _progress(values: dict[str, Any], job: "CnvJob") -> Iterator[Callable[[], None]]:
     """What is to be called after every chromosome."""
-    shown = values["progress"] is True or (values["progress"] is None and sys.stderr.isatty())
-    if values["quiet"] or not shown:
+    if not is_shown(values):
         yield lambda: None
         return
     from rich.console import Console

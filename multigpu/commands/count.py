@@ -90,7 +90,7 @@ def command(**values: Any) -> None:
     check_output(output)
     keep_inputs([*values["files"], *([regions] if regions else [])], output)
     job = CountJob(values["files"], count_options(values), run_options(values))
-    with _progress(_shown(values), len(job.files)) as done:
+    with progress(is_shown(values), len(job.files)) as done:
         counts = job.counts(done)
     write_counts(output, counts)
     if not values["quiet"]:
@@ -118,7 +118,7 @@ def _listed(text: str | None) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def _shown(values: dict[str, Any]) -> bool:
+def is_shown(values: dict[str, Any]) -> bool:
     """Whether progress is shown: when asked for, else on a terminal."""
     if values["quiet"] or values["progress"] is False:
         return False
@@ -126,7 +126,7 @@ def _shown(values: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def _progress(shown: bool, files: int) -> Iterator[Any]:
+def progress(shown: bool, files: int) -> Iterator[Any]:
     """What is to be called after every file."""
     if not shown:
         yield lambda: None

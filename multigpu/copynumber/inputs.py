@@ -1,7 +1,7 @@
 """What a copy-number run begins with: counts, or alignments to count, and facts about samples."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,14 +33,18 @@ def are_alignments(paths: Sequence[str]) -> bool:
 
 
 def read_cohort(
-    paths: Sequence[str], counting: "CountOptions", run: RunOptions, client: Any = None
+    paths: Sequence[str],
+    counting: "CountOptions",
+    run: RunOptions,
+    client: Any = None,
+    done: Callable[[], None] = lambda: None,
 ) -> Counts:
-    """The counts of a table, or those of BAM and CRAM files."""
+    """The counts of a table, or those of BAM and CRAM files; `done`: called after every file."""
     if not are_alignments(paths):
         return read_counts(paths[0])
     from multigpu.counting import CountJob
 
-    return CountJob(paths, counting, run, client).counts()
+    return CountJob(paths, counting, run, client).counts(done)
 
 
 def read_facts(path: str) -> dict[str, str]:
