@@ -238,7 +238,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     """
     bench.folder.mkdir(parents=True, exist_ok=True)
     table, out = str(bench.folder / "bm_a.parquet"), bench.folder / "out"
-    shape = bench.shape(BM_A if bench.gpus else {**BM_A, "regions": 600_000})
+    shape = bench.shape(BM_A)
     options = [f"--{name.replace('_', '-')}={value}" for name, value in shape.items()]
     process(python("-m", "multigpu", "simulate", "counts", *options, "-o", table))
     command = python(

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -105,8 +105,8 @@ class CountJob(Job):
             _check_lengths(file, references)
         return windows(references, options.window, options.compat_r), numbers, ()
 
-    def counts(self, done: Callable[[], None] = lambda: None) -> Counts:
-        """The table. `done` is called after every file. Raises what stopped the count."""
+    def counts(self) -> Counts:
+        """The table. Raises what stopped the count."""
         cache = self._cache()
         values = np.zeros((len(self.regions), len(self.files)), np.int32)
         missing = []
@@ -116,11 +116,9 @@ class CountJob(Job):
                 missing.append(number)
             else:
                 values[:, number] = kept
-                done()
         for number in self._counted(missing, values):
             if cache:
                 cache.put(self.files[number].path, values[:, number])
-            done()
         return Counts(self.regions, self.samples, values, (*self.notes, *self._empty(values)))
 
     def _cache(self) -> CountsCache | None:

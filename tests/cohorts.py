@@ -3,12 +3,15 @@
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from multigpu.config import RunOptions
 from multigpu.copynumber import matrices
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.io.counts import Counts
+from multigpu.io.regions import windows
 from multigpu.simulate_counts import Cohort, Truth, cohort_counts
 
 SMALL: dict[str, Any] = {
@@ -16,6 +19,7 @@ SMALL: dict[str, Any] = {
     "cnvs": 12, "min_length": 5, "max_length": 40, "max_carriers": 2, "width": 25_000, "seed": 1,
 }  # fmt: skip
 CPU = RunOptions(gpus="none")
+SEXES = ("male", "female", "female", "male", "female", "male")
 
 
 @cache
@@ -30,3 +34,13 @@ def result(**changes: Any) -> CnvResult:
     counts, _ = cohort(**changes)
     job = CnvJob(counts, CnvOptions(), CPU)
     return job.result(keep=matrices.names(posterior=False), shown=4)
+
+
+def of_sexes(names: tuple[str, ...] = ("chr1", "chrX", "chrY")) -> Counts:
+    """200 regions a chromosome; males have half the reads on X, and females few on Y."""
+    regions = windows([(name, 200 * 1000) for name in names], 1000)
+    male = np.array([each == "male" for each in SEXES])
+    share = {"chr1": np.ones(6), "chrX": np.where(male, 0.5, 1.0), "chrY": np.where(male, 0.5, 0)}
+    mean = np.array([share[names[k]] for k in regions.chrom]) * 100
+    values = np.random.default_rng(3).poisson(mean).astype(np.int32)
+    return Counts(regions, tuple(f"s{k}" for k in range(6)), values)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cohorts import CPU, SEXES, of_sexes
 from emulation import emulated
 from golden_cnv import load
 
 from multigpu.config import RunOptions
-from multigpu.copynumber import api, matrices
+from multigpu.copynumber import matrices
 from multigpu.copynumber.backends import Backend
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
@@ -23,6 +24,7 @@ CASES: dict[str, dict[str, Any]] = {
     "norm2": {"norm": 2},
     "reference_multi_posterior": {"model": "reference", "prior_impact": 5.0, "posterior": True,
                                   "segmentation": "fast"},
+    "reference_norm2": {"model": "reference", "norm": 2, "segmentation": "fast"},
     "single_granges": {"model": "single", "posterior": True},
 }  # fmt: skip
 LIMIT = 1e-9
@@ -75,5 +77,10 @@ def test_emulated__as_on_the_cpu(
         np.testing.assert_allclose(there.matrices[matrix], values, rtol=LIMIT, atol=1e-12)
 
 
-def test_function__is_the_same_job() -> None:
-    assert api.CnvJob is CnvJob
+def test_emulated__sex_chromosomes(device: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    def result() -> CnvResult:
+        return CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES).result(keep=("normalized",))
+
+    here = result().matrices["normalized"]
+    monkeypatch.setattr(cnv, "backend_of", lambda place, threads: device)
+    np.testing.assert_allclose(result().matrices["normalized"], here, rtol=1e-12)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.commands.count import COUNT, count_options
-from multigpu.commands.options import RUN, WATCH, options, run_options
+from multigpu.commands.count import COUNT, count_options, counted
+from multigpu.commands.options import RUN, SUMMARY, WATCH, options, run_options
 from multigpu.config import RunOptions
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
@@ -17,6 +17,8 @@ from multigpu.errors import UsageError, quoted
 if TYPE_CHECKING:
     from multigpu.copynumber.job import CnvJob
     from multigpu.copynumber.result import CnvResult
+    from multigpu.counting import CountOptions
+    from multigpu.io.counts import Counts
 
 MODEL = (
     click.option(
@@ -154,7 +156,7 @@ OUTPUT = (
 
 @click.command()
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
-@options(OUTPUT, MODEL, NORMALIZATION, CALLING, COUNT, RUN, WATCH)
+@options(OUTPUT, MODEL, NORMALIZATION, CALLING, COUNT, RUN, SUMMARY, WATCH)
 def command(**values: Any) -> None:
     """Call copy-number variants by cn.MOPS.
 
@@ -235,13 +237,12 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
     chosen, counting = cnv_options(values), count_options(values)
     if counting.cache is None:
         counting = replace(counting, cache=str(folder / output.KEPT_COUNTS))
-    files = [*values["inputs"], *values["controls"]]
-    counts = inputs.read_cohort(values["inputs"], counting, running)
-    if inputs.are_alignments(values["inputs"]):
+
+    cases, others = list(values["inputs"]), list(values["controls"])
+    counts = _read(cases, counting, running, values)
+    if inputs.are_alignments(cases):
         write_counts(str(folder / output.COUNTS), counts)
-    controls = None
-    if values["controls"]:
-        controls = inputs.read_cohort(values["controls"], counting, running)
+    controls = _read(others, counting, running, values) if others else None
     names = [*counts.samples, *(controls.samples if controls else ())]
     ploidy = values["ploidy"] and inputs.ploidies(inputs.read_facts(values["ploidy"]), names)
     sexes: tuple[str, ...] = ()
@@ -250,9 +251,25 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
     elif values["sex"] == "infer" and not chosen.compat_r:
         sexes = inputs.inferred_sexes(counts, controls)
     return CnvJob(
-        counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes, inputs=files,
-        **more,
+        counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes,
+        inputs=[*cases, *others], **more,
     )  # fmt: skip
+
+
+def _read(
+    paths: list[str], counting: "CountOptions", running: RunOptions, values: dict[str, Any]
+) -> "Counts":
+    """The counts of a table, or of alignments; the log is of the run behind it."""
+    from multigpu.commands.running import watched
+    from multigpu.copynumber import inputs
+    from multigpu.counting import CountJob
+    from multigpu.io.counts import read_counts
+
+    if not inputs.are_alignments(paths):
+        return read_counts(paths[0])
+    job = CountJob(paths, counting, running)
+    with watched({**values, "log_json": None, "trace": None}, job, "count", counted):
+        return job.counts()
 
 
 def cnv_options(values: dict[str, Any]) -> CnvOptions:
@@ -284,3 +301,28 @@ def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
         return tuple(float(number) for number in text.split(","))
     except ValueError as error:
         raise UsageError(f"{name}: {quoted(text)} is no list of numbers") from error
+
+
+def _say_defaults() -> None:
+    """Adds what a parameter is, where it is not given, to its help."""
+    usual = CnvOptions()
+    for option in command.params:
+        value = getattr(usual, option.name or "", None)
+        if not isinstance(option, click.Option) or option.show_default or value in (None, False):
+            continue
+        others = [
+            f"; {model}: {_shown(changes[option.name])}"
+            for model, changes in MODELS.items()
+            if option.name in changes
+        ]
+        option.help = f"{option.help}  [default: {_shown(value)}{''.join(others)}]"
+
+
+def _shown(value: Any) -> str:
+    """A list by its ends."""
+    if isinstance(value, tuple):
+        return f"{value[0]},{value[1]},…,{value[-1]}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_say_defaults()

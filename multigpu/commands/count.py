@@ -1,14 +1,11 @@
 """`multigpu count`."""
 
 import logging
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.commands.options import CLUSTER, options, run_options
+from multigpu.commands.options import CLUSTER, WATCH, options, run_options
 
 if TYPE_CHECKING:
     from multigpu.counting import CountOptions
@@ -70,10 +67,7 @@ COUNT = (
 @click.argument("files", nargs=-1, metavar="ALIGNMENTS...")
 @options(COUNT)
 @click.option("-o", "--output", metavar="OUT", help="The table; - or none: standard output.")
-@options(CLUSTER)
-@click.option("--progress/--no-progress", default=None, help="Else on a terminal.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
-@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+@options(CLUSTER, WATCH)
 def command(**values: Any) -> None:
     """Count the reads of ALIGNMENTS (BAM or CRAM, one a sample) in windows or regions.
 
@@ -81,7 +75,7 @@ def command(**values: Any) -> None:
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
     """
     from cluster.output import check_output
-    from multigpu.commands.running import keep_inputs
+    from multigpu.commands.running import keep_inputs, watched
     from multigpu.counting import CountJob
     from multigpu.io.counts import write_counts
 
@@ -91,12 +85,17 @@ def command(**values: Any) -> None:
     check_output(output)
     keep_inputs([*values["files"], *([regions] if regions else [])], output)
     job = CountJob(values["files"], count_options(values), run_options(values))
-    with _progress(_shown(values), len(job.files)) as done:
-        counts = job.counts(done)
+    with watched(values, job, "count", counted):
+        counts = job.counts()
     write_counts(output, counts)
     if not values["quiet"]:
         for note in counts.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+
+
+def counted(job: Any) -> str:
+    """What the progress says of results."""
+    return f"{job.reads:,} reads"
 
 
 def count_options(values: dict[str, Any]) -> "CountOptions":
@@ -117,31 +116,3 @@ def count_options(values: dict[str, Any]) -> "CountOptions":
 
 def _listed(text: str | None) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
-
-
-def _shown(values: dict[str, Any]) -> bool:
-    """Whether progress is shown: when asked for, else on a terminal."""
-    if values["quiet"] or values["progress"] is False:
-        return False
-    return values["progress"] is True or sys.stderr.isatty()
-
-
-@contextmanager
-def _progress(shown: bool, files: int) -> Iterator[Any]:
-    """What is to be called after every file."""
-    if not shown:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("files"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("count", total=files)
-        yield lambda: bar.advance(task)

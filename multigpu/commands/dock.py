@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from multigpu.commands.options import DOCK, RUN, WATCH, dock_options, options, run_options
+from multigpu.commands.options import DOCK, RUN, SUMMARY, WATCH, dock_options, options, run_options
 
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # of the best ligands
@@ -22,7 +22,7 @@ REPORTED = 12  # of the best ligands
     "--scores", metavar="FILE", help="Table of the poses, .tsv or .parquet; else beside the poses."
 )
 @click.option("--report", metavar="HTML", help="Write a page with scores and the best poses.")
-@options(RUN, WATCH)
+@options(RUN, SUMMARY, WATCH)
 def command(**values: Any) -> int:
     """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
 

@@ -150,8 +150,9 @@ RUN = (
     ),
 )  # fmt: skip
 
+SUMMARY = (click.option("--summary", metavar="FILE", help="Write what was done as JSON."),)
+
 WATCH = (
-    click.option("--summary", metavar="FILE", help="Write what was done as JSON."),
     click.option("--log-json", metavar="FILE", help="Write every event as a line of JSON."),
     click.option("--trace", metavar="FILE", help="Write a timeline for Perfetto or Chrome."),
     click.option("--progress/--no-progress", default=None, help="Else on a terminal."),

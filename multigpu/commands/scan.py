@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from multigpu.commands.options import RUN, SCAN, WATCH, options, run_options, scan_options
+from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_options, scan_options
 from multigpu.errors import UsageError
 
 
@@ -19,7 +19,7 @@ from multigpu.errors import UsageError
     "--format", "chosen", type=click.Choice(["tsv", "text", "bed", "jsonl", "parquet"]),
     help="Else by the suffix of OUT, else tsv.",
 )  # fmt: skip
-@options(RUN, WATCH)
+@options(RUN, SUMMARY, WATCH)
 def command(**values: Any) -> None:
     """Find which SIGNATURES occur where in which SAMPLES, and how sure that is.
 

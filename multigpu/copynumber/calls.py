@@ -115,16 +115,22 @@ def inner_averages(
     spans: tuple[Rows, Rows],
     median: bool = False,
 ) -> Floats:
-    """[spans, columns]: the mean (median) over the inner rows of every span.
+    """[spans, columns]: the mean (median) over the inner rows of every span, one span at least.
 
     values  gives [rows, columns] of some rows
     """
-    average = np.median if median else np.mean
     rows = [
         inner(overlapping_rows(start, end, first, stop))
         for first, stop in zip(*(side.tolist() for side in spans), strict=True)
     ]
-    return np.array([average(values(each), axis=0) for each in rows])
+    lengths = np.array([len(each) for each in rows])
+    begins = np.cumsum(lengths) - lengths
+    every = values(np.concatenate(rows))
+    if median:
+        parts = np.split(every, begins[1:])
+        return np.array([np.median(part, axis=0) for part in parts])
+    averages: Floats = np.add.reduceat(every, begins, axis=0) / lengths[:, None]
+    return averages
 
 
 def integer_copy_numbers(

@@ -33,7 +33,10 @@ def are_alignments(paths: Sequence[str]) -> bool:
 
 
 def read_cohort(
-    paths: Sequence[str], counting: "CountOptions", run: RunOptions, client: Any = None
+    paths: Sequence[str],
+    counting: "CountOptions",
+    run: RunOptions,
+    client: Any = None,
 ) -> Counts:
     """The counts of a table, or those of BAM and CRAM files."""
     if not are_alignments(paths):

@@ -87,7 +87,16 @@ class CnvJob(Job):
         self.totals = normalization.Counts(self.values, _cores()).totals()
         self.names = (*counts.samples, *(controls.samples if controls else ()))
         self._check_reads()
-        self.notes = list(notes(counts, controls, options))
+        self.notes = [*notes(counts, controls, options), *self._by_sex()]
+
+    def _by_sex(self) -> Iterator[str]:
+        males = self.sexes.count(sex.MALE)
+        if males and self.ploidy is None and self.options.norm:
+            females = self.sexes.count(sex.FEMALE)
+            yield (
+                f"chromosomes X and Y are normalized by sex, {males} male and {females} female"
+                " samples: --sex FILE corrects it, --sex none leaves it out"
+            )
 
     def _check_reads(self) -> None:
         if self.options.norm == 0 or self.options.model == "single" or self.totals.all():

@@ -96,11 +96,8 @@ def write(path: Path, first: int, matrices: Matrices, samples: int) -> Pieces:
         return [(first, matrices)]
     _put(path, begin, _cut(matrices, begin - first, end - first))
     os.sync()  # a journal is going to say that they are there
-    return [
-        (first + a, _cut(matrices, a, b))
-        for a, b in ((0, begin - first), (end - first, count))
-        if a < b
-    ]
+    ends = ((0, begin - first), (end - first, count))
+    return [(first + a, _copied(_cut(matrices, a, b))) for a, b in ends if a < b]
 
 
 def write_rest(path: Path, pieces: Pieces) -> None:
@@ -132,6 +129,11 @@ def _put_joined(path: Path, pieces: Pieces) -> None:
 
 def _cut(matrices: Matrices, begin: int, end: int) -> Matrices:
     return {name: values[begin:end] for name, values in matrices.items()}
+
+
+def _copied(matrices: Matrices) -> Matrices:
+    """Without what is around these rows: a view would keep it in memory."""
+    return {name: values.copy() for name, values in matrices.items()}
 
 
 def _put(path: Path, first: int, matrices: Matrices) -> None:

@@ -117,7 +117,7 @@ class CnvSession:
         counts, rows = loaded.counts, self._piece_rows(loaded)
         if len(counts) <= rows:
             counts = self.backend.put(counts)  # and it stays there for all three stages
-        scale, notes = self._size_factors(counts, loaded.span)
+        scale, notes = self._size_factors(counts, loaded)
         level = self._level(counts, scale)
         found = self._modelled(counts, level, scale, rows)
         segments, more = self._segmented(found["sini"], rows)
@@ -159,9 +159,9 @@ class CnvSession:
     ) -> Computed:
         return computed[0]
 
-    def _size_factors(self, counts: Any, span: CnvSpan) -> tuple[Floats, tuple[str, ...]]:
+    def _size_factors(self, counts: Any, loaded: Loaded) -> tuple[Floats, tuple[str, ...]]:
         """float64[columns] and notes. With norm 2 only the cases are normalized, as in R."""
-        workload, columns = self.workload, counts.shape[1]
+        workload, span, columns = self.workload, loaded.span, counts.shape[1]
         factors = np.ones(columns)
         if self.options.norm == 0 or self.options.model == "single":
             return factors, ()
@@ -175,7 +175,7 @@ class CnvSession:
                 return factors, (f"{span.name}: only one sample has it, not normalized",)
         try:
             found = self.backend.normalization.size_factors(
-                counts if len(used) == columns else counts[:, used],
+                counts if len(used) == columns else loaded.counts[:, used],
                 [slice(0, len(counts))],
                 normalization_options(self.options, ploidy),
                 [span.name],

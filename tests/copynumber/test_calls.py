@@ -60,6 +60,17 @@ def test_overlapping_rows__take_in_neighbours_that_share_a_base() -> None:
     assert calls.overlapping_rows(start, start + 15, 2, 4).tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("median", [False, True])
+def test_inner_averages__of_every_span_by_itself(median: bool) -> None:
+    values = np.random.default_rng(1).random((20, 3))
+    start = np.arange(20) * 10
+    spans = np.array([0, 4, 4, 18]), np.array([1, 6, 12, 20])
+    found = calls.inner_averages(lambda rows: values[rows], start, start + 10, spans, median)
+    average = np.median if median else np.mean
+    for row, inside in zip(found, ([0], [4, 5], range(5, 11), [18, 19]), strict=True):
+        np.testing.assert_array_equal(row, average(values[list(inside)], axis=0))
+
+
 def test_integer_copy_numbers__of_cnvs_by_the_model_of_others_the_main_class() -> None:
     found = segments((0, 0, 5, 1.0), (1, 0, 5, 0.1), (2, 0, 5, -3.0))
     called = np.array([True, False, True])

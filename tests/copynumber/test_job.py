@@ -231,3 +231,21 @@ def test_robust__without_a_threshold_joins_cnvs_by_bases() -> None:
     found = run(counts, CnvOptions(robust=0.0))
     assert found.cnv_regions_robust is not None
     assert found.cnv_regions_robust.equals(found.cnv_regions)
+
+
+def test_stages__one_by_one_give_the_same_segments() -> None:
+    from kernels import cnmops, normalization, segmentation
+    from kernels.cnmops import cpu as model
+    from kernels.normalization import cpu as normalize
+    from kernels.segmentation import cpu as segment
+
+    counts, _ = cohort()
+    values, blocks = counts.values, counts.regions.blocks
+    scaled = normalize.normalize(values, blocks, normalization.Normalization()).values
+    found = model.model(scaled, np.ones(scaled.shape[1]), cnmops.Model())
+    means = []
+    for block in blocks:
+        tracks = np.ascontiguousarray(found.sini[block].T).reshape(-1)
+        borders = np.arange(scaled.shape[1] + 1) * (block.stop - block.start)
+        means += segment.segment(tracks, borders, segmentation.Segmentation()).mean.tolist()
+    np.testing.assert_allclose(run(counts).segments.mean, means, rtol=1e-9, atol=1e-9)

@@ -50,6 +50,7 @@ def test_write__leaves_only_the_ends_to_the_client(small_chunks: int, tmp_path: 
     matrices.create(tmp_path / "s", regions, SAMPLES, CLASSES, ("ini",))
     rest = matrices.write(tmp_path / "s", 70, {"ini": np.ones(500)}, 3)
     assert [(first, len(rows["ini"])) for first, rows in rest] == [(70, 58), (512, 58)]
+    assert all(rows["ini"].base is None for _, rows in rest)  # nothing else is kept alive
 
 
 @given(st.integers(1, 100_000))

@@ -4,30 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cohorts import CPU, SEXES, of_sexes
 
-from multigpu.config import RunOptions
 from multigpu.copynumber import sex
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
-from multigpu.io.counts import Counts
-from multigpu.io.regions import windows
-
-CPU = RunOptions(gpus="none")
-SEXES = ("male", "female", "female", "male", "female", "male")
-
-
-def counts(names: tuple[str, ...] = ("chr1", "chrX", "chrY")) -> Counts:
-    """200 regions a chromosome; males have half the reads on X, and females few on Y."""
-    regions = windows([(name, 200 * 1000) for name in names], 1000)
-    male = np.array([each == "male" for each in SEXES])
-    share = {"chr1": np.ones(6), "chrX": np.where(male, 0.5, 1.0), "chrY": np.where(male, 0.5, 0)}
-    mean = np.array([share[names[k]] for k in regions.chrom]) * 100
-    values = np.random.default_rng(3).poisson(mean).astype(np.int32)
-    return Counts(regions, tuple(f"s{k}" for k in range(6)), values)
 
 
 def test_inferred__by_half_the_coverage_of_x() -> None:
-    table = counts()
+    table = of_sexes()
     coverage = sex.x_coverage(table.values, table.regions)
     assert coverage is not None
     assert sex.inferred(coverage) == SEXES
@@ -35,12 +20,12 @@ def test_inferred__by_half_the_coverage_of_x() -> None:
 
 @pytest.mark.parametrize("names", [("chr1",), ("chrX",), ("chrX", "chrY")])
 def test_inferred__not_without_x_and_autosomes(names: tuple[str, ...]) -> None:
-    table = counts(names)
+    table = of_sexes(names)
     assert sex.x_coverage(table.values, table.regions) is None
 
 
 def test_inferred__a_sample_without_reads_has_no_sex() -> None:
-    table = counts()
+    table = of_sexes()
     values = table.values.copy()
     values[:, 2] = 0
     coverage = sex.x_coverage(values, table.regions)
@@ -60,7 +45,7 @@ def test_ploidy__of_sexes_on_every_kind_of_chromosome() -> None:
 @pytest.mark.parametrize("norm_type", ["poisson", "mean"])
 def test_x__males_have_half_of_what_females_have(norm_type: str) -> None:
     options = CnvOptions.of("cn.mops", norm_type=norm_type)
-    found = CnvJob(counts(), options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
+    found = CnvJob(of_sexes(), options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
     on_x = found["normalized"][found["chrom"] == "chrX"].median("region").values
     males = np.array([each == "male" for each in SEXES])
     np.testing.assert_allclose(np.median(on_x[males]) / np.median(on_x[~males]), 0.5, atol=0.03)
@@ -68,7 +53,7 @@ def test_x__males_have_half_of_what_females_have(norm_type: str) -> None:
 
 @pytest.mark.parametrize("model", ["cn.mops", "reference"])
 def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
-    table = counts()
+    table = of_sexes()
     parts = replace(table, values=table.values + 0.25)
     others = replace(parts, samples=tuple("abcdef")) if model == "reference" else None
     options = CnvOptions.of(model, segmentation="fast")
@@ -78,10 +63,17 @@ def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
 
 
 def test_y__is_normalized_among_those_that_have_it() -> None:
-    table, options = counts(), CnvOptions(norm_type="mean")
+    table, options = of_sexes(), CnvOptions(norm_type="mean")
     found = CnvJob(table, options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
     rows = table.regions.chrom == 2
     on_y = found["normalized"].values[rows]
     males = np.array([each == "male" for each in SEXES])
     np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
     assert (on_y[:, ~males] == table.values[rows][:, ~males]).all()
+
+
+def test_sexes__that_are_used_are_said() -> None:
+    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
+    assert job.notes[0].startswith("chromosomes X and Y are normalized by sex, 3 male and 3 female")
+    assert CnvJob(of_sexes(), CnvOptions(), CPU).notes == []
+    assert CnvJob(of_sexes(), CnvOptions(norm=0), CPU, sexes=SEXES).notes == []
