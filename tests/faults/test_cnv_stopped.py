@@ -1,0 +1,109 @@
+"""Copy-number runs that are stopped, and go on to the same folder."""
+
+import hashlib
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from faults.conftest import simulate
+from faults.harness import Job, Run, run
+
+UNDER_WAY = 2_000  # bytes of a journal: some chromosomes
+
+
+class FolderRun(Run):
+    @property
+    def journal(self) -> Path:
+        return self.folder / self.job.output / ".part" / "journal"
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    table = tmp_path_factory.mktemp("cnv") / "counts.tsv"
+    cohort = ("--regions", 30_000, "--samples", 6, "--chromosomes", 300, "--cnvs", 200)
+    simulate("counts", *cohort, "-o", table)
+    return Job("cnv", ("cnv", str(table), "--no-report"), "out", (table,))
+
+
+def digest(folder: Path) -> dict[str, str]:
+    """Every file of a result by its content."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): hashlib.md5(path.read_bytes()).hexdigest() for path in files
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    ended = run(job, folder)
+    assert ended.status == 0, ended.err
+    return digest(folder / "out")
+
+
+def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
+    disturbed = FolderRun(job, folder, *more)
+    assert disturbed.until(lambda: disturbed.journaled(UNDER_WAY)), disturbed.ended().err
+    disturbed.send(number)
+    assert disturbed.ended().status in (130, -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
+def test_run__that_was_stopped_goes_on_to_the_same_folder(
+    job: Job,
+    undisturbed: dict[str, str],
+    tmp_path: Path,
+    number: signal.Signals,
+    workers: tuple[str, ...],
+) -> None:
+    stopped(job, tmp_path, number, *workers)
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.name[0] != "."] == []
+    again = run(job, tmp_path, "--resume", "--summary", str(tmp_path / "summary"), *workers)
+    assert again.status == 0, again.err
+    assert json.loads((tmp_path / "summary").read_text())["resumed"] > 0
+    assert digest(tmp_path / "out") == undisturbed
+
+
+def test_run__without_resume_begins_anew(
+    job: Job, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    stopped(job, tmp_path, signal.SIGKILL)
+    assert run(job, tmp_path, "--summary", str(tmp_path / "summary")).status == 0
+    assert json.loads((tmp_path / "summary").read_text())["resumed"] == 0
+    assert digest(tmp_path / "out") == undisturbed
+
+
+def test_resume__with_another_option_is_refused_and_loses_nothing(
+    job: Job, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    stopped(job, tmp_path, signal.SIGKILL)
+    ended = run(job, tmp_path, "--resume", "--upper", "0.7")
+    assert ended.status == 2
+    assert "cannot be resumed: option upper was 0.5, is 0.7" in ended.err
+    assert run(job, tmp_path, "--resume").status == 0
+    assert digest(tmp_path / "out") == undisturbed
+
+
+def test_folder__that_another_run_writes_is_refused(job: Job, tmp_path: Path) -> None:
+    first = FolderRun(job, tmp_path)
+    assert first.until(lambda: first.journaled(UNDER_WAY))
+    first.send(signal.SIGSTOP)
+    second = run(job, tmp_path, "--resume")
+    first.send(signal.SIGCONT)
+    assert second.status == 2
+    assert "another run is writing it" in second.err
+    assert first.ended().status == 0
+
+
+def test_workers__killed_change_nothing(
+    job: Job, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    disturbed = FolderRun(job, tmp_path, "--workers", "2")
+    assert disturbed.until(lambda: disturbed.journaled(UNDER_WAY))
+    for child in disturbed.children():
+        child.kill()
+    ended = disturbed.ended()
+    assert ended.status == 0, ended.err
+    assert digest(tmp_path / "out") == undisturbed
