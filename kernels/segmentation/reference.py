@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # type: ignore[import-untyped]
+from scipy import special
 
 from kernels.segmentation.types import (
     LEAST_VARIANCE,
