@@ -206,6 +206,10 @@ def test_refused__a_file_that_is_not_there(refused: Run, tmp_path: Path) -> None
     assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
 
 
+def test_refused__a_summary_in_place_of_the_input(refused: Run, table: str) -> None:
+    assert "it would be replaced" in refused(table, "--summary", table)
+
+
 def test_refused__several_tables(refused: Run, table: str) -> None:
     assert "give one table, or alignments" in refused(table, table)
 

@@ -13,7 +13,7 @@ import click
 
 from cluster import context
 from multigpu.commands.count import COUNT, count_options, is_shown, progress
-from multigpu.commands.options import RUN, options, run_options
+from multigpu.commands.options import RUN, keep_inputs, options, run_options
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
 
@@ -179,6 +179,7 @@ def command(**values: Any) -> None:
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     check_output(values["summary"])
+    keep_inputs([*values["inputs"], *values["controls"]], values["summary"])
     output.check_packages(_wanted(values))
     if not values["inputs"]:
         raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
