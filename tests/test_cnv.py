@@ -111,6 +111,13 @@ def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path:
     assert names(tmp_path / "out") == CALLS | {"notes.txt"}
 
 
+def test_output__counts_that_lie_there_are_kept(main: Any, table: str, tmp_path: Path) -> None:
+    counts = Path(table).read_bytes()  # in the folder that is written, under the name of ours
+    assert main(table, "-o", str(tmp_path), *FEW)[0] == 0
+    assert names(tmp_path) == CALLS | {"counts.parquet"}
+    assert Path(table).read_bytes() == counts
+
+
 def test_output__a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "cnvs.tsv").write_text("old")
@@ -197,6 +204,10 @@ def test_refused__no_input(refused: Run) -> None:
 
 def test_refused__a_file_that_is_not_there(refused: Run, tmp_path: Path) -> None:
     assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
+
+
+def test_refused__a_summary_in_place_of_the_input(refused: Run, table: str) -> None:
+    assert "it would be replaced" in refused(table, "--summary", table)
 
 
 def test_refused__several_tables(refused: Run, table: str) -> None:

@@ -40,10 +40,11 @@ def command(**values: Any) -> None:
         from multigpu.summary import write_summary
 
         fmt = format_of(output, values["chosen"])
-        for path in (output, values["summary"], values["log_json"], values["trace"]):
+        others = [values[name] for name in ("summary", "log_json", "trace")]
+        for path in (output, *others):
             check_output(path)
         samples, signatures = _inputs(stack, values)
-        keep_inputs([*samples, *signatures], output, values["summary"])
+        keep_inputs([*samples, *signatures], output, *others)
         job = ScanJob(
             samples, signatures, scanning, running, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,

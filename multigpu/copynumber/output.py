@@ -26,9 +26,9 @@ TABLES = (
     "cnvs_fractional", "cnv_regions_fractional", "segmentation_fractional",
 )  # fmt: skip
 
-OURS = (
+OURS = (  # but not the counts, which may be the input
     *(f"{name}.tsv" for name in TABLES), "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi",
-    f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES, COUNTS,
+    f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES,
 )  # fmt: skip
 
 NEEDED = {
