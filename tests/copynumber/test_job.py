@@ -51,8 +51,8 @@ def test_calls__find_what_was_planted(
         found[row : row + rows, sample] = np.sign(copy - 2)
     right = int(((found == planted) & (planted != 0)).sum())
     recall, precision = right / (planted != 0).sum(), right / (found != 0).sum()
-    record_property("recall", recall)
-    record_property("precision", precision)
+    record_property("recall", float(recall))
+    record_property("precision", float(precision))
     assert recall >= least
     assert precision >= 0.99
 
