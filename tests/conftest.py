@@ -20,7 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail, not skip, the tests marked gpu where there is no CUDA device",
     )
-    parser.addoption("--schedules", type=int, default=20, help="random fault schedules to run")
+    parser.addoption(
+        "--schedules", type=int, default=10, help="random fault schedules to run of each job"
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
