@@ -224,7 +224,7 @@ class Job:
     def _end_journal(self, keep: bool) -> None:
         if self._journal is None:
             return
-        if keep and self._journal.held:
+        if keep and (self._journal.held or self._journal.continued):
             logger.warning("multigpu: what is finished is kept: --resume goes on with it")
             self._journal.close()
         else:
