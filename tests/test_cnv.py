@@ -111,6 +111,15 @@ def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path:
     assert names(tmp_path / "out") == CALLS | {"notes.txt"}
 
 
+def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Path) -> None:
+    given = tmp_path / "out" / "counts.parquet"  # a name of ours: the counts of an earlier run
+    given.parent.mkdir()
+    given.write_bytes(Path(table).read_bytes())
+    assert "is named twice: it would be replaced" in refused(str(given), "-o", str(given.parent))
+    assert "is named twice" in refused(table, "--log-json", table)
+    assert given.read_bytes() == Path(table).read_bytes()
+
+
 def test_output__a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "cnvs.tsv").write_text("old")

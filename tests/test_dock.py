@@ -443,6 +443,8 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("-o", "nowhere/poses.sdf"), "there is no directory"),
         (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
+        (("-o", "poses/", "--log-json", "poses"), "is named twice"),
+        (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
     ],
 )
 def test_dock__refuses_what_makes_no_sense(
