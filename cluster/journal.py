@@ -45,7 +45,7 @@ class Journal:
     ) -> None:
         self.path, self.plan = path, plan
         self.held = 0  # parts
-        self.continued = False  # whether there was one to go on with
+        self.continued = False  # whether there was one with parts
         self.thrown_away = 0  # bytes of a journal that was there and was not gone on with
         self._codec = codec
         self._synced = time.monotonic()
@@ -96,7 +96,8 @@ class Journal:
         known = self._codec.unpack(first)
         if differences := _differences(known["about"], about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
-        self.plan, self.continued = known["plan"], True
+        self.plan = known["plan"]
+        self.continued = self._file.tell() < os.fstat(self._file.fileno()).st_size
         return True
 
     def _magic(self, wanted: bytes) -> bytes:

@@ -27,6 +27,7 @@ from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)
 
+BEGUN_ANEW = "multigpu: begun anew; --resume would have gone on with the interrupted run"
 SAID = {  # events that a user is told of, as warnings
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
     "retried": "chunk {chunk} is run again: {reason}",
@@ -177,9 +178,7 @@ class Job:
             return plan
         self._journal = Journal(self._journal_path, about, plan, codec, self.run.resume)
         if self._journal.thrown_away:
-            logger.warning(
-                "multigpu: begun anew; --resume would have gone on with the interrupted run"
-            )
+            logger.warning(BEGUN_ANEW)
         return self._journal.plan
 
     def dispatched(
