@@ -47,7 +47,7 @@ def atomic_output(path: str | None) -> Iterator[BinaryIO]:
         with _closing(_Named("standard output", _standard_output(), owned=False)) as file:
             yield file
     elif _is_special(Path(path)):
-        with _closing(_Named(path, opened(path), owned=True)) as file:
+        with _closing(opened(path)) as file:
             yield file
     else:
         with _replacing(path) as file:
@@ -184,10 +184,10 @@ def _standard_output() -> Any:
     return getattr(buffer, "raw", buffer)
 
 
-def opened(path: str) -> io.FileIO:
+def opened(path: str) -> "_Named":
     """A file that is written as it is, unbuffered."""
     with failures_named(path):
-        return Path(path).open("wb", buffering=0)
+        return _Named(path, Path(path).open("wb", buffering=0), owned=True)
 
 
 @contextmanager

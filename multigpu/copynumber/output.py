@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,6 +77,7 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
             yield part
             with failures_named(path):
                 shutil.rmtree(part / KEPT_COUNTS, ignore_errors=True)
+                os.sync()
                 _move_up(part, folder)
         except BaseException:
             if not _resumable(part):
