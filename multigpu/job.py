@@ -16,6 +16,7 @@ from cluster.dispatch import Faults, dispatch
 from cluster.errors import DiskFull
 from cluster.events import Event, Listener
 from cluster.journal import Journal
+from cluster.plan import Capacity
 from cluster.worker import Outcome
 from cluster.workers import Workers
 from cluster.workload import P, S, Workload
@@ -138,6 +139,14 @@ class Job:
         if self.devices:
             return min(device.free_bytes for device in self.devices)
         return worker.free_bytes(None)
+
+    def capacity(self, crew: Crew | None = None) -> Capacity:
+        """That of a crew; without one, of this machine."""
+        if crew is None:
+            lanes, count = self.deployment.threads, max(1, len(self.devices))
+            return Capacity(self.free_here(), lanes * count, lanes, bool(self.devices))
+        workers = crew.workers
+        return Capacity(crew.free_bytes, workers.threads, workers.lanes, workers.gpu is not None)
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """The workers, all fit for a job with these inputs, which have absolute paths.
