@@ -16,13 +16,14 @@ from distributed.comm.core import CommClosedError
 
 from cluster import worker
 from cluster.errors import Failure, Lost, WorkerDied
-from cluster.workers import Inbox, Report, Task
+from cluster.workers import Inbox, Report, Task, within
 from cluster.workload import Workload
 
 logger = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again,
 END_TIMEOUT = 2.0  # and for what it is told at the end of a job
+ANSWERS_TIMEOUT = 600.0  # for what every worker does at once: it may have thousands of files to see
 LOOK_EVERY = 0.2  # seconds, while the first worker is awaited
 NO_ANSWER = (OSError, TimeoutError, CancelledError)
 
@@ -100,7 +101,7 @@ class DaskWorkers:
         return max(self._nthreads.values(), default=1)
 
     def admit(self, workload: Workload[Any, Any]) -> None:
-        self._client.register_plugin(Job(workload))
+        self._answers(lambda: self._client.register_plugin(Job(workload)))
 
     def dismiss(self, key: str) -> None:
         """Where nobody answers, nothing is left to be forgotten."""
@@ -133,16 +134,31 @@ class DaskWorkers:
     def _others(self, task: Task) -> list[str]:
         """The workers that do not have this task."""
         assert isinstance(task, DaskTask)
-        held = {
-            address
-            for address, keys in self._client.processing().items()
-            if task.future.key in keys
-        }
+        processing: dict[str, Any] = {}
+        with contextlib.suppress(*NO_ANSWER):
+            processing = self._ask(self._client.scheduler.processing, workers=None)
+        held = {address for address, keys in processing.items() if task.future.key in keys}
         return [address for address in self._nthreads if address not in held]
+
+    def _ask(self, question: Callable[..., Any], **what: Any) -> Any:
+        """The scheduler's answer. Raises one of NO_ANSWER where it is late."""
+        return self._client.sync(question, **what, callback_timeout=ANSWER_TIMEOUT)
+
+    def _answers(self, ask: Callable[[], Any]) -> Any:
+        """Those of all workers. Raises Failure where one is late."""
+        try:
+            return within(ANSWERS_TIMEOUT, ask)
+        except TimeoutError as error:
+            late = f"some worker, or the scheduler, gave no answer within {ANSWERS_TIMEOUT:g} s"
+            raise Failure(late) from error
+        except OSError as error:
+            raise Failure(f"the connection to the scheduler was lost ({error})") from error
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """A worker that cannot run it gives the exception."""
-        given: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
+        given: dict[str, Any] = self._answers(
+            lambda: self._client.run(function, *arguments, on_error="return")
+        )
         return given
 
     def present(self) -> set[str]:
@@ -164,7 +180,8 @@ class DaskWorkers:
     def retire(self, name: str) -> None:
         """Its process ends: only so Dask sends it nothing, and a GPU that failed needs another."""
         with contextlib.suppress(*NO_ANSWER):  # then it is given up as one of the next looks says
-            self._client.retire_workers([name], close_workers=True)
+            retire = self._client.scheduler.retire_workers
+            self._ask(retire, workers=[name], close_workers=True)
         self._nthreads.pop(name, None)
         if not self._nthreads:
             raise Failure(f"{name} was the last worker")

@@ -5,7 +5,8 @@
     record …                                                then a part each, in the input's order
 
 A record is the part itself, so that the two reach the disk together. They are written at once,
-which outlives the process, and synced every SYNC_EVERY seconds. A tail that was torn is cut off.
+which outlives the process, and synced every SYNC_EVERY seconds. A tail that was torn is cut off, as
+are zeros, which file systems put where data were lost with the power.
 """
 
 import os
@@ -18,9 +19,10 @@ from typing import Any
 
 from cluster.codec import Codec
 from cluster.errors import UsageError
-from cluster.output import failures_named, own
+from cluster.output import failures_named, hidden, own
 
-MAGIC = b"multigpu journal 1\n"
+KIND = b"multigpu journal "
+MAGIC = KIND + b"1\n"
 RECORD = struct.Struct("<II")
 SYNC_EVERY = 2.0
 
@@ -34,8 +36,8 @@ class Journal:
     codec  for the parts
 
     With `resume` a journal that is there is gone on with, else it is begun anew. Raises UsageError
-    where another run writes it, where it is about something else (the text says what), and where
-    the disk is full.
+    where another run writes it, where it is about something else (the text says what), where the
+    file is no journal, and where the disk is full.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class Journal:
     ) -> None:
         self.path, self.plan = path, plan
         self.held = 0  # parts
-        self.continued = False  # whether there was one to go on with
+        self.continued = False  # whether there was one with parts
         self.thrown_away = 0  # bytes of a journal that was there and was not gone on with
         self._codec = codec
         self._synced = time.monotonic()
@@ -81,24 +83,30 @@ class Journal:
         self._file.close()
 
     def _begin(self, about: dict[str, str]) -> None:
+        self._magic(KIND)
         self.thrown_away = self._file.seek(0, os.SEEK_END)
         self._file.truncate(0)
         self._write(self._codec.pack({"about": about, "plan": self.plan}), MAGIC)
 
     def _continues(self, about: dict[str, str]) -> bool:
         """Whether there is a journal to go on with."""
-        self._file.seek(0)
-        magic = self._file.read(len(MAGIC))
-        first = self._record() if magic == MAGIC else None
-        if not MAGIC.startswith(magic):
-            raise UsageError(f"{self.path}: this is no journal of this version")
+        first = self._record() if self._magic(MAGIC) == MAGIC else None
         if first is None:
             return False  # nothing was finished
         known = self._codec.unpack(first)
         if differences := _differences(known["about"], about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
-        self.plan, self.continued = known["plan"], True
+        self.plan = known["plan"]
+        self.continued = self._file.tell() < os.fstat(self._file.fileno()).st_size
         return True
+
+    def _magic(self, wanted: bytes) -> bytes:
+        """How the file begins, which is as `wanted`, or as that torn. Raises UsageError."""
+        self._file.seek(0)
+        found = self._file.read(len(wanted)).rstrip(b"\0")
+        if not wanted.startswith(found):
+            raise UsageError(f"{self.path}: this is no journal of this version")
+        return found
 
     def _record(self) -> bytes | None:
         """The next record; None at the end, where a torn one is cut off."""
@@ -107,7 +115,7 @@ class Journal:
         if len(head) == RECORD.size:
             length, checksum = RECORD.unpack(head)
             payload = self._file.read(length)
-            if len(payload) == length and zlib.crc32(payload) == checksum:
+            if 0 < length == len(payload) and zlib.crc32(payload) == checksum:
                 return payload
         self._file.truncate(begin)
         self._file.seek(begin)
@@ -127,8 +135,7 @@ class Journal:
 
 def beside(output: str) -> Path:
     """Where the journal of an output lies."""
-    target = Path(output).resolve()
-    return target.with_name(f".{target.name}.journal")
+    return hidden(Path(output).resolve(), "journal")
 
 
 def _differences(before: dict[str, str], now: dict[str, str]) -> list[str]:

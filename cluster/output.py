@@ -21,7 +21,7 @@ from cluster.errors import DiskFull, Failure, UsageError
 
 STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on appending
 BUFFER = 1 << 20
-NAME_KEPT = 200  # bytes of the target's name in the part's: names end at 255
+NAME_KEPT = 200  # bytes of a name in those of hidden files: names end at 255
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -47,7 +47,7 @@ def atomic_output(path: str | None) -> Iterator[BinaryIO]:
         with _closing(_Named("standard output", _standard_output(), owned=False)) as file:
             yield file
     elif _is_special(Path(path)):
-        with _closing(_Named(path, opened(path), owned=True)) as file:
+        with _closing(opened(path)) as file:
             yield file
     else:
         with _replacing(path) as file:
@@ -101,33 +101,28 @@ def _is_special(path: Path) -> bool:
 def _replacing(path: str) -> Iterator[BinaryIO]:
     """Write beside the target, then rename. A symbolic link stays one: its target is replaced."""
     target = Path(path).resolve()
-    part, raw = _create_part(path, target)
-    try:
-        with _closing(_Named(path, raw, owned=True)) as file:
+    part = hidden(target, "part")
+    raw = own(part, path)  # empty, or what a run that was killed has left
+    with _closing(_Named(path, raw, owned=True)) as file:
+        try:
+            with failures_named(path):
+                raw.truncate(0)
             yield file
             file.flush()
             with failures_named(path):
                 _keep_mode(target, raw)
                 os.fsync(raw.fileno())
-        with failures_named(path):
-            part.replace(target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+                part.replace(target)
+        except BaseException:
+            part.unlink(missing_ok=True)  # while it is ours: once closed, another run may have it
+            raise
     _sync_directory(target.parent)
 
 
-def _create_part(path: str, target: Path) -> tuple[Path, io.FileIO]:
-    """A hidden file in the target's directory, empty, with the permissions that the umask leaves.
-
-    What a run that was killed has left there is used again.
-    """
+def hidden(target: Path, kind: str) -> Path:
+    """A file beside another one, for what belongs to it."""
     name = os.fsdecode(os.fsencode(target.name)[:NAME_KEPT])
-    part = target.with_name(f".{name}.part")
-    raw = own(part, path)
-    with failures_named(path):
-        raw.truncate(0)
-    return part, raw
+    return target.with_name(f".{name}.{kind}")
 
 
 def own(path: Path, name: str) -> io.FileIO:
@@ -189,10 +184,10 @@ def _standard_output() -> Any:
     return getattr(buffer, "raw", buffer)
 
 
-def opened(path: str) -> io.FileIO:
+def opened(path: str) -> "_Named":
     """A file that is written as it is, unbuffered."""
     with failures_named(path):
-        return Path(path).open("wb", buffering=0)
+        return _Named(path, Path(path).open("wb", buffering=0), owned=True)
 
 
 @contextmanager

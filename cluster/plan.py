@@ -32,6 +32,22 @@ class Cost:
     fixed_bytes: int
 
 
+@dataclass(frozen=True)
+class Capacity:
+    """What there is to compute with.
+
+    free     bytes on the device that has least
+    threads  of all workers together
+    lanes    of the worker that has most: chunks in hand at a time
+    gpu      whether these are GPUs
+    """
+
+    free: int
+    threads: int
+    lanes: int
+    gpu: bool
+
+
 def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:
     """Units that one chunk may have when `lanes` of them are on a device at a time.
 

@@ -5,6 +5,7 @@ import os
 import platform
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -49,6 +50,13 @@ class Outcome(Generic[P]):
     events: tuple[Event, ...] = ()
 
 
+class _Ended(Failure):
+    """Nobody waits for the chunk any more."""
+
+    def __init__(self) -> None:
+        super().__init__("the job has ended")
+
+
 @dataclass
 class _History(threading.local):
     """Of the chunk that a thread is at."""
@@ -60,6 +68,7 @@ class _History(threading.local):
 _name = f"{platform.node()}:{os.getpid()}"
 _jobs: dict[str, Workload[Any, Any]] = {}
 _sessions: dict[tuple[str, int | None], Session[Any, Any]] = {}
+_at_hand: Counter[str] = Counter()  # chunks of each job
 _lock = threading.RLock()
 _history = _History()
 
@@ -84,9 +93,22 @@ def admit(workload: Workload[Any, Any]) -> None:
 
 
 def dismiss(key: str) -> None:
-    """Forget a job: its memory is given back, and chunks that come late find nothing."""
+    """Forget a job: its memory is given back, and chunks that come late find nothing.
+
+    Where a chunk is still at hand it goes no further than to the end of its step, and takes the
+    session with it.
+    """
     with _lock:
         _jobs.pop(key, None)
+    _close_ended(key)
+
+
+def _close_ended(key: str) -> None:
+    """The sessions of a job, if it has ended and none of its chunks is at hand."""
+    with _lock:
+        if key in _jobs or _at_hand[key]:
+            return
+        del _at_hand[key]
         places = [place for place in _sessions if place[0] == key]
         ended = [(_sessions.pop(place), place[1]) for place in places]
     while ended:
@@ -96,13 +118,30 @@ def dismiss(key: str) -> None:
         _release_pool(device)
 
 
+@contextlib.contextmanager
+def _handling(key: str) -> Iterator[None]:
+    """Around a chunk of a job."""
+    with _lock:
+        _at_hand[key] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _at_hand[key] -= 1
+        _close_ended(key)
+
+
+def _job(key: str) -> Workload[Any, Any]:
+    if (job := _jobs.get(key)) is None:
+        raise _Ended
+    return job
+
+
 def _session(key: str, device: int | None) -> Session[Any, Any]:
     with _lock:  # the first chunk sets up, the others wait for it
-        if key not in _jobs:
-            raise Failure("the job has ended")
+        job = _job(key)
         if (key, device) not in _sessions:
-            place = Here(_name, device, free(device))
-            _sessions[key, device] = _jobs[key].open(place)
+            _sessions[key, device] = job.open(Here(_name, device, free(device)))
         return _sessions[key, device]
 
 
@@ -114,9 +153,14 @@ def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -
 
     gpu: the UUID of the device to use, None for the CPU, FIRST for the one of this worker, if any.
     Raises what the steps raise; DeviceFailed when the device is of no more use; Failure where the
-    memory does not suffice for the smallest piece.
+    memory does not suffice for the smallest piece, or the job has ended.
     """
-    device = device_of(gpu)
+    with _handling(key), contextlib.suppress(_Ended):  # with it goes all that the chunk held
+        return _outcome(key, device_of(gpu), span, cpu_fallback)
+    raise _Ended
+
+
+def _outcome(key: str, device: int | None, span: Any, cpu_fallback: bool) -> Outcome[Any]:
     _history.steps, _history.events = [], []
     reason = ""
     for place in (device, None) if device is not None and cpu_fallback else (device,):
@@ -130,7 +174,7 @@ def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -
         except MemoryError as error:
             reason = str(error) or "the memory does not suffice"
         _release_pool(place)
-    raise Failure(f"{_jobs[key].name(span)}: {reason}")
+    raise Failure(f"{_job(key).name(span)}: {reason}")
 
 
 def _part(key: str, device: int | None, span: Any) -> Any:
@@ -138,8 +182,10 @@ def _part(key: str, device: int | None, span: Any) -> Any:
     session = _session(key, device)
     with step("load"):
         loaded = session.load(span)
+    _job(key)
     with step("compute"):
         computed = _computed(session, device, loaded)
+    _job(key)  # another one may write to the same place by now
     with step("finish"):
         return session.finish(loaded, computed)
 

@@ -135,6 +135,26 @@ class LocalWorkers:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+def within(seconds: float, make: Callable[[], Any]) -> Any:
+    """What `make` gives. Raises TimeoutError where it is late; then it goes on behind our back."""
+    given: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+
+    def run() -> None:
+        try:
+            given.put((make(), None))
+        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+            given.put((None, error))
+
+    threading.Thread(target=run, name="within", daemon=True).start()
+    try:
+        result, error = given.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return result
+
+
 def _as_exception(error: BaseException | None) -> Exception | None:
     if error is None or isinstance(error, Exception):
         return error

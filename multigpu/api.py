@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.codec import Codec
 from cluster.worker import Outcome
-from cluster.workers import Workers
 from multigpu import preflight
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.io.signatures import Signatures, read_signatures
 from multigpu.io.sources import STDIN, Source, expand, inspect
-from multigpu.job import Facts, Job, Paths, check_unchanged, inputs_about, path_list
+from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import (
     PART_CLASSES,
@@ -92,22 +91,16 @@ class ScanJob(Job):
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
 
-    def plan(self, workers: Workers | None = None, free: int | None = None) -> ScanPlan:
-        """The chunk plan; without workers, that of this machine."""
-        if workers is None:
-            lanes = self.deployment.threads
-            threads = lanes * max(1, len(self.devices))
-        else:
-            threads, lanes = workers.threads, workers.lanes
-        free = self.free_here() if free is None else free
-        return plan_scan(self.sources, self.signatures, free, threads, lanes, self.run)
+    def plan(self, crew: Crew | None = None) -> ScanPlan:
+        """The chunk plan; without a crew, that of this machine."""
+        return plan_scan(self.sources, self.signatures, self.capacity(crew), self.run)
 
     def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
         with ExitStack() as stack:
             sources = self._visible() if self.remote else self.sources
             crew = self.crew(stack, self.inputs)
-            plan = self.plan(crew.workers, crew.free_bytes)
+            plan = self.plan(crew)
             about = self._about(fmt)
             held = self.journal(about, {"chunk_bytes": plan.chunk_bytes}, Codec(PART_CLASSES))
             self.chunk_plan = plan.with_chunks(held["chunk_bytes"], sources)

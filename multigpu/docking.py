@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from cluster.codec import Codec
 from cluster.worker import Outcome
-from cluster.workers import Workers
 from kernels.rotation import ListedRotations, covering_radius
 from multigpu import preflight
 from multigpu.batch import PoseBatch
@@ -28,7 +27,7 @@ from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
 from multigpu.io.sources import STDIN, expand
-from multigpu.job import Facts, Job, Paths, check_unchanged, inputs_about, path_list
+from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
 from multigpu.workloads.dock import (
     PART_CLASSES,
     Best,
@@ -37,14 +36,7 @@ from multigpu.workloads.dock import (
     FoundPart,
     Part,
 )
-from multigpu.workloads.dock_plan import (
-    Capacity,
-    DockPlan,
-    dock_spans,
-    field_of,
-    plan_dock,
-    search_of,
-)
+from multigpu.workloads.dock_plan import DockPlan, dock_spans, field_of, plan_dock, search_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,15 +119,9 @@ class DockJob(Job):
         if distance > 0:
             logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
-    def plan(self, workers: Workers | None = None, free: int | None = None) -> DockPlan:
-        """The chunk plan; without workers, that of this machine."""
-        free = self.free_here() if free is None else free
-        if workers is None:
-            lanes = self.deployment.threads
-            here = Capacity(free, lanes * max(1, len(self.devices)), lanes, bool(self.devices))
-        else:
-            here = Capacity(free, workers.threads, workers.lanes, workers.gpu is not None)
-        return plan_dock(self.sources, self.field, self.search, here, self.run)
+    def plan(self, crew: Crew | None = None) -> DockPlan:
+        """The chunk plan; without a crew, that of this machine."""
+        return plan_dock(self.sources, self.field, self.search, self.capacity(crew), self.run)
 
     def parts(self, fmt: str | None = None) -> Iterator[DockPart]:
         """The parts in order, with poses as text where `fmt` names its format.
@@ -145,7 +131,7 @@ class DockJob(Job):
         """
         with ExitStack() as stack:
             crew = self.crew(stack, [])  # the text of the ligands travels with the spans
-            plan, about = self.plan(crew.workers, crew.free_bytes), self._about(fmt)
+            plan, about = self.plan(crew), self._about(fmt)
             held = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **held)
             self.planned(crew, **held)

@@ -16,6 +16,7 @@ from cluster.dispatch import Faults, dispatch
 from cluster.errors import DiskFull
 from cluster.events import Event, Listener
 from cluster.journal import Journal
+from cluster.plan import Capacity
 from cluster.worker import Outcome
 from cluster.workers import Workers
 from cluster.workload import P, S, Workload
@@ -27,6 +28,7 @@ from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)
 
+BEGUN_ANEW = "multigpu: begun anew; --resume would have gone on with the interrupted run"
 SAID = {  # events that a user is told of, as warnings
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
     "retried": "chunk {chunk} is run again: {reason}",
@@ -138,6 +140,14 @@ class Job:
             return min(device.free_bytes for device in self.devices)
         return worker.free_bytes(None)
 
+    def capacity(self, crew: Crew | None = None) -> Capacity:
+        """That of a crew; without one, of this machine."""
+        if crew is None:
+            lanes, count = self.deployment.threads, max(1, len(self.devices))
+            return Capacity(self.free_here(), lanes * count, lanes, bool(self.devices))
+        workers = crew.workers
+        return Capacity(crew.free_bytes, workers.threads, workers.lanes, workers.gpu is not None)
+
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """The workers, all fit for a job with these inputs, which have absolute paths.
 
@@ -177,9 +187,7 @@ class Job:
             return plan
         self._journal = Journal(self._journal_path, about, plan, codec, self.run.resume)
         if self._journal.thrown_away:
-            logger.warning(
-                "multigpu: begun anew; --resume would have gone on with the interrupted run"
-            )
+            logger.warning(BEGUN_ANEW)
         return self._journal.plan
 
     def dispatched(
@@ -224,7 +232,7 @@ class Job:
     def _end_journal(self, keep: bool) -> None:
         if self._journal is None:
             return
-        if keep and self._journal.held:
+        if keep and (self._journal.held or self._journal.continued):
             logger.warning("multigpu: what is finished is kept: --resume goes on with it")
             self._journal.close()
         else:

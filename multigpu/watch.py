@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 from cluster.events import Event
 from cluster.output import atomic_output, opened
@@ -11,16 +11,21 @@ from cluster.output import atomic_output, opened
 MICRO = 1e6  # microseconds, which the timeline counts in
 
 
-class Log:
-    """A line of JSON for every event, written at once."""
+class Unbuffered(Protocol):
+    """A file in which everything is at once."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def write(self, data: bytes, /) -> object: ...
+
+
+class Log:
+    """A line of JSON for every event."""
+
+    def __init__(self, file: Unbuffered) -> None:
         self._file = file
 
     def __call__(self, event: Event) -> None:
         line = {"event": event.name, "at": round(event.at, 6), **event.facts}
         self._file.write(json.dumps(line).encode() + b"\n")
-        self._file.flush()
 
 
 class Timeline:

@@ -1,6 +1,7 @@
 """What every test may use: the `gpu` marker, the golden data, the settings of hypothesis."""
 
 import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -57,6 +58,14 @@ def why_no_gpu() -> str:
     return ""
 
 
+@pytest.fixture(autouse=True)
+def _all_is_said() -> Iterator[None]:
+    """What a test with --quiet leaves behind is no matter of the next one."""
+    yield
+    for name in ("multigpu", "cluster"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """The folder of golden data: MULTIGPU_GOLDEN, or ../shared/golden beside the repository."""
@@ -64,3 +73,15 @@ def golden() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no golden data at {folder} (MULTIGPU_GOLDEN says where they are)")
     return folder
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """The address of a scheduler with two worker processes of one thread each."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as cluster:  # fmt: skip
+        yield cluster.scheduler_address

@@ -592,7 +592,7 @@ def test_output__that_was_there_stays_as_it_was(
 
 
 @pytest.mark.parametrize("named", ["samples", "signatures"])
-@pytest.mark.parametrize("option", ["-o", "--summary"])
+@pytest.mark.parametrize("option", ["-o", "--summary", "--log-json", "--trace"])
 def test_output__that_would_replace_an_input_is_refused(
     main: Run, store: Store, signatures: str, tmp_path: Path, named: str, option: str
 ) -> None:
@@ -605,11 +605,21 @@ def test_output__that_would_replace_an_input_is_refused(
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_output_and_summary__of_one_name_are_refused(
+def test_output__that_would_replace_a_file_of_a_pattern_is_refused(
     main: Run, store: Store, signatures: str, tmp_path: Path
 ) -> None:
+    samples = store("reads.fq", READS)
+    ended = main("scan", str(tmp_path / "*.fq"), "-s", signatures, "-o", samples, "--gpus", "none")
+    assert (ended.status, ended.out) == (2, "")
+    assert Path(samples).read_bytes() == READS
+
+
+@pytest.mark.parametrize("option", ["--summary", "--log-json", "--trace"])
+def test_outputs__of_one_name_are_refused(
+    main: Run, store: Store, signatures: str, tmp_path: Path, option: str
+) -> None:
     path = str(tmp_path / "same")
-    options = ("-o", path, "--summary", path, "--gpus", "none")
+    options = ("-o", path, option, path, "--gpus", "none")
     ended = main("scan", store("reads.fq", READS), "-s", signatures, *options)
     assert (ended.status, ended.out) == (2, "")
     assert ended.problem.startswith(f"{path} is named twice")

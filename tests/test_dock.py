@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +51,6 @@ def dock(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dock
         return int(cli.main([*command, *arguments], standalone_mode=False))
 
     return run
-
-
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """The address of a scheduler with two worker processes of one thread each."""
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as cluster:  # fmt: skip
-        yield cluster.scheduler_address
 
 
 def table(path: str) -> list[dict[str, str]]:
@@ -443,6 +431,8 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("-o", "nowhere/poses.sdf"), "there is no directory"),
         (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
+        (("-o", "poses/", "--log-json", "poses"), "is named twice"),
+        (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
     ],
 )
 def test_dock__refuses_what_makes_no_sense(

@@ -111,18 +111,6 @@ def test_count__gives_the_rows_of_r(
     assert compared == FOLDERS[folder]
 
 
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """The address of a scheduler with two worker processes of one thread each."""
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as cluster:  # fmt: skip
-        yield cluster.scheduler_address
-
-
 @pytest.mark.slow
 def test_count__is_the_same_on_two_workers(
     golden: Path, calls: Callable[[str], list[Call]], count: Run, scheduler: str

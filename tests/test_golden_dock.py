@@ -1,7 +1,7 @@
 """The golden docking cases through the real command: whole, in tiny chunks, on workers, on GPUs."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,18 +75,6 @@ def case(golden: Path, tmp_path: Path) -> Callable[[str], Case]:
         return Case(facts, atoms, expected, command, "xyz", tmp_path)
 
     return build
-
-
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """The address of a scheduler with two worker processes of one thread each."""
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as cluster:  # fmt: skip
-        yield cluster.scheduler_address
 
 
 def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:

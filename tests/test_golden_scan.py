@@ -4,7 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -90,18 +90,6 @@ def expected(golden: Path) -> Callable[[Case], bytes]:
         return table.replace(b"\tnan\n", b"\t\n")
 
     return read
-
-
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """The address of a scheduler with two worker processes of one thread each."""
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as cluster:  # fmt: skip
-        yield cluster.scheduler_address
 
 
 def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:

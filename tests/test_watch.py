@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from cluster.errors import DiskFull
 from cluster.events import Event
 from multigpu.progress import Progress
-from multigpu.watch import Log, Timeline
+from multigpu.watch import Log, Timeline, logged
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,6 +33,14 @@ def test_log__has_a_line_for_every_event_at_once() -> None:
     assert json.loads(file.getvalue()) == {"event": "split", "at": 1.5, "chunk": 3, "bytes": 10}
     log(finished(4, "a", 2.0))
     assert file.getvalue().count(b"\n") == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_log__that_cannot_be_written_is_told() -> None:
+    with logged("/dev/full") as log:
+        assert log is not None
+        with pytest.raises(DiskFull, match=r"^/dev/full: cannot be written: the disk is full"):
+            log(Event("split"))
 
 
 def test_timeline__has_a_process_a_device_and_its_steps_where_they_were() -> None:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import logging
 import os
-import queue
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from typing import Any
 from cluster import context, worker
 from cluster.devices import Device
 from cluster.errors import UsageError
-from cluster.workers import LocalWorkers, Workers
+from cluster.workers import LocalWorkers, Workers, within
 
 logger = logging.getLogger(__name__)
 
@@ -114,9 +113,20 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
 
 
 def of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
-    """The workers of a `dask.distributed.Client`, which stays open."""
+    """The workers of a `dask.distributed.Client`, which stays open.
+
+    Raises UsageError where it is none, or one that cannot be used.
+    """
+    from distributed import Client
+
     from cluster.dask_workers import DaskWorkers
 
+    if not isinstance(client, Client):
+        raise UsageError(f"client is a {type(client).__name__}, no dask.distributed.Client")
+    if client.asynchronous:
+        raise UsageError("client is asynchronous: make it with asynchronous=False")
+    if client.status != "running":
+        raise UsageError(f"client is not connected: it is {client.status}")
     _warn_of_listeners(client)
     return DaskWorkers(client, gpu, worker_timeout)
 
@@ -139,7 +149,7 @@ def _warn_of_listeners(client: Any) -> None:
     """Dask runs what it is sent; whom it listens to is known by TLS, or by its being here."""
     from distributed.comm.addressing import get_address_host
 
-    address = client.scheduler_info(n_workers=0)["address"]
+    address = client.scheduler.address
     if not address.startswith(PRIVATE) and not _is_loopback(get_address_host(address)):
         logger.warning(
             "multigpu: %s runs what anybody sends who can reach it: use TLS (docs/clusters.md)",
@@ -164,7 +174,7 @@ def _connect(deployment: Deployment) -> Any:
         kind = {"scheduler_file": deployment.scheduler_file}
     limit = deployment.connect_timeout
     try:
-        return _within(
+        return within(
             limit + CONNECT_GRACE, lambda: Client(**kind, timeout=limit, set_as_default=False)
         )
     except (OSError, TimeoutError) as error:
@@ -189,26 +199,6 @@ def _check_scheduler_file(path: Path) -> None:
         raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
     if not isinstance(known, dict) or "address" not in known:
         raise UsageError(f"{path}: this is no scheduler file: no address")
-
-
-def _within(seconds: float, make: Callable[[], Any]) -> Any:
-    """What `make` gives, or TimeoutError: not all that accepts a connection answers."""
-    given: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
-
-    def run() -> None:
-        try:
-            given.put((make(), None))
-        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
-            given.put((None, error))
-
-    threading.Thread(target=run, name="connect", daemon=True).start()
-    try:
-        result, error = given.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError("it accepts connections, but does not answer") from None
-    if error is not None:
-        raise error
-    return result
 
 
 @contextmanager

@@ -171,13 +171,16 @@ def command(**values: Any) -> None:
     running = run_options(values)
     with ExitStack() as stack:
         devices, coming = begun(stack, running, values, GPU_LANES)
-        from cluster.output import check_output
         from multigpu.copynumber import output, summary
 
+<<<<<<< HEAD
         others = [values[name] for name in ("summary", "log_json", "trace")]
         for path in others:
             check_output(path)
         keep_inputs([*values["inputs"], *values["controls"]], *others)
+=======
+        _check(values)
+>>>>>>> review
         output.check_packages(_wanted(values))
         if not values["inputs"]:
             raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
@@ -192,6 +195,17 @@ def command(**values: Any) -> None:
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+
+
+def _check(values: dict[str, Any]) -> None:
+    """Raises UsageError for outputs that cannot be written, or would replace an input."""
+    from multigpu.commands.running import keep_inputs, outputs
+    from multigpu.copynumber.output import OURS
+
+    others = [values["regions"], values["ploidy"], values["sex"]]
+    inputs = [path for path in (*values["inputs"], *values["controls"], *others) if path]
+    folder = [str(Path(values["output"]) / name) for name in OURS]
+    keep_inputs(inputs, *outputs(values), *folder)
 
 
 def _run(job: "CnvJob", values: dict[str, Any], folder: Path) -> "CnvResult":

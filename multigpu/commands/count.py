@@ -74,16 +74,14 @@ def command(**values: Any) -> None:
     OUT is Parquet where its suffix is .parquet or .pq, else TSV, compressed for .gz and .zst. The
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
     """
-    from cluster.output import check_output
-    from multigpu.commands.running import keep_inputs, watched
+    from multigpu.commands.running import keep_inputs, outputs, watched
     from multigpu.counting import CountJob
     from multigpu.io.counts import write_counts
 
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     output, regions = values["output"], values["regions"]
-    check_output(output)
-    keep_inputs([*values["files"], *([regions] if regions else [])], output)
+    keep_inputs([*values["files"], *([regions] if regions else [])], *outputs(values, output))
     job = CountJob(values["files"], count_options(values), run_options(values))
     with watched(values, job, "count", counted):
         counts = job.counts()

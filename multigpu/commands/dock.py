@@ -60,20 +60,27 @@ def command(**values: Any) -> int:
 
 def _check(values: dict[str, Any]) -> None:
     """Raises UsageError for outputs that cannot be written: before hours of work."""
-    from cluster.output import check_output
-    from multigpu.commands.running import keep_inputs
+    from multigpu.commands.running import keep_inputs, outputs
     from multigpu.io.pose_files import check_poses, pose_format
 
-    output, others = values["output"], [values[name] for name in ("scores", "summary", "report")]
+    output = values["output"]
     pose_format(output)
     check_poses(output)
-    for path in (*others, values["log_json"], values["trace"]):
-        check_output(path)
-    keep_inputs([*values["ligands"], values["pocket"]], output, *others)
+    written = outputs(values, values["scores"], values["report"])
+    keep_inputs(_read(values), output, *written)
     if values["report"]:
         from multigpu.report import check_packages
 
         check_packages()
+
+
+def _read(values: dict[str, Any]) -> list[str]:
+    """The files that are read."""
+    from multigpu.io.ligands import LIGANDS
+    from multigpu.io.sources import expand
+
+    others = (values["pocket"], values["rotation_file"])
+    return [*expand(values["ligands"], LIGANDS), *(path for path in others if path)]
 
 
 def _write(job: Any, values: dict[str, Any]) -> None:
@@ -84,7 +91,7 @@ def _write(job: Any, values: dict[str, Any]) -> None:
 
     with pose_output(values["output"]) as poses:
         scores = values["scores"] or poses.scores
-        keep_inputs([*values["ligands"], values["pocket"]], scores, poses.errors)
+        keep_inputs(_read(values), scores, poses.errors)
         check_errors_path(poses.errors)
         with score_output(scores) as table:
             for part in job.parts(pose_format(values["output"])):

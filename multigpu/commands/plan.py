@@ -48,7 +48,7 @@ def scan(**values: Any) -> None:
     if job.remote:
         with ExitStack() as stack:
             crew = job.crew(stack, job.inputs)
-            plan = job.plan(crew.workers, crew.free_bytes)
+            plan = job.plan(crew)
             workers = [{"worker": name, **asdict(fit)} for name, fit in crew.fitness.items()]
     devices = [asdict(device) for device in job.devices]
     rows = [

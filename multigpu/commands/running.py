@@ -2,13 +2,14 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.deploy import GPU_LANES, starting
 from cluster.devices import Device
+from cluster.output import check_output
 from cluster.workers import Workers
 from multigpu.config import RunOptions
 from multigpu.errors import UsageError
@@ -56,7 +57,18 @@ def _shown(values: dict[str, Any]) -> bool:
     return values["progress"] is True or sys.stderr.isatty()
 
 
-def keep_inputs(inputs: list[str], *outputs: str | None) -> None:
+def outputs(values: dict[str, Any], *own: str | None) -> list[str | None]:
+    """The files that a run writes: its own, the summary, the log and the timeline.
+
+    Raises UsageError for one that cannot be written.
+    """
+    written = [*own, values.get("summary"), values["log_json"], values["trace"]]
+    for path in written:
+        check_output(path)
+    return written
+
+
+def keep_inputs(inputs: Sequence[str], *outputs: str | None) -> None:
     """Raises UsageError where an output would replace an input, or another output."""
     kept = {str(Path(path).resolve()) for path in inputs}
     for path in outputs:

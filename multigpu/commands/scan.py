@@ -27,24 +27,31 @@ def command(**values: Any) -> None:
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
     started = time.time()
-    from multigpu.commands.running import begun, keep_inputs, watched
+    from multigpu.commands.running import begun, keep_inputs, outputs, watched
 
     scanning, running = scan_options(values), run_options(values)
     output = values["output"]
     with ExitStack() as stack:
         devices, coming = begun(stack, running, values)
         from cluster.journal import beside
-        from cluster.output import check_output, is_replaced
+        from cluster.output import is_replaced
         from multigpu.api import ScanJob
+        from multigpu.io.sources import expand
         from multigpu.io.writers import format_of
         from multigpu.summary import write_summary
 
         fmt = format_of(output, values["chosen"])
+<<<<<<< HEAD
         others = [values[name] for name in ("summary", "log_json", "trace")]
         for path in (output, *others):
             check_output(path)
         samples, signatures = _inputs(stack, values)
         keep_inputs([*samples, *signatures], output, *others)
+=======
+        written = outputs(values, output)
+        samples, signatures = _inputs(stack, values)
+        keep_inputs([*expand(samples), *signatures], *written)
+>>>>>>> review
         job = ScanJob(
             samples, signatures, scanning, running, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,

@@ -4,6 +4,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -162,8 +163,22 @@ class CnvJob(Job):
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "samples": f"{len(self.names)}, content {blake2b(facts, digest_size=4).hexdigest()}",
             "regions": f"{len(self.counts.regions):,} in {len(self.blocks)} chromosomes",
+            "counts": f"content {self._content()}",
             **inputs_about(self.inputs),
         }
+
+    def _content(self) -> str:
+        """A digest of the counts and their regions, by which a journal knows them."""
+        if self._journal_path is None:
+            return "unknown"
+        regions = self.counts.regions
+        digest = blake2b(repr(regions.names).encode(), digest_size=8)
+        for array in (regions.chrom, regions.start, regions.end):
+            digest.update(np.ascontiguousarray(array).data)
+        with ThreadPoolExecutor(_cores()) as pool:
+            for block in pool.map(lambda block: _digest(self.values[block]), self.blocks):
+                digest.update(block)
+        return digest.hexdigest()
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
         """Where workers find the counts."""
@@ -249,6 +264,10 @@ class CnvJob(Job):
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
             (*self.notes, *dict.fromkeys(found)),
         )  # fmt: skip
+
+
+def _digest(values: NDArray[Any]) -> bytes:
+    return blake2b(np.ascontiguousarray(values).data).digest()
 
 
 def _cores() -> int:

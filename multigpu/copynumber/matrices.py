@@ -72,6 +72,7 @@ def create(
     with warnings.catch_warnings():  # that version 3 of the format does not know of this yet
         warnings.simplefilter("ignore")
         zarr.consolidate_metadata(str(path))  # xarray asks for it
+    os.sync()  # as in `write`
 
 
 def _coordinates(

@@ -1,17 +1,21 @@
 """The folder of a run: all files of it appear together, when all are complete."""
 
 import importlib.util
+import logging
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster.errors import DiskFull
 from cluster.output import failures_named, own
 from multigpu.copynumber import tables
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import write_vcf
 from multigpu.errors import UsageError
+from multigpu.job import BEGUN_ANEW
+
+logger = logging.getLogger(__name__)
 
 MATRICES = "matrices.zarr"
 REPORT = "report.html"
@@ -66,24 +70,41 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
     with failures_named(path, UsageError):
         folder.mkdir(parents=True, exist_ok=True)
     with own(lock, path):
-        if not resume:
-            shutil.rmtree(part, ignore_errors=True)
         try:
             with failures_named(path, UsageError):
                 part.mkdir(exist_ok=True)
+                _clear(part, resume)
             yield part
             with failures_named(path):
                 shutil.rmtree(part / KEPT_COUNTS, ignore_errors=True)
+                os.sync()
                 _move_up(part, folder)
-        except BaseException as error:
-            wrong = isinstance(error, UsageError) and not isinstance(error, DiskFull)
-            if wrong or not _resumable(part):
+        except BaseException:
+            if not _resumable(part):
                 shutil.rmtree(part, ignore_errors=True)
             raise
         finally:
             lock.unlink(missing_ok=True)
             if not existed:
                 _remove_if_empty(folder)
+
+
+def _clear(part: Path, resume: bool) -> None:
+    """Of what a run that was stopped has left, only what one with `resume` goes on with stays."""
+    begun = (part / JOURNAL).exists()
+    if begun and not resume:
+        logger.warning(BEGUN_ANEW)
+    kept = (JOURNAL, MATRICES, KEPT_COUNTS) if begun else (KEPT_COUNTS,)
+    for left in part.iterdir():
+        if not (resume and left.name in kept):
+            _remove(left)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _resumable(part: Path) -> bool:
@@ -93,11 +114,7 @@ def _resumable(part: Path) -> bool:
 def _move_up(part: Path, folder: Path) -> None:
     """What an earlier run left here goes: all results in the folder are of one run."""
     for name in OURS:
-        old = folder / name
-        if old.is_dir() and not old.is_symlink():
-            shutil.rmtree(old)
-        else:
-            old.unlink(missing_ok=True)
+        _remove(folder / name)
     for made in sorted(part.iterdir()):
         made.replace(folder / made.name)
     part.rmdir()

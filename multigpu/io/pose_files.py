@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,15 @@ from pathlib import Path
 from typing import Protocol
 
 from cluster.journal import beside
-from cluster.output import STDOUT, atomic_output, check_output, is_replaced
+from cluster.output import (
+    STDOUT,
+    atomic_output,
+    check_output,
+    failures_named,
+    hidden,
+    is_replaced,
+    own,
+)
 from multigpu.errors import UsageError
 from multigpu.io.compressed import Compressed, compression_of
 from multigpu.io.poses import SAME, format_of
@@ -65,10 +72,13 @@ def check_poses(path: str | None) -> None:
     folder = Path(path)
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{path}: the directory is not empty: name a new one for the poses")
-    if not folder.absolute().parent.is_dir():
-        raise UsageError(f"{path}: there is no directory {folder.absolute().parent}")
-    if not os.access(folder.absolute().parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{path}: no permission to write in {folder.absolute().parent}")
+    parent = folder.resolve().parent
+    if not parent.is_dir():
+        raise UsageError(f"{path}: there is no directory {parent}")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: no permission to write in {parent}")
+    if folder.is_mount():
+        raise UsageError(f"{path}: a mount point cannot be replaced: name a directory in it")
 
 
 @contextmanager
@@ -76,8 +86,8 @@ def pose_output(path: str | None) -> Iterator[PoseSink]:
     """A file or directory that appears under its name when the block ends well."""
     fmt = pose_format(path)
     if path is not None and is_folder(path):
-        with _replacing_folder(Path(path)) as part:
-            yield _PoseFolder(part)
+        with _replacing_folder(path) as part:
+            yield _PoseFolder(part, path)
         return
     with atomic_output(path) as raw:
         out = Compressed(raw, compression_of(path))
@@ -103,8 +113,8 @@ class _PoseFile:
 
 
 class _PoseFolder:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, target: str) -> None:
+        self._folder, self._target = folder, target
         self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
         self._taken: set[str] = {"scores", "errors"}
 
@@ -112,7 +122,8 @@ class _PoseFolder:
         for name, layout, each in zip(names, layouts, texts, strict=True):
             framed = [_framed(text, layout, pose) for pose, text in enumerate(each, 1)]
             path = self._folder / f"{self._unique(name)}.{layout}"
-            path.write_bytes(b"".join(framed))
+            with failures_named(self._target):
+                path.write_bytes(b"".join(framed))
 
     def _unique(self, name: str) -> str:
         """A name for a file that no other ligand has, on any file system."""
@@ -132,14 +143,21 @@ def _framed(text: bytes, fmt: str, number: int) -> bytes:
 
 
 @contextmanager
-def _replacing_folder(target: Path) -> Iterator[Path]:
+def _replacing_folder(path: str) -> Iterator[Path]:
     """Write beside the target, then rename; the target is empty or not there."""
-    target = target.absolute()
-    part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
-    part.mkdir()
-    try:
-        yield part
-        part.rename(target)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+    target = Path(path).resolve()
+    part, lock = hidden(target, "part"), hidden(target, "lock")
+    with own(lock, path):
+        try:
+            with failures_named(path):
+                shutil.rmtree(part, ignore_errors=True)  # what a run that was killed has left
+                part.mkdir()
+            yield part
+            with failures_named(path):
+                os.sync()
+                part.rename(target)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        finally:
+            lock.unlink(missing_ok=True)

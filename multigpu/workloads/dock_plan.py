@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from cluster.plan import Cost, balanced, chunk_units
+from cluster.plan import Capacity, Cost, balanced, chunk_units
 from kernels.rotation import (
     EulerRotations,
     Field,
@@ -21,23 +21,6 @@ from multigpu.io.ligands import Record
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """What there is to compute with.
-
-    free     bytes on the device that has least
-    threads  of all workers together
-    lanes    of the worker that has most: chunks in hand at a time
-    gpu      whether these are GPUs
-    """
-
-    free: int
-    threads: int
-    lanes: int
-    gpu: bool
-
 
 # Poses of a span, of all its ligands: about a second of work with some dozens of atoms.
 GPU_POSES = 1 << 32

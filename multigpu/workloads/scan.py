@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.dispatch import LINE_PER_THREAD
-from cluster.plan import Cost, balanced, chunk_units
+from cluster.plan import Capacity, Cost, balanced, chunk_units
 from cluster.worker import stepped_on_device
 from cluster.workload import Place
 from kernels.scan import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
@@ -368,18 +368,16 @@ class ScanPlan:
 
 
 def plan_scan(
-    sources: Sequence[Source], signatures: Signatures, free: int, threads: int, lanes: int,
-    run: RunOptions,
-) -> ScanPlan:  # fmt: skip
-    """free: bytes on the device that has least; threads, lanes: as in `cluster.deploy.Workers`."""
-    budget = int(free * run.memory_fraction)
+    sources: Sequence[Source], signatures: Signatures, here: Capacity, run: RunOptions
+) -> ScanPlan:
+    budget = int(here.free * run.memory_fraction)
     largest = max((len(letters) for letters in signatures.letters), default=0)
     total = sum(len(letters) for letters in signatures.letters)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + 2 * total + largest)
-    most = chunk_units(cost, budget, lanes, run.max_chunk_bytes)
+    most = chunk_units(cost, budget, here.lanes, run.max_chunk_bytes)
     known = [source.size or 0 for source in sources if source.cuttable]
-    size = balanced(sum(known), most, threads) if known else most
-    return ScanPlan(size, _chunks(sources, size), budget, cost, lanes)
+    size = balanced(sum(known), most, here.threads) if known else most
+    return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes)
 
 
 def _chunks(sources: Sequence[Source], size: int) -> tuple[int | None, ...]:

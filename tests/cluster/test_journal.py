@@ -78,6 +78,20 @@ def test_journal__with_a_damaged_record_ends_before_it(tmp_path: Path) -> None:
     assert held(tmp_path / "j") == [b"a" * 50]
 
 
+@pytest.mark.parametrize("zeros", [1, 7, 8, 9, 4096])
+def test_journal__with_zeros_at_its_end_ends_before_them(tmp_path: Path, zeros: int) -> None:
+    whole = written(tmp_path / "j", [1, 2])
+    (tmp_path / "j").write_bytes(whole + bytes(zeros))
+    assert held(tmp_path / "j") == [1, 2]
+    assert (tmp_path / "j").read_bytes() == whole
+
+
+def test_journal__of_nothing_but_zeros_is_begun(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(bytes(4096))
+    written(tmp_path / "j", [1])
+    assert held(tmp_path / "j") == [1]
+
+
 def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     before = written(tmp_path / "j")
     changed = {"option hits": "all", "input a.fq": "13 bytes", "input b.fq": "1 byte"}
@@ -96,6 +110,20 @@ def test_journal__that_is_none_is_refused(tmp_path: Path, content: bytes) -> Non
     with pytest.raises(UsageError, match="this is no journal of this version"):
         opened(tmp_path / "j")
     assert (tmp_path / "j").read_bytes() == content
+
+
+def test_journal__is_not_begun_in_place_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(b"something else")
+    with pytest.raises(UsageError, match="this is no journal"):
+        opened(tmp_path / "j", resume=False)
+    assert (tmp_path / "j").read_bytes() == b"something else"
+
+
+def test_journal__of_another_version_may_be_begun_anew(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(MAGIC.replace(b"1", b"2"))
+    journal = opened(tmp_path / "j", resume=False)
+    assert journal.thrown_away == len(MAGIC)
+    journal.close()
 
 
 def test_journal__keeps_the_plan_of_the_run_that_began_it(tmp_path: Path) -> None:
@@ -179,3 +207,10 @@ def test_journal__reaches_the_disk_now_and_then(
 def test_journal__lies_hidden_beside_the_output(tmp_path: Path) -> None:
     (tmp_path / "link.tsv").symlink_to(tmp_path / "hits.tsv")
     assert beside(str(tmp_path / "link.tsv")) == tmp_path / ".hits.tsv.journal"
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127])
+def test_journal__of_an_output_with_the_longest_name(tmp_path: Path, name: str) -> None:
+    journal = opened(beside(str(tmp_path / name)))
+    assert journal.path.exists()
+    journal.remove()

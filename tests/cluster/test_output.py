@@ -1,5 +1,6 @@
 """Output that is complete or not there."""
 
+import contextlib
 import errno
 import io
 import os
@@ -81,6 +82,27 @@ def test_output__that_another_run_is_writing_is_refused(tmp_path: Path) -> None:
         ):
             pytest.fail("two runs at once")
     assert Path(path).read_bytes() == b"first"
+
+
+@pytest.mark.parametrize(("step", "fails"), [("replace", False), ("unlink", True)])
+def test_output__is_this_runs_until_it_has_its_name_or_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, fails: bool
+) -> None:
+    """Between closing and renaming another run could begin, and lose one of the two outputs."""
+    real, locked = getattr(Path, step), []
+
+    def watched(path: Path, *arguments: Any, **more: Any) -> Any:
+        with pytest.raises(UsageError, match="another run is writing it"):
+            output.own(path, "out")
+        locked.append(path.name)
+        return real(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, step, watched)
+    with contextlib.suppress(Broken), atomic_output(str(tmp_path / "out")) as file:
+        file.write(b"x")
+        if fails:
+            raise Broken
+    assert locked == [".out.part"]
 
 
 def test_output__takes_the_place_of_what_a_killed_run_left(tmp_path: Path) -> None:

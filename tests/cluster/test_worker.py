@@ -1,7 +1,7 @@
 """The life of a chunk where memory or the device gives out."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,9 @@ class Sums:
     key: str = "sums"
     error: Exception | None = None  # of every attempt to compute on a device
     opened: list[Any] = field(default_factory=list)
+    closed: int = 0
+    on_compute: Callable[[], None] = int  # what happens meanwhile
+    finished: int = 0
 
     def open(self, place: Any) -> "SumSession":
         self.opened.append(place.gpu)
@@ -50,6 +53,7 @@ class SumSession:
         return span
 
     def compute(self, loaded: range) -> int:
+        self.sums.on_compute()
         if self.gpu is not None and self.sums.error is not None:
             raise self.sums.error
         if self.gpu is not None and len(loaded) > self.sums.room:
@@ -68,10 +72,11 @@ class SumSession:
         return sum(computed)
 
     def finish(self, loaded: range, computed: int) -> int:
+        self.sums.finished += 1
         return computed
 
     def close(self) -> None:
-        pass
+        self.sums.closed += 1
 
 
 @pytest.fixture(autouse=True)
@@ -178,3 +183,18 @@ def test_job__that_was_dismissed_has_nothing_left() -> None:
     assert not [place for place in worker._sessions if place[0] == "sums"]
     with pytest.raises(Failure, match=r"^the job has ended$"):
         worker.run_chunk("sums", None, range(4))
+
+
+def test_job__that_is_dismissed_meanwhile_is_closed_behind_its_last_chunk() -> None:
+    """Late rows must not be written where another run writes by now."""
+    closed: list[int] = []
+
+    def dismissed() -> None:
+        worker.dismiss("sums")
+        closed.append(sums.closed)
+
+    sums = Sums(9, on_compute=dismissed)
+    with pytest.raises(Failure, match=r"^the job has ended$"):
+        run(sums, 4)
+    assert (closed, sums.closed, sums.finished) == ([0], 1, 0)
+    assert "sums" not in worker._at_hand

@@ -1,6 +1,7 @@
 """Runs on simulated cohorts: what is found, what never changes, what is refused."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from cohorts import CPU, cohort
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster.codec import Codec
+from cluster.journal import Journal
 from multigpu import UsageError
 from multigpu.config import RunOptions
 from multigpu.copynumber.job import CnvJob
@@ -260,3 +263,22 @@ def test_stages__one_by_one_give_the_same_segments() -> None:
         borders = np.arange(scaled.shape[1] + 1) * (block.stop - block.start)
         means += segment.segment(tracks, borders, segmentation.Segmentation()).mean.tolist()
     np.testing.assert_allclose(run(counts).segments.mean, means, rtol=1e-9, atol=1e-9)
+
+
+def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
+    """As those of the same files by another --min-mapq are, or of other --regions."""
+    counts, _ = cohort()
+    path = tmp_path / "journal"
+
+    def begun(counts: Counts) -> Journal:
+        job = CnvJob(counts, CnvOptions(), CPU, journal=path)
+        return Journal(path, job._about((), False, 0), {}, Codec(), resume=True)
+
+    begun(counts).close()
+    begun(counts).close()
+    values = counts.values.copy()
+    values[[0, 1]] = values[[1, 0]] + np.array([[1], [-1]])
+    ends = replace(counts.regions, end=counts.regions.end + 1)
+    for other in (changed(counts, values=values), changed(counts, regions=ends)):
+        with pytest.raises(UsageError, match="cannot be resumed: counts was content"):
+            begun(other)

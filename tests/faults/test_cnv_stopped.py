@@ -70,7 +70,9 @@ def test_run__without_resume_begins_anew(
     job: Job, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     stopped(job, tmp_path, signal.SIGKILL)
-    assert run(job, tmp_path, "--summary", str(tmp_path / "summary")).status == 0
+    again = run(job, tmp_path, "--summary", str(tmp_path / "summary"))
+    assert again.status == 0
+    assert "begun anew; --resume would have gone on" in again.err
     assert json.loads((tmp_path / "summary").read_text())["resumed"] == 0
     assert digest(tmp_path / "out") == undisturbed
 
@@ -82,8 +84,23 @@ def test_resume__with_another_option_is_refused_and_loses_nothing(
     ended = run(job, tmp_path, "--resume", "--upper", "0.7")
     assert ended.status == 2
     assert "cannot be resumed: option upper was 0.5, is 0.7" in ended.err
-    assert run(job, tmp_path, "--resume").status == 0
+    assert run(job, tmp_path, "--resume", "--summary", str(tmp_path / "summary")).status == 0
+    assert json.loads((tmp_path / "summary").read_text())["resumed"] > 0
     assert digest(tmp_path / "out") == undisturbed
+
+
+def test_resume__leaves_out_what_no_run_goes_on_with(
+    job: Job, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    stopped(job, tmp_path, signal.SIGKILL)
+    part = tmp_path / "out" / ".part"
+    (part / "multigpu-counts").mkdir()
+    (part / "multigpu-counts" / "counts").write_bytes(b"what workers mapped")
+    (part / "figures").mkdir()
+    ended = run(job, tmp_path, "--resume")
+    assert ended.status == 0, ended.err
+    assert digest(tmp_path / "out") == undisturbed
+    assert not (tmp_path / "out" / "figures").exists()
 
 
 def test_folder__that_another_run_writes_is_refused(job: Job, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -14,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Client
 from faults.harness import ROOT, Job, Run, run
+
+from cluster import dask_workers
+from cluster.deploy import of_client
+from cluster.errors import Failure, UsageError
 
 UNDER_WAY = 3_000  # bytes of a journal
 PATIENCE = ("--worker-timeout", "3", "--connect-timeout", "20")
@@ -243,3 +249,63 @@ def test_connection__cut_for_good_is_told_and_the_run_resumes(
     assert "the scheduler does not answer, for 3 s now" in ended.err
     assert run(job, out, "--resume").status == 0
     assert (out / job.output).read_bytes() == undisturbed
+
+
+# ---- a process that neither answers nor ends ---------------------------------------------------
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Iterator[Client]:
+    cluster.scheduler()
+    for _ in range(2):
+        cluster.worker()
+    found = Client(scheduler_file=str(cluster.file), set_as_default=False)
+    found.wait_for_workers(2)
+    yield found
+    for process in cluster.processes:
+        process.send_signal(signal.SIGCONT)
+    found.close()
+
+
+def test_worker__that_hangs_before_the_run_is_not_waited_for_endlessly(
+    cluster: Cluster, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_workers, "ANSWERS_TIMEOUT", 2.0)
+    workers = of_client(client, None, worker_timeout=10)
+    assert len(set(workers.everywhere(os.getpid).values())) == 2
+    cluster.processes[-1].send_signal(signal.SIGSTOP)
+    with pytest.raises(Failure, match=r"^some worker, or the scheduler, gave no answer within 2 s"):
+        workers.everywhere(os.getpid)
+
+
+def test_scheduler__that_hangs_does_not_stop_what_is_begun_elsewhere_or_retired(
+    cluster: Cluster, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_workers, "ANSWER_TIMEOUT", 0.5)
+    workers = of_client(client, None, worker_timeout=1)
+    name = min(workers.present())
+    task = workers.submit(lambda outcome, error: None, time.sleep, 60)
+    cluster.processes[0].send_signal(signal.SIGSTOP)
+    again = workers.submit(lambda outcome, error: None, time.sleep, 60, apart_from=task)
+    workers.retire(name)
+    for each in (task, again):
+        each.cancel()
+    with pytest.raises(Failure, match="the scheduler does not answer, for 1 s now"):
+        workers.present()
+
+
+# ---- clients that are handed over --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["tcp://127.0.0.1:8786", 7])
+def test_client__that_is_none_is_refused(client: Any) -> None:
+    with pytest.raises(UsageError, match=r"^client is a (str|int), no dask\.distributed\.Client$"):
+        of_client(client, None, worker_timeout=1)
+
+
+def test_client__that_was_closed_is_refused(cluster: Cluster) -> None:
+    cluster.scheduler()
+    client = Client(scheduler_file=str(cluster.file), set_as_default=False)
+    client.close()
+    with pytest.raises(UsageError, match=r"^client is not connected: it is closed$"):
+        of_client(client, None, worker_timeout=1)

@@ -1,0 +1,71 @@
+"""Folders of poses: there when they are complete, whatever happens before."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import DiskFull, UsageError
+from multigpu.io.pose_files import check_poses, pose_output
+
+
+def write(path: Path, *names: str) -> None:
+    with pose_output(f"{path}/") as poses:
+        poses.write(names, ["sdf"] * len(names), [[b"pose\n"]] * len(names))
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_folder__behind_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "poses").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "poses")
+    write(tmp_path / "link", "a")
+    assert (tmp_path / "link").is_symlink()
+    assert left(tmp_path / "poses") == ["a.sdf"]
+    assert left(tmp_path) == ["link", "poses"]
+
+
+def test_folder__takes_the_place_of_what_a_killed_run_left(tmp_path: Path) -> None:
+    (tmp_path / ".poses.part").mkdir()
+    (tmp_path / ".poses.part" / "old.sdf").touch()
+    write(tmp_path / "poses", "a")
+    assert left(tmp_path) == ["poses"]
+    assert left(tmp_path / "poses") == ["a.sdf"]
+
+
+def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:
+    with pose_output(f"{tmp_path}/poses/") as poses:
+        with pytest.raises(UsageError, match="poses/: another run is writing it"):
+            write(tmp_path / "poses", "b")
+        poses.write(["a"], ["sdf"], [[b"pose\n"]])
+    assert left(tmp_path / "poses") == ["a.sdf"]
+
+
+def test_folder__that_is_a_mount_point_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of containers are: a folder cannot take the place of one."""
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path / "poses")
+    (tmp_path / "poses" / "inner").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    check_poses(str(tmp_path / "other"))
+    check_poses(str(tmp_path / "poses" / "inner"))
+    (tmp_path / "poses" / "inner").rmdir()
+    with pytest.raises(UsageError, match="poses: a mount point cannot be replaced"):
+        check_poses(str(tmp_path / "poses"))
+
+
+def test_disk_full__is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(DiskFull, match="poses/: cannot be written: the disk is full"):
+        write(tmp_path / "poses", "a")
+    assert left(tmp_path) == []
