@@ -1,5 +1,6 @@
 """What every test may use: the `gpu` marker, the golden data, the settings of hypothesis."""
 
+import logging
 import os
 from collections.abc import Iterator
 from functools import cache

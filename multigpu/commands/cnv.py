@@ -165,7 +165,7 @@ def command(**values: Any) -> None:
     and SEG, the matrices as a Zarr store, and a report.
     """
     started = time.time()
-    from multigpu.commands.running import begun, keep_inputs
+    from multigpu.commands.running import begun
     from multigpu.copynumber.job import GPU_LANES
 
     running = run_options(values)
@@ -173,14 +173,7 @@ def command(**values: Any) -> None:
         devices, coming = begun(stack, running, values, GPU_LANES)
         from multigpu.copynumber import output, summary
 
-<<<<<<< HEAD
-        others = [values[name] for name in ("summary", "log_json", "trace")]
-        for path in others:
-            check_output(path)
-        keep_inputs([*values["inputs"], *values["controls"]], *others)
-=======
         _check(values)
->>>>>>> review
         output.check_packages(_wanted(values))
         if not values["inputs"]:
             raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")

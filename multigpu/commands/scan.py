@@ -41,17 +41,9 @@ def command(**values: Any) -> None:
         from multigpu.summary import write_summary
 
         fmt = format_of(output, values["chosen"])
-<<<<<<< HEAD
-        others = [values[name] for name in ("summary", "log_json", "trace")]
-        for path in (output, *others):
-            check_output(path)
-        samples, signatures = _inputs(stack, values)
-        keep_inputs([*samples, *signatures], output, *others)
-=======
         written = outputs(values, output)
         samples, signatures = _inputs(stack, values)
         keep_inputs([*expand(samples), *signatures], *written)
->>>>>>> review
         job = ScanJob(
             samples, signatures, scanning, running, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,
