@@ -207,24 +207,6 @@ def part_stages(bench: Bench) -> Iterator[Figure]:
                  note=f"{np.median(seconds):.3g} s; R on one core: {R_STAGES} s")  # fmt: skip
 
 
-def part_scaling(bench: Bench) -> Iterator[Figure]:
-    """As many times BM-A as there are GPUs, on all and on one."""
-    copies = bench.gpus
-    counts = repeated_counts(bench.bm_a, copies)
-    single = RunOptions(gpus="0", max_chunk_bytes=1 << 34)
-    every = RunOptions(gpus="all", max_chunk_bytes=1 << 34)
-
-    def calls(run: RunOptions) -> CnvResult:
-        return CnvJob(counts, CnvOptions(), run).result()
-
-    require(calls(every).cnvs.equals(calls(single).cnvs), "calls depend on the number of GPUs")
-    alone = float(np.median(repeated(lambda: calls(single), bench.runs)))
-    together = repeated(lambda: calls(every), bench.runs)
-    yield Figure("scaling", f"{copies} × BM-A: {copies} GPUs against one, stages 2–5", "×",
-                 [alone / s for s in together], 6.0 if copies == 8 else None, at_most=False,
-                 note=f"{alone:.3g} s on one; cluster started anew in every run")  # fmt: skip
-
-
 def repeated_counts(one: Counts, copies: int) -> Counts:
     """The chromosomes again and again, those of copy 3 named chr1_3, chr2_3, …"""
     regions = one.regions
@@ -276,9 +258,8 @@ PARTS: dict[str, Part] = {
     "model": part_model,
     "stages": part_stages,
     "cohort": part_cohort,
-    "scaling": part_scaling,
 }
-LEAST_GPUS = {"cohort": 1, "scaling": 2}
+LEAST_GPUS = {"cohort": 1}
 
 
 def _options() -> argparse.Namespace:

@@ -32,7 +32,7 @@ from multigpu.simulate_docking import ligands, pocket
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
 POCKET = GOLDEN / "dock" / "real_1stp" / "1stp_protein.maps.fld"
 ATOMS, POINTS, SPACING, SEED = 64, 100, 0.375, 1
-LIBRARY, LARGE_LIBRARY = 10_000, 100_000
+LIBRARY = 10_000
 FEWEST, MOST = 25, 35  # atoms of the library's ligands: 30 on average
 CHECKED = 3  # ligands of the library that the plain search docks again
 TYPES = {"C": "C", "N": "N", "O": "OA", "S": "SA", "F": "HD", "Cl": "A"}  # that the pocket has
@@ -249,28 +249,12 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
 
 
-def part_devices(bench: Bench) -> Iterator[Figure]:
-    """All GPUs against one, on the same large library; the same bytes."""
-    count = round(LARGE_LIBRARY * bench.scale)
-    one, output = _library_command(bench, count, "0")
-    many, both = _library_command(bench, count, "all")
-    alone = repeated(lambda: process(one), 1)
-    together = repeated(lambda: process(many), min(bench.runs, 3))
-    require(output.read_bytes() == both.read_bytes(), "several GPUs give other bytes")
-    yield Figure(
-        "devices", f"{count:,} ligands: {bench.gpus} GPUs against one", "×",
-        [alone[0] / seconds for seconds in together], 7 / 8 * bench.gpus, at_most=False,
-        note=f"{np.median(together):.3g} s against {alone[0]:.3g} s",
-    )  # fmt: skip
-
-
 # ---- all together -----------------------------------------------------------------------------
 
 PARTS: dict[str, Part] = {
     "nearest": part_nearest,
     "linear": part_linear,
     "library": part_library,
-    "devices": part_devices,
     "cpu": part_cpu,
 }
 IF_ASKED = ("library",)  # long on a CPU
@@ -282,9 +266,7 @@ def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str |
         return f"needs a GPU: {without or '--device cpu was given'}"
     if name in IF_ASKED and not bench.gpu and not asked:
         return "needs a GPU (--only library runs it on the CPU)"
-    if name == "devices" and bench.gpus < 2:
-        return f"needs several GPUs: there are {bench.gpus}"
-    if name in ("library", "devices") and not bench.pocket.is_file():
+    if name == "library" and not bench.pocket.is_file():
         return f"needs AutoGrid maps with {', '.join(TYPES.values())}: --pocket names none"
     return None
 

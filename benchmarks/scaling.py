@@ -321,7 +321,7 @@ def disturbed(bench: Bench, series: Series, whole: Ran, alone: Ran) -> Iterator[
     yield Figure("scaling", f"{what}: one worker at half speed, same bytes", "s",
                  [slowed.seconds],
                  note=f"it did {its} of {len(slowed.finished)} chunks; work {slowed.work:.3g} s, "
-                 f"ideal {whole.work * devices / (devices - 0.5):.3g} s")  # fmt: skip
+                 f"ideal {ideal:.3g} s")  # fmt: skip
     with memory_taken(0 if bench.gpu else None, LEFT_BYTES):
         little = series.run(devices, "--memory-fraction", "0.5")
     held = " and GPU 0 with 4 GiB free" if bench.gpu else ""
@@ -353,7 +353,7 @@ def _options() -> argparse.Namespace:
                         help=f"some of: {' '.join(CASES)}")  # fmt: skip
     parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto")
     parser.add_argument("--devices", type=int, nargs="+", metavar="N",
-                        help="how many; else 1, 2, 4, 8, … as there are; of workers 1 2")  # fmt: skip
+                        help="how many; else 1, 2, 4, 8 …; of workers 1 2")  # fmt: skip
     parser.add_argument("--gb", type=float, help=f"of FASTQ; else {GB:g}, or what memory allows")
     parser.add_argument("--small", action="store_true", help="inputs of seconds, to try it out")
     parser.add_argument("--runs", type=int, default=3, help="of which the median counts")
