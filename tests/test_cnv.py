@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,6 +103,18 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
     assert names(folder) == CALLS | robust | {"matrices.zarr", "report.html", "figures"}
     main(table, "-o", str(folder), *FEW)  # nothing of the first run stays
     assert names(folder) == CALLS
+
+
+def test_output__without_vcf_nothing_needs_its_package(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pysam", None)
+    monkeypatch.setitem(output.NEEDED, output.VCF, ("no_such_package",))
+    assert main(table, "-o", str(tmp_path / "out"), *FEW)[0] == 2
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, "--no-vcf")
+    assert status == 0, said
+    assert names(tmp_path / "out") == CALLS - {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}
+    assert "vcf" not in (tmp_path / "out" / "igv_session.xml").read_text()
 
 
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
