@@ -124,8 +124,15 @@ def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path:
     assert names(tmp_path / "out") == CALLS | {"notes.txt"}
 
 
+def test_output__counts_that_lie_there_are_kept(main: Any, table: str, tmp_path: Path) -> None:
+    counts = Path(table).read_bytes()  # in the folder that is written, under the name of ours
+    assert main(table, "-o", str(tmp_path), *FEW)[0] == 0
+    assert names(tmp_path) == CALLS | {"counts.parquet"}
+    assert Path(table).read_bytes() == counts
+
+
 def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Path) -> None:
-    given = tmp_path / "out" / "counts.parquet"  # a name of ours: the counts of an earlier run
+    given = tmp_path / "out" / "cnvs.tsv"  # a name of ours
     given.parent.mkdir()
     given.write_bytes(Path(table).read_bytes())
     assert "is named twice: it would be replaced" in refused(str(given), "-o", str(given.parent))
