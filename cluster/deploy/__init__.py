@@ -18,7 +18,7 @@ from typing import Any
 
 from cluster import context, worker
 from cluster.devices import Device
-from cluster.errors import UsageError
+from cluster.errors import Failure, UsageError
 from cluster.workers import LocalWorkers, Workers, within
 
 logger = logging.getLogger(__name__)
@@ -225,20 +225,21 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             "silence_logs": logging.CRITICAL,
             "local_directory": folder,
         }
-        if deployment.devices:
-            from dask_cuda import LocalCUDACluster
+        with _start_named():
+            if deployment.devices:
+                from dask_cuda import LocalCUDACluster
 
-            cluster = LocalCUDACluster(
-                CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
-                threads_per_worker=deployment.threads,
-                device_memory_limit=None,
-                **common,
-            )
-        else:
-            threads = max(1, deployment.threads // deployment.processes)
-            cluster = LocalCluster(
-                n_workers=deployment.processes, threads_per_worker=threads, **common
-            )
+                cluster = LocalCUDACluster(
+                    CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
+                    threads_per_worker=deployment.threads,
+                    device_memory_limit=None,
+                    **common,
+                )
+            else:
+                threads = max(1, deployment.threads // deployment.processes)
+                cluster = LocalCluster(
+                    n_workers=deployment.processes, threads_per_worker=threads, **common
+                )
         try:
             # No default client: it would belong to the thread that makes it.
             client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
@@ -248,6 +249,16 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
                 cluster.close(timeout=CLOSE_TIMEOUT)
+
+
+@contextmanager
+def _start_named() -> Iterator[None]:
+    """Workers that die while they start are a failure of the run."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Failure(f"the workers could not be started: {reason}") from error
 
 
 def _quiet_tracker() -> None:
