@@ -32,6 +32,7 @@ LEAST = 15.0  # seconds: with less left no step is begun
 TINY = "0.01"
 GPU_TESTS = ("mark.gpu", "import DEVICES")  # what a file with tests for a GPU has in it
 PROCESSES = 4  # of pytest
+SCALING_RUNS = {"scan": "3", "cnv": "1", "dock": "1"}  # the long ones have no time for more
 NO_OTHER_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # their warnings would be errors
 LINE = 100  # characters of a log's last line
 
@@ -86,8 +87,9 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
     yield other("dock", "library", 300, "dock", "library")
     small = ["--small"] if options.small else []
     for name in CASES:
+        few = ["--runs", SCALING_RUNS[name]]
         yield script(
-            "scaling", name, 570, _path("scaling"), *where, *runs, *data, *small, "--only", name
+            "scaling", name, 570, _path("scaling"), *where, *few, *data, *small, "--only", name
         )
     yield from _sanitizer(options)
     yield scan("others", "scan", 300, "cpu", "gzip", "memory", "hyperscan")
