@@ -32,6 +32,9 @@ LEAST = 15.0  # seconds: with less left no step is begun
 TINY = "0.01"
 GPU_TESTS = ("mark.gpu", "import DEVICES")  # what a file with tests for a GPU has in it
 PROCESSES = 4  # of pytest
+SCALING_RUNS = {"scan": "3", "cnv": "1", "dock": "1"}  # the long ones have no time for more
+NO_OTHER_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # their warnings would be errors
+LINE = 100  # characters of a log's last line
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,9 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
     yield other("dock", "library", 300, "dock", "library")
     small = ["--small"] if options.small else []
     for name in CASES:
+        few = ["--runs", SCALING_RUNS[name]]
         yield script(
-            "scaling", name, 570, _path("scaling"), *where, *runs, *data, *small, "--only", name
+            "scaling", name, 570, _path("scaling"), *where, *few, *data, *small, "--only", name
         )
     yield from _sanitizer(options)
     yield scan("others", "scan", 300, "cpu", "gzip", "memory", "hyperscan")
@@ -111,9 +115,9 @@ def _tests(name: str, gpu: bool) -> Step:
         if (path.parent.name == "kernels") == (name == "kernels")
         and any(word in path.read_text() for word in GPU_TESTS)
     ]
-    more = ["-n", str(PROCESSES)] if find_spec("xdist") else []
+    more = ["-p", "xdist.plugin", "-n", str(PROCESSES)] if find_spec("xdist") else []
     more += ["--require-gpu"] if gpu else []
-    command = python("-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider", *more)
+    command = python("-m", "pytest", "-p", "pytest_timeout", "-m", "gpu", "-q", *more)
     return Step("tests", f"tests-{name}", [*command, *map(str, files)], 400, False)
 
 
@@ -139,7 +143,7 @@ def run(step: Step, out: Path, limit: float) -> Ended:
     with (out / f"{step.name}.log").open("wb") as log:
         child = subprocess.Popen(
             command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, **NO_OTHER_PLUGINS},
         )  # fmt: skip
         try:
             status = child.wait(timeout=limit)
@@ -151,12 +155,6 @@ def run(step: Step, out: Path, limit: float) -> Ended:
     return Ended(step.part, step.name, outcome, time.perf_counter() - begin)
 
 
-def last_line(log: Path) -> str:
-    """Pytest's summary, or whatever else was said last."""
-    lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1].strip("= ") if lines else ""
-
-
 # ---- the table --------------------------------------------------------------------------------
 
 
@@ -165,8 +163,7 @@ def table(out: Path, full_size: bool) -> str:
     ended = [Ended(**json.loads(path.read_text())) for path in sorted(out.glob("*.step"))]
     ended.sort(key=lambda each: PARTS.index(each.part))
     rows = [
-        [each.name, each.outcome, f"{each.seconds:.0f} s", _shown(out / f"{each.name}.log")]
-        for each in ended
+        [each.name, each.outcome, f"{each.seconds:.0f} s", last_line(out, each)] for each in ended
     ]
     facts: dict[str, Any] = {}
     figures, skipped = [], []
@@ -178,7 +175,7 @@ def table(out: Path, full_size: bool) -> str:
             figures += [_figure(figure).cells(full_size) for figure in said["figures"]]
             skipped += [[each.name, *pair] for pair in said.get("skipped", {}).items()]
     parts = [common.machine_line(facts)] if facts else []
-    parts.append(markdown(rows, ["step", "outcome", "time", "its last line"]))
+    parts.append(markdown(rows, ["step", "outcome", "time", "last line"]))
     if figures:
         parts.append(markdown(figures, HEADER))
     if skipped:
@@ -186,8 +183,12 @@ def table(out: Path, full_size: bool) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _shown(log: Path) -> str:
-    return last_line(log).replace("|", "/")[:100] if log.exists() else ""
+def last_line(out: Path, ended: Ended) -> str:
+    """Pytest's summary, or what a step that failed said last; of others the figures tell."""
+    lines = (out / f"{ended.name}.log").read_text(errors="replace").strip().splitlines()
+    if not lines or (ended.part != "tests" and ended.outcome == "ok"):
+        return ""
+    return lines[-1].strip("= ").replace("|", "/")[:LINE]
 
 
 def _figure(said: dict[str, Any]) -> Figure:

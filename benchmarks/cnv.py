@@ -6,23 +6,19 @@ Prints one Markdown table. Parts that need GPUs are skipped, with the reason, wh
 """
 
 import argparse
-import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
-from common import Figure, Report, process, python, repeated, require, say
+from common import Figure, Report, process, python, repeated, require
 from numpy.typing import NDArray
 
-from cluster.devices import survey
 from kernels.cnmops import reference
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.copynumber.backends import model_options
@@ -49,12 +45,12 @@ GENES = {"coverage": 80.0, "dispersion": 0.005, "min_length": 5, "max_length": 6
 
 @dataclass
 class Bench:
-    """What the parts work with; `gpus` is how many there are to use."""
+    """What the parts work with; one GPU, or the CPU."""
 
     folder: Path
     runs: int
     scale: float
-    gpus: int
+    gpu: bool
     details: dict[str, Any] = field(default_factory=dict)
 
     def shape(self, shape: dict[str, int]) -> dict[str, Any]:
@@ -71,11 +67,11 @@ class Bench:
 
     @property
     def where(self) -> str:
-        return "one GPU" if self.gpus else f"{common.cores()} cores"
+        return "one GPU" if self.gpu else f"{common.cores()} cores"
 
     @property
     def run(self) -> RunOptions:
-        return RunOptions(gpus="0" if self.gpus else "none", max_chunk_bytes=1 << 34)
+        return RunOptions(gpus="0" if self.gpu else "none", max_chunk_bytes=1 << 34)
 
 
 Part = Callable[[Bench], Iterator[Figure]]
@@ -101,7 +97,7 @@ def part_model(bench: Bench) -> Iterator[Figure]:
     """The model stage of BM-A, results where it runs."""
     counts, options = bench.bm_a.values, CnvOptions()
     ones = np.ones(counts.shape[1])
-    if not bench.gpus:
+    if not bench.gpu:
         yield from _model_cpu(bench, counts[: R_SHAPE["regions"]].copy(), options)
         return
     import cupy
@@ -184,9 +180,9 @@ def check_stages(found: CnvResult, counts: Counts) -> None:
 
 def part_stages(bench: Bench) -> Iterator[Figure]:
     """Stages 2 to 5: of BM-A on a GPU, of R's shape on few cores."""
-    shape, asked = (BM_A, 1.0) if bench.gpus else (R_SHAPE, None)
-    counts = bench.bm_a if bench.gpus else bench.counts(shape)
-    run = bench.run if bench.gpus else RunOptions(gpus="none", threads=FEW_CORES)
+    shape, asked = (BM_A, 1.0) if bench.gpu else (R_SHAPE, None)
+    counts = bench.bm_a if bench.gpu else bench.counts(shape)
+    run = bench.run if bench.gpu else RunOptions(gpus="none", threads=FEW_CORES)
     few = bench.counts({**shape, "regions": min(shape["regions"], 300_000)})
     check_stages(stages(few, run), few)
     spent: list[dict[str, float]] = []
@@ -199,7 +195,7 @@ def part_stages(bench: Bench) -> Iterator[Figure]:
     seconds = repeated(timed, bench.runs)
     bench.details["stages"] = spent
     what = f"{shape_of(counts.values)}: stages 2–5"
-    if bench.gpus:
+    if bench.gpu:
         yield Figure("stages", f"{what}, {bench.where}", "s", seconds, asked)
         return
     yield Figure("stages", f"{what}, {FEW_CORES} cores, times as fast as R", "×",
@@ -233,7 +229,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     process(python("-m", "multigpu", "simulate", "counts", *options, "-o", table))
     command = python(
         "-m", "multigpu", "cnv", table, "-o", str(out), *FEW_OUTPUTS,
-        "--gpus", "0" if bench.gpus else "none", "-q",
+        "--gpus", "0" if bench.gpu else "none", "-q",
     )  # fmt: skip
     process(command)
     ran = [process(command) for _ in range(bench.runs)]
@@ -243,7 +239,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     size, what = counts.values.nbytes, shape_of(counts.values)
     packed = Path(table).stat().st_size / 1e9
     yield Figure("process", f"{what}: whole process, {bench.where}", "s",
-                 [each.seconds for each in ran], 8.0 if bench.gpus else None,
+                 [each.seconds for each in ran], 8.0 if bench.gpu else None,
                  note=f"{packed:.2g} GB of Parquet{LEFT_OUT}")  # fmt: skip
     limit = 3 * size + 4 * DEFAULT_CHUNK_BYTES
     yield Figure("process", f"{what}: peak host memory, {bench.where}", "GB",
@@ -259,7 +255,7 @@ PARTS: dict[str, Part] = {
     "stages": part_stages,
     "cohort": part_cohort,
 }
-LEAST_GPUS = {"cohort": 1}
+GPU_ONLY = ("cohort",)
 
 
 def _options() -> argparse.Namespace:
@@ -275,50 +271,19 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _gpus(option: str) -> tuple[int, str]:
-    """How many GPUs to use, and why there are not more."""
-    if option == "cpu":
-        return 0, "--device cpu was given"
-    missing = common.gpu_missing()
-    if missing and option == "gpu":
-        raise SystemExit(f"--device gpu: {missing}")
-    return (0, missing) if missing else (len(survey().devices), "there are no more")
-
-
-def _run_parts(names: Sequence[str], bench: Bench, report: Report, why: str) -> bool:
-    """Whether all went well."""
-    well = True
-    for name in names:
-        needed = LEAST_GPUS.get(name, 0)
-        reason = f"needs {needed} GPUs: {why}" if bench.gpus < needed else None
-        if reason is None:
-            say(f"{name} …")
-            begin = time.perf_counter()
-            try:
-                report.figures += PARTS[name](bench)
-            except Exception as problem:  # noqa: BLE001 - the other parts are worth their time
-                traceback.print_exc()
-                reason, well = f"FAILED: {type(problem).__name__}: {problem}", False
-            say(f"  {time.perf_counter() - begin:.1f} s")
-        if reason is not None:
-            report.skipped[name] = reason
-        report.write()
-    return well
-
-
 def main() -> None:
     options = _options()
-    gpus, why = _gpus(options.device)
-    bench = Bench(options.data / f"cnv-{options.scale:g}", options.runs, options.scale, gpus)
+    missing = common.why_no_gpu(options.device)
+    folder = options.data / f"cnv-{options.scale:g}"
+    bench = Bench(folder, options.runs, options.scale, gpu=not missing)
     settings = {key: str(value) for key, value in vars(options).items()}
     report = Report(common.machine(), settings, options.json, details=bench.details)
-    well = _run_parts(options.only, bench, report, why)
-    print(common.machine_line(report.facts), "\n")
-    if report.figures:
-        print(common.markdown(figure.cells(options.scale == 1) for figure in report.figures))
-    for name, reason in report.skipped.items():
-        print(f"\n{name}: {reason}")
-    sys.exit(0 if well else 1)
+    for name in options.only:
+        if name in GPU_ONLY and missing:
+            report.skipped[name] = f"needs a GPU: {missing}"
+        else:
+            report.measure(name, partial(PARTS[name], bench))
+    report.end(full_size=options.scale == 1)
 
 
 if __name__ == "__main__":

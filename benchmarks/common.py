@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +115,16 @@ def gpu_missing() -> str | None:
     except ImportError:
         return "a GPU, but no CuPy: install the extra cu12 or cu13"
     return None if cupy.is_available() else "CuPy does not reach the GPU"
+
+
+def why_no_gpu(device: str) -> str | None:
+    """Why `--device auto|gpu|cpu` means the CPU here; None where it means a GPU."""
+    if device == "cpu":
+        return "--device cpu was given"
+    missing = gpu_missing()
+    if missing and device == "gpu":
+        raise SystemExit(f"--device gpu: {missing}")
+    return missing
 
 
 def machine() -> dict[str, Any]:
@@ -433,6 +444,30 @@ class Report:
     figures: list[Figure] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    failed: bool = False
+
+    def measure(self, name: str, part: Callable[[], Iterable[Figure]]) -> None:
+        """The figures of a part, or why it failed: the other parts are worth their time."""
+        say(f"{name} …")
+        begin = time.perf_counter()
+        try:
+            for figure in part():
+                self.figures.append(figure)
+        except Exception as problem:  # noqa: BLE001
+            traceback.print_exc()
+            self.skipped[name], self.failed = f"FAILED: {type(problem).__name__}: {problem}", True
+        say(f"  {time.perf_counter() - begin:.1f} s")
+        self.write()
+
+    def end(self, full_size: bool) -> NoReturn:
+        """Print all and leave, with status 1 where a part failed."""
+        self.write()
+        print(machine_line(self.facts), "\n")
+        if self.figures:
+            print(markdown(figure.cells(full_size) for figure in self.figures))
+        for name, reason in self.skipped.items():
+            print(f"\n{name}: {reason}")
+        sys.exit(1 if self.failed else 0)
 
     def write(self) -> None:
         if self.path is None:

@@ -7,22 +7,18 @@ Prints one Markdown table. Parts that cannot run here are skipped, with the reas
 
 import argparse
 import os
-import sys
 import tempfile
-import time
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
-from common import ROOT, Figure, Report, process, python, repeated, require, say
+from common import ROOT, Figure, Report, process, python, repeated, require
 from data import made
 
-from cluster.devices import survey
 from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 from multigpu.io.ligands import sdf_ends
 from multigpu.io.molecules import parse
@@ -45,14 +41,10 @@ class Bench:
 
     folder: Path
     runs: int
-    gpus: int  # that may be used; 0: the CPU
+    gpu: bool
     pocket: Path
     scale: float
     details: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def gpu(self) -> bool:
-        return self.gpus > 0
 
     @cached_property
     def output(self) -> Path:
@@ -263,7 +255,7 @@ IF_ASKED = ("library",)  # long on a CPU
 def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str | None:
     """Why a part cannot run here."""
     if name in ("nearest", "linear") and not bench.gpu:
-        return f"needs a GPU: {without or '--device cpu was given'}"
+        return f"needs a GPU: {without}"
     if name in IF_ASKED and not bench.gpu and not asked:
         return "needs a GPU (--only library runs it on the CPU)"
     if name == "library" and not bench.pocket.is_file():
@@ -287,43 +279,19 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _gpus(device: str) -> tuple[int, str | None]:
-    """How many GPUs may be used and, where none, why."""
-    if device == "cpu":
-        return 0, None
-    missing = common.gpu_missing()
-    if missing and device == "gpu":
-        raise SystemExit(f"--device gpu: {missing}")
-    return (0, missing) if missing else (len(survey().devices), None)
-
-
 def main() -> None:
     options = _options()
-    gpus, without = _gpus(options.device)
-    bench = Bench(options.data, options.runs, gpus, options.pocket, options.scale)
+    without = common.why_no_gpu(options.device)
+    bench = Bench(options.data, options.runs, not without, options.pocket, options.scale)
     settings = {key: str(value) for key, value in vars(options).items()}
     report = Report(common.machine(), settings, options.json, details=bench.details)
-    failed = False
     for name in options.only or PARTS:
-        begin = time.perf_counter()
         reason = _missing(name, bench, name in options.only, without)
-        if reason is None:
-            say(f"{name} …")
-            try:
-                report.figures += PARTS[name](bench)
-            except Exception as problem:  # noqa: BLE001 - the other parts are worth their time
-                traceback.print_exc()
-                reason, failed = f"FAILED: {type(problem).__name__}: {problem}", True
-            say(f"  {time.perf_counter() - begin:.1f} s")
         if reason is not None:
             report.skipped[name] = reason
-        report.write()
-    print(common.machine_line(report.facts), "\n")
-    if report.figures:
-        print(common.markdown(figure.cells(options.scale == 1) for figure in report.figures))
-    for name, reason in report.skipped.items():
-        print(f"\n{name}: {reason}")
-    sys.exit(1 if failed else 0)
+        else:
+            report.measure(name, partial(PARTS[name], bench))
+    report.end(full_size=options.scale == 1)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,7 @@ Prints a table of the runs and one of the figures. Nothing is timed that gives o
 
 import argparse
 import shutil
-import sys
 import tempfile
-import time
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -150,7 +147,7 @@ def cnv_case(bench: Bench) -> Case:
     shape = {**cnv.BM_A, "regions": SMALL_REGIONS} if bench.small else cnv.BM_A
 
     def cohort(shape: dict[str, int]) -> Counts:
-        return cnv.Bench(bench.folder, 1, 1.0, 0).counts(shape)
+        return cnv.Bench(bench.folder, 1, 1.0, gpu=False).counts(shape)
 
     def path(name: str, counts: Callable[[], Counts]) -> Path:
         file = bench.folder / f"{name}.parquet"
@@ -382,34 +379,19 @@ def _gb(options: argparse.Namespace) -> float:
 
 def main() -> None:
     options = _options()
-    missing = common.gpu_missing() if options.device != "cpu" else "--device cpu was given"
-    if missing and options.device == "gpu":
-        raise SystemExit(f"--device gpu: {missing}")
+    gpu = not common.why_no_gpu(options.device)
     options.data.mkdir(parents=True, exist_ok=True)
     settings = {key: str(value) for key, value in vars(options).items()}
     report = Report(common.machine(), settings, options.json)
     bench = Bench(
-        options.data, options.runs, options.small, _gb(options), not missing,
-        _devices(options.devices, not missing), report,
+        options.data, options.runs, options.small, _gb(options), gpu,
+        _devices(options.devices, gpu), report,
     )  # fmt: skip
     for name in options.only:
-        say(f"{name} …")
-        begin = time.perf_counter()
-        try:
-            for figure in measure(bench, CASES[name](bench)):
-                report.figures.append(figure)
-        except Exception as problem:  # noqa: BLE001 - the other jobs are worth their time
-            traceback.print_exc()
-            report.skipped[name] = f"FAILED: {type(problem).__name__}: {problem}"
-        say(f"  {time.perf_counter() - begin:.1f} s")
-        report.write()
+        report.measure(name, lambda name=name: measure(bench, CASES[name](bench)))
     shutil.rmtree(bench.output, ignore_errors=True)
-    print(common.machine_line(report.facts), "\n")
     print(common.markdown(bench.rows, HEADER), "\n")
-    print(common.markdown(figure.cells(not options.small) for figure in report.figures))
-    for name, reason in report.skipped.items():
-        print(f"\n{name}: {reason}")
-    sys.exit(1 if report.skipped else 0)
+    report.end(full_size=not options.small)
 
 
 if __name__ == "__main__":

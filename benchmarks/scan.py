@@ -7,10 +7,8 @@ Prints one Markdown table. Parts that need a GPU are skipped, with the reason, w
 
 import argparse
 import json
-import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,7 +31,6 @@ from common import (
     repeated,
     require,
     same_hits,
-    say,
 )
 from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of, parsed
 from numpy.typing import NDArray
@@ -665,27 +662,13 @@ def main() -> None:
     bench = Bench(folder, options.runs, options.scale, gpu)
     settings = {key: str(value) for key, value in vars(options).items()}
     report = Report(common.machine(), settings, options.json, details=bench.details)
-    failed = False
     for name in options.only:
-        begin = time.perf_counter()
         reason = _missing(name, bench, without, options.gpu == "none")
-        if reason is None:
-            say(f"{name} …")
-            try:
-                report.figures += PARTS[name](bench)
-            except Exception as problem:  # noqa: BLE001 - the other parts are worth their time
-                traceback.print_exc()
-                reason, failed = f"FAILED: {type(problem).__name__}: {problem}", True
-            say(f"  {time.perf_counter() - begin:.1f} s")
         if reason is not None:
             report.skipped[name] = reason
-        report.write()
-    print(common.machine_line(report.facts), "\n")
-    if report.figures:
-        print(common.markdown(figure.cells(options.scale == 1) for figure in report.figures))
-    for name, reason in report.skipped.items():
-        print(f"\n{name}: {reason}")
-    sys.exit(1 if failed else 0)
+        else:
+            report.measure(name, partial(PARTS[name], bench))
+    report.end(full_size=options.scale == 1)
 
 
 if __name__ == "__main__":
