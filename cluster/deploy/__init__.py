@@ -4,12 +4,14 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from multiprocessing import resource_tracker
@@ -210,8 +212,6 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
-    from cluster.dask_workers import IgnoreInterrupts
-
     _quiet_tracker()
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
@@ -228,7 +228,8 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
         if deployment.devices:
             from dask_cuda import LocalCUDACluster
 
-            cluster = LocalCUDACluster(
+            start = partial(
+                LocalCUDACluster,
                 CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
                 threads_per_worker=deployment.threads,
                 device_memory_limit=None,
@@ -236,18 +237,32 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             )
         else:
             threads = max(1, deployment.threads // deployment.processes)
-            cluster = LocalCluster(
-                n_workers=deployment.processes, threads_per_worker=threads, **common
+            start = partial(
+                LocalCluster, n_workers=deployment.processes, threads_per_worker=threads, **common
             )
+        with _deaf_children():
+            cluster = start()
         try:
             # No default client: it would belong to the thread that makes it.
             client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
             with contextlib.closing(client):
-                client.register_plugin(IgnoreInterrupts())
                 yield client
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
                 cluster.close(timeout=CLOSE_TIMEOUT)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Ctrl-C reaches all processes of a terminal, but the first one decides.
+
+    Threads that begin here, and the processes that these start then or later, never see it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _quiet_tracker() -> None:
