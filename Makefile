@@ -15,7 +15,7 @@ RUNTIME ?= $(or $(INSTALLED_CUDA),$(if $(filter 12 13,$(DRIVER_CUDA)),cu$(DRIVER
 
 # uv pip compile: one file for Python 3.11 to 3.13. LOCK_FLAGS=--upgrade takes the newest versions.
 LOCK_FLAGS ?=
-SCHEDULES ?= 200
+SCHEDULES ?= 100
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url $(LOCK_FLAGS) --group pyproject.toml:build pyproject.toml
 
@@ -26,7 +26,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 help:
 	@echo "make demo    install and scan a small built-in example (RUNTIME=core|cu12|cu13 overrides the choice)"
 	@echo "make test    install and run the tests (ARGS='-k scan' goes to pytest)"
-	@echo "make soak    200 random fault schedules (SCHEDULES=20 for fewer); half an hour"
+	@echo "make soak    100 random fault schedules for each job (SCHEDULES=20 for fewer); half an hour"
 	@echo "make check   ruff and mypy"
 	@echo "make lock    write requirements/*.txt anew (LOCK_FLAGS=--upgrade for newer versions)"
 	@echo "make clean   remove .venv and the caches"

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ R_MODEL = 76e-6  # seconds a region, the faster of its two times: cn.mops 1.53, 
 R_STAGES = 8.2  # seconds of stages 2 to 5 on R_SHAPE, likewise
 GCNMOPS_MS = 314  # its kernel on an H200 at its best grid
 FEW_CORES = 2
+WITH_VCF = find_spec("pysam") is not None
+FEW_OUTPUTS = ("--no-matrices", "--no-report", "--vcf" if WITH_VCF else "--no-vcf")
+LEFT_OUT = "" if WITH_VCF else "; without VCF, which needs pysam"
 CHECKED = 2000  # regions that the plain computation looks at
 GENES = {"coverage": 80.0, "dispersion": 0.005, "min_length": 5, "max_length": 60,
          "max_carriers": 3, "width": 450, "seed": 1}  # fmt: skip
@@ -203,29 +207,15 @@ def part_stages(bench: Bench) -> Iterator[Figure]:
                  note=f"{np.median(seconds):.3g} s; R on one core: {R_STAGES} s")  # fmt: skip
 
 
-def part_scaling(bench: Bench) -> Iterator[Figure]:
-    """As many times BM-A as there are GPUs, on all and on one."""
-    copies = bench.gpus
-    one = bench.bm_a
+def repeated_counts(one: Counts, copies: int) -> Counts:
+    """The chromosomes again and again, those of copy 3 named chr1_3, chr2_3, …"""
     regions = one.regions
     names = tuple(f"{name}_{k}" for k in range(copies) for name in regions.names)
     chrom = np.concatenate([regions.chrom + k * len(regions.names) for k in range(copies)])
     many = type(regions)(
         names, chrom.astype(np.int32), np.tile(regions.start, copies), np.tile(regions.end, copies)
     )
-    counts = Counts(many, one.samples, np.tile(one.values, (copies, 1)))
-    single = RunOptions(gpus="0", max_chunk_bytes=1 << 34)
-    every = RunOptions(gpus="all", max_chunk_bytes=1 << 34)
-
-    def calls(run: RunOptions) -> CnvResult:
-        return CnvJob(counts, CnvOptions(), run).result()
-
-    require(calls(every).cnvs.equals(calls(single).cnvs), "calls depend on the number of GPUs")
-    alone = float(np.median(repeated(lambda: calls(single), bench.runs)))
-    together = repeated(lambda: calls(every), bench.runs)
-    yield Figure("scaling", f"{copies} × BM-A: {copies} GPUs against one, stages 2–5", "×",
-                 [alone / s for s in together], 6.0 if copies == 8 else None, at_most=False,
-                 note=f"{alone:.3g} s on one; cluster started anew in every run")  # fmt: skip
+    return Counts(many, one.samples, np.tile(one.values, (copies, 1)))
 
 
 # ---- the whole process ------------------------------------------------------------------------
@@ -242,7 +232,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     options = [f"--{name.replace('_', '-')}={value}" for name, value in shape.items()]
     process(python("-m", "multigpu", "simulate", "counts", *options, "-o", table))
     command = python(
-        "-m", "multigpu", "cnv", table, "-o", str(out), "--no-matrices", "--no-report",
+        "-m", "multigpu", "cnv", table, "-o", str(out), *FEW_OUTPUTS,
         "--gpus", "0" if bench.gpus else "none", "-q",
     )  # fmt: skip
     process(command)
@@ -251,9 +241,10 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     rows = (out / "cnvs.tsv").read_text().splitlines()
     require(len(rows) == len(stages(counts, bench.run).called) + 1 > 1, "the file has other CNVs")
     size, what = counts.values.nbytes, shape_of(counts.values)
+    packed = Path(table).stat().st_size / 1e9
     yield Figure("process", f"{what}: whole process, {bench.where}", "s",
                  [each.seconds for each in ran], 8.0 if bench.gpus else None,
-                 note=f"{Path(table).stat().st_size / 1e9:.2g} GB of Parquet")  # fmt: skip
+                 note=f"{packed:.2g} GB of Parquet{LEFT_OUT}")  # fmt: skip
     limit = 3 * size + 4 * DEFAULT_CHUNK_BYTES
     yield Figure("process", f"{what}: peak host memory, {bench.where}", "GB",
                  [each.peak_bytes / 1e9 for each in ran], limit / 1e9,
@@ -267,9 +258,8 @@ PARTS: dict[str, Part] = {
     "model": part_model,
     "stages": part_stages,
     "cohort": part_cohort,
-    "scaling": part_scaling,
 }
-LEAST_GPUS = {"cohort": 1, "scaling": 2}
+LEAST_GPUS = {"cohort": 1}
 
 
 def _options() -> argparse.Namespace:

@@ -238,6 +238,15 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, "-W", "ignore", *arguments]
 
 
+def covered(spans: Sequence[tuple[float, float]]) -> float:
+    """The length of the union of intervals."""
+    total, reached = 0.0, -np.inf
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
 # ---- records in memory ------------------------------------------------------------------------
 
 

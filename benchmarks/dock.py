@@ -6,6 +6,7 @@ Prints one Markdown table. Parts that cannot run here are skipped, with the reas
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from typing import Any
 import common
 import numpy as np
 from common import ROOT, Figure, Report, process, python, repeated, require, say
+from data import made
 
 from cluster.devices import survey
 from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
@@ -27,9 +29,10 @@ from multigpu.io.molecules import parse
 from multigpu.io.pockets import read_pocket
 from multigpu.simulate_docking import ligands, pocket
 
-POCKET = ROOT.parent / "shared" / "golden" / "dock" / "real_1stp" / "1stp_protein.maps.fld"
+GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
+POCKET = GOLDEN / "dock" / "real_1stp" / "1stp_protein.maps.fld"
 ATOMS, POINTS, SPACING, SEED = 64, 100, 0.375, 1
-LIBRARY, LARGE_LIBRARY = 10_000, 100_000
+LIBRARY = 10_000
 FEWEST, MOST = 25, 35  # atoms of the library's ligands: 30 on average
 CHECKED = 3  # ligands of the library that the plain search docks again
 TYPES = {"C": "C", "N": "N", "O": "OA", "S": "SA", "F": "HD", "Cl": "A"}  # that the pocket has
@@ -64,17 +67,13 @@ class Bench:
 
         return cpu.Searcher(field, search)
 
-    def library(self, count: int) -> Path:
-        """PDBQT with the atom types of the pocket."""
-        path = self.folder / f"library-{count}.pdbqt"
-        if not path.is_file():
-            say(f"making {path}")
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _write_library(path, count)
-        return path
-
 
 Part = Callable[[Bench], Iterator[Figure]]
+
+
+def library(folder: Path, count: int) -> Path:
+    """PDBQT with the atom types of the pocket."""
+    return made(folder / f"library-{count}.pdbqt", lambda part: _write_library(part, count))
 
 
 def _write_library(path: Path, count: int) -> None:
@@ -82,13 +81,11 @@ def _write_library(path: Path, count: int) -> None:
     with sdf.open("wb") as out:
         ligands(out, count, FEWEST, MOST, SEED)
     text, begin = sdf.read_bytes(), 0
-    part = path.with_suffix(".part")
-    with part.open("w") as file:
+    with path.open("w") as file:
         for number, end in enumerate(sdf_ends(text, True)):
             file.write(_as_pdbqt(number, text[begin:end]))
             begin = end
     sdf.unlink()
-    part.rename(path)
 
 
 def _as_pdbqt(number: int, record: bytes) -> str:
@@ -110,13 +107,12 @@ def _as_pdbqt(number: int, record: bytes) -> str:
 
 def structure(bench: Bench) -> tuple[Any, Ligands]:
     """The values of a grid of 100³ points, and 64 atoms in the middle of it."""
-    made = bench.output / "pocket.npz"
-    with made.open("wb") as out:
-        pocket(out, points=POINTS, spacing=SPACING, wells=200, seed=SEED)
+    grid = bench.output / "pocket.npz"
+    _write_pocket(grid)
     text = bench.output / "structure.sdf"
     with text.open("wb") as out:
         ligands(out, 1, ATOMS, ATOMS, SEED)
-    return read_pocket(str(made)), Ligands.plain([parse(text.read_bytes(), "sdf").positions])
+    return read_pocket(str(grid)), Ligands.plain([parse(text.read_bytes(), "sdf").positions])
 
 
 def part_nearest(bench: Bench) -> Iterator[Figure]:
@@ -195,6 +191,22 @@ def _command(library: Path, grid: Path, output: Path, *options: str) -> list[str
     )
 
 
+def center(grid: Path) -> str:
+    """The middle of a pocket, for the command line."""
+    return ",".join(f"{x:.3f}" for x in read_pocket(str(grid)).center)
+
+
+def pocket_options(folder: Path) -> tuple[str, ...]:
+    """The real pocket; where the golden data are absent, a random one that takes every atom."""
+    grid = POCKET if POCKET.is_file() else made(folder / "random.npz", _write_pocket)
+    return ("--pocket", str(grid), "--center", center(grid))
+
+
+def _write_pocket(path: Path) -> None:
+    with path.open("wb") as out:
+        pocket(out, points=POINTS, spacing=SPACING, wells=200, seed=SEED)
+
+
 def part_library(bench: Bench) -> Iterator[Figure]:
     """The process: 10,000 ligands in a real AutoGrid pocket."""
     count = round(LIBRARY * bench.scale)
@@ -211,10 +223,9 @@ def part_library(bench: Bench) -> Iterator[Figure]:
 
 
 def _library_command(bench: Bench, count: int, gpus: str) -> tuple[list[str], Path]:
-    center = ",".join(f"{x:.3f}" for x in read_pocket(str(bench.pocket)).center)
     output = bench.output / f"poses-{count}-{gpus}.pdbqt"
-    options = ("--center", center, "--gpus", gpus)
-    return _command(bench.library(count), bench.pocket, output, *options), output
+    options = ("--center", center(bench.pocket), "--gpus", gpus)
+    return _command(library(bench.folder, count), bench.pocket, output, *options), output
 
 
 def _check_library(bench: Bench, count: int, output: Path) -> None:
@@ -229,7 +240,7 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     grid = read_pocket(str(bench.pocket))
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
     field, search = field_of(grid, options), search_of(options)
-    (source,), _ = ligand_sources([str(bench.library(count))], skip=False)
+    (source,), _ = ligand_sources([str(library(bench.folder, count))], skip=False)
     some = tuple(record for record, _ in zip(records(0, source), range(CHECKED), strict=False))
     workload = DockWorkload("check", [source], field, grid.types, search)
     loaded = workload.load(DockSpan(0, some, (0, search.stop), last=True, whole=True))
@@ -238,28 +249,12 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
 
 
-def part_devices(bench: Bench) -> Iterator[Figure]:
-    """All GPUs against one, on the same large library; the same bytes."""
-    count = round(LARGE_LIBRARY * bench.scale)
-    one, output = _library_command(bench, count, "0")
-    many, both = _library_command(bench, count, "all")
-    alone = repeated(lambda: process(one), 1)
-    together = repeated(lambda: process(many), min(bench.runs, 3))
-    require(output.read_bytes() == both.read_bytes(), "several GPUs give other bytes")
-    yield Figure(
-        "devices", f"{count:,} ligands: {bench.gpus} GPUs against one", "×",
-        [alone[0] / seconds for seconds in together], 7 / 8 * bench.gpus, at_most=False,
-        note=f"{np.median(together):.3g} s against {alone[0]:.3g} s",
-    )  # fmt: skip
-
-
 # ---- all together -----------------------------------------------------------------------------
 
 PARTS: dict[str, Part] = {
     "nearest": part_nearest,
     "linear": part_linear,
     "library": part_library,
-    "devices": part_devices,
     "cpu": part_cpu,
 }
 IF_ASKED = ("library",)  # long on a CPU
@@ -271,9 +266,7 @@ def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str |
         return f"needs a GPU: {without or '--device cpu was given'}"
     if name in IF_ASKED and not bench.gpu and not asked:
         return "needs a GPU (--only library runs it on the CPU)"
-    if name == "devices" and bench.gpus < 2:
-        return f"needs several GPUs: there are {bench.gpus}"
-    if name in ("library", "devices") and not bench.pocket.is_file():
+    if name == "library" and not bench.pocket.is_file():
         return f"needs AutoGrid maps with {', '.join(TYPES.values())}: --pocket names none"
     return None
 

@@ -27,6 +27,7 @@ from common import (
     Letters,
     Ran,
     Report,
+    covered,
     process,
     python,
     repeated,
@@ -477,15 +478,6 @@ def _noted(outcomes: Callable[..., Iterator[Any]], noted: list[Any], fmt: str) -
 def _bytes(part: Any) -> int:
     """Of the file; a span in which no record begins has none."""
     return part.stop - part.begin if part.begin >= 0 else 0
-
-
-def covered(spans: Sequence[tuple[float, float]]) -> float:
-    """The length of the union of intervals."""
-    total, reached = 0.0, -np.inf
-    for begin, end in sorted(spans):
-        total += max(0.0, end - max(begin, reached))
-        reached = max(reached, end)
-    return total
 
 
 def _steady_figures(

@@ -21,6 +21,7 @@ from kernels.rotation import ListedRotations, covering_radius
 from multigpu import preflight
 from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions
+from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
 from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
@@ -94,6 +95,9 @@ class DockJob(Job):
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None
         self.best: list[Best] = []
+        self.chart = DeviceChart()
+        if report:
+            self.listeners.append(self.chart)
         self.pocket = read_pocket(pocket, origin, spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         self._paths = expand(ligands, LIGANDS)

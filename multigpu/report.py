@@ -49,6 +49,7 @@ def write_report(path: str, job: "DockJob", facts: dict[str, Any]) -> None:
         histogram=_html(_histogram(scores), "scores"),
         view=_html(_view(job.pocket, job.best), "pocket"),
         best=[(best, _depiction(best)) for best in job.best],
+        devices=needed("markupsafe", "reports").Markup(job.chart.svg()),
         skipped=job.facts.skipped[:20],
         skipped_count=len(job.facts.skipped),
     )

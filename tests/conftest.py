@@ -1,5 +1,6 @@
 """What every test may use: the `gpu` marker, the golden data, the settings of hypothesis."""
 
+import logging
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -21,7 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail, not skip, the tests marked gpu where there is no CUDA device",
     )
-    parser.addoption("--schedules", type=int, default=20, help="random fault schedules to run")
+    parser.addoption(
+        "--schedules", type=int, default=10, help="random fault schedules to run of each job"
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -54,6 +57,14 @@ def why_no_gpu() -> str:
     except ImportError as error:
         return f"a GPU, but no CuPy: {error} (install requirements/cu12.txt or cu13.txt)"
     return ""
+
+
+@pytest.fixture(autouse=True)
+def _all_is_said() -> Iterator[None]:
+    """What a test with --quiet leaves behind is no matter of the next one."""
+    yield
+    for name in ("multigpu", "cluster"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

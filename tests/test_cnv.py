@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -104,6 +105,18 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
     assert names(folder) == CALLS
 
 
+def test_output__without_vcf_nothing_needs_its_package(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pysam", None)
+    monkeypatch.setitem(output.NEEDED, output.VCF, ("no_such_package",))
+    assert main(table, "-o", str(tmp_path / "out"), *FEW)[0] == 2
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, "--no-vcf")
+    assert status == 0, said
+    assert names(tmp_path / "out") == CALLS - {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}
+    assert "vcf" not in (tmp_path / "out" / "igv_session.xml").read_text()
+
+
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
@@ -111,8 +124,15 @@ def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path:
     assert names(tmp_path / "out") == CALLS | {"notes.txt"}
 
 
+def test_output__counts_that_lie_there_are_kept(main: Any, table: str, tmp_path: Path) -> None:
+    counts = Path(table).read_bytes()  # in the folder that is written, under the name of ours
+    assert main(table, "-o", str(tmp_path), *FEW)[0] == 0
+    assert names(tmp_path) == CALLS | {"counts.parquet"}
+    assert Path(table).read_bytes() == counts
+
+
 def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Path) -> None:
-    given = tmp_path / "out" / "counts.parquet"  # a name of ours: the counts of an earlier run
+    given = tmp_path / "out" / "cnvs.tsv"  # a name of ours
     given.parent.mkdir()
     given.write_bytes(Path(table).read_bytes())
     assert "is named twice: it would be replaced" in refused(str(given), "-o", str(given.parent))
@@ -206,6 +226,10 @@ def test_refused__no_input(refused: Run) -> None:
 
 def test_refused__a_file_that_is_not_there(refused: Run, tmp_path: Path) -> None:
     assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
+
+
+def test_refused__a_summary_in_place_of_the_input(refused: Run, table: str) -> None:
+    assert "it would be replaced" in refused(table, "--summary", table)
 
 
 def test_refused__several_tables(refused: Run, table: str) -> None:

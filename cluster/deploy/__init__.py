@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from multiprocessing import resource_tracker
@@ -20,7 +19,7 @@ from typing import Any
 
 from cluster import context, worker
 from cluster.devices import Device
-from cluster.errors import UsageError
+from cluster.errors import Failure, UsageError
 from cluster.workers import LocalWorkers, Workers, within
 
 logger = logging.getLogger(__name__)
@@ -225,23 +224,21 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             "silence_logs": logging.CRITICAL,
             "local_directory": folder,
         }
-        if deployment.devices:
-            from dask_cuda import LocalCUDACluster
+        with _start_named(), _deaf_children():
+            if deployment.devices:
+                from dask_cuda import LocalCUDACluster
 
-            start = partial(
-                LocalCUDACluster,
-                CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
-                threads_per_worker=deployment.threads,
-                device_memory_limit=None,
-                **common,
-            )
-        else:
-            threads = max(1, deployment.threads // deployment.processes)
-            start = partial(
-                LocalCluster, n_workers=deployment.processes, threads_per_worker=threads, **common
-            )
-        with _deaf_children():
-            cluster = start()
+                cluster = LocalCUDACluster(
+                    CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
+                    threads_per_worker=deployment.threads,
+                    device_memory_limit=None,
+                    **common,
+                )
+            else:
+                threads = max(1, deployment.threads // deployment.processes)
+                cluster = LocalCluster(
+                    n_workers=deployment.processes, threads_per_worker=threads, **common
+                )
         try:
             # No default client: it would belong to the thread that makes it.
             client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
@@ -263,6 +260,16 @@ def _deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _start_named() -> Iterator[None]:
+    """Workers that die while they start are a failure of the run."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Failure(f"the workers could not be started: {reason}") from error
 
 
 def _quiet_tracker() -> None:

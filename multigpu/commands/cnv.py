@@ -147,6 +147,7 @@ CALLING = (
 
 OUTPUT = (
     click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the results."),
+    click.option("--vcf/--no-vcf", default=True, help="cnvs.vcf.gz and its index."),
     click.option("--matrices/--no-matrices", default=True, help="matrices.zarr."),
     click.option("--report/--no-report", default=True, help="report.html."),
     click.option("--plots", type=click.Choice(["png", "svg"]), help="Also figures as files."),
@@ -213,7 +214,7 @@ def _run(job: "CnvJob", values: dict[str, Any], folder: Path) -> "CnvResult":
     shown = FIGURES if values["report"] or values["plots"] else 0
     with job.kept(), watched(values, job, "cnv", _called), failures_named(values["output"]):
         result = job.result(keep, store, shown, folder)
-        output.write_tables(result, folder, values["genome"])
+        output.write_tables(result, folder, values["genome"], values["vcf"])
         if values["report"]:
             output.write_report(result, folder)
         if values["plots"]:
@@ -231,8 +232,8 @@ def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
     from multigpu.copynumber import output
 
     chosen = {
-        output.VCF: True, output.MATRICES: values["matrices"], output.REPORT: values["report"],
-        output.FIGURES: values["plots"],
+        output.VCF: values["vcf"], output.MATRICES: values["matrices"],
+        output.REPORT: values["report"], output.FIGURES: values["plots"],
     }  # fmt: skip
     return tuple(name for name, wanted in chosen.items() if wanted)
 

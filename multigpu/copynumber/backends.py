@@ -5,9 +5,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cluster.workload import Place
 from kernels.cnmops import Model
 from kernels.normalization import Normalization
+from kernels.normalization.types import groups
 from kernels.segmentation import Circular, Segmentation
 from multigpu.copynumber.options import CnvOptions
 
@@ -51,6 +55,22 @@ def backend_of(place: Place, threads: int) -> Backend:
         normalization_cuda, cnmops_cuda, segmentation_cuda, {},
         lambda: cupy.cuda.Device(place.gpu), cupy.asarray, cupy.asnumpy,
     )  # fmt: skip
+
+
+def wiped(counts: NDArray[Any], options: CnvOptions, ploidy: Sequence[int] | None) -> NDArray[Any]:
+    """Counts with 0 where all samples that are normalized together are below 1, as in R.
+
+    Whole counts are 0 there.
+    """
+    if counts.dtype == np.int32:
+        return counts
+    known = ploidy if ploidy is not None and ploidy.count(2) > 1 else None
+    out = counts.copy()
+    for members in groups(normalization_options(options, known).ploidies(counts.shape[1])):
+        if len(members) > 1:
+            rows = np.flatnonzero((counts[:, members] < 1).all(axis=1))
+            out[np.ix_(rows, np.array(members))] = 0
+    return out
 
 
 def normalization_options(options: CnvOptions, ploidy: Sequence[int] | None) -> Normalization:

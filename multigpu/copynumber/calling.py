@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from kernels.cnmops import cpu as cnmops_cpu
 from kernels.cnmops import reference as cnmops_reference
-from kernels.normalization.types import groups
 from multigpu.copynumber import calls, matrices, windows
-from multigpu.copynumber.backends import model_options, normalization_options
+from multigpu.copynumber.backends import model_options, wiped
 from multigpu.copynumber.calls import Floats, Segments
 from multigpu.copynumber.chromosome import CnvPart, Computed, Loaded, Spans
 from multigpu.copynumber.windows import Window
@@ -49,20 +48,12 @@ class Calling:
         )
 
     def normalized(self, rows: Any) -> Floats:
-        """[rows, samples]: counts times size factors; 0 where all are below 1."""
+        """[rows, samples]: counts times size factors."""
         counts = self.counts[rows]
+        if self.job.cov is not None:  # the model takes them as they are, the calls do not
+            counts = wiped(counts, self.options, None)
         values: Floats = counts * self.computed.scale[: self.job.cases]
-        if counts.dtype != np.int32 and self.options.norm and self.options.model != "single":
-            for members in self._groups():
-                if len(members) > 1:
-                    values[np.ix_((counts[:, members] < 1).all(axis=1), members)] = 0
         return values
-
-    def _groups(self) -> list[list[int]]:
-        """The samples that were normalized together."""
-        ploidy = (self.span.ploidy or ())[: self.job.cases]
-        known = ploidy if ploidy.count(2) > 1 else None
-        return groups(normalization_options(self.options, known).ploidies(self.job.cases))
 
     def copy_numbers(self) -> tuple[Segments, NDArray[np.bool_]]:
         """The segments with their classes, and which of them are CNVs."""

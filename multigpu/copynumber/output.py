@@ -30,9 +30,9 @@ TABLES = (
     "cnvs_fractional", "cnv_regions_fractional", "segmentation_fractional",
 )  # fmt: skip
 
-OURS = (
+OURS = (  # but not the counts, which may be the input
     *(f"{name}.tsv" for name in TABLES), "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi",
-    f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES, COUNTS,
+    f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES,
 )  # fmt: skip
 
 NEEDED = {
@@ -127,7 +127,7 @@ def _remove_if_empty(folder: Path) -> None:
         return
 
 
-def write_tables(result: CnvResult, folder: Path, genome: str | None) -> None:
+def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: bool) -> None:
     """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session.
 
     genome  IGV's name of it; None: by the length of the first chromosome
@@ -136,8 +136,10 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None) -> None:
         (folder / f"{name}.tsv").write_bytes(tables.tsv(table))
     (folder / "cnvs.bed").write_bytes(tables.bed(result))
     (folder / "segments.seg").write_bytes(tables.seg(result))
-    write_vcf(result, folder / VCF)
-    session = tables.igv_session(genome or tables.genome_of(result))
+    if with_vcf:
+        write_vcf(result, folder / VCF)
+    tracks = [name for name in tables.TRACKS if (folder / name).exists()]
+    session = tables.igv_session(genome or tables.genome_of(result), tracks)
     (folder / SESSION).write_bytes(session)
 
 

@@ -3,6 +3,8 @@
 import gzip
 import io
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,18 +46,27 @@ class GzipContent:
         self._stored = EndKept(inlet)
         # What IGzipFile reads with; its own readinto copies everything once more (20 % slower).
         self._reader = isal_zlib._GzipReader(self._stored, COMPRESSED_CHUNK)  # type: ignore[arg-type]
-        self._damage = (gzip.BadGzipFile, OverflowError, isal_zlib.IsalError)
 
     def readinto(self, out: memoryview) -> int:
-        try:
+        with gzip_errors_named(self._path):
             count = self._reader.readinto(out)
-        except EOFError as error:
-            raise _truncated(self._path, "gzip") from error
-        except self._damage as error:  # type: ignore[misc]  # isal types its class as an instance
-            raise _damaged(self._path, "gzip", str(error), "Not a gzipped file") from error
         if not count:
             check_bgzf_end(self._path, self._stored.end, self._stored.zeros)
         return count
+
+
+@contextmanager
+def gzip_errors_named(path: str) -> Iterator[None]:
+    """Errors of isal as an InputError that names the file."""
+    from isal import isal_zlib
+
+    damage: Any = (gzip.BadGzipFile, OverflowError, isal_zlib.IsalError)
+    try:
+        yield
+    except EOFError as error:
+        raise _truncated(path, "gzip") from error
+    except damage as error:
+        raise _damaged(path, "gzip", str(error), "Not a gzipped file") from error
 
 
 class ZstdContent:

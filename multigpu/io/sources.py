@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import QUOTED, InputError, Unreadable, quoted
+from multigpu.io.bgzf import BgzfContent, threads_for_bgzf
 from multigpu.io.decompress import (
     BGZF_LARGEST,
     GzipContent,
@@ -186,7 +187,9 @@ def _inspect(path: str, kind: Kind) -> Source:
         compression = _compression(inlet.head())
         if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
             check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
-        layout = _layout(path, _content(inlet, compression), kind)
+        # A look at the beginning is not worth threads.
+        content = _content(inlet, "gzip" if compression == "bgzf" else compression)
+        layout = _layout(path, content, kind)
         return Source(path, inlet.size, compression, layout)
 
 
@@ -335,6 +338,8 @@ class _Raw(io.RawIOBase):
 def _content(inlet: "_Inlet", compression: Compression) -> Stream:
     if compression == "zstd":
         return ZstdContent(inlet)
+    if compression == "bgzf":
+        return BgzfContent(inlet, threads_for_bgzf())
     return inlet if compression == "none" else GzipContent(inlet)
 
 

@@ -30,6 +30,7 @@ from multigpu.copynumber.backends import (
     normalization_options,
     robust_options,
     segmentation_options,
+    wiped,
 )
 from multigpu.copynumber.calling import Calling
 from multigpu.copynumber.calls import Floats, Rows, Segments
@@ -101,7 +102,10 @@ class CnvSession:
 
     def load(self, span: CnvSpan) -> Loaded:
         """The chromosome's counts; no copy where they lie in this process."""
-        return Loaded(span, self.workload.counts.rows(span.first, span.stop))
+        counts = self.workload.counts.rows(span.first, span.stop)
+        if self.options.norm == 1 and self.options.model != "single":
+            counts = wiped(counts, self.options, span.ploidy)
+        return Loaded(span, counts)
 
     def compute(self, loaded: Loaded) -> Computed:
         """Stages 2 to 4. Raises UsageError for what R stops at, too."""

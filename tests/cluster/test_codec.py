@@ -77,7 +77,9 @@ def test_codec__takes_a_numpy_number_as_a_number() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", [Stranger(), {1, 2}, ValueError("x"), np.array([None])], ids=repr)
+@pytest.mark.parametrize(
+    "value", [Stranger(), {1, 2}, ValueError("x"), np.array([None])], ids=lambda v: type(v).__name__
+)
 def test_codec__refuses_what_it_was_not_told_of(value: Any) -> None:
     with pytest.raises(TypeError, match=r"may not hold a \w+$|an array of Python objects"):
         CODEC.pack([value])

@@ -54,8 +54,8 @@ def test_calls__find_what_was_planted(
         found[row : row + rows, sample] = np.sign(copy - 2)
     right = int(((found == planted) & (planted != 0)).sum())
     recall, precision = right / (planted != 0).sum(), right / (found != 0).sum()
-    record_property("recall", recall)
-    record_property("precision", precision)
+    record_property("recall", float(recall))
+    record_property("precision", float(precision))
     assert recall >= least
     assert precision >= 0.99
 
@@ -227,6 +227,17 @@ def test_no_cnvs__is_noted_and_nothing_is_called() -> None:
     assert set(found.segmentation["copy_number"].to_pylist()) == {"NA"}
     assert found.cnv_regions.num_rows == 0
     assert found.cnv_regions.column_names == ["chrom", "start", "end", *counts.samples]
+
+
+@pytest.mark.parametrize("norm", [0, 1, 2])
+def test_fractions_below_1__in_all_samples_are_wiped_out_by_normalization(norm: int) -> None:
+    counts, _ = cohort()
+    values = counts.values.astype(np.float64)
+    values[40] = 0.9
+    options = CnvOptions(norm=norm, norm_type="mean", min_read_count=0.1)
+    found = run(changed(counts, values=values), options).matrices
+    assert (found["normalized"].values[40] == 0).all() == (norm > 0)
+    assert (found["sini"].values[40] == 0).all() == (norm == 1)
 
 
 def test_robust__without_a_threshold_joins_cnvs_by_bases() -> None:

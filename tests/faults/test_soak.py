@@ -1,6 +1,6 @@
 """Random faults at random moments: whatever happens, the bytes are the same in the end.
 
-`make soak` runs 200 schedules, `make test` the first of them.
+`make soak` runs 100 schedules for each job, `make test` the first ten.
 """
 
 import contextlib

@@ -11,7 +11,10 @@ import pytest
 from faults.harness import ROOT, Job
 from hosts import Host, Link, end, events, two_hosts, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("job", ["scan"], indirect=True, scope="session"),
+]
 
 DOCUMENT = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 TLS_FOLDER = "/etc/dask/tls"

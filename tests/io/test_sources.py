@@ -20,14 +20,12 @@ from backports import zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multigpu.errors import Failure, InputError
+from multigpu.errors import InputError
 from multigpu.io import decompress, sources
 from multigpu.io.sources import (
     blocks,
-    check_seen,
     expand,
     fingerprint,
-    fingerprints,
     inspect,
     opened,
     read_into,
@@ -661,18 +659,6 @@ def test_fingerprint__is_for_regular_files(tmp_path: Path) -> None:
         fingerprint("/dev/null")
     with pytest.raises(InputError, match=r"there is no such file"):
         fingerprint(str(tmp_path / "absent"))
-
-
-def test_check_seen__names_every_worker_and_file(tmp_path: Path) -> None:
-    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
-    for path in paths:
-        Path(path).write_text(path)
-    here = fingerprints(paths)
-    check_seen(paths, {"w1": here, "w2": here})
-    problem = f"worker w2: {paths[0]}: not there; worker w3: {paths[1]}: not the same file as here"
-    with pytest.raises(Failure) as caught:
-        check_seen(paths, {"w1": here, "w2": [None, here[1]], "w3": [here[0], here[0]]})
-    assert str(caught.value) == problem
 
 
 # ---- as file objects --------------------------------------------------------------------------

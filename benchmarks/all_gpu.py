@@ -1,0 +1,239 @@
+"""Tests, sanitizer and every figure of a machine with GPUs, most important first, within a time.
+
+    python benchmarks/all_gpu.py --out DIR [--part tests kernels …] [--minutes 9.5] [--data DIR]
+    python benchmarks/all_gpu.py --out DIR --device cpu --small    # try it out anywhere
+
+Each step is a process with a limit of its own. DIR gets a log and the figures of every step, and
+`table.md` with what all of them gave, also those of earlier calls with the same DIR.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import common
+from common import HEADER, ROOT, Figure, markdown, python, say
+from sanitize import TOOLS
+from scaling import CASES
+
+HERE = Path(__file__).parent
+TESTS = ROOT / "tests"
+LEAST = 15.0  # seconds: with less left no step is begun
+TINY = "0.01"
+GPU_TESTS = ("mark.gpu", "import DEVICES")  # what a file with tests for a GPU has in it
+PROCESSES = 4  # of pytest
+
+
+@dataclass(frozen=True)
+class Step:
+    """A process. figures: whether it can write them (--json)."""
+
+    part: str
+    name: str
+    command: list[str]
+    limit: float  # seconds
+    figures: bool = True
+
+
+@dataclass(frozen=True)
+class Ended:
+    part: str
+    name: str
+    outcome: str
+    seconds: float
+
+
+# ---- what is run ------------------------------------------------------------------------------
+
+
+def steps(options: argparse.Namespace) -> Iterator[Step]:
+    """All of them, most important first."""
+    gpu, data = options.device == "gpu", ["--data", str(options.data)]
+    runs = ["--runs", str(options.runs)]
+    where = ["--device", options.device]
+    tiny = ["--scale", TINY] if options.small else []
+    on = ["--gpu", "auto" if gpu else "none"]
+
+    def script(part: str, name: str, limit: float, *arguments: str) -> Step:
+        return Step(part, f"{part}-{name}", python(*arguments), limit)
+
+    def scan(part: str, name: str, limit: float, *only: str) -> Step:
+        return script(part, name, limit, _path("scan"), *on, *runs, *data, *tiny, "--only", *only)
+
+    def other(part: str, name: str, limit: float, file: str, *only: str) -> Step:
+        return script(part, name, limit, _path(file), *where, *runs, *data, *tiny, "--only", *only)
+
+    yield _tests("kernels", gpu)
+    yield _tests("rest", gpu)
+    yield scan("kernels", "scan", 150, "kernels", "records")
+    yield other("kernels", "cnv", 150, "cnv", "model", "stages", "cohort")
+    yield other("kernels", "dock", 150, "dock", "nearest", "linear", "cpu")
+    yield scan("scan", "process", 240, "help", "process")
+    yield scan("scan", "steady", 300, "stream", "reads")
+    yield other("cnv", "process", 240, "cnv", "process")
+    yield other("dock", "library", 300, "dock", "library")
+    small = ["--small"] if options.small else []
+    for name in CASES:
+        yield script(
+            "scaling", name, 570, _path("scaling"), *where, *runs, *data, *small, "--only", name
+        )
+    yield from _sanitizer(options)
+    yield scan("others", "scan", 300, "cpu", "gzip", "memory", "hyperscan")
+    yield Step("others", "others-engine", python(_path("engine"), "--chunks", "500"), 120)
+    yield Step(
+        "others", "others-factors",
+        python(_path("scan_factors"), *where, "--quick", "--out", str(options.out)), 300, False,
+    )  # fmt: skip
+
+
+PARTS = ("tests", "kernels", "scan", "cnv", "dock", "scaling", "sanitize", "others")
+
+
+def _path(script: str) -> str:
+    return str(HERE / f"{script}.py")
+
+
+def _tests(name: str, gpu: bool) -> Step:
+    """The tests marked gpu, of the files that have any: others may need what is not installed."""
+    files = [
+        path
+        for path in sorted(TESTS.rglob("test_*.py"))
+        if (path.parent.name == "kernels") == (name == "kernels")
+        and any(word in path.read_text() for word in GPU_TESTS)
+    ]
+    more = ["-n", str(PROCESSES)] if find_spec("xdist") else []
+    more += ["--require-gpu"] if gpu else []
+    command = python("-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider", *more)
+    return Step("tests", f"tests-{name}", [*command, *map(str, files)], 400, False)
+
+
+def _sanitizer(options: argparse.Namespace) -> Iterator[Step]:
+    script = _path("sanitize")
+    if options.device == "cpu":
+        yield Step(
+            "sanitize", "sanitize-plain", python(script, "--plain", "--device", "cpu"), 120, False
+        )
+        return
+    for tool in TOOLS:
+        yield Step("sanitize", f"sanitize-{tool}", python(script, "--tools", tool), 300, False)
+
+
+# ---- running ----------------------------------------------------------------------------------
+
+
+def run(step: Step, out: Path, limit: float) -> Ended:
+    """Its output goes to a log; a process that takes too long is ended with all that it began."""
+    command = [*step.command, *(["--json", str(out / f"{step.name}.json")] if step.figures else [])]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    begin = time.perf_counter()
+    with (out / f"{step.name}.log").open("wb") as log:
+        child = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+        try:
+            status = child.wait(timeout=limit)
+            outcome = "ok" if status == 0 else f"FAILED: status {status}"
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            outcome = f"not ended within {limit:.0f} s"
+    return Ended(step.part, step.name, outcome, time.perf_counter() - begin)
+
+
+def last_line(log: Path) -> str:
+    """Pytest's summary, or whatever else was said last."""
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1].strip("= ") if lines else ""
+
+
+# ---- the table --------------------------------------------------------------------------------
+
+
+def table(out: Path, full_size: bool) -> str:
+    """Outcomes and figures of all calls with this folder."""
+    ended = [Ended(**json.loads(path.read_text())) for path in sorted(out.glob("*.step"))]
+    ended.sort(key=lambda each: PARTS.index(each.part))
+    rows = [
+        [each.name, each.outcome, f"{each.seconds:.0f} s", _shown(out / f"{each.name}.log")]
+        for each in ended
+    ]
+    facts: dict[str, Any] = {}
+    figures, skipped = [], []
+    for each in ended:
+        path = out / f"{each.name}.json"
+        if path.exists():
+            said = json.loads(path.read_text())
+            facts = said["machine"]
+            figures += [_figure(figure).cells(full_size) for figure in said["figures"]]
+            skipped += [[each.name, *pair] for pair in said.get("skipped", {}).items()]
+    parts = [common.machine_line(facts)] if facts else []
+    parts.append(markdown(rows, ["step", "outcome", "time", "its last line"]))
+    if figures:
+        parts.append(markdown(figures, HEADER))
+    if skipped:
+        parts.append(markdown(skipped, ["step", "part", "why it was left out"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _shown(log: Path) -> str:
+    return last_line(log).replace("|", "/")[:100] if log.exists() else ""
+
+
+def _figure(said: dict[str, Any]) -> Figure:
+    return Figure(**{key: said[key] for key in said if key not in ("median", "reached")})
+
+
+# ---- all together -----------------------------------------------------------------------------
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder for logs and figures")
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART",
+                        help=f"some of: {' '.join(PARTS)}")  # fmt: skip
+    parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
+    parser.add_argument("--small", action="store_true", help="inputs of seconds, to try it out")
+    parser.add_argument("--minutes", type=float, default=9.5, help="for all that is run now")
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
+                        help="where inputs are, or are made")  # fmt: skip
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = _options()
+    missing = common.gpu_missing() if options.device == "gpu" else None
+    if missing:
+        raise SystemExit(f"{missing} (--device cpu tries it out)")
+    out = options.out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    end, failed = time.perf_counter() + 60 * options.minutes, False
+    for step in steps(options):
+        left = end - time.perf_counter()
+        if step.part not in options.part:
+            continue
+        if left < LEAST:
+            say(f"{step.name}: no time left")
+            continue
+        ended = run(step, out, min(step.limit, left))
+        (out / f"{step.name}.step").write_text(json.dumps(asdict(ended)))
+        (out / "table.md").write_text(table(out, not options.small))
+        say(f"{step.name}: {ended.outcome}, {ended.seconds:.0f} s")
+        failed |= ended.outcome != "ok"
+    print(table(out, not options.small))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

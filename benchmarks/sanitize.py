@@ -1,0 +1,257 @@
+"""Every kernel on small random cases against its reference, for NVIDIA's compute-sanitizer.
+
+    python benchmarks/sanitize.py [--tools memcheck racecheck initcheck] [--only scan …]
+    python benchmarks/sanitize.py --plain [--device cpu]    # the cases alone, without the tool
+
+Ends with status 1 where a tool complains or an answer differs.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from common import markdown, python, require, say
+
+from kernels import cnmops, normalization, rotation, scan, segmentation
+
+TOOLS = ("memcheck", "racecheck", "initcheck")
+PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/local/cuda/compute-sanitizer")
+LAST_WORDS = 30  # lines
+REGIONS = 300
+SEED = 1
+
+Case = Callable[[Any, np.random.Generator], Iterator[str]]
+
+
+def on_host(array: Any) -> Any:
+    return array.get() if hasattr(array, "get") else array
+
+
+def same(got: Any, expected: Any, what: str, relative: float = 0.0, absolute: float = 0.0) -> None:
+    close = np.allclose(on_host(got), expected, relative, absolute, equal_nan=True)
+    require(close, f"{what} differs")
+
+
+# ---- the cases: each gives a name for every comparison it has made -----------------------------
+
+
+def scan_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    """All rules and shares of N, so that every way of comparing is gone."""
+    for share, first, strict in product((0.0, 0.1, 0.6, 1.0), (True, False), (True, False)):
+        signatures = [letters(random, int(n), share) for n in random.integers(1, 150, 20)]
+        signatures += [letters(random, int(n), share) for n in random.integers(40, 300, 10)]
+        records = [letters(random, int(n), share) for n in random.integers(0, 800, 12)]
+        for number, record in enumerate(records):
+            planted = signatures[number][: len(record)]
+            record[: len(planted)] = planted
+        offsets = np.concatenate([[0], np.cumsum([len(record) for record in records])])
+        chunk = scan.Chunk(np.concatenate(records), offsets.astype(np.int64))
+        patterns, rules = scan.Patterns.of(signatures), scan.Rules(first, strict)
+        expected = scan.reference.scan(chunk, patterns, rules)
+        scanner = backend.Scanner(patterns, rules)
+        found = scanner.scan(chunk)
+        require(common.same_hits(found, expected), "the hits differ")
+        yield f"{share:.0%} N, first {first}, strict {strict}: {len(expected)} hits"
+
+
+def letters(random: np.random.Generator, size: int, share: float) -> Any:
+    drawn = np.frombuffer(b"ACGT", np.uint8)[random.integers(0, 4, size)]
+    return np.where(random.random(size) < share, ord("N"), drawn).astype(np.uint8)
+
+
+def rotation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    """Every kind of grid and of rotations, several poses of each ligand."""
+    turns = (rotation.EulerRotations(40.0), rotation.near_uniform(200))
+    for interpolation, outside, (kind, rotations), channels in product(
+        ("linear", "nearest"), ("clamp", "zero"), enumerate(turns), (1, 3)
+    ):
+        values = random.uniform(-1, 1, (channels, 9, 12, 10)).astype(np.float32)
+        origin, spacing = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
+        field = rotation.Field(values, origin, spacing, interpolation, outside)
+        sizes = random.integers(1, 40, 3)
+        atoms = int(sizes.sum())
+        places = origin + spacing * (4, 5.5, 4.5) + random.normal(0, 1.2, (atoms, 3))
+        kinds = random.integers(0, channels, (atoms, channels), np.int32)
+        weights = random.uniform(0, 2, (atoms, channels))
+        bodies = rotation.Ligands(places, np.r_[0, np.cumsum(sizes)], kinds, weights)
+        shifts = rotation.Shifts(0.3, 0.3) if kind else rotation.Shifts()
+        search = rotation.Search(rotations, shifts, top=3, min_rmsd=0.5)
+        expected = rotation.reference.Searcher(field, search).best(bodies)
+        found = backend.Searcher(field, search).best(bodies)
+        for name in ("ligand", "pose", "score"):
+            require(
+                np.array_equal(getattr(found, name), getattr(expected, name)), f"{name} differs"
+            )
+        yield f"{interpolation}, {outside}, {('Euler', 'listed')[kind]}, {channels} maps"
+
+
+def counts_of(random: np.random.Generator, samples: int) -> Any:
+    """int32[regions, samples] with changes, and regions without reads."""
+    copies = random.choice([1.0, 1.0, 1.0, 0.5, 1.5, 0.02], (REGIONS, samples))
+    counts = random.poisson(80 * random.gamma(4, 0.25, (REGIONS, 1)) * copies).astype(np.int32)
+    counts[random.random(REGIONS) < 0.1] = 0
+    return counts
+
+
+def cnmops_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    """A lane, several, and a whole warp for a region; counts and coverages of both types."""
+    for samples, posterior in product((2, 15, 60, 700), (False, True)):
+        counts, cov = counts_of(random, samples), random.uniform(0.5, 2, samples)
+        for values, scale in ((counts, np.ones(samples)), (counts * 0.7, cov)):
+            options = cnmops.Model(posterior=posterior)
+            same_model(backend, values, scale, options)
+        yield f"{samples} samples, posterior {posterior}"
+    counts, controls = counts_of(random, 3), counts_of(random, 5)
+    options = cnmops.Model.of("reference")
+    level = cnmops.reference.level_of_controls(controls)
+    same(backend.level_of_controls(controls), level, "level of controls", 1e-12)
+    found = backend.model_against(counts, level, np.ones(3), options)
+    expected = cnmops.reference.model_against(counts, level, np.ones(3), options)
+    same(found.sini, expected.sini, "signed I/NI against controls", 1e-9, 1e-12)
+    yield "cases against controls"
+
+
+def same_model(backend: Any, counts: Any, cov: Any, options: Any) -> None:
+    found = backend.model(counts, cov, options)
+    expected = cnmops.reference.model(counts, cov, options)
+    for name in ("level", "alpha", "ini", "sini", "cn_index", "posterior"):
+        if getattr(expected, name) is not None:
+            same(getattr(found, name), getattr(expected, name), name, 1e-9, 1e-12)
+
+
+def normalization_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    blocks = [slice(0, 90), slice(90, REGIONS)]
+    for norm_type, size_factor in product(
+        ("poisson", "mean", "median", "quant", "mode"), ("mean", "median", "quant", "mode")
+    ):
+        counts = counts_of(random, 6)
+        options = normalization.Normalization(norm_type, size_factor, ploidy=(2, 2, 2, 2, 1, 1))
+        for values in (counts, counts * 0.7):
+            found = backend.normalize(values, blocks, options)
+            expected = normalization.reference.normalize(values, blocks, options)
+            same(found.factors, expected.factors, "size factors", 1e-10)
+            same(found.values, expected.values, "normalized counts", 1e-10)
+        yield f"{norm_type}, {size_factor}"
+
+
+def segmentation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    for alpha, delta, largest in product((0.05, 3, 0.5), (0, 20), (8, 40)):
+        sizes = random.integers(2, 400, 5)
+        levels = np.repeat(random.choice([0.0, 0.0, 1.0, -2.0], sizes.sum() // 10 + 1), 10)
+        x = levels[: sizes.sum()] + random.normal(0, 0.3, sizes.sum())
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        options = segmentation.Segmentation(alpha=alpha, delta=delta, max_window=largest)
+        found = backend.segment(x, offsets, options)
+        expected = segmentation.reference.segment(x, offsets, options)
+        for name in ("track", "start", "end", "median"):
+            same(getattr(found, name), getattr(expected, name), name)
+        same(found.mean, expected.mean, "means", 1e-12, 1e-12)
+        yield f"alpha {alpha}, delta {delta}, windows to {largest}: {len(expected.start)} segments"
+
+
+CASES: dict[str, Case] = {
+    "scan": scan_cases,
+    "rotation": rotation_cases,
+    "cnmops": cnmops_cases,
+    "normalization": normalization_cases,
+    "segmentation": segmentation_cases,
+}
+
+
+def compare(kernel: str, device: str) -> int:
+    """How many comparisons were made; WrongResultError where one fails."""
+    import_module(f"kernels.{kernel}.reference")
+    backend = import_module(f"kernels.{kernel}.{'cpu' if device == 'cpu' else 'cuda'}")
+    if device == "gpu":
+        _no_pools()
+    return len(list(CASES[kernel](backend, np.random.default_rng(SEED))))
+
+
+def _no_pools() -> None:
+    """Every array is memory of its own: the tools see where it ends and when it is given back."""
+    import cupy
+
+    cupy.cuda.set_allocator(None)
+    cupy.cuda.set_pinned_memory_allocator(None)
+
+
+# ---- under the tool ---------------------------------------------------------------------------
+
+
+def sanitizer() -> str | None:
+    found = shutil.which("compute-sanitizer")
+    return found or shutil.which("compute-sanitizer", path=os.pathsep.join(PLACES))
+
+
+def under(tool: str, kernel: str, program: str, limit: float, log: Path | None) -> str:
+    """What came of a kernel's cases under a tool: ok, or what is wrong."""
+    command = [program, "--tool", tool, "--error-exitcode", "9"]
+    if tool == "memcheck":  # of calls: those that fail raise, and CuPy asks for some in vain
+        command += ["--report-api-errors", "no"]
+    script = python(str(Path(__file__)), "--plain", "--only", kernel)
+    try:
+        done = subprocess.run(
+            [*command, *script], capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"not ended within {limit:.0f} s"
+    said = (done.stdout + done.stderr).splitlines()
+    if log:
+        with log.open("a") as file:
+            file.write("\n".join([f"== {tool} {kernel}", *said, ""]))
+    if done.returncode:
+        print("\n".join(said[-LAST_WORDS:]), file=sys.stderr)
+        return f"FAILED: status {done.returncode}"
+    return "ok"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="KERNEL",
+                        help=f"some of: {' '.join(CASES)}")  # fmt: skip
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--plain", action="store_true", help="the cases alone, without the tool")
+    parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu", help="of --plain")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of a kernel and tool")
+    parser.add_argument("--log", type=Path, help="append all that the tools say")
+    return parser.parse_args()
+
+
+def _plain(options: argparse.Namespace) -> None:
+    for kernel in options.only:
+        begin = time.perf_counter()
+        made = compare(kernel, options.device)
+        say(f"{kernel}: {made} comparisons, {time.perf_counter() - begin:.1f} s")
+
+
+def main() -> None:
+    options = _options()
+    if options.plain:
+        _plain(options)
+        return
+    program = sanitizer()
+    missing = common.gpu_missing() or (None if program else "compute-sanitizer is not installed")
+    if missing or program is None:
+        raise SystemExit(missing)
+    rows = []
+    for tool, kernel in product(options.tools, options.only):
+        begin = time.perf_counter()
+        found = under(tool, kernel, program, options.limit, options.log)
+        rows.append([kernel, tool, f"{time.perf_counter() - begin:.0f} s", found])
+        say(" ".join(rows[-1]))
+    print(markdown(rows, ["kernel", "tool", "time", "outcome"]))
+    sys.exit(1 if any("FAILED" in row[-1] for row in rows) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,416 @@
+"""Every workload on 1, 2, 4, 8 devices, undisturbed and disturbed: the real command, same bytes.
+
+    python benchmarks/scaling.py [--only scan cnv dock] [--device gpu|cpu] [--small] [--json FILE]
+
+Prints a table of the runs and one of the figures. Nothing is timed that gives other bytes.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import cnv
+import common
+import dock
+import numpy as np
+import psutil
+from common import Figure, Report, python, require, say
+from data import DefaultSet, copy_prefix, in_page_cache, made
+from runs import (
+    Disturbance,
+    Job,
+    Ran,
+    Running,
+    contents,
+    device_of,
+    memory_taken,
+    nothing,
+    worker_killed,
+    worker_slowed,
+)
+
+from cluster.devices import survey
+from multigpu.io.counts import Counts, write_counts
+
+GB = 40.0  # of FASTQ
+GB_OF_SET = 0.6  # the default set
+SMALL_GB = 0.08
+MOST_COPIES = 99
+MEMORY_SHARE = 0.4  # of what is free, for the FASTQ in page cache
+DISK_LEFT = 8e9  # bytes
+GENOMES, SMALL_REGIONS = 8, 30_000
+LIGANDS, FEW_LIGANDS = 100_000, 200
+KILLED_AT = 0.9  # of the chunks, before the resumed run
+LEFT_BYTES = 4 << 30  # of the device whose memory is taken
+STARTED = 9.0  # seconds until the first chunk
+RESUMED = 15.0  # per cent
+HEADER = ["job", "devices", "what happens", "process", "first chunk", "work", "speed-up",
+          "efficiency", "read", "chunks of each", "computing, each",
+          "every step, mean"]  # fmt: skip
+
+
+@dataclass
+class Bench:
+    """What the parts work with. devices: counts that are there, the largest last."""
+
+    folder: Path
+    runs: int
+    small: bool
+    gb: float
+    gpu: bool
+    devices: list[int]
+    report: Report
+    rows: list[list[str]] = field(default_factory=list)
+
+    @property
+    def most(self) -> int:
+        return self.devices[-1]
+
+    @cached_property
+    def output(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="multigpu-scaling-", dir=self.folder))
+
+    def where(self, devices: int) -> tuple[str, ...]:
+        if self.gpu:
+            return ("--gpus", ",".join(map(str, range(devices))))
+        return ("--gpus", "none", "--workers", str(devices), "--threads", str(devices))
+
+    def named(self, devices: int) -> str:
+        kind = "GPU" if self.gpu else "worker"
+        return f"{devices} {kind}{'s' * (devices > 1)}"
+
+    def tell(self, job: Job, devices: int, what: str, ran: Ran, alone: Ran | None) -> None:
+        """A row of the table, and all that was measured. alone: on one device, to compare."""
+        speed_up = alone.work / ran.work if alone else None
+        busy = list(ran.busy().values())
+        computing = [f"{100 * each.get('compute', 0):.0f}" for each in busy]
+        steps = {step: np.mean([each.get(step, 0) for each in busy]) for step in busy[0]}
+        self.rows.append(
+            [
+                job.name, str(devices), what, f"{ran.seconds:.2f} s", f"{ran.first_chunk:.2f} s",
+                f"{ran.work:.2f} s", f"{speed_up:.2f} ×" if speed_up else "",
+                f"{100 * speed_up / devices:.0f} %" if speed_up else "",
+                f"{ran.gb_per_s(job.read):.3g} GB/s", " ".join(map(str, ran.chunks().values())),
+                f"{' '.join(computing)} %",
+                ", ".join(f"{step} {100 * share:.0f}" for step, share in steps.items()) + " %",
+            ]
+        )  # fmt: skip
+        facts = {"job": job.name, "devices": devices, "what": what, **ran.as_json(job.read)}
+        self.report.details.setdefault("runs", []).append(facts)
+        self.report.write()
+
+
+# ---- the jobs ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A job, a check of its output, and what 8 devices must be times as fast as one."""
+
+    job: Job
+    check: Callable[[Path], None]
+    asked: float | None = None
+    asked_gb_per_s: float | None = None
+
+
+def scan_case(bench: Bench) -> Case:
+    """A long FASTQ: the default data set many times."""
+    scale = min(1.0, bench.gb / (2 * GB_OF_SET))
+    files = DefaultSet(bench.folder / f"scale-{scale:g}", 10, scale)
+    copies = min(MOST_COPIES, max(2, round(bench.gb / (GB_OF_SET * scale))))
+    samples = in_page_cache(files.copies(copies))
+    signatures = ("-s", str(files.signatures))
+    once = bench.output / "once.tsv"
+    single = ("scan", str(files.samples), *signatures)
+    common.process(python("-m", "multigpu", *single, "-o", str(once), "--gpus", "none", "-q"))
+    header, *rows = once.read_bytes().splitlines(keepends=True)
+    expected = b"".join([header, *(copy_prefix(c) + row for c in range(copies) for row in rows)])
+
+    def check(out: Path) -> None:
+        require(len(rows) > 0, "nothing was found")
+        require((out / "hits.tsv").read_bytes() == expected, "the hits differ")
+
+    more = ("--max-chunk-bytes", "2000000") if bench.small else ()
+    job = Job(
+        "scan", ("scan", str(samples), *signatures, *more), "hits.tsv",
+        samples.stat().st_size, single,
+    )  # fmt: skip
+    return Case(job, check, asked_gb_per_s=GB)
+
+
+def cnv_case(bench: Bench) -> Case:
+    """As many genomes as eight devices can share, each as BM-A."""
+    shape = {**cnv.BM_A, "regions": SMALL_REGIONS} if bench.small else cnv.BM_A
+
+    def cohort(shape: dict[str, int]) -> Counts:
+        return cnv.Bench(bench.folder, 1, 1.0, 0).counts(shape)
+
+    def path(name: str, counts: Callable[[], Counts]) -> Path:
+        file = bench.folder / f"{name}.parquet"
+        return made(file, lambda part: _write_parquet(part, counts()))
+
+    table = path(f"genomes-{shape['regions']}", lambda: cnv.repeated_counts(cohort(shape), GENOMES))
+    small = path("few-regions", lambda: cohort({**cnv.BM_A, "regions": SMALL_REGIONS}))
+    options = cnv.FEW_OUTPUTS
+
+    def check(out: Path) -> None:
+        """The genomes are equal, so are their calls; how many there must be at least."""
+        rows = [line.split("\t") for line in (out / "cnvs.tsv").read_text().splitlines()[1:]]
+        of = [[r[1:] for r in rows if r[0].endswith(f"_{k}")] for k in range(GENOMES)]
+        require(len(of[0]) > shape["chromosomes"], "next to nothing was called")
+        require(all(each == of[0] for each in of), "equal genomes have different calls")
+
+    job = Job(
+        "cnv", ("cnv", str(table), *options), "", table.stat().st_size,
+        ("cnv", str(small), *options),
+    )  # fmt: skip
+    return Case(job, check, asked=6.0)
+
+
+def _write_parquet(part: Path, counts: Counts) -> None:
+    """`part` has a suffix of its own, and the format goes by it."""
+    named = part.with_suffix(".parquet.making.parquet")
+    write_counts(str(named), counts)
+    named.rename(part)
+
+
+def dock_case(bench: Bench) -> Case:
+    """A library in a pocket of AutoGrid; where the golden data are absent, in a random one."""
+    count = FEW_LIGANDS if bench.small else LIGANDS
+    library, few = (dock.library(bench.folder, n) for n in (count, FEW_LIGANDS))
+    options = dock.pocket_options(bench.folder)
+    more = ("--max-chunk-bytes", "3000") if bench.small else ()
+
+    def check(out: Path) -> None:
+        rows = (out / "poses.scores.tsv").read_text().splitlines()[1:]
+        require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
+
+    job = Job(
+        "dock", ("dock", str(library), *options, *more), "poses.pdbqt", library.stat().st_size,
+        ("dock", str(few), *options),
+    )  # fmt: skip
+    return Case(job, check, asked=7.2)
+
+
+CASES: dict[str, Callable[[Bench], Case]] = {"scan": scan_case, "cnv": cnv_case, "dock": dock_case}
+
+
+# ---- running ----------------------------------------------------------------------------------
+
+
+class Series:
+    """The runs of a case, all with the same bytes."""
+
+    def __init__(self, bench: Bench, case: Case) -> None:
+        self.bench, self.case, self.job = bench, case, case.job
+        self.expected: dict[str, str] = {}
+
+    def run(self, devices: int, *more: str, disturbed: Disturbance = nothing) -> Ran:
+        folder = self.bench.output / self.job.name
+        shutil.rmtree(folder, ignore_errors=True)
+        running = Running(self.job, folder, *self.bench.where(devices), *more)
+        return self._ended(running, folder, disturbed)
+
+    def _ended(self, running: Running, folder: Path, disturbed: Disturbance) -> Ran:
+        try:
+            disturbed(running)
+            ran = running.ended()
+        finally:
+            if running.alive():
+                running.kill()
+        self._compare(folder)
+        return ran
+
+    def _compare(self, folder: Path) -> None:
+        found = contents(folder)
+        if not self.expected:
+            self.case.check(folder / "out")
+            self.expected = found
+        differs = sorted(set(found.items()) ^ set(self.expected.items()))
+        require(not differs, f"other bytes: {', '.join(dict(differs))}")
+
+    def warm(self) -> None:
+        """Kernels compiled and cached, packages in the page cache."""
+        folder = self.bench.output / "warm"
+        small = Job(self.job.name, self.job.small or self.job.arguments, self.job.output, 0)
+        Running(small, folder, *self.bench.where(1)).ended()
+
+    def median(self, devices: int) -> Ran:
+        ran = [self.run(devices) for _ in range(self.bench.runs)]
+        return sorted(ran, key=lambda each: each.work)[len(ran) // 2]
+
+    def resumed(self, devices: int, chunks: int) -> tuple[int, Ran]:
+        """Killed when most chunks are finished; how many were, and the run that goes on."""
+        folder = self.bench.output / self.job.name
+        shutil.rmtree(folder, ignore_errors=True)
+        first = Running(self.job, folder, *self.bench.where(devices))
+        first.until(int(KILLED_AT * chunks))
+        require(first.alive(), "the run had ended before it could be killed")
+        first.kill()
+        second = Running(self.job, folder, *self.bench.where(devices), "--resume")
+        ran = self._ended(second, folder, nothing)
+        require(ran.count("resumed") > 0, "nothing was resumed")
+        return ran.count("resumed"), ran
+
+
+def measure(bench: Bench, case: Case) -> Iterator[Figure]:
+    """All runs of a job, those that say most first."""
+    series, name = Series(bench, case), case.job.name
+    series.warm()
+    alone = series.median(1)
+    bench.tell(case.job, 1, "", alone, alone)
+    if bench.most == 1:
+        yield from undisturbed(bench, case, 1, alone, alone)
+        yield resume(bench, series, alone)
+        return
+    whole = series.median(bench.most)
+    bench.tell(case.job, bench.most, "", whole, alone)
+    yield from undisturbed(bench, case, bench.most, whole, alone)
+    yield from disturbed(bench, series, whole, alone)
+    yield resume(bench, series, whole)
+    for devices in bench.devices[1:-1]:
+        ran = series.median(devices)
+        bench.tell(case.job, devices, "", ran, alone)
+        yield from undisturbed(bench, case, devices, ran, alone)
+    say(f"  {name}: the same bytes in all runs")
+
+
+def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) -> Iterator[Figure]:
+    """The asked figures are those of eight devices."""
+    name, where = case.job.name, bench.named(devices)
+    eight = devices == 8
+    yield Figure("scaling", f"{name}, {where}: process", "s", [ran.seconds],
+                 note=f"{ran.work:.3g} s from the first chunk to the last")  # fmt: skip
+    yield Figure("scaling", f"{name}, {where}: from the command to the first finished chunk", "s",
+                 [ran.first_chunk], STARTED if eight else None)  # fmt: skip
+    if devices > 1:
+        yield Figure("scaling", f"{name}, {where} against one, without start-up", "×",
+                     [alone.work / ran.work], case.asked if eight else None, at_most=False,
+                     note=f"whole processes {alone.seconds / ran.seconds:.2f} ×")  # fmt: skip
+    busy = [max(steps.values()) for steps in ran.busy().values()]
+    yield Figure("scaling", f"{name}, {where}: busiest step's share of the time, each device", "%",
+                 [100 * share for share in busy])  # fmt: skip
+    if case.asked_gb_per_s is not None:
+        rate = ran.gb_per_s(case.job.read)
+        yield Figure("scaling", f"{name}, {where}: {case.job.read / 1e9:.3g} GB, steady state",
+                     "GB/s", [rate], case.asked_gb_per_s if eight else None, at_most=False,
+                     note=f"{case.job.read / ran.seconds / 1e9:.3g} in the whole run")  # fmt: skip
+
+
+def disturbed(bench: Bench, series: Series, whole: Ran, alone: Ran) -> Iterator[Figure]:
+    """On all devices: one worker killed, one slowed, one with little memory."""
+    job, devices = series.job, bench.most
+    what = f"{job.name}, {bench.named(devices)}"
+    killed = series.run(devices, disturbed=worker_killed(len(whole.finished) // 3))
+    require(killed.count("left") > 0, "the run did not notice that its worker was killed")
+    bench.tell(job, devices, "a worker killed", killed, alone)
+    yield Figure("scaling", f"{what}: one worker killed, same bytes", "s", [killed.seconds],
+                 note=f"{killed.count('retried')} chunks run again; undisturbed "
+                 f"{whole.seconds:.3g} s")  # fmt: skip
+    slowed = series.run(devices, disturbed=worker_slowed)
+    bench.tell(job, devices, "a worker at half speed", slowed, alone)
+    ideal = whole.work * devices / (devices - 0.5)
+    its = slowed.chunks()[device_of(slowed.finished[0])]
+    yield Figure("scaling", f"{what}: one worker at half speed, same bytes", "s",
+                 [slowed.seconds],
+                 note=f"it did {its} of {len(slowed.finished)} chunks; work {slowed.work:.3g} s, "
+                 f"ideal {ideal:.3g} s")  # fmt: skip
+    with memory_taken(0 if bench.gpu else None, LEFT_BYTES):
+        little = series.run(devices, "--memory-fraction", "0.5")
+    held = " and GPU 0 with 4 GiB free" if bench.gpu else ""
+    bench.tell(job, devices, f"half of the memory{held}", little, alone)
+    yield Figure("scaling", f"{what}: --memory-fraction 0.5{held}, same bytes", "s",
+                 [little.seconds])  # fmt: skip
+
+
+def resume(bench: Bench, series: Series, whole: Ran) -> Figure:
+    """Killed at 90 %: what the run that goes on takes, without its start-up."""
+    chunks = len(whole.finished)
+    kept, ran = series.resumed(bench.most, chunks)
+    bench.tell(series.job, bench.most, "resumed", ran, None)
+    rest = max(0.0, ran.seconds - whole.start_up)
+    return Figure(
+        "resume", f"{series.job.name}, {bench.named(bench.most)}: resumed after a kill at 90 %,"
+        " without start-up", "%", [100 * rest / whole.seconds], RESUMED,
+        note=f"{kept} of {chunks} chunks kept; {ran.seconds:.3g} s of {whole.seconds:.3g},"
+        f" {whole.start_up:.3g} of them start-up",
+    )  # fmt: skip
+
+
+# ---- all together -----------------------------------------------------------------------------
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME",
+                        help=f"some of: {' '.join(CASES)}")  # fmt: skip
+    parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto")
+    parser.add_argument("--devices", type=int, nargs="+", metavar="N",
+                        help="how many; else 1, 2, 4, 8 …; of workers 1 2")  # fmt: skip
+    parser.add_argument("--gb", type=float, help=f"of FASTQ; else {GB:g}, or what memory allows")
+    parser.add_argument("--small", action="store_true", help="inputs of seconds, to try it out")
+    parser.add_argument("--runs", type=int, default=3, help="of which the median counts")
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
+                        help="for inputs and outputs, up to 50 GB")  # fmt: skip
+    parser.add_argument("--json", type=Path, help="write figures, runs and the machine here")
+    return parser.parse_args()
+
+
+def _devices(asked: list[int] | None, gpu: bool) -> list[int]:
+    there = len(survey().devices) if gpu else common.cores()
+    usual = [n for n in (1, 2, 4, 8, 16) if n <= (there if gpu else 2)]
+    chosen = sorted({1, *(asked or ([*usual, there] if gpu else usual))})
+    if chosen[-1] > there:
+        raise SystemExit(f"--devices {chosen[-1]}: there are {there}")
+    return chosen
+
+
+def _gb(options: argparse.Namespace) -> float:
+    if options.gb or options.small:
+        return float(options.gb or SMALL_GB)
+    disk = shutil.disk_usage(options.data).free - DISK_LEFT
+    room = min(GB * 1e9, MEMORY_SHARE * psutil.virtual_memory().available, disk)
+    return float(np.floor(max(1.0, room / 1e9)))
+
+
+def main() -> None:
+    options = _options()
+    missing = common.gpu_missing() if options.device != "cpu" else "--device cpu was given"
+    if missing and options.device == "gpu":
+        raise SystemExit(f"--device gpu: {missing}")
+    options.data.mkdir(parents=True, exist_ok=True)
+    settings = {key: str(value) for key, value in vars(options).items()}
+    report = Report(common.machine(), settings, options.json)
+    bench = Bench(
+        options.data, options.runs, options.small, _gb(options), not missing,
+        _devices(options.devices, not missing), report,
+    )  # fmt: skip
+    for name in options.only:
+        say(f"{name} …")
+        begin = time.perf_counter()
+        try:
+            for figure in measure(bench, CASES[name](bench)):
+                report.figures.append(figure)
+        except Exception as problem:  # noqa: BLE001 - the other jobs are worth their time
+            traceback.print_exc()
+            report.skipped[name] = f"FAILED: {type(problem).__name__}: {problem}"
+        say(f"  {time.perf_counter() - begin:.1f} s")
+        report.write()
+    shutil.rmtree(bench.output, ignore_errors=True)
+    print(common.machine_line(report.facts), "\n")
+    print(common.markdown(bench.rows, HEADER), "\n")
+    print(common.markdown(figure.cells(not options.small) for figure in report.figures))
+    for name, reason in report.skipped.items():
+        print(f"\n{name}: {reason}")
+    sys.exit(1 if report.skipped else 0)
+
+
+if __name__ == "__main__":
+    main()
