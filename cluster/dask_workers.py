@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import queue
-import signal
 import time
 from asyncio import CancelledError
 from collections.abc import Callable
@@ -46,16 +45,6 @@ class Job(WorkerPlugin):
     def teardown(self, worker: Worker) -> None:
         """Called by Dask at the end of the job."""
         _here.dismiss(self.workload.key)
-
-
-class IgnoreInterrupts(WorkerPlugin):
-    """Ctrl-C reaches all processes of a terminal, but the first one decides."""
-
-    name = "multigpu-interrupts"
-
-    def setup(self, worker: Worker) -> None:
-        """Called by Dask in the worker's main thread."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from multigpu import preflight
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import STDIN, Source, expand, inspect
+from multigpu.io.sources import Source, expand, inspect, is_repeatable
 from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import (
@@ -63,8 +63,8 @@ class ScanJob(Job):
         self.chunk_plan: ScanPlan | None = None
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
-        if STDIN in self._paths:
-            self._journal_path = None  # it cannot be read again
+        if not all(map(is_repeatable, self._paths)):
+            self._journal_path = None
 
     def told(self) -> dict[str, Any]:
         """What only a scan has to tell in a summary."""

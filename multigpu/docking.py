@@ -26,7 +26,7 @@ from multigpu.errors import InputError
 from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
-from multigpu.io.sources import STDIN, expand
+from multigpu.io.sources import expand, is_repeatable
 from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
 from multigpu.workloads.dock import (
     PART_CLASSES,
@@ -102,8 +102,8 @@ class DockJob(Job):
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         self._paths = expand(ligands, LIGANDS)
         self.sources, self._bad = ligand_sources(self._paths, options.on_error == "skip")
-        if STDIN in self._paths:
-            self._journal_path = None  # it cannot be read again
+        if not all(map(is_repeatable, self._paths)):
+            self._journal_path = None
         self._note_center()
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from cluster.errors import Failure, UsageError
 
-__all__ = ["Failure", "InputError", "UsageError"]
+__all__ = ["Failure", "InputError", "Unreadable", "UsageError"]
 
 QUOTED = 60  # characters of the user's data that a message may repeat
 
@@ -17,6 +17,10 @@ class InputError(UsageError):
     def __str__(self) -> str:
         place = f"{self.path}: {self.where}" if self.where else self.path
         return f"{place}: {self.problem}"
+
+
+class Unreadable(InputError):
+    """A file cannot be read: a server or a network may be away, and the file the same later."""
 
 
 def quoted(text: bytes | str) -> str:

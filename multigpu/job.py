@@ -22,7 +22,7 @@ from cluster.workers import Workers
 from cluster.workload import P, S, Workload
 from multigpu import preflight
 from multigpu.config import RunOptions
-from multigpu.errors import Failure, InputError, UsageError
+from multigpu.errors import Failure, InputError, Unreadable, UsageError
 from multigpu.io.sources import fingerprint_or_none
 from multigpu.preflight import Expected, Fitness, unanswered
 
@@ -219,12 +219,14 @@ class Job:
     def kept(self) -> Iterator[None]:
         """Around all that makes the output: the journal stays where a run can go on with it.
 
-        With a wrong input or option none can: when it is mended, it is another one.
+        With a wrong input or option none can: when it is mended, it is another one. An input that
+        cannot be read may be the same later.
         """
         try:
             yield
         except BaseException as error:
-            wrong = isinstance(error, UsageError) and not isinstance(error, DiskFull)
+            passing = isinstance(error, DiskFull | Unreadable)
+            wrong = isinstance(error, UsageError) and not passing
             self._end_journal(keep=not wrong)
             raise
         self._end_journal(keep=False)

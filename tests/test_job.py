@@ -1,5 +1,8 @@
 """What all jobs share: when a journal stays."""
 
+import errno
+import os
+import threading
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,8 @@ import pytest
 
 import multigpu
 from cluster.events import Event
-from multigpu.errors import Failure
+from multigpu.errors import Failure, Unreadable
+from multigpu.io import sources
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
 
@@ -54,3 +58,36 @@ def test_run__that_fails_before_it_began_leaves_no_journal(scan: Any, tmp_path: 
     with pytest.raises(Failure, match="does not answer"):
         list(first)
     assert not (tmp_path / "journal").exists()
+
+
+def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
+    scan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, real = iter(scan()), sources._fill
+    assert len(list(islice(rows, 3))) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "_fill", stale)
+        with pytest.raises(Unreadable, match="cannot be read: stale file handle"):
+            list(rows)
+    assert (tmp_path / "journal").exists()
+    assert sources._fill is real
+    assert scan().to_table().num_rows == 200
+
+
+def stale(*_: object) -> int:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:
+    """What comes through it the next time may be something else, and nobody could tell."""
+    reads = (tmp_path / "reads.fq").read_bytes()
+    (tmp_path / "reads.fq").unlink()
+    os.mkfifo(tmp_path / "reads.fq")
+    writer = threading.Thread(target=(tmp_path / "reads.fq").write_bytes, args=(reads,))
+    writer.start()
+    found = scan()
+    rows = iter(found)
+    assert len(next(rows)) > 0
+    assert not (tmp_path / "journal").exists()
+    assert sum(map(len, rows)) > 0
+    writer.join()

@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -210,8 +211,6 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
-    from cluster.dask_workers import IgnoreInterrupts
-
     _quiet_tracker()
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
@@ -225,7 +224,7 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             "silence_logs": logging.CRITICAL,
             "local_directory": folder,
         }
-        with _start_named():
+        with _start_named(), _deaf_children():
             if deployment.devices:
                 from dask_cuda import LocalCUDACluster
 
@@ -244,11 +243,23 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             # No default client: it would belong to the thread that makes it.
             client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
             with contextlib.closing(client):
-                client.register_plugin(IgnoreInterrupts())
                 yield client
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
                 cluster.close(timeout=CLOSE_TIMEOUT)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Ctrl-C reaches all processes of a terminal, but the first one decides.
+
+    Threads that begin here, and the processes that these start then or later, never see it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

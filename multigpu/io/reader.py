@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.plan import spans
-from multigpu.errors import InputError, quoted
+from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.io import records
 from multigpu.io.records import LENGTH, QUALITY, Fault, Parsed
 from multigpu.io.sources import Source, blocks, read_into
@@ -88,13 +88,18 @@ def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
 def block_spans(
     number: int, source: Source, chunk_bytes: int, phred_offset: int
 ) -> Iterator[BlockSpan]:
-    """A stream cut at record borders. What goes wrong with it becomes the last span's error."""
+    """A stream cut at record borders. What is wrong with it becomes the last span's error.
+
+    Raises Unreadable where it cannot be read.
+    """
     left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
     content = read_ahead(blocks(source, chunk_bytes, HEADROOM), BLOCKS_AHEAD)
     least = 0
     while True:
         try:
             raw, final = _next_bytes(content, left, least)
+        except Unreadable:
+            raise  # a journal must not know of it
         except InputError as damage:
             yield BlockSpan(number, left[:0], _nothing(0), damage)
             return

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import QUOTED, InputError, quoted
+from multigpu.errors import QUOTED, InputError, Unreadable, quoted
 from multigpu.io.bgzf import BgzfContent, threads_for_bgzf
 from multigpu.io.decompress import (
     BGZF_LARGEST,
@@ -258,6 +258,11 @@ def fingerprint(path: str) -> Fingerprint:
     return Fingerprint(size, digest.hexdigest(), status.st_mtime_ns)
 
 
+def is_repeatable(path: str) -> bool:
+    """Whether it can be read once more: a file or a URL, no pipe."""
+    return path != STDIN and (is_remote(path) or Path(path).is_file())
+
+
 def fingerprint_or_none(path: str) -> Fingerprint | None:
     """None for what cannot be read, or is no regular file."""
     try:
@@ -412,7 +417,7 @@ def _opened(path: str) -> io.FileIO:
 
 @contextmanager
 def _errors_named(path: str) -> Iterator[None]:
-    """Errors of the operating system and of remote file systems become an InputError."""
+    """Errors of the operating system and of remote file systems become Unreadable."""
     # Clients of object stores raise classes of their own, so for URLs it is any Exception.
     kinds = (Exception,) if is_remote(path) else (OSError, ValueError)
     try:
@@ -420,7 +425,7 @@ def _errors_named(path: str) -> Iterator[None]:
     except InputError:
         raise
     except kinds as error:
-        raise InputError(path, f"cannot be read: {_reason(error)}") from error
+        raise Unreadable(path, f"cannot be read: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
