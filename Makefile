@@ -16,6 +16,9 @@ RUNTIME ?= $(or $(INSTALLED_CUDA),$(if $(filter 12 13,$(DRIVER_CUDA)),cu$(DRIVER
 # uv pip compile: one file for Python 3.11 to 3.13. LOCK_FLAGS=--upgrade takes the newest versions.
 LOCK_FLAGS ?=
 SCHEDULES ?= 100
+
+# Tests run in so many processes; many of them wait for others.
+TEST_PROCESSES ?= 2
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url $(LOCK_FLAGS) --group pyproject.toml:build pyproject.toml
 
@@ -35,7 +38,7 @@ demo: $(VENV)/.installed-$$(RUNTIME)
 	@$(BIN)/python -m multigpu scan
 
 test: $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.installed-$$(RUNTIME))
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
 
 soak: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/faults/test_soak.py --schedules $(SCHEDULES) -n 3 $(ARGS)
