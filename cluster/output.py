@@ -76,6 +76,8 @@ def is_replaced(path: str | None) -> bool:
 def _problem(path: str) -> str | None:
     """What is wrong with the target, None where nothing is."""
     target = Path(path).resolve()
+    if target.is_symlink():  # Python 3.13 resolves what it can
+        return "its links lead in a circle"
     if Path(path).is_dir() or path.endswith("/"):
         return "it is a directory"
     if Path(path).exists() and not os.access(path, os.W_OK):

@@ -9,9 +9,9 @@ from typing import NoReturn
 import click
 
 from multigpu import __version__
+from multigpu.__main__ import INTERRUPTED
 from multigpu.errors import Failure
 
-INTERRUPTED = 130
 COMMANDS = {
     "scan": "Find signatures in samples.",
     "cnv": "Call copy-number variants.",
