@@ -170,16 +170,17 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str:
-    """The commit, with + where files differ from it; $COMMIT where there is no repository."""
+    """The commit, with + where files differ from it; $COMMIT before what git says."""
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(ROOT), *arguments]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    head = git("rev-parse", "--short=12", "HEAD")
-    if not head:
-        return os.environ.get("COMMIT", "unknown")
+    if named := os.environ.get("COMMIT"):
+        return named
+    if not (head := git("rev-parse", "--short=12", "HEAD")):
+        return "unknown"
     return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
