@@ -330,22 +330,20 @@ class GpuSearch:
         ]
         self.lanes = [cuda.Lane() for _ in self.pieces]
 
-    def run(self, patterns: Patterns, ahead: int = 1, rules: Rules = FIRST) -> Hits:
-        """Copy in, index, search, hits back. `ahead` copies begin before the index is made.
-
-        More of them would hold up the index: its own small copies queue behind them.
-        """
-        for i in range(min(ahead, len(self.lanes))):
-            self.lanes[i].upload(self.pieces[i].chunk)
+    def run(self, patterns: Patterns, rules: Rules = FIRST) -> Hits:
+        """Copy in, index, search, hits back; the index is made while the first pieces come."""
+        self.upload()
         bases = sum(len(piece.chunk.letters) for piece in self.pieces)
-        scanner = self._cuda.Scanner(patterns, rules, bases)
-        return self.search(scanner, ahead)
+        return self.search(self._cuda.Scanner(patterns, rules, bases))
 
-    def search(self, scanner: Any, uploaded: int = 0) -> Hits:
-        """Copy in what is not there yet, search, hits back, in order."""
-        for i, lane in enumerate(self.lanes):
-            if i + uploaded < len(self.lanes):
-                self.lanes[i + uploaded].upload(self.pieces[i + uploaded].chunk)
+    def upload(self) -> None:
+        """Begin to copy everything in."""
+        for lane, piece in zip(self.lanes, self.pieces, strict=True):
+            lane.upload(piece.chunk)
+
+    def search(self, scanner: Any) -> Hits:
+        """Search what was uploaded, hits back, in order."""
+        for lane in self.lanes:
             lane.search(scanner)
         each = [self._hits(scanner, i) for i in range(len(self.lanes))]
         return joined(self.pieces, each)
@@ -355,21 +353,6 @@ class GpuSearch:
         if hits is None:  # more than one search may have
             return scanner.scan(self.pieces[i].chunk)
         return hits.ordered(scanner.patterns.strands, scanner.rules.first)
-
-    def upload(self) -> None:
-        """All copies in and nothing else."""
-        import cupy
-
-        for lane, piece in zip(self.lanes, self.pieces, strict=True):
-            lane.upload(piece.chunk)
-        cupy.cuda.Device().synchronize()
-
-    def search_uploaded(self, scanner: Any) -> None:
-        """The search alone, after `upload`."""
-        for lane in self.lanes:
-            lane.search(scanner)
-        for i in range(len(self.lanes)):
-            self._hits(scanner, i)
 
 
 # ---- checks -----------------------------------------------------------------------------------

@@ -46,7 +46,6 @@ SMALL_COPIES = 2  # 1.2 GB
 GZIP_COPIES = 3
 READS = 20_000_000
 PIECES = (4, 6, 8, 10, 12, 16)
-AHEAD = (0, 1, 2, 4)
 HELP_RUNS = 11
 CHUNKS_IN_MEMORY = 4
 NAMES = {10: "10 % N", 0: "without N"}
@@ -124,19 +123,17 @@ def part_kernels(bench: Bench) -> Iterator[Figure]:
     for n_percent, asked in ((10, 8.0), (0, 6.5)):
         case = Case.of(bench.default(n_percent))
         pinned = Letters(cuda.pinned_like(case.data.letters), case.data.offsets)
-        tried: dict[tuple[int, int], list[float]] = {}
+        tried: dict[int, list[float]] = {}
         for pieces in PIECES:
             search = GpuSearch(pinned, pieces)
             require(same_hits(search.run(case.patterns), case.hits), "the GPU's hits differ")
-            for ahead in AHEAD:
-                seconds = repeated(partial(search.run, case.patterns, ahead), bench.runs)
-                tried[pieces, ahead] = [1e3 * s for s in seconds]
-        pieces, ahead = min(tried, key=lambda key: float(np.median(tried[key])))
+            tried[pieces] = _milliseconds(partial(search.run, case.patterns), bench.runs)
+        pieces = min(tried, key=lambda key: float(np.median(tried[key])))
         search = GpuSearch(pinned, pieces)
-        seconds = repeated(partial(search.run, case.patterns, ahead), bench.runs)  # not chosen
+        chosen = _milliseconds(partial(search.run, case.patterns), bench.runs)  # once more
         alone = _alone(search, case.patterns, bench.runs)
         bench.details[f"kernels {NAMES[n_percent]}"] = {
-            "milliseconds by pieces, ahead": {f"{p}, {a}": v for (p, a), v in tried.items()},
+            "milliseconds by pieces": tried,
             "milliseconds alone": alone,
             "bases": int(case.data.offsets[-1]),
         }
@@ -144,24 +141,35 @@ def part_kernels(bench: Bench) -> Iterator[Figure]:
             "kernels",
             f"default, {NAMES[n_percent]}: copy in, index, kernels, copy out",
             "ms",
-            [1e3 * s for s in seconds],
+            chosen,
             asked,
-            note=f"{pieces} chunks, {ahead} ahead; alone: "
+            note=f"{pieces} chunks; alone: "
             + ", ".join(f"{name} {np.median(values):.3g}" for name, values in alone.items()),
         )
 
 
+def _milliseconds(run: Callable[[], Any], runs: int) -> list[float]:
+    return [1e3 * seconds for seconds in repeated(run, runs)]
+
+
 def _alone(search: GpuSearch, patterns: Patterns, runs: int) -> dict[str, list[float]]:
     """Milliseconds of the stages one after the other."""
+    import cupy
+
     from kernels.scan import cuda
 
     scanner = cuda.Scanner(patterns, FIRST)
+
+    def copy_in() -> None:
+        search.upload()
+        cupy.cuda.Device().synchronize()
+
     stages = {
-        "copy in": search.upload,
+        "copy in": copy_in,
         "index": lambda: cuda.Scanner(patterns, FIRST),
-        "kernels and copy out": lambda: search.search_uploaded(scanner),
+        "kernels and copy out": lambda: search.search(scanner),
     }
-    return {name: [1e3 * s for s in repeated(run, runs)] for name, run in stages.items()}
+    return {name: _milliseconds(run, runs) for name, run in stages.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,24 +204,24 @@ class FromRecords:
         ]
 
     def _copy(self, piece: common.Piece, part: int, parts: int) -> None:
-        offsets = piece.chunk.offsets
-        for i in range(
-            part * (len(offsets) - 1) // parts, (part + 1) * (len(offsets) - 1) // parts
-        ):
-            piece.chunk.letters[offsets[i] : offsets[i + 1]] = self.samples[piece.first + i].bases
+        offsets, records = piece.chunk.offsets, len(piece.chunk.offsets) - 1
+        first, stop = part * records // parts, (part + 1) * records // parts
+        if first < stop:
+            bases = [s.bases for s in self.samples[piece.first + first : piece.first + stop]]
+            np.concatenate(bases, out=piece.chunk.letters[offsets[first] : offsets[stop]])
 
     def index(self) -> Any:
         return self._cuda.Scanner(Patterns.of(self.signatures.letters), FIRST)
 
     def run(self) -> list[tuple[str, str, int, float]]:
-        tasks, scanner = self.gather(), self.pool.submit(self.index)
+        scanner, tasks = self.pool.submit(self.index), self.gather()
         for task_list, lane, piece in zip(
             tasks, self.search.lanes, self.search.pieces, strict=True
         ):
             for task in task_list:
                 task.result()
             lane.upload(piece.chunk)
-        hits = self.search.search(scanner.result(), uploaded=len(self.search.lanes))
+        hits = self.search.search(scanner.result())
         return [self._match(r, p, s) for r, p, s in _rows(hits)]
 
     def _match(self, record: int, pattern: int, start: int) -> tuple[str, str, int, float]:

@@ -25,6 +25,7 @@ SWEEP_STEPS = 512  # single bases of a pattern that a sweep looks at, and
 STEPS_OF_ALL = 1 << 25  # of all patterns together, but never fewer than 64 of each
 EMPTY_TABLE = 1 << 18  # pairs that the first table has room for, twice over
 MOST_BLOCKS = 1 << 20
+FETCH_BLOCKS = 64  # enough for the bus
 THREADS_OF_FEW = 32  # where there is one thread for each pattern
 MOST_HITS = 1 << 26  # of one submission; beyond it the chunk is split
 EAGER_HITS = 1024  # copied back together with their count
@@ -100,9 +101,11 @@ class Scanner:
         self.longest = int(patterns.lengths.max())
         self._own = threading.local()
         self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._fetched: list[NDArray[Any]] = []  # page-locked, until the device has read them
         with self._stream:
             self._make()
         self._stream.synchronize()
+        self._fetched.clear()
 
     def _make(self) -> None:
         """Patterns to planes, the seeds' plan, anchors and index; all on the device."""
@@ -131,8 +134,8 @@ class Scanner:
             self.arguments, np.uint32(self.room), self.steps, self.n_steps,
         )  # fmt: skip
         has_seed = found >= self.plan.run
-        self.seeded = cupy.asarray(np.flatnonzero(has_seed).astype(np.int32))
-        self.unseeded = cupy.asarray(np.flatnonzero(~has_seed).astype(np.int32))
+        self.seeded = self._on_device(np.flatnonzero(has_seed).astype(np.int32))
+        self.unseeded = self._on_device(np.flatnonzero(~has_seed).astype(np.int32))
         self._gather_anchors()
         self._fill_index()
 
@@ -141,19 +144,27 @@ class Scanner:
         words = np.zeros(len(patterns) + 1, np.int64)
         np.cumsum((patterns.lengths + 31) // 32 + 1, out=words[1:])  # a word of padding behind each
         arrays = {
-            "words": cupy.asarray(words),
-            "lengths": cupy.asarray(patterns.lengths.astype(np.int32)),
+            "words": self._on_device(words),
+            "lengths": self._on_device(patterns.lengths.astype(np.int32)),
             "planes": _filled(4 * (int(words[-1]) + 2), 0xFF, np.uint32),
             "anchors": cupy.empty(len(patterns), np.int32),
             "anchor": cupy.empty((len(patterns), 4), np.uint32),
         }
-        offsets, sets = cupy.asarray(patterns.offsets), cupy.empty(len(patterns.sets), np.uint8)
-        sets.set(patterns.sets, self._stream)
+        sets, offsets = self._on_device(patterns.sets), self._on_device(patterns.offsets)
         _launch(
             _pack_module(), "pack_patterns", min(len(patterns), MOST_BLOCKS), THREADS,
             sets, offsets, arrays["words"], np.uint32(len(patterns)), arrays["planes"],
         )  # fmt: skip
         return arrays
+
+    def _on_device(self, values: NDArray[Any]) -> Any:
+        """A copy, brought over by a kernel: the copy engine may be busy with letters for long."""
+        self._fetched.append(pinned_like(values))
+        out = cupy.empty(len(values), values.dtype)
+        where, size = np.uint64(self._fetched[-1].ctypes.data), np.int64(values.nbytes)
+        blocks = min(1 + values.nbytes // (16 * THREADS), FETCH_BLOCKS)
+        _launch(_pack_module(), "fetch", blocks, THREADS, where, size, out)
+        return out
 
     def _gather_anchors(self) -> None:
         """The seeded patterns' anchor windows side by side, in fours."""
@@ -179,7 +190,7 @@ class Scanner:
             "blank": _filled(1 << (blank_bits - 5), 0, np.uint32),
             "heads": _filled(1 << bucket_bits, 0xFF, np.int32),
             "entries": cupy.empty((entries, 2), np.int32),
-            "masks": cupy.asarray(masks),
+            "masks": self._on_device(masks),
             "seeded": self.seeded,
         }
         self.index = _struct(

@@ -46,6 +46,16 @@ extern "C" __global__ void pack(const unsigned char* __restrict__ letters, u32 n
   planes[word] = out;
 }
 
+// From an address in page-locked memory of the host, which a kernel can read, to the device.
+extern "C" __global__ void fetch(u64 address, i64 bytes, unsigned char* __restrict__ to) {
+  const unsigned char* from = reinterpret_cast<const unsigned char*>(address);
+  const i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  const i64 threads = i64(gridDim.x) * blockDim.x, whole = bytes / i64(sizeof(uint4));
+  for (i64 w = thread; w < whole; w += threads)
+    reinterpret_cast<uint4*>(to)[w] = reinterpret_cast<const uint4*>(from)[w];
+  for (i64 i = whole * i64(sizeof(uint4)) + thread; i < bytes; i += threads) to[i] = from[i];
+}
+
 // sets of all patterns -> planes, every pattern from a word of its own: one thread a word.
 extern "C" __global__ void pack_patterns(const unsigned char* __restrict__ sets,
                                          const i64* __restrict__ offsets,

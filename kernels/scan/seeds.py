@@ -42,10 +42,13 @@ class SeedPlan:
         """Unambiguous bases in a row that a pattern needs to have a seed."""
         return self.k + self.stride - 1
 
+    @cache  # noqa: B019 (there are few plans)
     def masks(self) -> NDArray[np.uint32]:
         """uint32[m]: the sets of blanked places as bits, none blanked first."""
         places = [c for size in range(self.blanks + 1) for c in combinations(range(self.k), size)]
-        return np.array([sum(1 << place for place in chosen) for chosen in places], np.uint32)
+        masks = np.array([sum(1 << place for place in chosen) for chosen in places], np.uint32)
+        masks.flags.writeable = False
+        return masks
 
 
 def choices(k: int, blanks: int) -> int:
