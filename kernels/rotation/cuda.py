@@ -20,8 +20,8 @@ from kernels.sources import source
 
 THREADS = 256
 WARPS = THREADS // 32
-TILE_A, TILE_B, TILE_C = 2, 2, 8  # rotations that a warp takes together
-SHARE = 1024  # scores that a warp settles, a multiple of 32
+TILE_A, TILE_B, TILE_C = 2, 4, 4  # rotations that a warp takes together
+SHARE = 128  # scores that a warp settles, a multiple of 32
 MOST_ATOMS = 1 << 22
 PACK_BLOCKS = 1 << 12
 
@@ -44,6 +44,7 @@ _LIGANDS = np.dtype(
         for name in ("offsets", "places", "channels", "weights", "starts", "moments", "doubt")
     ]
 )
+_WINNER = np.dtype([("pose", "<i8"), ("score", "<f8")])
 
 
 @cache
@@ -181,7 +182,8 @@ class Scores:
         self.held = cupy.empty(self._many * most, np.float32)
         self._greatest = cupy.empty(self._many, np.uint32)
         warps = self._many * _ceil(most, SHARE * WARPS) * WARPS
-        self._best, self._highest = cupy.empty(warps, np.int64), cupy.empty(warps, np.float64)
+        self._winners = cupy.empty(warps * _WINNER.itemsize, np.uint8)
+        self._best = cupy.empty(self._many * _WINNER.itemsize, np.uint8)
 
     def score(self, part: range) -> None:
         self._part = part
@@ -210,13 +212,12 @@ class Scores:
         self._launch(
             "settle", blocks, self._of.space, self._of.grid, self._ligands,
             self._argument(blocks), np.int64(SHARE), cupy.asarray(thresholds), self.held,
-            self._best, self._highest,
+            self._winners,
         )  # fmt: skip
-        warps, stream = blocks * WARPS, cupy.cuda.get_current_stream()
-        pose = cupy.asnumpy(self._best[: self._many * warps], stream=stream)
-        score = cupy.asnumpy(self._highest[: self._many * warps], stream=stream)
-        ligand = np.repeat(np.arange(self._many), warps)[pose >= 0]
-        return Poses.joined([Poses(ligand, pose[pose >= 0], score[pose >= 0])]).winners()
+        self._launch("choose", 1, self._winners, np.int64(blocks * WARPS), self._best)
+        best = cupy.asnumpy(self._best, stream=cupy.cuda.get_current_stream()).view(_WINNER)
+        ligand = np.flatnonzero(best["pose"] >= 0)
+        return Poses(ligand, best["pose"][ligand], best["score"][ligand])
 
     def _argument(self, blocks: int, plane: int = 0, tiles: Sequence[int] = ()) -> NDArray[Any]:
         _, tiles_b, tiles_c = tiles or (0, 0, 0)

@@ -202,18 +202,28 @@ __device__ double exact_score(const Space& space, const Field& field, const Liga
   return total;
 }
 
+struct Winner {
+  long long pose;  // -1: there is none
+  double score;
+};
+
+__device__ __forceinline__ bool beats(const Winner& one, const Winner& other) {
+  if (one.pose < 0 || other.pose < 0) return one.pose >= 0;
+  return one.score > other.score || (one.score == other.score && one.pose < other.pose);
+}
+
 // Each warp looks at `share` consecutive scores (a multiple of the warp's size) for those that are
-// not below the ligand's threshold. best, highest: [ligands][blocks * WARPS]; best -1: none.
+// not below the ligand's threshold. winners: [ligands][blocks * WARPS]. A share is small, because
+// undecided poses lie together, and a warp takes one after the other.
 extern "C" __global__ void __launch_bounds__(THREADS)
 settle(Space space, Field field, Ligands ligands, Part part, long long share,
-       const float* thresholds, const float* scores, long long* best, double* highest) {
+       const float* thresholds, const float* scores, Winner* winners) {
   const unsigned ligand = blockIdx.x / part.blocks, lane = threadIdx.x % LANES;
   const long long warp =
       (long long)(blockIdx.x % part.blocks) * WARPS + threadIdx.x / LANES;
   const long long end = min(part.poses, (warp + 1) * share);
   const float threshold = thresholds[ligand];
-  long long winner = -1;
-  double most = 0;
+  Winner winner = {-1, 0};
   for (long long begin = warp * share; begin < end; begin += LANES) {
     const long long pose = begin + lane;
     const float score = pose < end ? scores[ligand * part.poses + pose] : STRUCK;
@@ -221,16 +231,27 @@ settle(Space space, Field field, Ligands ligands, Part part, long long share,
     while (candidates) {
       const long long candidate = part.begin + begin + __ffs(candidates) - 1;
       candidates &= candidates - 1;
-      const double exact = exact_score(space, field, ligands, ligand, candidate);
-      if (winner < 0 || exact > most) {
-        winner = candidate;
-        most = exact;
-      }
+      const Winner next = {candidate, exact_score(space, field, ligands, ligand, candidate)};
+      if (beats(next, winner)) winner = next;
     }
   }
-  if (lane == 0) {
-    const long long place = ligand * (long long)part.blocks * WARPS + warp;
-    best[place] = winner;
-    highest[place] = most;
+  if (lane == 0) winners[ligand * (long long)part.blocks * WARPS + warp] = winner;
+}
+
+// The best of `many` winners of each ligand. One block a ligand.
+extern "C" __global__ void __launch_bounds__(THREADS)
+choose(const Winner* winners, long long many, Winner* best) {
+  __shared__ Winner held[THREADS];
+  Winner winner = {-1, 0};
+  for (long long i = threadIdx.x; i < many; i += THREADS) {
+    const Winner next = winners[blockIdx.x * many + i];
+    if (beats(next, winner)) winner = next;
   }
+  held[threadIdx.x] = winner;
+  for (unsigned step = THREADS / 2; step; step /= 2) {
+    __syncthreads();
+    if (threadIdx.x < step && beats(held[threadIdx.x + step], held[threadIdx.x]))
+      held[threadIdx.x] = held[threadIdx.x + step];
+  }
+  if (threadIdx.x == 0) best[blockIdx.x] = held[0];
 }
