@@ -233,11 +233,14 @@ def _parquet_rows(path: str) -> Iterator[_Rows]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, read_dictionary=["chrom"]) as file:
+        # Without pre_buffer, which holds whole row groups; and Arrow keeps what it has freed.
+        with pq.ParquetFile(path, read_dictionary=["chrom"], pre_buffer=False) as file:
             for batch in file.iter_batches(ROWS):
                 if any(column.null_count for column in batch.columns[:3]):
                     raise InputError(path, "chrom, start and end must be there in every row")
                 yield _rows(batch)
+        batch = None
+        pa.default_memory_pool().release_unused()
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(path, f"cannot be read as Parquet: {error}") from error
 
