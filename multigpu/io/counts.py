@@ -4,7 +4,6 @@ As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and 
 """
 
 import io
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -87,17 +86,15 @@ def read_counts(path: str) -> Counts:
 def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Counts:
     """The parts in one, in order."""
     names: dict[str, int] = {}
-    kept: deque[_Rows] = deque()
-    before = 0
+    whole = _Grown(len(samples))
     for part in parts:
-        _check(path, part, samples, before)
-        before += len(part.chrom)
+        _check(path, part, samples, whole.rows)
         number = np.array([names.setdefault(n, len(names)) for n in part.names], np.int32)
-        kept.append(_Rows([], number[part.chrom], part.start, part.end, _narrow(part.values)))
-    if not before:
+        whole.add(part, number[part.chrom])
+    if not whole.rows:
         raise InputError(path, "there are no regions")
-    whole = _joined(kept, before, len(samples))
-    regions, values = Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
+    chrom, start, end, values = whole.columns()
+    regions = Regions(tuple(names), chrom, start, end)
     order = regions.order()
     notes = []
     if order is not None:
@@ -107,24 +104,36 @@ def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Count
     return Counts(regions, samples, values, tuple(f"{path}: {note}" for note in notes))
 
 
-def _joined(kept: deque[_Rows], rows: int, samples: int) -> _Rows:
-    """All of them. They are forgotten one by one, so that memory for one copy is enough."""
-    dtype = np.result_type(*{part.values.dtype for part in kept})
-    whole = _Rows(
-        [],
-        np.empty(rows, np.int32),
-        np.empty(rows, np.int64),
-        np.empty(rows, np.int64),
-        np.empty((rows, samples), dtype),
-    )
-    at = 0
-    while kept:
-        part = kept.popleft()
-        here = slice(at, at + len(part.chrom))
-        for name in (*COLUMNS, "values"):
-            getattr(whole, name)[here] = getattr(part, name)
-        at = here.stop
-    return whole
+class _Grown:
+    """Rows in arrays that grow where they are, so that memory for one copy is enough."""
+
+    def __init__(self, samples: int) -> None:
+        self.rows = 0
+        self._values: Values = np.empty((0, samples), np.int32)
+        self._chrom = np.empty(0, np.int32)
+        self._start, self._end = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def add(self, part: _Rows, chrom: NDArray[np.int32]) -> None:
+        """The rows of a part, with the numbers of their chromosomes."""
+        values = _narrow(part.values)
+        if values.dtype != self._values.dtype and self._values.dtype == np.int32:
+            self._values = self._values.astype(np.float64)
+        here = slice(self.rows, self.rows + len(chrom))
+        if here.stop > len(self._chrom):
+            self._resize(here.stop + here.stop // 8)
+        arrays = (self._chrom, self._start, self._end, self._values)
+        for whole, some in zip(arrays, (chrom, part.start, part.end, values), strict=True):
+            whole[here] = some
+        self.rows = here.stop
+
+    def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], Values]:
+        """Chromosome, start, end and values of all rows."""
+        self._resize(self.rows)
+        return self._chrom, self._start, self._end, self._values
+
+    def _resize(self, rows: int) -> None:
+        for array in (self._chrom, self._start, self._end, self._values):
+            array.resize((rows, *array.shape[1:]), refcheck=False)  # there are no views of it
 
 
 def _narrow(values: Values) -> Values:
