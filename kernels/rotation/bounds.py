@@ -179,6 +179,10 @@ class LigandBounds:
         little: NDArray[np.bool_] = SLACK * self.place[:, None] * fits.max(axis=0) <= 1
         return little
 
+    def prepare(self) -> None:
+        """Finds out what `thresholds` needs, while a device is at the scores."""
+        _ = self.errors, self.top
+
     def thresholds(self, greatest: NDArray[np.float32]) -> NDArray[np.float32]:
         """float32[n]: poses with a lower score cannot win.
 

@@ -21,7 +21,7 @@ from kernels.sources import source
 THREADS = 256
 WARPS = THREADS // 32
 TILE_A, TILE_B, TILE_C = 2, 4, 4  # rotations that a warp takes together
-SHARE = 128  # scores that a warp settles, a multiple of 32
+SHARE = 2048  # scores that a block settles
 MOST_ATOMS = 1 << 22
 PACK_BLOCKS = 1 << 12
 
@@ -50,7 +50,8 @@ _WINNER = np.dtype([("pose", "<i8"), ("score", "<f8")])
 @cache
 def _module(euler: bool, linear: bool, zero: bool, terms: int) -> Any:
     defines = {"EULER": int(euler), "LINEAR": int(linear), "ZERO": int(zero), "TERMS": terms}
-    defines |= {"THREADS": THREADS, "TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
+    defines |= {"THREADS": THREADS, "SHARE": SHARE}
+    defines |= {"TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
     options = ["--std=c++17", "--fmad=false"]
     options += [f"-D{name}={value}" for name, value in defines.items()]
     return cupy.RawModule(code=source("rotation", "search.cu"), options=tuple(options))
@@ -181,8 +182,8 @@ class Scores:
         self._ligands = _struct(_LIGANDS, **self._arrays)
         self.held = cupy.empty(self._many * most, np.float32)
         self._greatest = cupy.empty(self._many, np.uint32)
-        warps = self._many * _ceil(most, SHARE * WARPS) * WARPS
-        self._winners = cupy.empty(warps * _WINNER.itemsize, np.uint8)
+        blocks = self._many * _ceil(most, SHARE)
+        self._winners = cupy.empty(blocks * _WINNER.itemsize, np.uint8)
         self._best = cupy.empty(self._many * _WINNER.itemsize, np.uint8)
 
     def score(self, part: range) -> None:
@@ -208,13 +209,12 @@ class Scores:
         return _scores_of(cupy.asnumpy(self._greatest, stream=cupy.cuda.get_current_stream()))
 
     def settle(self, thresholds: NDArray[np.float32]) -> Poses:
-        blocks = _ceil(len(self._part), SHARE * WARPS)
+        blocks = _ceil(len(self._part), SHARE)
         self._launch(
             "settle", blocks, self._of.space, self._of.grid, self._ligands,
-            self._argument(blocks), np.int64(SHARE), cupy.asarray(thresholds), self.held,
-            self._winners,
+            self._argument(blocks), cupy.asarray(thresholds), self.held, self._winners,
         )  # fmt: skip
-        self._launch("choose", 1, self._winners, np.int64(blocks * WARPS), self._best)
+        self._launch("choose", 1, self._winners, np.int64(blocks), self._best)
         best = cupy.asnumpy(self._best, stream=cupy.cuda.get_current_stream()).view(_WINNER)
         ligand = np.flatnonzero(best["pose"] >= 0)
         return Poses(ligand, best["pose"][ligand], best["score"][ligand])

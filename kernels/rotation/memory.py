@@ -15,4 +15,4 @@ def fixed_bytes(field: Field) -> int:
 
 def working_bytes() -> int:
     """What each thread takes in `cuda.Searcher.best` at most, but for its ligands."""
-    return 4 * MOST_SCORES + MOST_SCORES // 4  # scores, and winners: 16 bytes for every 128
+    return 4 * MOST_SCORES + MOST_SCORES // 64  # scores, and winners: 16 bytes for up to 2,048

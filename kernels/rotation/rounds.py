@@ -49,6 +49,7 @@ def _round(scores: Scores, bounds: LigandBounds, parts: Iterable[range], taken: 
     winners, greatest = Poses.none(), np.full(1, -np.inf, np.float32)
     for part in parts:
         scores.score(part)
+        bounds.prepare()
         if len(taken):
             scores.strike(taken)
         greatest = np.maximum(greatest, scores.greatest())

@@ -3,7 +3,7 @@
 //
 // EULER: rotations by angles, else by quaternions. LINEAR: trilinear interpolation, else the nearest
 // node. ZERO: nothing outside of the grid, else as at its border. TERMS: of each atom, 1 to 3.
-// THREADS: of a block. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
+// THREADS: of a block. SHARE: scores that a block settles. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
 #include "field.cuh"
 
 constexpr unsigned LANES = 32, WARPS = THREADS / LANES;
@@ -174,30 +174,24 @@ strike(Space space, Ligands ligands, Part part, const long long* taken, double m
   note(score, greatest + ligand);
 }
 
-// A pose's score in double precision, by all lanes of a warp: an atom each, summed in their order.
+// A pose's score in double precision, its atoms summed in their order.
 __device__ double exact_score(const Space& space, const Field& field, const Ligands& ligands,
                               unsigned ligand, unsigned long long pose) {
   Placement placement;
   place(space, pose, placement);
   to_grid(field, ligands.starts + 3 * ligand, placement);
   const double* turn = placement.turn;
-  const long long end = ligands.offsets[ligand + 1];
   double total = 0;
-  for (long long begin = ligands.offsets[ligand]; begin < end; begin += LANES) {
-    const long long atom = begin + threadIdx.x % LANES;
-    double mine = 0;
-    if (atom < end) {
-      const double* at = ligands.places + 3 * atom;
-      double there[3];
-      for (int k = 0; k < 3; ++k)
-        there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
-                   (turn[3 * k + 2] * at[2] + placement.shift[k]);
-      for (int term = 0; term < TERMS; ++term)
-        mine += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there) *
-                ligands.weights[TERMS * atom + term];
-    }
-    const int count = int(min(end - begin, (long long)LANES));
-    for (int lane = 0; lane < count; ++lane) total += __shfl_sync(~0u, mine, lane);
+  for (long long atom = ligands.offsets[ligand]; atom < ligands.offsets[ligand + 1]; ++atom) {
+    const double* at = ligands.places + 3 * atom;
+    double there[3], mine = 0;
+    for (int k = 0; k < 3; ++k)
+      there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
+                 (turn[3 * k + 2] * at[2] + placement.shift[k]);
+    for (int term = 0; term < TERMS; ++term)
+      mine += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there) *
+              ligands.weights[TERMS * atom + term];
+    total += mine;
   }
   return total;
 }
@@ -212,46 +206,52 @@ __device__ __forceinline__ bool beats(const Winner& one, const Winner& other) {
   return one.score > other.score || (one.score == other.score && one.pose < other.pose);
 }
 
-// Each warp looks at `share` consecutive scores (a multiple of the warp's size) for those that are
-// not below the ligand's threshold. winners: [ligands][blocks * WARPS]. A share is small, because
-// undecided poses lie together, and a warp takes one after the other.
-extern "C" __global__ void __launch_bounds__(THREADS)
-settle(Space space, Field field, Ligands ligands, Part part, long long share,
-       const float* thresholds, const float* scores, Winner* winners) {
-  const unsigned ligand = blockIdx.x / part.blocks, lane = threadIdx.x % LANES;
-  const long long warp =
-      (long long)(blockIdx.x % part.blocks) * WARPS + threadIdx.x / LANES;
-  const long long end = min(part.poses, (warp + 1) * share);
-  const float threshold = thresholds[ligand];
-  Winner winner = {-1, 0};
-  for (long long begin = warp * share; begin < end; begin += LANES) {
-    const long long pose = begin + lane;
-    const float score = pose < end ? scores[ligand * part.poses + pose] : STRUCK;
-    unsigned candidates = __ballot_sync(~0u, score > STRUCK && score >= threshold);
-    while (candidates) {
-      const long long candidate = part.begin + begin + __ffs(candidates) - 1;
-      candidates &= candidates - 1;
-      const Winner next = {candidate, exact_score(space, field, ligands, ligand, candidate)};
-      if (beats(next, winner)) winner = next;
-    }
-  }
-  if (lane == 0) winners[ligand * (long long)part.blocks * WARPS + warp] = winner;
-}
-
-// The best of `many` winners of each ligand. One block a ligand.
-extern "C" __global__ void __launch_bounds__(THREADS)
-choose(const Winner* winners, long long many, Winner* best) {
+// The best of a block's threads, in its first.
+__device__ Winner best_of_block(Winner mine) {
   __shared__ Winner held[THREADS];
-  Winner winner = {-1, 0};
-  for (long long i = threadIdx.x; i < many; i += THREADS) {
-    const Winner next = winners[blockIdx.x * many + i];
-    if (beats(next, winner)) winner = next;
-  }
-  held[threadIdx.x] = winner;
+  held[threadIdx.x] = mine;
   for (unsigned step = THREADS / 2; step; step /= 2) {
     __syncthreads();
     if (threadIdx.x < step && beats(held[threadIdx.x + step], held[threadIdx.x]))
       held[threadIdx.x] = held[threadIdx.x + step];
   }
-  if (threadIdx.x == 0) best[blockIdx.x] = held[0];
+  return held[0];
+}
+
+// A block looks at SHARE consecutive scores. Those that are not below the ligand's threshold are
+// listed first, in any order, because undecided poses lie together: each thread then takes one.
+// winners: [ligands][blocks].
+extern "C" __global__ void __launch_bounds__(THREADS)
+settle(Space space, Field field, Ligands ligands, Part part, const float* thresholds,
+       const float* scores, Winner* winners) {
+  __shared__ unsigned listed[SHARE], count;
+  const unsigned ligand = blockIdx.x / part.blocks;
+  const long long begin = (long long)(blockIdx.x % part.blocks) * SHARE;
+  const float* mine = scores + ligand * part.poses + begin;
+  const unsigned poses = unsigned(min(part.poses - begin, (long long)SHARE));
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  for (unsigned i = threadIdx.x; i < poses; i += THREADS)
+    if (mine[i] > STRUCK && mine[i] >= thresholds[ligand]) listed[atomicAdd(&count, 1u)] = i;
+  __syncthreads();
+  Winner winner = {-1, 0};
+  for (unsigned k = threadIdx.x; k < count; k += THREADS) {
+    const long long pose = part.begin + begin + listed[k];
+    const Winner next = {pose, exact_score(space, field, ligands, ligand, pose)};
+    if (beats(next, winner)) winner = next;
+  }
+  winner = best_of_block(winner);
+  if (threadIdx.x == 0) winners[blockIdx.x] = winner;
+}
+
+// The best of `many` winners of each ligand. One block a ligand.
+extern "C" __global__ void __launch_bounds__(THREADS)
+choose(const Winner* winners, long long many, Winner* best) {
+  Winner winner = {-1, 0};
+  for (long long i = threadIdx.x; i < many; i += THREADS) {
+    const Winner next = winners[blockIdx.x * many + i];
+    if (beats(next, winner)) winner = next;
+  }
+  winner = best_of_block(winner);
+  if (threadIdx.x == 0) best[blockIdx.x] = winner;
 }

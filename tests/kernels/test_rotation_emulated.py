@@ -46,7 +46,7 @@ def gpu(machine: tuple[Gpu, Any]) -> Iterator[Gpu]:
 
 @pytest.fixture
 def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module `kernels.rotation.cuda`, whose warps settle few scores each."""
+    """The module `kernels.rotation.cuda`, whose blocks settle few scores each."""
     monkeypatch.setattr(machine[1], "SHARE", 64)
     monkeypatch.setattr(machine[1], "PACK_BLOCKS", 3)
     return machine[1]
