@@ -15,7 +15,7 @@ import numpy as np
 from kernels.jit import lean
 from kernels.parallel import over_spans
 from kernels.segmentation import circular
-from kernels.segmentation.spans import BLOCK, describe, merge
+from kernels.segmentation.spans import BLOCK, means, medians, merge
 from kernels.segmentation.student import compared, surprise
 from kernels.segmentation.types import (
     LEAST_VARIANCE,
@@ -132,19 +132,24 @@ def _merged(
 ) -> tuple[Rows, Rows, Floats, Floats]:
     """Segments from pieces, with means and medians."""
     merging = upper != 0 or lower != 0
-    medians = _described(x, edges[:-1], edges[1:])[1] if merging else np.empty(0)
+    middles = _medians(x, edges[:-1], edges[1:]) if merging else np.empty(0)
     spans = np.empty((2, 2 * len(edges)), np.int64)
-    count = merge(edges, medians, upper, lower, shortest, merging, spans[0], spans[1])
+    count = merge(edges, middles, upper, lower, shortest, merging, spans[0], spans[1])
     start, end = spans[:, :count]
     return start, end, *_described(x, start, end)
 
 
 def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
     """Means and medians of spans."""
-    out = np.empty((2, len(start)))
-    room = np.empty(int((end - start).max(initial=0)))
-    describe(x, start, end, room, np.empty(BLOCK), out[0], out[1])
-    return out[0], out[1]
+    out = np.empty(len(start))
+    means(x, start, end, np.empty(BLOCK), out)
+    return out, _medians(x, start, end)
+
+
+def _medians(x: Floats, start: Rows, end: Rows) -> Floats:
+    out = np.empty(len(start))
+    medians(x, start, end, np.empty(int((end - start).max(initial=0))), out)
+    return out
 
 
 def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:

@@ -38,18 +38,12 @@ def _kind(median, upper, lower):  # type: ignore[no-untyped-def]
 
 
 @lean
-def describe(x, start, end, room, lanes, mean, median):  # type: ignore[no-untyped-def]
-    """Mean (corrected by that of what is left) and median of spans.
-
-    room: float64[longest span]; lanes: float64[BLOCK]
-    """
+def means(x, start, end, lanes, out):  # type: ignore[no-untyped-def]
+    """Of spans, corrected by the mean of what is left; lanes: float64[BLOCK]."""
     for k in range(len(start)):
         n = end[k] - start[k]
         average = _total(x, start[k], n, 0.0, lanes) / n
-        mean[k] = average + _total(x, start[k], n, average, lanes) / n
-        for i in range(n):
-            room[i] = x[start[k] + i]
-        median[k] = _median(room, n)
+        out[k] = average + _total(x, start[k], n, average, lanes) / n
 
 
 @lean
@@ -57,6 +51,16 @@ def _total(x, start, n, center, lanes):  # type: ignore[no-untyped-def]
     if n <= SHORT:
         return total(x, start, n, center, False, WARP, lanes)
     return total(x, start, n, center, False, BLOCK, lanes)
+
+
+@lean
+def medians(x, start, end, room, out):  # type: ignore[no-untyped-def]
+    """Of spans; `room` holds the longest."""
+    for k in range(len(start)):
+        n = end[k] - start[k]
+        for i in range(n):
+            room[i] = x[start[k] + i]
+        out[k] = _median(room, n)
 
 
 @lean
