@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.jit import lean
-from kernels.normalization import density, factors
+from kernels.normalization import factors
+from kernels.normalization.ascending import Ascending
 from kernels.normalization.spectrum import Spectral, Spectrum
 from kernels.normalization.types import (
     Floats,
@@ -23,6 +24,7 @@ from kernels.normalization.types import (
 from kernels.parallel import over_spans
 
 STRETCH = 4096  # regions that are summed together, whatever the number of threads
+ADDING = 256  # threads of a GPU that sum them
 LEAST_SPAN = 1 << 14  # regions, for a thread
 
 
@@ -148,7 +150,7 @@ class Part:
 
         over_spans(work, len(rows), self._threads, LEAST_SPAN)
         ratios.sort()
-        return density.mode_of_sorted(ratios, float(ratios.std(ddof=1)))
+        return Ascending(ratios).mode()
 
 
 def _contiguous(counts: NDArray[Any]) -> NDArray[Any]:
@@ -162,13 +164,20 @@ def _scale(x: NDArray[Any], samples: NDArray[Any], row: Floats, out: Floats, thr
     over_spans(work, len(x), threads, LEAST_SPAN)
 
 
+def flights(samples: int) -> int:
+    """How many sums a stretch has of each sample: each is of every so many regions."""
+    return max(1, ADDING // samples)
+
+
 def _sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int) -> Floats:
-    """float64[samples], the same whatever the number of threads."""
-    stretches = -(-len(counts) // STRETCH)
-    out = np.zeros((stretches, len(samples)))
+    """float64[samples], the same whatever the number of threads, and on a GPU."""
+    stretches, each = -(-len(counts) // STRETCH), flights(len(samples))
+    out = np.zeros((stretches * each, len(samples)))
 
     def work(begin: int, stop: int) -> None:
-        _add(counts, rows, samples, begin, stop, out)
+        for k in range(begin, stop):
+            span = slice(k * STRETCH, (k + 1) * STRETCH)
+            _add(counts[span], rows[span], samples, out[k * each : (k + 1) * each])
 
     over_spans(work, stretches, threads, 1)
     return np.asarray(out.sum(axis=0))
@@ -199,12 +208,13 @@ def _find_used(x: Any, samples: Any, out: Any) -> Any:
 
 
 @lean
-def _add(x: Any, rows: Any, samples: Any, begin: Any, stop: Any, out: Any) -> Any:
-    for stretch in range(begin, stop):
-        for row in range(stretch * STRETCH, min((stretch + 1) * STRETCH, x.shape[0])):
-            if rows[row]:
-                for k in range(samples.shape[0]):
-                    out[stretch, k] += x[row, samples[k]]
+def _add(x: Any, rows: Any, samples: Any, out: Any) -> Any:
+    flight = 0
+    for row in range(x.shape[0]):
+        if rows[row]:
+            for k in range(samples.shape[0]):
+                out[flight, k] += x[row, samples[k]]
+        flight = flight + 1 if flight + 1 < out.shape[0] else 0
 
 
 @lean
@@ -217,7 +227,8 @@ def _ratios(x: Any, rows: Any, samples: Any, factors: Any, out: Any) -> Any:
         mean /= n
         squares = 0.0
         for k in range(n):
-            squares += (x[rows[i], samples[k]] * factors[k] - mean) ** 2
+            off = x[rows[i], samples[k]] * factors[k] - mean
+            squares += off * off
         out[i] = squares / (n - 1) / mean
 
 

@@ -1,7 +1,8 @@
 """The statistics on a GPU: `measure.cu` and CuPy's sort.
 
 Counts may lie on the host or on the device. What lies on the host and is larger than `room` is
-brought over in spans of regions or column by column; the statistics are the same.
+brought over in spans of regions or column by column; the statistics are the same. They are those of
+`cpu.py` to the last bit: operations and their order are the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from kernels.launch import POINTER, launch, struct, usable
 from kernels.normalization import density, factors
+from kernels.normalization.ascending import SUMMING, Ascending
+from kernels.normalization.cpu import ADDING, STRETCH, flights
 from kernels.normalization.spectrum import Spectral, Spectrum
 from kernels.normalization.types import (
     BAD_COUNT,
@@ -30,8 +33,6 @@ from kernels.normalization.types import (
 from kernels.sources import source
 
 THREADS = 256
-STRETCH = 4096  # regions that a block sums
-SUMMING = 1 << 13  # threads that sum a vector
 WARP = 32
 ROOM = 1 << 30  # bytes of counts that are on the device at a time
 
@@ -158,8 +159,7 @@ class Part:
 
     def dispersion(self, factors: Floats) -> float:
         ratios = cupy.sort(self._counts.ratios(self._on_device, self._samples, factors))
-        values = _Sorted(ratios[: self._n])
-        return density.mode_of_sorted(values, values.deviation(), values.masses)
+        return _Sorted(ratios[: self._n]).mode()
 
 
 class _Source:
@@ -190,14 +190,14 @@ class _Source:
 
     def sums(self, used: Any, samples: Sequence[int]) -> Floats:
         """float64[samples], over the used regions; over all where `used` is None."""
-        flight = max(1, THREADS // len(samples))
+        each = flights(len(samples))
         parts = [np.zeros((0, len(samples)))]
         for span, counts in self._spans():
             stretches = -(-len(counts) // STRETCH)
-            out = cupy.empty((stretches * flight, len(samples)), np.float64)
+            out = cupy.empty((stretches * each, len(samples)), np.float64)
             view = _View.of(counts, samples, None if used is None else used[span])
             launch(
-                _module(self._whole), "add_up", stretches * THREADS, THREADS,
+                _module(self._whole), "add_up", stretches * ADDING, ADDING,
                 view.argument(), np.int32(STRETCH), out,
             )  # fmt: skip
             parts.append(out.get())
@@ -221,45 +221,30 @@ class _Source:
         return _runs(cupy.sort(values), n, self._whole)
 
 
-class _Sorted:
+class _Sorted(Ascending):
     """Ascending float64 on the device, read one by one."""
-
-    def __init__(self, values: Any) -> None:
-        self._values = values
-
-    def __len__(self) -> int:
-        return len(self._values)
 
     def __getitem__(self, place: int) -> float:
         return float(self._values[place : place + 1].get()[0])
 
-    def _moments(self, center: float) -> tuple[float, float]:
-        """The sums of values - center and of its squares."""
+    def _moments(self, center: float) -> Floats:
         sums = cupy.empty((2, SUMMING), np.float64)
         launch(
             _module(True), "moments", SUMMING, THREADS,
             self._values, np.int64(len(self)), np.float64(center), sums,
         )  # fmt: skip
-        total, squares = sums.get().sum(axis=1)
-        return float(total), float(squares)
+        return np.asarray(sums.get())
 
-    def deviation(self) -> float:
-        """The standard deviation."""
-        mean = self._moments(0.0)[0] / len(self)
-        return float(np.sqrt(self._moments(mean)[1] / (len(self) - 1)))
-
-    def masses(self, grid: density.Grid) -> Floats:
-        """As `density.masses`."""
+    def _shares(self, grid: density.Grid) -> Floats:
         if grid.size > len(self):  # the values are less to copy than their shares
-            return density.masses(self._values.get(), grid)
+            return Ascending(self._values.get())._shares(grid)
         cells = grid.size + 1
         shares = cupy.empty((cells, 2), np.float64)
         launch(
             _module(True), "share_out", cells * WARP, THREADS, self._values, np.int64(len(self)),
             np.float64(grid.low), np.float64(grid.step), np.int64(cells), shares,
         )  # fmt: skip
-        below, above = shares.get().T
-        return np.asarray((below[1:] + above[:-1]) / len(self))
+        return np.asarray(shares.get())
 
 
 def _runs(values: Any, n: int, whole: bool) -> Spectrum:
@@ -281,7 +266,7 @@ def _contiguous(counts: Any) -> Any:
 
 @cache
 def _module(whole: bool) -> Any:
-    options = ("--std=c++17", "-DCOUNT=int" if whole else "-DCOUNT=double")
+    options = ("--std=c++17", "--fmad=false", "-DCOUNT=int" if whole else "-DCOUNT=double")
     return cupy.RawModule(code=source("normalization", "measure.cu"), options=options)
 
 

@@ -1,4 +1,5 @@
-// Statistics of counts [regions, width], row by row. Compiled for COUNT: int or double.
+// Statistics of counts [regions, width], row by row. Compiled for COUNT: int or double, and without
+// fused multiply-add: `cpu.py` and `ascending.py` do the same operations in the same order.
 
 using i64 = long long;
 

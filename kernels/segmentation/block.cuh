@@ -1,4 +1,5 @@
-// What the threads of a block, or of a warp, do together: sums, and the k-th smallest of many.
+// What the threads of a block, or of a warp, do together: sums, in the order that `kernels/sums.py`
+// keeps to, and the k-th smallest of many.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -4,6 +4,7 @@ Most windows of the fast one are compared without their p values (`student.compa
 computed for the largest of each position, and where two windows are too close to tell.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -14,7 +15,7 @@ import numpy as np
 from kernels.jit import lean
 from kernels.parallel import over_spans
 from kernels.segmentation import circular
-from kernels.segmentation.spans import describe, merge
+from kernels.segmentation.spans import BLOCK, means, medians, merge
 from kernels.segmentation.student import compared, surprise
 from kernels.segmentation.types import (
     LEAST_VARIANCE,
@@ -30,6 +31,7 @@ from kernels.segmentation.types import (
     notes,
 )
 from kernels.simd import LANES, load, splat, store
+from kernels.sums import total
 
 LEAST_SPAN = 4096  # positions of a track, for a thread
 
@@ -106,7 +108,7 @@ def _segment(x: Floats, options: Segmentation, track: int, threads: int) -> Foun
         raise TrackError(track, ONE_VALUE)
     x, *replaced = _finite(x, track)
     edges = _edges(statistic(x, options, threads), options.alpha)
-    spread = 2 * x.std(ddof=1) if options.limits is None else 0.0
+    spread = 2 * math.sqrt(variance(x)) if options.limits is None else 0.0
     upper, lower = options.limits or (spread, -spread)
     return Found(*_merged(x, edges, upper, lower, options.shortest), *replaced)
 
@@ -130,19 +132,24 @@ def _merged(
 ) -> tuple[Rows, Rows, Floats, Floats]:
     """Segments from pieces, with means and medians."""
     merging = upper != 0 or lower != 0
-    medians = _described(x, edges[:-1], edges[1:])[1] if merging else np.empty(0)
+    middles = _medians(x, edges[:-1], edges[1:]) if merging else np.empty(0)
     spans = np.empty((2, 2 * len(edges)), np.int64)
-    count = merge(edges, medians, upper, lower, shortest, merging, spans[0], spans[1])
+    count = merge(edges, middles, upper, lower, shortest, merging, spans[0], spans[1])
     start, end = spans[:, :count]
     return start, end, *_described(x, start, end)
 
 
 def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
     """Means and medians of spans."""
-    out = np.empty((2, len(start)))
-    room = np.empty(int((end - start).max(initial=0)))
-    describe(x, start, end, room, out[0], out[1])
-    return out[0], out[1]
+    out = np.empty(len(start))
+    means(x, start, end, np.empty(BLOCK), out)
+    return out, _medians(x, start, end)
+
+
+def _medians(x: Floats, start: Rows, end: Rows) -> Floats:
+    out = np.empty(len(start))
+    medians(x, start, end, np.empty(int((end - start).max(initial=0))), out)
+    return out
 
 
 def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
@@ -152,20 +159,25 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
         return out
     differences = np.abs(np.diff(x))
     eps = quantile(differences, 0.75) if options.eps is None else options.eps
-    variance = max(LEAST_VARIANCE, x.var(ddof=1))
+    prior = options.weight * max(LEAST_VARIANCE, variance(x))
     sums = np.zeros((4, len(x) + 1 + 2 * LANES))
     _sum_up(x, *sums)
     found = np.zeros(len(x))
 
     def search(begin: int, stop: int) -> None:
         _search(
-            differences, eps, *sums, options.weight * variance, _windows(options),
+            differences, eps, *sums, prior, _windows(options),
             options.shortest, options.largest, options.delta, begin, stop, found,
         )  # fmt: skip
 
     over_spans(search, len(x), threads, LEAST_SPAN)
     _maxima(found, options.reach, out)
     return out
+
+
+def variance(x: Floats) -> float:
+    """Of two values or more."""
+    return float(_variance(x, np.empty(BLOCK)))
 
 
 def _windows(options: Segmentation) -> Windows:
@@ -197,6 +209,13 @@ def _edges(values: Floats, alpha: float) -> Rows:
 
 
 # ---- the statistic, in Numba ------------------------------------------------------------------
+
+
+@lean
+def _variance(x, lanes):  # type: ignore[no-untyped-def]
+    n = len(x)
+    mean = total(x, 0, n, 0.0, False, BLOCK, lanes) / n
+    return total(x, 0, n, mean, True, BLOCK, lanes) / (n - 1)
 
 
 @lean

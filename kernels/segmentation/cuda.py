@@ -1,8 +1,8 @@
 """The fast segmentation on the current GPU: `statistic.cu` and `spans.cu` through CuPy, all tracks
 in each launch.
 
-Nothing but the spans and numbers of segments comes back to the host. Sums are those of `cpu.py` bit
-for bit, logarithms within an ulp or two.
+Nothing but the spans and numbers of segments comes back to the host. Segments are those of `cpu.py`
+bit for bit: operations and their order are the same, and so are our own logarithms.
 """
 
 from functools import cache

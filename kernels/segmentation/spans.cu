@@ -1,5 +1,5 @@
 // From the statistic to segments: pieces between breaks, runs of pieces, and what lies between.
-// Compiled without fused multiply-add, so that means are those of the CPU as far as sums go.
+// Compiled without fused multiply-add, so that means are those of the CPU.
 
 #include "tracks.cuh"
 
@@ -61,19 +61,21 @@ extern "C" __global__ void __launch_bounds__(256)
   for (i64 i = lane; i < n; i += WARP) total += values[i] = x[start[span] + i];
   __syncwarp();
   const double average = warp_sum(total) / double(n);
-  double middle = 0.0;  // this lane's part of the median
+  double below = 0.0, above = 0.0;  // the middle values, where this lane has them
   for (i64 i = lane; i < n; i += WARP) {
     i64 rank = 0;
     for (i64 k = 0; k < n; ++k)
       rank += values[k] < values[i] || (values[k] == values[i] && k < i);
-    middle += (rank == (n - 1) / 2 ? 0.5 * values[i] : 0.0) + (rank == n / 2 ? 0.5 * values[i] : 0.0);
+    if (rank == (n - 1) / 2) below = values[i];
+    if (rank == n / 2) above = values[i];
     rest += values[i] - average;
   }
-  middle = warp_sum(middle);
+  below = warp_sum(below);
+  above = warp_sum(above);
   rest = warp_sum(rest);
   if (lane) return;
   mean[span] = average + rest / double(n);
-  median[span] = middle;
+  median[span] = below == above ? below : 0.5 * below + 0.5 * above;
 }
 
 // The same of the listed spans, one block each.

@@ -1,9 +1,11 @@
 """From pieces to segments in Numba: means and medians, runs of gains and losses."""
 
 from kernels.jit import lean
+from kernels.sums import WARP, total
 
 GAIN, LOSS, NEITHER = 1, -1, 0
-SHORT = 32  # values that are sorted by insertion
+FEW = 32  # values that are sorted by insertion
+SHORT, BLOCK = 128, 1024  # a span's values are added as by a warp up to SHORT, else as by a block
 
 
 @lean
@@ -36,40 +38,50 @@ def _kind(median, upper, lower):  # type: ignore[no-untyped-def]
 
 
 @lean
-def describe(x, start, end, room, mean, median):  # type: ignore[no-untyped-def]
-    """Mean (corrected by that of what is left) and median of spans; `room` holds the longest."""
+def means(x, start, end, lanes, out):  # type: ignore[no-untyped-def]
+    """Of spans, corrected by the mean of what is left; lanes: float64[BLOCK]."""
     for k in range(len(start)):
         n = end[k] - start[k]
-        total = 0.0
+        average = _total(x, start[k], n, 0.0, lanes) / n
+        out[k] = average + _total(x, start[k], n, average, lanes) / n
+
+
+@lean
+def _total(x, start, n, center, lanes):  # type: ignore[no-untyped-def]
+    if n <= SHORT:
+        return total(x, start, n, center, False, WARP, lanes)
+    return total(x, start, n, center, False, BLOCK, lanes)
+
+
+@lean
+def medians(x, start, end, room, out):  # type: ignore[no-untyped-def]
+    """Of spans; `room` holds the longest."""
+    for k in range(len(start)):
+        n = end[k] - start[k]
         for i in range(n):
             room[i] = x[start[k] + i]
-            total += room[i]
-        mean[k] = total / n
-        rest = 0.0
-        for i in range(n):
-            rest += room[i] - mean[k]
-        mean[k] += rest / n
-        median[k] = _median(room, n)
+        out[k] = _median(room, n)
 
 
 @lean
 def _median(values, n):  # type: ignore[no-untyped-def]
-    """Of the first n values, which are put in another order."""
+    """Of the first n values, which are put in another order; 0.0 and not -0.0."""
     high = n // 2
     _select(values, n, high)
+    above = values[high] + 0.0
     if n % 2:
-        return values[high]
+        return above
     below = values[0]
     for i in range(1, high):
         below = max(below, values[i])
-    return 0.5 * below + 0.5 * values[high]
+    return above if below == above else 0.5 * below + 0.5 * above
 
 
 @lean
 def _select(values, n, k):  # type: ignore[no-untyped-def]
     """Puts the k-th smallest of the first n values at k, and none larger before it (Hoare's)."""
     low, high = 0, n - 1
-    while high - low > SHORT:
+    while high - low > FEW:
         pivot = values[(low + high) // 2]
         i, j = low - 1, high + 1
         while True:

@@ -1,4 +1,6 @@
-// The upper tail of Student's t; `student.py` has the same, and says how.
+// The upper tail of Student's t; `student.py` has the same, operation by operation, and says how.
+
+#include "logs.cuh"
 
 constexpr double PRECISION = 1e-16, NEAR = 7.0, LARGE = 1e200, SHIFTED = 8.0;
 constexpr double LOG_2 = 0.6931471805599453, HALF_LOG_PI = 0.5723649429247001;
@@ -59,10 +61,10 @@ __device__ double surprise(double t2, double df) {
   const double a = 0.5 * df, u = t2 / df, y = u / (1.0 + u);
   const Scaled gamma = gamma_step(a);
   const double factor = gamma.factor * sqrt(y);
-  const double scale = gamma.log_scale - HALF_LOG_PI - a * log1p(u);
+  const double scale = gamma.log_scale - HALF_LOG_PI - a * ln_1p(u);
   if (t2 * (a + 1.5) < NEAR * a)
-    return LOG_2 - log1p(-2.0 * factor * exp(scale) * near_series(a, y));
-  return LOG_2 - scale - log(factor * far_fraction(a, 1.0 / u) / (a * y));
+    return LOG_2 - ln_1p(-2.0 * factor * e_to(scale) * near_series(a, y));
+  return LOG_2 - scale - ln(factor * far_fraction(a, 1.0 / u) / (a * y));
 }
 
 struct Test {

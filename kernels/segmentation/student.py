@@ -1,4 +1,4 @@
-"""The upper tail of Student's t in Numba; `student.cuh` has the same.
+"""The upper tail of Student's t in Numba; `student.cuh` has the same, operation by operation.
 
 With a = df/2, y = t²/(df + t²) and the factor e = y^(1/2) (1 - y)^a / B(a, 1/2) the tail is
 
@@ -12,6 +12,7 @@ nothing cancels, and the logarithm of the large part of e is kept apart, so that
 import math
 
 from kernels.jit import lean
+from kernels.segmentation.logs import e_to, ln, ln_1p
 
 PRECISION = 1e-16
 NEAR = 7.0  # t² from where the continued fraction takes fewer terms than the series
@@ -19,8 +20,8 @@ MOST_TERMS = 100_000
 CHECKED = 4  # terms from one look at what the continued fraction gained to the next
 LARGE = 1e200
 SHIFTED = 8.0  # from where the series of the gamma functions is taken
-LOG_2 = math.log(2.0)
-HALF_LOG_PI = 0.5 * math.log(math.pi)
+LOG_2 = 0.6931471805599453
+HALF_LOG_PI = 0.5723649429247001  # ln(pi) / 2
 # -2 E(k) / (k 4^(k+1)) of the Euler numbers E(2), E(4) ...
 RATIO = (
     1 / 64, -5 / 2048, 61 / 49152, -1385 / 1048576, 50521 / 20971520, -2702765 / 402653184,
@@ -86,10 +87,10 @@ def surprise(t2, df):  # type: ignore[no-untyped-def]
     y = u / (1.0 + u)
     factor, series = gamma_step(a)
     factor *= math.sqrt(y)
-    scale = series - HALF_LOG_PI - a * math.log1p(u)
+    scale = series - HALF_LOG_PI - a * ln_1p(u)
     if t2 * (a + 1.5) < NEAR * a:
-        return LOG_2 - math.log1p(-2.0 * factor * math.exp(scale) * near_series(a, y))
-    return LOG_2 - scale - math.log(factor * far_fraction(a, 1.0 / u) / (a * y))
+        return LOG_2 - ln_1p(-2.0 * factor * e_to(scale) * near_series(a, y))
+    return LOG_2 - scale - ln(factor * far_fraction(a, 1.0 / u) / (a * y))
 
 
 @lean

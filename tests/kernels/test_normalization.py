@@ -23,6 +23,7 @@ from kernels.normalization import (
     density,
     reference,
 )
+from kernels.normalization.ascending import Ascending
 from kernels.normalization.spectrum import Spectrum
 from kernels.normalization.types import SAMPLE
 from kernels.sources import source
@@ -239,6 +240,93 @@ def test_size_factors__are_those_of_the_reference(
     np.testing.assert_allclose(got.factors, expected.factors, rtol=1e-12)
     np.testing.assert_allclose(on_host(got.values), expected.values, rtol=1e-12)
     np.testing.assert_allclose(backend.coverages(counts), reference.coverages(counts), rtol=1e-12)
+
+
+def any_counts(rng: np.random.Generator, regions: int, samples: int, whole: bool) -> Any:
+    """Counts, many equal, or numbers of all sizes, some of them below 1."""
+    counts = cohort(rng, regions, samples, mean=float(rng.choice([3, 80, 4000])))
+    return counts if whole else counts * np.exp(rng.choice([-5, 0.3, rng.normal()], (regions, 1)))
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("options", KINDS, ids=str)
+@pytest.mark.parametrize("whole", [True, False])
+def test_cuda__has_the_bits_of_the_cpu(
+    backend: Any, options: Normalization, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With counts on the host and on the device, and in spans."""
+    for module in (backend, cpu):
+        monkeypatch.setattr(module, "STRETCH", 64)
+    counts = any_counts(np.random.default_rng([15, whole]), 3000, 8, whole)
+    blocks = [slice(0, 1900), slice(1900, 1901), slice(1901, 2600), slice(2600, 3000)]
+    expected = cpu.normalize(counts, blocks, options)
+    there = backend.normalize(counts, blocks, options)
+    np.testing.assert_array_equal(on_host(there.values), expected.values)
+    on_device = backend.size_factors(backend.cupy.asarray(counts), blocks, options)
+    in_spans = backend.size_factors(counts, blocks, options, room=30_000)
+    for got in (there, on_device, in_spans):
+        np.testing.assert_array_equal(got.factors, expected.factors)
+    np.testing.assert_array_equal(backend.coverages(counts), cpu.coverages(counts))
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("samples", [2, 3, 100, 300])
+def test_cuda__has_the_bits_of_the_cpu_for_few_and_many_samples(
+    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (backend, cpu):
+        monkeypatch.setattr(module, "STRETCH", 50)
+    for seed in range(3):
+        counts = any_counts(np.random.default_rng([16, samples, seed]), 170, samples, whole=False)
+        for options in (Normalization(), Normalization("mean", "mean")):
+            got = backend.size_factors(counts, [slice(0, 170)], options).factors
+            expected = cpu.size_factors(counts, [slice(0, 170)], options, threads=2).factors
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("whole", [True, False])
+def test_cuda__has_the_bits_of_the_cpu_on_a_long_chromosome(backend: Any, whole: bool) -> None:
+    counts = any_counts(np.random.default_rng([17, whole]), 30_000, 4, whole)
+    expected = cpu.size_factors(counts, [slice(0, 30_000)], Normalization()).factors
+    for room in (1, 1 << 30):
+        got = backend.size_factors(counts, [slice(0, 30_000)], Normalization(), room=room)
+        np.testing.assert_array_equal(got.factors, expected)
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("seed", range(4))
+def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
+    backend: Any, seed: int
+) -> None:
+    """Of the dispersion itself few bits are left."""
+    rng = np.random.default_rng([18, seed])
+    counts, factors = any_counts(rng, 3000, 9, whole=seed % 2 == 0), rng.uniform(0.5, 2, 9)
+    ratios, samples = np.empty(3000), range(9)
+    used = (counts >= 1).any(axis=1)
+    cpu._ratios(counts, np.arange(3000), np.arange(9), factors, ratios)
+    there = backend._Source(backend.cupy.asarray(counts), 1).ratios(
+        backend.cupy.asarray(used.astype(np.uint8)), samples, factors
+    )
+    np.testing.assert_array_equal(there.get()[used], ratios[used])
+    here = Ascending(np.sort(ratios[used]))
+    there = backend._Sorted(backend.cupy.sort(there)[: used.sum()])
+    assert there.deviation() == here.deviation()
+    for top, bandwidth in ((here[-1], 0.1), (here[-1] / 2, 1e-3), (here[100], 10.0)):
+        grid = density.Grid(top, bandwidth)
+        np.testing.assert_array_equal(there.masses(grid), here.masses(grid))
+        assert here.masses(grid).sum() > 0.01
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 20_000), st.sampled_from([0.01, 1.0, 30.0]))
+def test_ascending__is_measured_as_by_numpy(seed: int, n: int, scale: float) -> None:
+    values = np.sort(np.random.default_rng(seed).gamma(2, scale, n))
+    ours = Ascending(values)
+    assert ours.deviation() == pytest.approx(values.std(ddof=1), rel=1e-12)
+    grid = density.Grid(float(values[-1]) * 0.9, scale / 10)
+    np.testing.assert_allclose(ours.masses(grid), density.masses(values, grid), atol=1e-12)
 
 
 @pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import pickle
 import re
 from functools import cache
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
 from scipy import stats
 
-from kernels.segmentation import Segmentation, Segments, TrackError, cpu, reference, student
+from kernels.segmentation import Segmentation, Segments, TrackError, cpu, logs, reference, student
 from kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
 from kernels.sources import source
 
@@ -85,6 +86,25 @@ def steps(rng: np.random.Generator, n: int, zeros: float = 0.0) -> Any:
     """A track with changes, and with this share of zeros."""
     levels = np.repeat(rng.choice([0.0, 0.0, 1.0, -2.0], n // 10 + 1), 10)[:n]
     return np.where(rng.random(n) < zeros, 0.0, levels + rng.normal(0, 0.3, n))
+
+
+TIED = np.r_[
+    np.log2([0.025, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4]), 0, -0.0, 1e-37, -3e-37, 2.5e-37, 5e-324
+]  # signed I/NI where fold changes are exact or there is none
+
+
+def ties(rng: np.random.Generator, n: int) -> Any:
+    """A track of runs of few values, so that many positions have the same statistic."""
+    runs = np.repeat(rng.choice(TIED, n), rng.integers(1, 12, n))[:n]
+    return np.where(rng.random(n) < rng.choice([0, 0.2, 0.7]), rng.choice(TIED[-6:], n), runs)
+
+
+def assert_same_bits(got: Segments, expected: Segments) -> None:
+    assert borders(got) == borders(expected)
+    for name in ("mean", "median"):
+        ours, theirs = (getattr(each, name).view(np.int64) for each in (got, expected))
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+    assert got.notes == expected.notes
 
 
 # ---- R ----------------------------------------------------------------------------------------
@@ -253,6 +273,44 @@ def test_cuda__is_the_plain_computation(backend: Any, seed: int) -> None:
     assert_same(got, reference.segment(x, tracks(*lengths), options))
 
 
+def any_options(rng: np.random.Generator) -> Segmentation:
+    limits: list[Any] = [None, None, 0.5, (0.3, -1.0), 0.0]
+    return Segmentation(
+        alpha=float(rng.choice([0.05, 0.05, 0.3, 1, 20])),
+        eps=[None, None, 0.0, 0.1][rng.integers(4)],
+        delta=int(rng.choice([0, 3, 20])),
+        max_window=int(rng.choice([8, 15, 40, 150])),
+        min_segment=int(rng.integers(8)),
+        cyber_weight=float(rng.choice([0.0, 0.5, 50.0])),
+        thresholds=limits[rng.integers(5)],
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("seed", range(30))
+def test_cuda__has_the_bits_of_the_cpu(backend: Any, seed: int) -> None:
+    rng = np.random.default_rng([20, seed])
+    options = any_options(rng)
+    shortest = 1 if options.limits else 2
+    lengths = [*rng.integers(shortest, 300, 3).tolist(), int(rng.integers(2, 5000)), 0]
+    of = [ties, steps, lambda rng, n: steps(rng, n, zeros=0.8), ties]
+    x = np.concatenate([of[rng.integers(4)](rng, n) for n in lengths])
+    x[rng.random(len(x)) < rng.choice([0.0, 0.0, 0.01])] = [np.nan, np.inf, -np.inf][seed % 3]
+    x[[0, -1]] = 1.0  # no track of one infinite value
+    offsets = tracks(*lengths)
+    assert_same_bits(backend.segment(x, offsets, options), cpu.segment(x, offsets, options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("of", [ties, steps])
+def test_cuda__has_the_bits_of_the_cpu_in_a_long_track(backend: Any, of: Any) -> None:
+    x = of(np.random.default_rng(21), 300_000)
+    expected = cpu.segment(x, tracks(len(x)), Segmentation(), threads=2)
+    assert_same_bits(backend.segment(x, tracks(len(x)), Segmentation()), expected)
+    assert len(expected) > 200
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_segment__thresholds_of_each_track_are_its_own(backend: Any) -> None:
     rng = np.random.default_rng(5)
@@ -404,8 +462,38 @@ def test_surprise__far_out_is_that_of_the_series(backend: Any) -> None:
     np.testing.assert_allclose(surprises(backend, t2, df), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_surprise__has_the_bits_of_the_cpu(backend: Any) -> None:
+    rng = np.random.default_rng(13)
+    df = np.exp(rng.uniform(0.01, np.log(1e6), 30_000))
+    t2 = np.exp(rng.uniform(-150, 12, 30_000))
+    np.testing.assert_array_equal(surprises(backend, t2, df), surprises(cpu, t2, df))
+
+
 def test_surprise__of_no_difference_is_that_of_a_coin() -> None:
     assert student.surprise(0.0, 100.0) == np.log(2)
+
+
+@given(st.floats(1e-300, 1e300))
+def test_ln__is_right_to_two_last_bits(x: float) -> None:
+    assert abs(logs.ln(x) - math.log(x)) <= 2 * math.ulp(math.log(x))
+
+
+@given(st.floats(-0.999, 10) | st.floats(1e-300, 1e300))
+def test_ln_1p__is_right_to_two_last_bits(x: float) -> None:
+    assert abs(logs.ln_1p(x) - math.log1p(x)) <= 2 * math.ulp(math.log1p(x))
+
+
+@given(st.floats(-700, 700))
+def test_e_to__is_right_to_two_last_bits(x: float) -> None:
+    assert abs(logs.e_to(x) - math.exp(x)) <= 2 * math.ulp(math.exp(x))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.cu*")), ids=lambda path: str(path.name))
+def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
+    """Of such functions only sqrt is rounded in the same way everywhere."""
+    text = re.sub("//.*", "", path.read_text())
+    assert not re.search(r"\b(exp\w*|log\w*|pow|fma|rsqrt|cbrt|sin|cos|\w*gamma)\(", text)
 
 
 def test_compared__is_certain_only_of_what_is_so() -> None:
