@@ -60,6 +60,7 @@ SLACK = 1.01  # for the rounding of these bounds themselves
 KAPPAS = np.r_[0.0, 2.0 ** np.arange(0, 15, 2)]
 LEAST, MOST = -20, 126  # of b; D below 2^LEAST counts as that, and none is above 2^MOST
 SHORTFALLS = 2.0 ** np.arange(LEAST, MOST + 1)
+POWERS = 1 << 12  # more than a weight can have
 
 
 class FieldBounds:
@@ -135,12 +136,14 @@ class LigandBounds:
         """Channel and power of two of the weight of each kind of term; the weights [n, kinds]."""
         ligands = self.ligands
         powers = np.frexp(ligands.weights)[1]  # weight >= 2^(power - 1)
-        keys = np.stack([ligands.channels, powers], axis=-1).reshape(-1, 2)
-        kinds, kind_of = np.unique(keys, axis=0, return_inverse=True)
-        ligand_of = np.repeat(np.arange(len(ligands)), ligands.sizes * powers.shape[1])
-        weights = np.zeros((len(ligands), len(kinds)))
-        np.add.at(weights, (ligand_of, kind_of.ravel()), ligands.weights.ravel())
-        return kinds[:, 0], kinds[:, 1], weights
+        keys = (ligands.channels.astype(np.int64) * POWERS + powers).ravel()
+        kinds, kind_of = np.unique(keys - keys.min(), return_inverse=True)
+        kinds += keys.min()
+        place = np.repeat(np.arange(len(ligands)) * len(kinds), ligands.sizes * powers.shape[1])
+        size = len(ligands) * len(kinds)
+        weights: Floats = np.bincount(place + kind_of, ligands.weights.ravel(), size)
+        channels = (kinds + POWERS // 2) // POWERS
+        return channels, kinds - channels * POWERS, weights.reshape(len(ligands), -1)
 
     @cached_property
     def top(self) -> Floats:
@@ -153,23 +156,25 @@ class LigandBounds:
     def errors(self) -> Floats:
         """float64[n, powers]: E(b); inf: no bound was found."""
         channels, powers, weights = self._kinds
-        n, place = len(weights), self.place[:, None, None]
-        rounding = ((self.ligands.sizes + 32) * UNIT)[:, None, None]
-        change = rounding
-        if self.field_bounds.field.interpolation == "linear":
-            change = rounding + place
+        place = self.place[:, None]
+        rounding = ((self.ligands.sizes + 32) * UNIT)[:, None]
+        linear = self.field_bounds.field.interpolation == "linear"
+        change = rounding + place if linear else rounding
+        tops = weights @ np.abs(self.field_bounds.tops[channels].astype(np.float64))
+        rounded = rounding * (tops[:, None] + SHORTFALLS)
         # top - M <= 2^(b + 1) / weight <= 2^(b + 2 - power) < 2^(b + 3 - power)
-        reach = np.arange(len(SHORTFALLS)) + 3 - powers[:, None]
-        steep = self.field_bounds.steepness[channels[:, None], reach.clip(0, MOST - LEAST)]
-        steepness = (weights @ steep.reshape(len(steep), -1)).reshape(n, *steep.shape[1:])
-        tops = (weights @ np.abs(self.field_bounds.tops[channels].astype(np.float64)))[
-            :, None, None
-        ]
-        slope = (change * KAPPAS + rounding) * SHORTFALLS[:, None]
-        error = SLACK * (change * steepness + rounding * tops + slope)
-        left = 1 - place * KAPPAS
-        error = np.where(left > 0.1, error / np.maximum(left, 0.1), np.inf).min(axis=2)
-        error[~(self._falls_little(steep[..., 0], powers) & (self.place < 0.5)[:, None])] = np.inf
+        reach = (np.arange(len(SHORTFALLS)) + 3 - powers[:, None]).clip(0, MOST - LEAST)
+        error = np.full(rounded.shape, np.inf)
+        for k, kappa in enumerate(KAPPAS.tolist()):  # few numbers at a time stay in the cache
+            left = 1 - place * kappa
+            here = weights @ self.field_bounds.steepness[channels[:, None], reach, k]
+            here += kappa * SHORTFALLS
+            here *= change
+            here += rounded
+            here *= np.where(left > 0.1, SLACK / np.maximum(left, 0.1), np.inf)
+            np.minimum(error, here, out=error)
+        steep = self.field_bounds.steepness[channels[:, None], reach, 0]
+        error[~(self._falls_little(steep, powers) & (place < 0.5))] = np.inf
         least: Floats = np.minimum.accumulate(error[:, ::-1], axis=1)[:, ::-1]
         return least
 

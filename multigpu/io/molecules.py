@@ -8,6 +8,7 @@ numbers into the lines of its atoms.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -30,8 +31,10 @@ AROMATIC, AMIDE = 4, 1  # bond orders
 SYBYL_BONDS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
 TOKEN = re.compile(rb"\S+")
 PDB_X = slice(30, 38), slice(38, 46), slice(46, 54)
+PDBQT_CHARGE = (slice(66, 76),)
 SDF_X = slice(0, 10), slice(10, 20), slice(20, 30)
 V30 = b"M  V30 "
+FEW_WORDS = 4096  # elements and types, looked up again and again
 
 Positions = NDArray[np.float64]
 Bond = tuple[int, int, int]  # two atoms from 0, and the order; 4: aromatic
@@ -99,6 +102,7 @@ def moved(molecule: Molecule, positions: Positions) -> list[bytes]:
     return lines
 
 
+@lru_cache(FEW_WORDS)
 def element_of(word: str) -> str:
     """A symbol as it is written properly; an atomic number is its element."""
     if word.isdigit() and 0 < int(word) <= len(ELEMENTS):
@@ -108,6 +112,12 @@ def element_of(word: str) -> str:
 
 def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace").strip()
+
+
+@lru_cache(FEW_WORDS)
+def _word(column: bytes) -> str:
+    """As `_text`, of columns that hold the same few words in all molecules."""
+    return _text(column)
 
 
 def _at(lines: Sequence[bytes], row: int, what: str) -> bytes:
@@ -127,13 +137,13 @@ def _numbers(words: Sequence[bytes], row: int, what: str = "coordinates") -> lis
 
 
 def _columns(
-    lines: Sequence[bytes], rows: Sequence[int], parts: Sequence[slice]
+    lines: Sequence[bytes], rows: Sequence[int], parts: Sequence[slice], what: str = "coordinates"
 ) -> list[list[float]]:
     """The numbers in these columns of every row, all at once: a call for each takes longer."""
     try:
         return [[float(lines[row][part]) for part in parts] for row in rows]
     except ValueError:
-        return [_numbers([lines[row][part] for part in parts], row) for row in rows]
+        return [_numbers([lines[row][part] for part in parts], row, what) for row in rows]
 
 
 def _whole(words: Sequence[bytes], row: int) -> list[int]:
@@ -169,7 +179,7 @@ def _parse_sdf(lines: list[bytes]) -> Molecule:
     _at(lines, 3 + atoms + bonds, f"the last of {atoms} atoms and {bonds} bonds")
     rows = range(4, 4 + atoms)
     positions = _columns(lines, rows, SDF_X)
-    elements = [_text(lines[row][30:34]) for row in rows]
+    elements = [_word(lines[row][30:34]) for row in rows]
     joined = _sdf_bonds(lines, range(4 + atoms, 4 + atoms + bonds), atoms)
     _check_sdf_end(lines, 4 + atoms + bonds)
     return Molecule(
@@ -297,19 +307,24 @@ def _check_mol2_counts(lines: list[bytes], atoms: int) -> None:
 
 
 def _parse_pdb(lines: list[bytes]) -> Molecule:
-    rows = [row for row, line in enumerate(lines) if line.startswith((b"ATOM  ", b"HETATM"))]
+    rows = _pdb_rows(lines)
     positions = _columns(lines, rows, PDB_X)
-    elements = [_pdb_element(lines[row]) for row in rows]
+    elements = [_pdb_element(lines[row][12:14], lines[row][76:78]) for row in rows]
     return Molecule(
         "pdb", _pdb_title(lines), lines, rows, _positions(positions), elements, [], None, []
     )
 
 
-def _pdb_element(line: bytes) -> str:
+def _pdb_rows(lines: list[bytes]) -> list[int]:
+    return [row for row, line in enumerate(lines) if line.startswith((b"ATOM  ", b"HETATM"))]
+
+
+@lru_cache(FEW_WORDS)
+def _pdb_element(name: bytes, columns: bytes) -> str:
     """Of its columns, else of the atom's name: it is right-aligned in the first two columns."""
-    if symbol := _text(line[76:78]):
+    if symbol := _text(columns):
         return element_of(symbol)
-    symbol = element_of(_text(line[12:14]).lstrip("0123456789"))
+    symbol = element_of(_text(name).lstrip("0123456789"))
     return symbol if symbol in ELEMENTS else symbol[:1]
 
 
@@ -321,16 +336,17 @@ def _pdb_title(lines: list[bytes]) -> str:
 
 
 def _parse_pdbqt(lines: list[bytes]) -> Molecule:
-    found = _parse_pdb(lines)
-    types = [_text(lines[row][77:80]) for row in found.rows]
-    charges = [_numbers([lines[row][66:76]], row, "charge")[0] for row in found.rows]
-    for row, name in zip(found.rows, types, strict=True):
+    rows = _pdb_rows(lines)
+    numbers = _columns(lines, rows, PDB_X)
+    charges = _columns(lines, rows, PDBQT_CHARGE, "charge")
+    types = [_word(lines[row][77:80]) for row in rows]
+    for row, name in zip(rows, types, strict=True):
         if not name:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
-    elements = [AUTODOCK_ELEMENTS.get(name, element_of(name)) for name in types]
+    elements = [AUTODOCK_ELEMENTS.get(name) or element_of(name) for name in types]
     return Molecule(
-        "pdbqt", found.name, lines, found.rows, found.positions, elements, types,
-        np.array(charges), [],
+        "pdbqt", _pdb_title(lines), lines, rows, _positions(numbers), elements, types,
+        np.array(charges).reshape(-1), [],
     )  # fmt: skip
 
 

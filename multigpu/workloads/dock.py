@@ -24,7 +24,7 @@ from kernels.rotation import (
     quaternions,
 )
 from multigpu.batch import PoseBatch
-from multigpu.io.autodock import for_maps
+from multigpu.io.autodock import Typed, for_maps
 from multigpu.io.ligands import LIGANDS, Record
 from multigpu.io.molecules import Molecule, MoleculeError, parse, title
 from multigpu.io.poses import SAME, render
@@ -99,7 +99,6 @@ class Loaded:
 
 
 ATOM_BYTES = 128  # of an atom on a device: its place, channels and weights
-Terms = tuple[NDArray[np.int32], NDArray[np.float64]]  # channels and weights, for each atom
 
 
 class Searcher(Protocol):
@@ -146,18 +145,19 @@ class DockWorkload:
     def load(self, span: DockSpan) -> Loaded:
         """The ligands of a span; those that cannot be docked are skipped, with the reason."""
         entries: list[Entry] = []
-        terms: list[Terms] = []
+        typed: list[Typed] = []
         skipped: list[Skipped] = []
         for index, record in enumerate(span.records, span.first):
             path, name = self.sources[record.source].path, self._name(record)
             try:
                 molecule = self._molecule(record, name)
-                terms.append(self._terms(molecule))
+                if self.types:
+                    typed.append(for_maps(molecule, self.types))
             except MoleculeError as error:
                 skipped.append(Skipped(path, record.number, name, str(error)))
                 continue
             entries.append(Entry(index, path, name, molecule))
-        return Loaded(entries, _ligands(entries, terms), skipped)
+        return Loaded(entries, self._ligands(entries, typed), skipped)
 
     def _name(self, record: Record) -> str:
         """What the record says, else the name of its file."""
@@ -178,17 +178,18 @@ class DockWorkload:
             render(molecule, name, self.fmt, molecule.positions, {})  # can it be written?
         return molecule
 
-    def _terms(self, molecule: Molecule) -> Terms:
-        """Channels and weights of the atoms."""
-        if not self.types:
-            shape = (len(molecule.rows), 1)
-            return np.zeros(shape, np.int32), np.ones(shape)
-        typed = for_maps(molecule, self.types)
+    def _ligands(self, entries: Sequence[Entry], typed: Sequence[Typed]) -> Ligands:
+        """As the kernels see them; in maps of AutoGrid, with channels and weights by type."""
+        plain = Ligands.plain([entry.molecule.positions for entry in entries])
+        if not typed:
+            return plain
         number = {name: i for i, name in enumerate(self.types)}
-        types = np.array([number.get(name, 0) for name in typed.types], np.int32)
-        channels, weights = energy_terms(types, typed.charges, len(self.types))
-        weights[[name == "" for name in typed.types]] = 0
-        return channels, weights
+        names = [name for each in typed for name in each.types]
+        types = np.array([number.get(name, 0) for name in names], np.int32)
+        charges = np.concatenate([each.charges for each in typed])
+        channels, weights = energy_terms(types, charges, len(self.types))
+        weights[[name == "" for name in names]] = 0
+        return Ligands(plain.positions, plain.offsets, channels, weights)
 
     # ---- their poses --------------------------------------------------------------------------
 
@@ -255,14 +256,6 @@ class DockWorkload:
         """The part of ligands whose poses were searched in these spans, which are all of them."""
         poses = Poses.joined([part.poses for part in found]).winners()
         return self.answer(self.load(found[-1].span), poses)
-
-
-def _ligands(entries: Sequence[Entry], terms: Sequence[Terms]) -> Ligands:
-    plain = Ligands.plain([entry.molecule.positions for entry in entries])
-    if not entries:
-        return plain
-    channels, weights = (np.concatenate(column) for column in zip(*terms, strict=True))
-    return Ligands(plain.positions, plain.offsets, channels, weights)
 
 
 def _text(entry: Entry, rows: PoseBatch, row: int, fmt: str) -> bytes:
