@@ -141,7 +141,8 @@ class LigandBounds:
         kinds += keys.min()
         place = np.repeat(np.arange(len(ligands)) * len(kinds), ligands.sizes * powers.shape[1])
         size = len(ligands) * len(kinds)
-        weights: Floats = np.bincount(place + kind_of, ligands.weights.ravel(), size)
+        sums = np.bincount(place + kind_of, ligands.weights.ravel(), size)
+        weights: Floats = sums.astype(np.float64, copy=False)
         channels = (kinds + POWERS // 2) // POWERS
         return channels, kinds - channels * POWERS, weights.reshape(len(ligands), -1)
 
