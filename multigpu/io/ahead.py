@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.io.sources import Source, blocks, expand, inspect, is_remote
 
-LARGEST_BLOCK = 4 << 20  # many of them wait where they were read
 HEADROOM = 1 << 20  # before a block, for the record that began in the one before
-BLOCKS_AHEAD = 64  # what is decompressed while the program loads
+LARGEST_BLOCK = (8 << 20) - HEADROOM  # many of them wait where they were read
+BLOCKS_AHEAD = 32  # about what is decompressed while the program loads
 
 T = TypeVar("T")
 Block = NDArray[np.uint8]

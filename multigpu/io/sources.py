@@ -44,6 +44,7 @@ MIB = 1 << 20
 HASHED_WHOLE = 8 * MIB
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 HEAD = 512  # stored bytes looked at to find the compression
+LARGE_PAGE = 2 * MIB
 REMOTE_CHUNK = 16 * MIB  # fetched ahead in one request: latency costs more than bytes
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -320,10 +321,16 @@ class _Rooms:
 
     def take(self) -> NDArray[np.uint8]:
         """uint8[size] with anything in it."""
-        memory = self._free.pop() if self._free else np.empty(self._size, np.uint8).data
+        memory = self._free.pop() if self._free else self._fresh()
         room = np.frombuffer(memory, np.uint8)
         weakref.finalize(room, self._free.append, memory).atexit = False
         return room
+
+    def _fresh(self) -> memoryview:
+        """From a border of large pages on, which NumPy asks for, so that it is made of few."""
+        memory = np.empty(self._size + LARGE_PAGE, np.uint8)
+        begin = -memory.ctypes.data % LARGE_PAGE
+        return memory[begin : begin + self._size].data
 
 
 @contextmanager
