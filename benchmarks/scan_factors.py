@@ -176,7 +176,7 @@ class Bench:
         seconds = [first] if first > TIMING_SECONDS else []  # slow: starting up does not show
         while len(seconds) < self.runs and sum(seconds) < TIMING_SECONDS:
             seconds.append(common.timed(run))
-        return Measured(seconds, len(made.data.letters), len(hits), self._plan(patterns))
+        return Measured(seconds, len(made.data.letters), len(hits), self._plan(patterns, shape))
 
     def _room(self, size: int) -> Any:
         """Pinned memory for a GPU, kept from point to point."""
@@ -199,13 +199,16 @@ class Bench:
         search = common.GpuSearch(data, pieces)
         return lambda: search.run(patterns)
 
-    def _plan(self, patterns: Patterns) -> str:
+    def _plan(self, patterns: Patterns, shape: Shape) -> str:
         """How the patterns are indexed: it explains where curves bend."""
         if self.device == "cpu":
-            from kernels.scan import cpu as backend
+            from kernels.scan import cpu
+
+            plan = cpu.Scanner(patterns, common.FIRST).way(shape.sample_n).plan
         else:
-            from kernels.scan import cuda as backend
-        plan = backend.Scanner(patterns, common.FIRST).plan
+            from kernels.scan import cuda
+
+            plan = cuda.Scanner(patterns, common.FIRST).plan
         return f"k={plan.k} stride={plan.stride} blanks={plan.blanks}"
 
 

@@ -14,10 +14,32 @@ from typing import Any
 
 from numba import njit
 from numba.core import config
+from numba.np import linalg
 
 from kernels.version import digest
 
 Function = Callable[..., Any]
+
+
+def _look_for_no_blas() -> None:
+    """Numba would load SciPy's linear algebra, a tenth of a second, to see whether it is there.
+
+    No kernel has a use for it. Where others in this process have one, they still find it; only
+    `np.convolve` and `np.correlate` in their compiled functions do without.
+    """
+    look = linalg.ensure_blas
+    linalg.ensure_blas = _none_wanted
+    try:
+        import numba.np.arraymath  # noqa: F401 - it looks while it is loaded
+    finally:
+        linalg.ensure_blas = look
+
+
+def _none_wanted() -> None:
+    raise ImportError("no BLAS")
+
+
+_look_for_no_blas()
 
 
 def jit(function: Function) -> Function:

@@ -52,6 +52,24 @@ def planes_of_64(typing: Any, letters: Any, index: Any) -> Any:
 
 
 @intrinsic
+def planes_of_64_sets(typing: Any, sets: Any, index: Any) -> Any:
+    """As `planes_of_64`, from sets of `kernels.bases` instead of letters."""
+    signature = types.UniTuple(types.uint64, 4)(sets, types.int64)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = _address(context, builder, sig.args[0], *args)
+        block = builder.load(builder.bitcast(pointer, _BLOCK.as_pointer()), align=1)
+        words = []
+        for plane in range(4):
+            theirs = builder.and_(block, _splat(1 << plane))
+            plane_bits = builder.icmp_unsigned("!=", theirs, _splat(0))
+            words.append(builder.bitcast(plane_bits, _I64))
+        return context.make_tuple(builder, sig.return_type, words)
+
+    return signature, generate
+
+
+@intrinsic
 def matching_of_8(typing: Any, planes: Any, index: Any, window: Any, strict: Any) -> Any:
     """Which of eight neighbouring windows match `window` in all 64 bases: bits 0..7 of an int64.
 

@@ -14,6 +14,7 @@ from cluster.worker import Outcome
 from multigpu import preflight
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
+from multigpu.io.ahead import Streams
 from multigpu.io.signatures import Signatures, read_signatures
 from multigpu.io.sources import Source, expand, inspect, is_repeatable
 from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
@@ -47,7 +48,10 @@ class ScanFacts(Facts):
 
 
 class ScanJob(Job):
-    """A scan: opened (all input looked at), planned, and run once. `more`: see `Job`."""
+    """A scan: opened (all input looked at), planned, and run once.
+
+    streams  where the first stream may have been begun; more: see `Job`
+    """
 
     def __init__(
         self,
@@ -55,9 +59,11 @@ class ScanJob(Job):
         signatures: Sequence[str],
         options: ScanOptions,
         run: RunOptions,
+        streams: Streams | None = None,
         **more: Any,
     ) -> None:
         super().__init__(run, **more)
+        self._streams = streams or Streams()
         self.facts: ScanFacts = ScanFacts()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
@@ -108,7 +114,7 @@ class ScanJob(Job):
             workload = ScanWorkload(
                 uuid.uuid4().hex, sources, self.signatures, self.options, fmt, crew.expected
             )
-            spans = scan_spans(sources, self.chunk_plan, self.options)
+            spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
             yield from self.dispatched(crew, workload, spans)
             check_unchanged(about, self._paths)
 

@@ -1,5 +1,7 @@
 """The scan on a CPU: the scheme of this package in Numba, one thread a call, without the GIL."""
 
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +13,17 @@ from kernels.scan.cpu_patterns import (
     HELD,
     STEPS,
     TILE,
-    bit,
+    Index,
+    Target,
     hashed,
     make_index,
     make_target,
+    may_have,
     pack,
     single,
     window,
 )
-from kernels.scan.seeds import EXPECTED_BASES
+from kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N, FEW_N, SeedPlan
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
 
 SPARSE = 128  # more of a tile's 512 positions than this are swept, fewer compared one by one
@@ -37,6 +41,15 @@ class Sink(NamedTuple):
     found: NDArray[np.int32]  # [patterns] those that have one
 
 
+@dataclass(frozen=True, eq=False)
+class Way:
+    """The patterns made ready for samples with about as many ambiguous bases."""
+
+    target: Target
+    plan: SeedPlan
+    index: Index
+
+
 class Scanner:
     """Searches chunks for the same patterns. Safe to use from several threads at once.
 
@@ -44,9 +57,21 @@ class Scanner:
     """
 
     def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
-        self.patterns, self.rules = patterns, rules
-        self.target, self.plan = make_target(patterns, bases)
-        self.index = make_index(self.target, self.plan)
+        self.patterns, self.rules, self._bases = patterns, rules, bases
+        self._ways: dict[float, Way] = {}
+        self._lock = Lock()
+
+    def way(self, ambiguous: float) -> Way:
+        """How chunks with this share of ambiguous bases are searched.
+
+        The index for many is far larger, so each is made when a chunk needs it.
+        """
+        expected = FEW_N if ambiguous <= FEW_N else EXPECTED_N
+        with self._lock:
+            if expected not in self._ways:
+                target, plan = make_target(self.patterns, self._bases, expected)
+                self._ways[expected] = Way(target, plan, make_index(target, plan))
+            return self._ways[expected]
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
         """All hits that begin before `limit`, a position in the chunk.
@@ -54,15 +79,16 @@ class Scanner:
         Raises BadBaseError at the first illegal letter.
         """
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
-        illegal = pack(chunk.letters, planes, np.empty(64, np.uint8))
+        illegal, ambiguous = pack(chunk.letters, planes, np.empty(64, np.uint8))
         if illegal >= 0:
             raise BadBaseError(illegal)
+        way = self.way(ambiguous / max(1, len(chunk.letters)))
         scratch = np.empty(4 * HELD + 2 * TILE, np.uint64)
         done, room, parts = 0, FIRST_ROOM, [Hits.none()]
         while done < len(chunk.offsets) - 1:
             sink = self._sink(room)
             stop = _search(
-                planes, chunk.offsets, done, self.target, self.index, sink, scratch,
+                planes, chunk.offsets, done, way.target, way.index, sink, scratch,
                 self.rules.first, self.rules.strict,
             )  # fmt: skip
             count = int(sink.counts[0])
@@ -109,9 +135,14 @@ def _search(
         before = sink.counts[0]
         sink.counts[1] = 0
         reach = (record, offsets[record], offsets[record + 1])
-        for tile in range(reach[1] // 64, (reach[2] + 63) // 64, TILE):
+        tile, stop = reach[1] // 64, (reach[2] + 63) // 64
+        while tile < stop:
             if first and sink.counts[1] == target.lengths.shape[0]:
                 break
+            if not target.unseeded.shape[0]:
+                tile = _pass_over(
+                    planes, tile, stop, index.k, index.stride, index.clean_filter, index.clean_shift
+                )
             if target.unseeded.shape[0]:
                 _want(wanted, tile, reach[1], reach[2])
                 _hold(planes, tile, held, strict)
@@ -130,6 +161,7 @@ def _search(
                     )  # fmt: skip
                 else:
                     _compare_each(planes, tile, wanted, target, reach, sink, first, strict)
+            tile += TILE
         for i in range(sink.counts[1]):
             p = sink.found[i]
             _append(sink, record, p, sink.best[p])
@@ -260,19 +292,90 @@ def _next_candidate(
     """The next window that the index may hold, or cannot: (position or -1, hash, blanked)."""
     k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
     while q + k <= end:
-        a, c, g, t = window(planes, 0, q)
-        mask = ~single(a, c, g, t) & k_bits
-        if mask == 0:
-            key = hashed(mask, (c | t) & k_bits, (g | t) & k_bits)
-            if bit(clean_filter, key >> np.uint64(clean_shift)):
+        word = q >> 6
+        here, behind = _two_bits(planes, word), _two_bits(planes, word + 1)
+        clean = not (here[0] | (behind[0] & k_bits))
+        if clean and not _any_known(here, behind, k_bits, stride, clean_filter, clean_shift):
+            q = 64 * (word + 1)  # every stride divides 64
+            continue
+        stop = min(64 * (word + 1), end - k + 1)
+        while q < stop:
+            mask, low, high = _window_of(here, behind, q & 63, k_bits)
+            key = hashed(mask, low & ~mask, high & ~mask)
+            if mask == 0:
+                found = may_have(clean_filter, clean_shift, key) != 0
+            elif strict:  # a seed's single base is no superset of several
+                found = False
+            elif popcount(mask) > most_blanks:
+                found = True
+            else:
+                found = may_have(blank_filter, blank_shift, key) != 0
+            if found:
                 return q, key, mask
-        elif not strict:  # else: a seed's single base is no superset of several
-            kept = k_bits & ~mask
-            key = hashed(mask, (c | t) & kept, (g | t) & kept)
-            if popcount(mask) > most_blanks or bit(blank_filter, key >> np.uint64(blank_shift)):
-                return q, key, mask
-        q += stride
+            q += stride
     return -1, np.uint64(0), np.uint64(0)
+
+
+@lean
+def _pass_over(
+    planes: Any, word: Any, stop: Any, k: Any, stride: Any, clean_filter: Any, clean_shift: Any
+) -> Any:
+    """The first word from `word` on in which a window may begin that the index has, or `stop`."""
+    k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
+    behind = _two_bits(planes, word)
+    while word < stop:
+        here, behind = behind, _two_bits(planes, word + 1)
+        if here[0] | (behind[0] & k_bits):
+            break
+        if _any_known(here, behind, k_bits, stride, clean_filter, clean_shift):
+            break
+        word += 1
+    return word
+
+
+@lean
+def _any_known(
+    here: Any, behind: Any, k_bits: Any, stride: Any, clean_filter: Any, clean_shift: Any
+) -> Any:
+    """Whether the filter has one of the windows that begin in a word without ambiguous bases.
+
+    All are looked up, without a branch in between; usual strides are literals, so that the compiler
+    knows the shifts.
+    """
+    if stride == 16:
+        return _known(here, behind, k_bits, 16, clean_filter, clean_shift)
+    if stride == 8:
+        return _known(here, behind, k_bits, 8, clean_filter, clean_shift)
+    return _known(here, behind, k_bits, stride, clean_filter, clean_shift)
+
+
+@lean
+def _known(
+    here: Any, behind: Any, k_bits: Any, stride: Any, clean_filter: Any, clean_shift: Any
+) -> Any:
+    known = np.uint64(0)
+    for shift in range(0, 64, stride):
+        _, low, high = _window_of(here, behind, shift, k_bits)
+        known |= may_have(clean_filter, clean_shift, hashed(0, low, high))
+    return known
+
+
+@lean
+def _two_bits(planes: Any, word: Any) -> Any:
+    """A word of the sample: which bases are ambiguous, and two bits a base, A 00 C 01 G 10 T 11."""
+    a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
+    return ~single(a, c, g, t), c | t, g | t
+
+
+@lean
+def _window_of(here: Any, behind: Any, shift: Any, k_bits: Any) -> Any:
+    """The window that begins at `shift` in the word `here`; `behind` is the word after it."""
+    down, up = np.uint64(shift), np.uint64(63 - shift)
+    return (
+        ((here[0] >> down) | (behind[0] << np.uint64(1) << up)) & k_bits,
+        ((here[1] >> down) | (behind[1] << np.uint64(1) << up)) & k_bits,
+        ((here[2] >> down) | (behind[2] << np.uint64(1) << up)) & k_bits,
+    )
 
 
 # ---- the direct way, few positions -----------------------------------------------------------

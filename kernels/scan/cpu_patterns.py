@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.jit import jit, lean
-from kernels.native import planes_of_64, popcount, trailing_zeros
+from kernels.native import planes_of_64, planes_of_64_sets, popcount, trailing_zeros
 from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.types import Patterns
 
 COSTS = Costs(probe=10.0, candidate=100.0, direct=0.12, entry=40.0, max_entries=1 << 24)  # ns
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ANY = np.uint8(15)  # the set of all bases
 NOTHING = -1
 TILE = 8  # words that a sweep holds: 512 positions
 AHEAD = 64  # words behind them in which a pattern's bases are looked at
@@ -24,12 +25,12 @@ STEPS = 512  # bases of a pattern that a sweep looks at
 
 
 class Index(NamedTuple):
-    """Seeds by the hash of their window: a bit filter before chains of entries.
+    """Seeds by the hash of their window: bit filters before chains of entries.
 
     Entry e is window e // masks of all seeds (pattern-major, then phase), blanked by one mask.
     """
 
-    clean_filter: NDArray[np.uint64]  # a bit per hash of a window without blanks: small, in cache
+    clean_filter: NDArray[np.uint64]  # two bits per hash of a clean window: small, in cache
     blank_filter: NDArray[np.uint64]  # and of one with blanks
     heads: NDArray[np.int32]  # [2^bucket_bits], the last entry of the bucket or NOTHING
     entries: NDArray[np.int32]  # [entries, 2]: hash bits that the bucket does not tell; the next
@@ -56,11 +57,11 @@ class Target(NamedTuple):
     n_steps: NDArray[np.int32]  # [n]
 
 
-def make_target(patterns: Patterns, bases: float) -> tuple[Target, SeedPlan]:
-    """The patterns ready for comparing, and how they are indexed."""
+def make_target(patterns: Patterns, bases: float, ambiguous: float) -> tuple[Target, SeedPlan]:
+    """The patterns ready for comparing, and how they are indexed; see `plan_seeds`."""
     planes, words = _pattern_planes(patterns)
     runs = _longest_runs(planes, words, patterns.lengths)
-    plan = plan_seeds(runs, COSTS, bases)
+    plan = plan_seeds(runs, COSTS, bases, ambiguous)
     anchors = _anchors(planes, words, patterns.lengths, plan.run)
     seeded = np.flatnonzero(runs >= plan.run).astype(np.int32)
     unseeded = np.flatnonzero(runs < plan.run).astype(np.int32)
@@ -74,9 +75,13 @@ def make_target(patterns: Patterns, bases: float) -> tuple[Target, SeedPlan]:
 
 @lean
 def pack(letters: Any, planes: Any, padded: Any) -> Any:
-    """Fills `planes`; returns the first illegal position or -1. padded: uint8[64], anything."""
+    """Fills `planes`; returns the first illegal position or -1, and how many bases are ambiguous.
+
+    padded: uint8[64], anything.
+    """
     n = letters.shape[0]
     illegal = -1
+    ambiguous = n - 64 * planes.shape[0]  # the padding, which is counted too
     for word in range(planes.shape[0]):
         begin = word * 64
         if begin + 64 <= n:
@@ -86,10 +91,11 @@ def pack(letters: Any, planes: Any, padded: Any) -> Any:
                 padded[i] = letters[begin + i] if begin + i < n else np.uint8(ord("N"))
             a, c, g, t = planes_of_64(padded, 0)
         planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3] = a, c, g, t
+        ambiguous += popcount(~single(a, c, g, t))
         legal = a | c | g | t
         if legal != ALL and illegal < 0:
             illegal = begin + trailing_zeros(~legal)
-    return illegal
+    return illegal, ambiguous
 
 
 def _pattern_planes(patterns: Patterns) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -97,19 +103,23 @@ def _pattern_planes(patterns: Patterns) -> tuple[NDArray[np.uint64], NDArray[np.
     words: NDArray[np.int64] = np.zeros(len(patterns) + 1, np.int64)
     np.cumsum((patterns.lengths + 63) // 64 + 1, out=words[1:])  # a word of padding behind each
     planes = np.full((int(words[-1]) + 1, 4), ALL)
-    _pack_patterns(patterns.sets, patterns.offsets, words, planes)
+    _pack_patterns(patterns.sets, patterns.offsets, words, planes, np.empty(64, np.uint8))
     return planes, words
 
 
 @lean
-def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any) -> None:
+def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any, padded: Any) -> None:
+    """padded: uint8[64], anything."""
     for p in range(offsets.shape[0] - 1):
-        for i in range(offsets[p + 1] - offsets[p]):
-            bases = sets[offsets[p] + i]
-            word, bit = words[p] + (i >> 6), np.uint64(1) << np.uint64(i & 63)
-            for plane in range(4):
-                if not (bases >> plane) & 1:
-                    planes[word, plane] &= ~bit
+        for begin in range(offsets[p], offsets[p + 1], 64):
+            if begin + 64 <= offsets[p + 1]:
+                a, c, g, t = planes_of_64_sets(sets, begin)
+            else:
+                for i in range(64):
+                    padded[i] = sets[begin + i] if begin + i < offsets[p + 1] else ANY
+                a, c, g, t = planes_of_64_sets(padded, 0)
+            w = words[p] + (begin - offsets[p]) // 64
+            planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3] = a, c, g, t
 
 
 @lean
@@ -280,13 +290,19 @@ def _list_steps(planes: Any, words: Any, lengths: Any, anchors: Any) -> Any:
 
 
 @lean
-def _set_bit(bits: Any, i: Any) -> None:
-    bits[i >> np.uint64(6)] |= np.uint64(1) << (i & np.uint64(63))
+def _remember(known: Any, shift: Any, key: Any) -> None:
+    """Sets the two bits of a hash in a filter, both in one word."""
+    i = key >> np.uint64(shift)
+    both = (np.uint64(1) << (i & np.uint64(63))) | (np.uint64(1) << (key & np.uint64(63)))
+    known[i >> np.uint64(6)] |= both
 
 
 @lean
-def bit(bits: Any, i: Any) -> Any:
-    return (bits[i >> np.uint64(6)] >> (i & np.uint64(63))) & np.uint64(1)
+def may_have(known: Any, shift: Any, key: Any) -> Any:
+    """1 where a filter has both bits of a hash, else 0."""
+    i = key >> np.uint64(shift)
+    word = known[i >> np.uint64(6)]
+    return (word >> (i & np.uint64(63))) & (word >> (key & np.uint64(63))) & np.uint64(1)
 
 
 @lean
@@ -303,9 +319,9 @@ def _fill_index(index: Any, target: Any, masks: Any) -> None:
                     mask, (low >> np.uint64(phase)) & kept, (high >> np.uint64(phase)) & kept
                 )
                 if mask:
-                    _set_bit(index.blank_filter, key >> np.uint64(index.blank_shift))
+                    _remember(index.blank_filter, index.blank_shift, key)
                 else:
-                    _set_bit(index.clean_filter, key >> np.uint64(index.clean_shift))
+                    _remember(index.clean_filter, index.clean_shift, key)
                 bucket = key >> np.uint64(index.bucket_shift)
                 index.entries[entry, 0] = np.int32(key)
                 index.entries[entry, 1] = index.heads[bucket]

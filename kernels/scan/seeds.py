@@ -14,7 +14,8 @@ STRIDES = (1, 2, 4, 8, 16)
 WINDOWS = range(4, 17)
 MOST_BLANKS = 4
 
-EXPECTED_N = 0.1  # the share of ambiguous bases that the index is made for
+EXPECTED_N = 0.1  # the share of ambiguous bases that an index is made for,
+FEW_N = 1e-3  # and where it is known that there are no more than these
 EXPECTED_BASES = 1e8  # to search, where nobody says: making the index has to pay over them
 
 
@@ -68,7 +69,7 @@ class _Table(NamedTuple):
 
 
 @cache
-def _table() -> _Table:
+def _table(ambiguous: float) -> _Table:
     plans = [
         SeedPlan(k, stride, blanks)
         for k in WINDOWS
@@ -80,34 +81,36 @@ def _table() -> _Table:
         np.array([plan.run for plan in plans]),
         np.array([plan.stride for plan in plans]),
         np.array([plan.stride * choices(plan.k, plan.blanks) for plan in plans]),
-        np.array([_candidates(plan) for plan in plans]),
-        np.array([sum(_share(plan.k, m) for m in _beyond(plan)) for plan in plans]),
+        np.array([_candidates(plan, ambiguous) for plan in plans]),
+        np.array([sum(_share(plan.k, m, ambiguous) for m in _beyond(plan)) for plan in plans]),
     )
 
 
-def _share(k: int, ambiguous: int) -> float:
-    """How many windows of k bases have this many ambiguous ones."""
-    clean = k - ambiguous
-    return comb(k, ambiguous) * EXPECTED_N**ambiguous * (1.0 - EXPECTED_N) ** clean
+def _share(k: int, count: int, ambiguous: float) -> float:
+    """How many windows of k bases have `count` ambiguous ones, which are this share of all."""
+    return comb(k, count) * ambiguous**count * (1.0 - ambiguous) ** (k - count)
 
 
 def _beyond(plan: SeedPlan) -> range:
     return range(plan.blanks + 1, plan.k + 1)
 
 
-def _candidates(plan: SeedPlan) -> float:
-    return sum(_share(plan.k, m) / 4.0 ** (plan.k - m) for m in range(plan.blanks + 1))
+def _candidates(plan: SeedPlan, ambiguous: float) -> float:
+    return sum(_share(plan.k, m, ambiguous) / 4.0 ** (plan.k - m) for m in range(plan.blanks + 1))
 
 
 def plan_seeds(
-    runs: NDArray[np.integer[Any]], costs: Costs, bases: float = EXPECTED_BASES
+    runs: NDArray[np.integer[Any]],
+    costs: Costs,
+    bases: float = EXPECTED_BASES,
+    ambiguous: float = EXPECTED_N,
 ) -> SeedPlan:
     """The plan with the least expected work for a base of the samples.
 
     runs: the longest clean run of each pattern, not counted beyond LONGEST_RUN; bases: how many are
-    going to be searched.
+    going to be searched; ambiguous: which share of them is.
     """
-    table = _table()
+    table = _table(ambiguous)
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
     at_least = counts[::-1].cumsum()[::-1]
     seeded = at_least[table.run]

@@ -27,11 +27,15 @@ def command(**values: Any) -> None:
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
     started = time.time()
-    from multigpu.commands.running import begun, keep_inputs, outputs, watched
+    from multigpu.io.ahead import Streams
 
-    scanning, running = scan_options(values), run_options(values)
-    output = values["output"]
     with ExitStack() as stack:
+        streams = stack.enter_context(Streams())
+        streams.begin(values["samples"])  # before all else is loaded
+        from multigpu.commands.running import begun, keep_inputs, outputs, watched
+
+        scanning, running = scan_options(values), run_options(values)
+        output = values["output"]
         devices, coming = begun(stack, running, values)
         from cluster.journal import beside
         from cluster.output import is_replaced
@@ -45,7 +49,7 @@ def command(**values: Any) -> None:
         samples, signatures = _inputs(stack, values)
         keep_inputs([*expand(samples), *signatures], *written)
         job = ScanJob(
-            samples, signatures, scanning, running, devices=devices, coming=coming,
+            samples, signatures, scanning, running, streams, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,
         )  # fmt: skip
         with job.kept(), watched(values, job, "scan", _matches):

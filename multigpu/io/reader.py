@@ -9,11 +9,10 @@
 """
 
 import contextlib
-import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +20,12 @@ from numpy.typing import NDArray
 from cluster.plan import spans
 from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.io import records
+from multigpu.io.ahead import HEADROOM, Block, ReadAhead
 from multigpu.io.records import LENGTH, QUALITY, Fault, Parsed
-from multigpu.io.sources import Source, blocks, read_into
+from multigpu.io.sources import Source, read_into
 
 READ_AHEAD = 1 << 20  # bytes behind a span that are read with it, for its last record
 LOOK_BACK = 1 << 16  # bytes before a FASTA span: longer header lines are not recognized
-BLOCKS_AHEAD = 8  # of a stream, read while others are computed
-HEADROOM = 1 << 20  # before a block, for the record that began in the one before
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -86,37 +82,39 @@ def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
 
 
 def block_spans(
-    number: int, source: Source, chunk_bytes: int, phred_offset: int
+    number: int, source: Source, content: ReadAhead[Block], phred_offset: int
 ) -> Iterator[BlockSpan]:
     """A stream cut at record borders. What is wrong with it becomes the last span's error.
 
     Raises Unreadable where it cannot be read.
     """
     left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
-    content = read_ahead(blocks(source, chunk_bytes, HEADROOM), BLOCKS_AHEAD)
     least = 0
-    while True:
-        try:
-            raw, final = _next_bytes(content, left, least)
-        except Unreadable:
-            raise  # a journal must not know of it
-        except InputError as damage:
-            yield BlockSpan(number, left[:0], _nothing(0), damage)
-            return
-        parsed = records.parse(raw, 0, len(raw), source.layout, final=final, offset=phred_offset)
-        good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
-        error = None if good else described(source, raw, parsed, before, phred_offset)
-        if len(parsed.table) or error:
-            yield BlockSpan(number, raw, parsed, error)
-        if error or final:
-            return
-        left, before = raw[parsed.stop :], before + parsed.stop
-        # A long record is not looked at again with every block.
-        least = 0 if len(parsed.table) else 2 * len(left)
+    with contextlib.closing(content):
+        while True:
+            try:
+                raw, final = _next_bytes(content, left, least)
+            except Unreadable:
+                raise  # a journal must not know of it
+            except InputError as damage:
+                yield BlockSpan(number, left[:0], _nothing(0), damage)
+                return
+            parsed = records.parse(
+                raw, 0, len(raw), source.layout, final=final, offset=phred_offset
+            )
+            good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
+            error = None if good else described(source, raw, parsed, before, phred_offset)
+            if len(parsed.table) or error:
+                yield BlockSpan(number, raw, parsed, error)
+            if error or final:
+                return
+            left, before = raw[parsed.stop :], before + parsed.stop
+            # A long record is not looked at again with every block.
+            least = 0 if len(parsed.table) else 2 * len(left)
 
 
 def _next_bytes(
-    content: Iterator[NDArray[np.uint8]], left: NDArray[np.uint8], least: int
+    content: Iterator[Block], left: NDArray[np.uint8], least: int
 ) -> tuple[NDArray[np.uint8], bool]:
     """What was left and the next block, or more to make `least` bytes; and whether that is all."""
     block = next(content, None)
@@ -139,40 +137,6 @@ def _behind(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uin
     begin = HEADROOM - len(left)
     room[begin:HEADROOM] = left
     return room[begin : HEADROOM + len(block)]
-
-
-def read_ahead(items: Iterable[T], depth: int) -> Iterator[T]:
-    """The items, produced by another thread up to `depth` of them before they are taken."""
-    ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(depth)
-    stopped = threading.Event()
-
-    def put(item: T | None, error: BaseException | None) -> None:
-        while not stopped.is_set():
-            with contextlib.suppress(queue.Full):
-                ready.put((item, error), timeout=0.1)
-                return
-
-    def produce() -> None:
-        try:
-            for item in items:
-                put(item, None)
-                if stopped.is_set():
-                    return
-            put(None, StopIteration())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the items are taken
-            put(None, error)
-
-    threading.Thread(target=produce, daemon=True).start()
-    try:
-        while True:
-            item, error = ready.get()
-            if isinstance(error, StopIteration):
-                return
-            if error is not None:
-                raise error
-            yield item  # type: ignore[misc]
-    finally:
-        stopped.set()
 
 
 class Buffers:

@@ -17,9 +17,8 @@ from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.errors import InputError
 from multigpu.io import records
+from multigpu.io.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
 from multigpu.io.reader import (
-    BLOCKS_AHEAD,
-    HEADROOM,
     READ_AHEAD,
     BlockSpan,
     Buffers,
@@ -37,7 +36,6 @@ from multigpu.preflight import Expected, require
 
 PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
-LARGEST_BLOCK = 4 << 20  # of a stream: many of them wait where they were read
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
 
@@ -385,11 +383,13 @@ def _chunks(sources: Sequence[Source], size: int) -> tuple[int | None, ...]:
     return tuple(-(-(s.size or 0) // size) if s.cuttable else None for s in sources)
 
 
-def scan_spans(sources: Sequence[Source], plan: ScanPlan, options: ScanOptions) -> Iterator[Span]:
+def scan_spans(
+    sources: Sequence[Source], plan: ScanPlan, options: ScanOptions, streams: Streams
+) -> Iterator[Span]:
     """The spans of all sources in order. Streams are read as the spans are taken."""
     for number, source in enumerate(sources):
         if source.cuttable:
             yield from file_spans(number, source.size or 0, plan.chunk_bytes)
         else:
-            block = min(plan.chunk_bytes, LARGEST_BLOCK)
-            yield from block_spans(number, source, block, options.phred_offset)
+            content = streams.blocks(source, min(plan.chunk_bytes, LARGEST_BLOCK))
+            yield from block_spans(number, source, content, options.phred_offset)

@@ -562,6 +562,19 @@ def test_plan__for_few_bases_makes_no_larger_index_than_for_many(runs: list[int]
     assert sizes == sorted(sizes)
 
 
+def test_cpu_scanner__chunks_with_many_ambiguous_bases_after_some_with_few() -> None:
+    rng = np.random.default_rng(0)
+    signatures = [random_letters(rng, 60, 0.0) for _ in range(30)]
+    patterns = Patterns.of(signatures)
+    searched = cpu.Scanner(patterns, Rules())
+    for ambiguous in (0.0, 0.2, 0.0005, 0.02):
+        chunk = chunk_of([planted(rng, 3000, signatures, ambiguous, 3) for _ in range(4)])
+        assert_same(searched.scan(chunk), reference.scan(chunk, patterns, Rules()))
+    few, many = searched.way(0.0).plan, searched.way(0.2).plan
+    assert few.stride >= many.stride
+    assert few.blanks < many.blanks
+
+
 def test_plan__without_any_clean_run_seeds_nothing() -> None:
     runs = np.zeros(20, np.int64)
     assert (runs >= plan_seeds(runs, COSTS).run).sum() == 0
