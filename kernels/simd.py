@@ -1,14 +1,14 @@
-"""Eight float64 as one value in Numba functions, with exp, log and lgamma of our own.
+"""Eight float64 as one value in Numba functions, with 2 ** x, log2 and log2(x!) of our own.
 
     v = load(array, at) * splat(2.0) + load(array, at + 8)
     store(array, at, exp(v))
 
 Arrays are flat, float64 and contiguous, and nothing checks bounds. A processor with shorter vectors
 takes several instructions for each. A value depends on its own element only, so the same numbers
-give the same bits in whatever company they are.
+give the same bits in whatever company they are; and nothing is rounded but where it says so, so
+they are the bits of any processor, and of `cnmops/numbers.cuh` on a GPU.
 """
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -115,15 +115,14 @@ _subtract = _binary(lambda builder, a, b: builder.fsub(a, b))
 _multiply = _binary(lambda builder, a, b: builder.fmul(a, b))
 _divide = _binary(lambda builder, a, b: builder.fdiv(a, b))
 greater = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-smaller = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
 
 
 @intrinsic
 def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once where the processor can."""
+    """a * b + c, rounded once."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _called(builder, "fmuladd", *args)
+        return _called(builder, "fma", *args)
 
     return doubles(doubles, doubles, doubles), generate
 
@@ -172,10 +171,8 @@ _operate(operator.mul, _multiply)
 _operate(operator.truediv, _divide)
 
 _ROUND = 1.5 * 2.0**52  # added to a number of up to 2 ** 51: its whole part is in the low bits
-_LOG2E = 1 / math.log(2)
-_LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that multiples of it are exact
-_LN2_LOW = 1.90821492927058770002e-10
-_LEAST, _MOST = -708.0, 709.0
+_LEAST, _LITTLE = -1000.0, 2.0**-1000
+_LOG2E = 1.4426950408889634
 
 
 @intrinsic
@@ -208,62 +205,90 @@ def _split(typing: Any, value: Any) -> Any:
     return types.UniTuple(doubles, 2)(doubles), generate
 
 
-@lean
-def exp(x):  # type: ignore[no-untyped-def]
-    """e ** x to 1 ulp; below -708 that of -708, above 709 that of 709."""
-    x = greater(smaller(x, splat(_MOST)), splat(_LEAST))
-    rounded = fused(x, splat(_LOG2E), splat(_ROUND))
-    n = rounded - splat(_ROUND)
-    r = fused(n, splat(-_LN2_HIGH), x)
-    r = fused(n, splat(-_LN2_LOW), r)
-    # Taylor's series: |r| <= 0.347, and r ** 14 / 14! is below 2 ** -57.
-    r2 = r * r
-    r4 = r2 * r2
-    low = fused(r, splat(1 / 6), splat(1 / 2))
-    low = fused(r2, fused(r, splat(1 / 120), splat(1 / 24)), low)
-    high = fused(r, splat(1 / 5040), splat(1 / 720))
-    high = fused(r2, fused(r, splat(1 / 362880), splat(1 / 40320)), high)
-    top = fused(r, splat(1 / 39916800), splat(1 / 3628800))
-    top = fused(r2, fused(r, splat(1 / 6227020800), splat(1 / 479001600)), top)
-    tail = fused(r4, fused(r4, top, high), low)
-    return _scaled(splat(1.0) + fused(r2, tail, r), rounded)
+@intrinsic
+def _even(typing: Any, value: Any) -> Any:
+    """Without the last bit."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.and_(builder.bitcast(args[0], _WORDS), _word(-2))
+        return builder.bitcast(bits, _VECTOR)
+
+    return doubles(doubles), generate
 
 
 @lean
-def log(x):  # type: ignore[no-untyped-def]
-    """The natural logarithm of normal numbers above 0, to 2 ulp."""
-    m, n = _split(x)
-    f = m - splat(1.0)
-    s = f / (m + splat(1.0))
+def reciprocal(x):  # type: ignore[no-untyped-def]
+    """1 / x to 3 ulp: exactly rounded, of x without its last bit. `numbers.cuh` says why."""
+    return splat(1.0) / _even(x)
+
+
+@lean
+def exp2(x):  # type: ignore[no-untyped-def]
+    """2 ** x to 3 ulp for -1000 < x < 1000."""
+    rounded = x + splat(_ROUND)
+    f = x - (rounded - splat(_ROUND))
+    # The nearest polynomial for |f| <= 0.5 with 1 at 0, off by 2.2e-16 of the value.
+    t = splat(7.038192839357054e-09)
+    t = fused(t, f, splat(1.0208322608913776e-07))
+    t = fused(t, f, splat(1.3215653515016351e-06))
+    t = fused(t, f, splat(1.5252659429815089e-05))
+    t = fused(t, f, splat(0.00015403529994413375))
+    t = fused(t, f, splat(0.0013333558225796533))
+    t = fused(t, f, splat(0.009618129107982995))
+    t = fused(t, f, splat(0.05550410866448184))
+    t = fused(t, f, splat(0.240226506959091))
+    t = fused(t, f, splat(0.6931471805599492))
+    return _scaled(fused(t, f, splat(1.0)), rounded)
+
+
+@lean
+def exp2_or_little(x):  # type: ignore[no-untyped-def]
+    """As exp2 for x < 1000; from -1000 down it is 2 ** -1000."""
+    return where_above(x, splat(_LEAST), exp2(x), splat(_LITTLE))
+
+
+@lean
+def _log2_of_quotient(s):  # type: ignore[no-untyped-def]
+    """log2((1 + s) / (1 - s)) for |s| <= 0.172: 2 (s + s ** 3 / 3 + s ** 5 / 5 + ...) / ln(2)."""
     z = s * s
-    # 2 atanh(s) = 2 s + s z (2/3 + 2/5 z + ...), |s| <= 0.1716
-    t = splat(2 / 21)
-    t = fused(t, z, splat(2 / 19))
-    t = fused(t, z, splat(2 / 17))
-    t = fused(t, z, splat(2 / 15))
-    t = fused(t, z, splat(2 / 13))
-    t = fused(t, z, splat(2 / 11))
-    t = fused(t, z, splat(2 / 9))
-    t = fused(t, z, splat(2 / 7))
-    t = fused(t, z, splat(2 / 5))
-    t = fused(t, z, splat(2 / 3))
-    # 2 s = f - s f exactly, so that nothing is lost around 1.
-    tail = fused(s * z, t, n * splat(_LN2_LOW)) - s * f
-    return fused(n, splat(_LN2_HIGH), f + tail)
-
-
-_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+    t = splat(2 * _LOG2E / 19)
+    t = fused(t, z, splat(2 * _LOG2E / 17))
+    t = fused(t, z, splat(2 * _LOG2E / 15))
+    t = fused(t, z, splat(2 * _LOG2E / 13))
+    t = fused(t, z, splat(2 * _LOG2E / 11))
+    t = fused(t, z, splat(2 * _LOG2E / 9))
+    t = fused(t, z, splat(2 * _LOG2E / 7))
+    t = fused(t, z, splat(2 * _LOG2E / 5))
+    t = fused(t, z, splat(2 * _LOG2E / 3))
+    t = fused(t, z, splat(2 * _LOG2E))
+    return t * s
 
 
 @lean
-def log_factorial(x):  # type: ignore[no-untyped-def]
-    """lgamma(x + 1) for x >= 0, to 4e-14 absolute or 4 ulp. Stirling's series at x + 9."""
+def log2(x):  # type: ignore[no-untyped-def]
+    """The logarithm of normal numbers above 0, to 5 ulp; away from 1 to 1 ulp."""
+    m, n = _split(x)
+    return _log2_of_quotient((m - splat(1.0)) * reciprocal(m + splat(1.0))) + n
+
+
+@lean
+def log2_of_ratio(x, y):  # type: ignore[no-untyped-def]
+    """log2(x / y) where neither is above 1.4 times the other, to 5 ulp."""
+    return _log2_of_quotient((x - y) * reciprocal(x + y))
+
+
+_HALF_LOG_2PI = 0.91893853320467274178
+
+
+@lean
+def log2_factorial(x):  # type: ignore[no-untyped-def]
+    """lgamma(x + 1) / ln(2) for x >= 0, to 6e-14 absolute or 8 ulp. Stirling's series at x + 9."""
     one = splat(1.0)
     z, product = x + one, one
     for _ in range(8):
         product = product * z
         z = z + one
-    inverse = one / z
+    inverse = reciprocal(z)
     w = inverse * inverse
     t = splat(1 / 156)
     t = fused(t, w, splat(-691 / 360360))
@@ -273,4 +298,5 @@ def log_factorial(x):  # type: ignore[no-untyped-def]
     t = fused(t, w, splat(-1 / 360))
     t = fused(t, w, splat(1 / 12))
     series = fused(t, inverse, splat(_HALF_LOG_2PI)) - z
-    return fused(z - splat(0.5), log(z), series) - log(product)
+    rest = fused(series, splat(_LOG2E), splat(0.0) - log2(product))
+    return fused(z - splat(0.5), log2(z), rest)

@@ -6,14 +6,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cnmops import reference
-from kernels.cnmops.cpu_regions import Constants, Out, Work, compare, estimate, find_told
-from kernels.cnmops.types import Floats, Model, Result, checked, checked_level
+from kernels.cnmops.cpu_regions import (
+    Constants,
+    Out,
+    Work,
+    add_up,
+    compare,
+    estimate,
+    find_told,
+)
+from kernels.cnmops.numbers import lanes_of, log2, numbers_of
+from kernels.cnmops.types import (
+    LEAST_REFERENCE,
+    Floats,
+    Model,
+    Result,
+    checked,
+    checked_level,
+)
 from kernels.parallel import over_spans
 from kernels.simd import LANES
 
 LEAST_SPAN = 1024  # regions, for a thread
 
-level_of_controls = reference.level_of_controls
 level_of_sample = reference.level_of_sample
 
 
@@ -47,7 +62,7 @@ def model_against(
     """As `reference.model_against`."""
     x, constants = _prepared(counts, cov, options, scale)
     weights = np.ascontiguousarray(options.weights(x.shape[1]).T).ravel()
-    constants = constants._replace(prior=weights, floor=0.0)
+    constants = constants._replace(weights=weights, floor=0.0)
     out = _empty(x, options)
     out.level[:] = checked_level(level, x)
 
@@ -60,42 +75,57 @@ def model_against(
     return _result(out, options)
 
 
+def level_of_controls(controls: NDArray[Any], scale: Floats | None = None) -> Floats:
+    """As `reference.level_of_controls`."""
+    level = np.empty(len(controls))
+    add_up(_usable(controls), _scale(scale, controls.shape[1]), level)
+    return np.asarray(np.maximum(level / controls.shape[1], LEAST_REFERENCE))
+
+
 def _prepared(
     counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | None
 ) -> tuple[NDArray[Any], Constants]:
     checked(counts, cov, scale, options)
-    kind = np.int32 if counts.dtype == np.int32 else np.float64
-    changes = options.changes()
     coverages = np.array(cov, np.float64)
-    return np.ascontiguousarray(counts, kind), Constants(
-        changes=changes,
-        squares=changes * changes,
-        log_changes=np.log(changes),
-        bits=np.log2(changes),
-        start=options.start(),
-        prior=options.prior(),
-        prior_sum=float(options.prior_impact),
-        widest=float(changes.max()),
-        scale=np.ones(len(coverages)) if scale is None else np.array(scale, np.float64),
+    samples = len(coverages)
+    return _usable(counts), Constants(
+        *numbers_of(samples, options),
+        weights=np.empty(0),
+        scale=_scale(scale, samples),
         cov=coverages,
-        log_cov=np.log(coverages),
+        log_cov=log2(coverages),
         unit=bool((coverages == 1).all()),
+        team=lanes_of(samples, options.classes)[0],
         cycles=options.cycles,
         least=float(options.min_read_count),
         floor=options.floor,
     )
 
 
+def _usable(counts: NDArray[Any]) -> NDArray[Any]:
+    kind = np.int32 if counts.dtype == np.int32 else np.float64
+    return np.ascontiguousarray(counts, kind)
+
+
+def _scale(scale: Floats | None, samples: int) -> Floats:
+    return np.ones(samples) if scale is None else np.array(scale, np.float64)
+
+
 def _work(samples: int, classes: int) -> Work:
     def room(values: int) -> Floats:
-        return np.empty(values * LANES)
+        """Where no vector lies across the border of a cache line."""
+        whole = np.empty((values + 1) * LANES)
+        begin = -whole.ctypes.data // whole.itemsize % LANES
+        return whole[begin : begin + values * LANES]
 
+    team, _ = lanes_of(samples, classes)
     return Work(
         held=room(samples * classes),
         x=room(samples),
         constant=room(samples),
         weighted=room(classes),
-        total=room(classes),
+        total=room(team * classes),
+        part=room(team),
         alpha=room(classes),
         factor=room(classes),
         level=room(1),

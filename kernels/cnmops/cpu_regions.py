@@ -16,18 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cnmops.types import LEAST_LEVEL, REACH, Floats
+from kernels.cnmops.numbers import LEAST_MOST, LOG2E, REACH
+from kernels.cnmops.types import LEAST_LEVEL, Floats
 from kernels.jit import lean
 from kernels.simd import (
     LANES,
     absolute,
     any_above,
-    exp,
+    exp2,
+    exp2_or_little,
     fused,
     greater,
     load,
-    log,
-    log_factorial,
+    log2,
+    log2_factorial,
+    log2_of_ratio,
+    reciprocal,
     splat,
     store,
     where_above,
@@ -35,20 +39,22 @@ from kernels.simd import (
 
 
 class Constants(NamedTuple):
-    """Of all regions; float64."""
+    """Of all regions; float64. Those of `Numbers`, the samples' and the model's."""
 
     changes: Floats  # [classes]
     squares: Floats
-    log_changes: Floats
-    bits: Floats  # log2 of the changes
-    start: Floats  # [classes] weights in the first cycle
-    prior: Floats  # [classes]; with given levels [samples * classes], weights of each case
-    prior_sum: float
-    widest: float  # the greatest change
+    falls: Floats
+    bits: Floats
+    start: Floats
+    prior: Floats
+    sample_weight: float
+    widest: float
+    weights: Floats  # [samples * classes], where levels are given
     scale: Floats  # [samples]
     cov: Floats
-    log_cov: Floats
+    log_cov: Floats  # to base 2
     unit: bool  # all coverages are 1
+    team: int  # who adds, see `numbers`
     cycles: int
     least: float  # no count above it: the region tells nothing
     floor: float
@@ -59,9 +65,10 @@ class Work(NamedTuple):
 
     held: Floats  # [samples, classes] densities at the anchor
     x: Floats  # [samples] counts
-    constant: Floats  # [samples] log(x!) - x log(cov)
+    constant: Floats  # [samples] log2(x!) - x log2(cov)
     weighted: Floats  # [classes]
-    total: Floats  # [classes] posteriors of all samples
+    total: Floats  # [team, classes] posteriors of the samples; in the end [0] has those of all
+    part: Floats  # [team] another sum
     alpha: Floats  # [classes]
     factor: Floats  # [classes] weight, and the way from the anchor to the level
     level: Floats
@@ -90,53 +97,87 @@ def find_told(x: Any, scale: Any, least: Any, out: Any) -> Any:
 def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
     """The expectation maximisation of the regions `rows`; the others are left as they are."""
     for first in range(0, rows.shape[0], LANES):
-        _gather(x, rows, first, constants, work)
-        level = _start(constants, work)
+        most = _gather(x, rows, first, constants, work)
+        reads = _all_reads(constants, work)
+        level = _start(reads, constants, work)
         anchor = level
-        _anchor(anchor, constants.squares, 2.0, constants, work)
         for cycle in range(constants.cycles):
-            if cycle == 1:
-                anchor = level
-                _anchor(anchor, constants.changes, 1.0, constants, work)
-            elif cycle > 1:
-                anchor = _kept(anchor, level, constants, work)
-            log_ratio = _set_out(level, anchor, constants, work)
-            if cycle < constants.cycles - 1:
-                expected = _add_posteriors(log_ratio, constants, work)
+            moved = constants.unit and cycle > 1
+            if moved:
+                anchor = _kept(anchor, level, most, constants, work)
             else:
-                expected = _finish(rows, first, log_ratio, constants, work, out)
-            level = _renew(expected, constants, work)
+                anchor = level
+                _anchor(anchor, cycle == 0, constants, work)
+            _set_out(level, anchor, moved, constants, work)
+            rate = splat(0.0)
+            if moved:
+                rate = rate - log2_of_ratio(level, anchor)
+            if cycle < constants.cycles - 1:
+                _add_posteriors(rate, moved, constants, work)
+            else:
+                _finish(rows, first, rate, moved, constants, work, out)
+            level = reads * reciprocal(_expected(constants, work))
+            _renew(constants, work)
         store(work.level, 0, level)
         _put(rows, first, work, out)
 
 
 @lean
 def _gather(x: Any, rows: Any, first: Any, constants: Any, work: Any) -> Any:
-    """Counts of eight regions, the last one repeated, and what else of them does not change."""
+    """Counts of eight regions, the last one repeated, and what else of them does not change.
+
+    Returns their greatest counts.
+    """
     for lane in range(LANES):
         row = rows[min(first + lane, rows.shape[0] - 1)]
         for k in range(x.shape[1]):
             work.x[k * LANES + lane] = x[row, k] * constants.scale[k]
+    most = splat(LEAST_MOST)
     for k in range(x.shape[1]):
         here = load(work.x, k * LANES)
-        store(work.constant, k * LANES, log_factorial(here) - here * splat(constants.log_cov[k]))
+        constant = log2_factorial(here) - here * splat(constants.log_cov[k])
+        store(work.constant, k * LANES, constant)
+        most = greater(here, most)
+    return most
 
 
 @lean
-def _start(constants: Any, work: Any) -> Any:
+def _all_reads(constants: Any, work: Any) -> Any:
+    for member in range(constants.team):
+        reads = splat(0.0)
+        for k in range(member, constants.cov.shape[0], constants.team):
+            reads = reads + load(work.x, k * LANES)
+        store(work.part, member * LANES, reads)
+    return _team_sum(work.part, 1, constants.team)
+
+
+@lean
+def _team_sum(parts: Any, each: Any, team: Any) -> Any:
+    """Sums of `each` values of all members, at the place of the first; returns the first of them.
+
+    Neighbours are added, then neighbouring pairs, and so on.
+    """
+    step = 1
+    while step < team:
+        for member in range(0, team, 2 * step):
+            here, there = member * each * LANES, (member + step) * each * LANES
+            for at in range(0, each * LANES, LANES):
+                store(parts, here + at, load(parts, here + at) + load(parts, there + at))
+        step *= 2
+    return load(parts, 0)
+
+
+@lean
+def _start(reads: Any, constants: Any, work: Any) -> Any:
     """Weights and level before the first cycle."""
     for i in range(constants.start.shape[0]):
         store(work.alpha, i * LANES, splat(constants.start[i]))
     for lane in range(LANES):
-        total = 0.0
         for k in range(work.sorted.shape[0]):
             work.sorted[k] = work.x[k * LANES + lane] / constants.cov[k]
-            total += work.x[k * LANES + lane]
-        level = _median(work.sorted)
-        if level < LEAST_LEVEL:
-            level = max(total / work.sorted.shape[0], 1.0)
-        work.level[lane] = level
-    return load(work.level, 0)
+        work.level[lane] = _median(work.sorted)
+    median, mean = load(work.level, 0), reads / splat(float(work.sorted.shape[0]))
+    return where_above(splat(LEAST_LEVEL), median, greater(mean, splat(1.0)), median)
 
 
 @lean
@@ -164,114 +205,168 @@ def _median(values: Any) -> Any:
 
 
 @lean
-def _anchor(level: Any, changes: Any, power: Any, constants: Any, work: Any) -> Any:
-    """The densities at the rates level * changes; `changes` are constants.changes ** power."""
-    n, log_level = changes.shape[0], log(level)
+def _anchor(level: Any, squared: Any, constants: Any, work: Any) -> Any:
+    """The densities at the rates level * changes; in the first cycle these count twice."""
+    n, log_level = constants.changes.shape[0], log2(level)
+    changes = constants.squares if squared else constants.changes
+    power = 2.0 if squared else 1.0
     for k in range(constants.cov.shape[0]):
-        here, constant = load(work.x, k * LANES), load(work.constant, k * LANES)
-        mean = splat(0.0) - level * splat(constants.cov[k])
+        here = load(work.x, k * LANES)
+        rest = splat(0.0) - load(work.constant, k * LANES)
+        mean = splat(0.0) - level * splat(LOG2E) * splat(constants.cov[k])
         for i in range(n):
-            log_rate = log_level + splat(power * constants.log_changes[i])
-            exponent = fused(here, log_rate, fused(mean, splat(changes[i]), splat(0.0) - constant))
-            store(work.held, (k * n + i) * LANES, exp(exponent))
+            log_rate = log_level + splat(power * constants.bits[i])
+            exponent = fused(here, log_rate, fused(mean, splat(changes[i]), rest))
+            store(work.held, (k * n + i) * LANES, exp2_or_little(exponent))
 
 
 @lean
-def _kept(anchor: Any, level: Any, constants: Any, work: Any) -> Any:
+def _kept(anchor: Any, level: Any, most: Any, constants: Any, work: Any) -> Any:
     """The anchor for this level: still the old one, or the level where it is too far off."""
-    most, span = splat(0.0), splat(constants.widest)
-    for k in range(constants.cov.shape[0]):
-        most = greater(most, load(work.x, k * LANES))
-    reach = most * absolute(log(level / anchor)) + span * absolute(level - anchor)
-    limit = splat(REACH if constants.unit else -1.0)
+    apart, least = absolute(level - anchor), where_above(anchor, level, level, anchor)
+    # |log(level / anchor)| is no more than apart / least.
+    reach = apart * fused(splat(constants.widest), least, most)
+    limit = splat(REACH) * least
     if any_above(reach, limit):
         anchor = where_above(reach, limit, level, anchor)
-        _anchor(anchor, constants.changes, 1.0, constants, work)
+        _anchor(anchor, False, constants, work)
     return anchor
 
 
 @lean
-def _set_out(level: Any, anchor: Any, constants: Any, work: Any) -> Any:
-    """The factors of the classes at this level, totals of 0; returns log(level / anchor)."""
+def _set_out(level: Any, anchor: Any, moved: Any, constants: Any, work: Any) -> Any:
+    """The factors of the classes at this level."""
     back = anchor - level
     for i in range(constants.changes.shape[0]):
-        way = exp(back * splat(constants.changes[i]))
-        store(work.factor, i * LANES, load(work.alpha, i * LANES) * way)
-        store(work.total, i * LANES, splat(0.0))
-    return log(level / anchor)
+        factor = load(work.alpha, i * LANES)
+        if moved:
+            factor = factor * exp2(back * splat(constants.falls[i]))
+        store(work.factor, i * LANES, factor)
 
 
 @lean
-def _weigh(k: Any, log_ratio: Any, constants: Any, work: Any) -> Any:
+def _weigh(k: Any, rate: Any, moved: Any, constants: Any, work: Any) -> Any:
     """Sample k's weighted densities, floored, into `work`; returns 1 / their sum."""
     n = constants.changes.shape[0]
-    floor = splat(constants.floor) * exp(splat(0.0) - load(work.x, k * LANES) * log_ratio)
-    total = splat(0.0)
+    floor = splat(constants.floor)
+    if moved:
+        floor = floor * exp2(load(work.x, k * LANES) * rate)
+    even = odd = splat(0.0)
+    for i in range(0, n - 1, 2):
+        even = even + _weigh_class(k * n, i, floor, work)
+        odd = odd + _weigh_class(k * n, i + 1, floor, work)
+    if n % 2:
+        even = even + _weigh_class(k * n, n - 1, floor, work)
+    return reciprocal(even + odd)
+
+
+@lean
+def _weigh_class(begin: Any, i: Any, floor: Any, work: Any) -> Any:
+    here = load(work.held, (begin + i) * LANES) * load(work.factor, i * LANES)
+    here = greater(here, floor)
+    store(work.weighted, i * LANES, here)
+    return here
+
+
+@lean
+def _add_posteriors(rate: Any, moved: Any, constants: Any, work: Any) -> Any:
+    """The totals of all samples' posteriors; and in `part`, with coverages, of expected counts."""
+    n = constants.changes.shape[0]
+    for member in range(constants.team):
+        _clear(work.total, member * n, n)
+        expected = splat(0.0)
+        for k in range(member, constants.cov.shape[0], constants.team):
+            share = _weigh(k, rate, moved, constants, work)
+            expected = _add(k, member, share, expected, constants, work)
+        store(work.part, member * LANES, expected)
+    _team_sum(work.total, n, constants.team)
+
+
+@lean
+def _clear(values: Any, begin: Any, count: Any) -> Any:
+    for at in range(begin, begin + count):
+        store(values, at * LANES, splat(0.0))
+
+
+@lean
+def _add(k: Any, member: Any, share: Any, expected: Any, constants: Any, work: Any) -> Any:
+    """Sample k's posteriors to its member's totals; returns `expected` with its counts."""
+    n = constants.changes.shape[0]
     for i in range(n):
-        here = load(work.held, (k * n + i) * LANES) * load(work.factor, i * LANES)
-        here = greater(here, floor)
-        store(work.weighted, i * LANES, here)
-        total = total + here
-    return splat(1.0) / total
+        at = (member * n + i) * LANES
+        store(work.total, at, fused(load(work.weighted, i * LANES), share, load(work.total, at)))
+    if constants.unit:
+        return expected
+    of_one = splat(0.0)
+    for i in range(n):
+        of_one = fused(load(work.weighted, i * LANES), splat(constants.changes[i]), of_one)
+    return fused(of_one * share, splat(constants.cov[k]), expected)
 
 
 @lean
-def _add_posteriors(log_ratio: Any, constants: Any, work: Any) -> Any:
-    """Adds all samples' posteriors to the totals; returns the counts expected at level 1."""
-    expected = splat(0.0)
-    for k in range(constants.cov.shape[0]):
-        share, of_one = _weigh(k, log_ratio, constants, work), splat(0.0)
-        for i in range(constants.changes.shape[0]):
-            here = load(work.weighted, i * LANES) * share
-            store(work.total, i * LANES, load(work.total, i * LANES) + here)
-            of_one = fused(here, splat(constants.changes[i]), of_one)
-        expected = fused(of_one, splat(constants.cov[k]), expected)
-    return expected
+def _expected(constants: Any, work: Any) -> Any:
+    """The counts that the totals let expect at level 1."""
+    if constants.unit:
+        n = constants.changes.shape[0]
+        for member in range(constants.team):
+            expected = splat(0.0)
+            for i in range(member, n, constants.team):
+                change = splat(constants.changes[i])
+                expected = fused(load(work.total, i * LANES), change, expected)
+            store(work.part, member * LANES, expected)
+    return _team_sum(work.part, 1, constants.team)
 
 
 @lean
-def _renew(expected: Any, constants: Any, work: Any) -> Any:
-    """The weights from the totals of the posteriors; returns the level."""
-    samples = constants.cov.shape[0]
-    prior_sum = splat(1.0 + constants.prior_sum)
+def _renew(constants: Any, work: Any) -> Any:
+    """The weights from the totals of the posteriors."""
     for i in range(constants.changes.shape[0]):
-        mean = load(work.total, i * LANES) / splat(float(samples))
-        store(work.alpha, i * LANES, (mean + splat(constants.prior[i])) / prior_sum)
-    reads = splat(0.0)
-    for k in range(samples):
-        reads = reads + load(work.x, k * LANES)
-    return reads / expected
+        total, weight = load(work.total, i * LANES), splat(constants.sample_weight)
+        store(work.alpha, i * LANES, fused(total, weight, splat(constants.prior[i])))
 
 
 @lean
-def _finish(rows: Any, first: Any, log_ratio: Any, constants: Any, work: Any, out: Any) -> Any:
+def _finish(
+    rows: Any, first: Any, rate: Any, moved: Any, constants: Any, work: Any, out: Any
+) -> Any:
     """As `_add_posteriors`, and what comes of each sample's posterior goes to `out`."""
-    expected, informative = splat(0.0), splat(0.0)
-    for k in range(constants.cov.shape[0]):
-        share, of_one = _weigh(k, log_ratio, constants, work), splat(0.0)
-        signed, best, likeliest = splat(0.0), splat(-1.0), splat(0.0)
-        for i in range(constants.changes.shape[0]):
-            here = load(work.weighted, i * LANES) * share
-            store(work.weighted, i * LANES, here)
-            store(work.total, i * LANES, load(work.total, i * LANES) + here)
-            of_one = fused(here, splat(constants.changes[i]), of_one)
-            signed = fused(here, splat(constants.bits[i]), signed)
-            informative = fused(here, splat(abs(constants.bits[i])), informative)
-            likeliest = where_above(here, best, splat(float(i)), likeliest)
-            best = greater(here, best)
-        expected = fused(of_one, splat(constants.cov[k]), expected)
-        _put_sample(rows, first, k, signed, likeliest, work, out)
-    store(work.factor, 0, informative / splat(float(constants.cov.shape[0])))
+    samples = constants.cov.shape[0]
+    for member in range(constants.team):
+        informative = splat(0.0)
+        for k in range(member, samples, constants.team):
+            share = _weigh(k, rate, moved, constants, work)
+            informative = informative + _put_sample(rows, first, k, share, constants, work, out)
+        store(work.part, member * LANES, informative)
+    informative = _team_sum(work.part, 1, constants.team)
+    store(work.level, 0, informative / splat(float(samples)))
     for lane in range(min(LANES, rows.shape[0] - first)):
-        out.ini[rows[first + lane]] = work.factor[lane]
-    return expected
+        out.ini[rows[first + lane]] = work.level[lane]
+    _add_posteriors(rate, moved, constants, work)
 
 
 @lean
 def _put_sample(
+    rows: Any, first: Any, k: Any, share: Any, constants: Any, work: Any, out: Any
+) -> Any:
+    """Sample k's answers; returns how informative it is."""
+    signed, informative = splat(0.0), splat(0.0)
+    best, likeliest = splat(-1.0), splat(0.0)
+    for i in range(constants.changes.shape[0]):
+        here = load(work.weighted, i * LANES) * share
+        signed = fused(here, splat(constants.bits[i]), signed)
+        informative = fused(here, splat(abs(constants.bits[i])), informative)
+        likeliest = where_above(here, best, splat(float(i)), likeliest)
+        best = greater(here, best)
+        store(work.weighted, i * LANES, here)
+    _put_answers(rows, first, k, signed, likeliest, work, out)
+    return informative
+
+
+@lean
+def _put_answers(
     rows: Any, first: Any, k: Any, signed: Any, likeliest: Any, work: Any, out: Any
 ) -> Any:
-    """Sample k's answers; its posteriors lie in work.weighted."""
+    """What is known of sample k; its posteriors lie in work.weighted."""
     n = out.alpha.shape[1]
     lanes = min(LANES, rows.shape[0] - first)
     store(work.level, 0, signed)
@@ -305,15 +400,24 @@ def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) 
         for lane in range(LANES):
             work.level[lane] = out.level[rows[min(first + lane, rows.shape[0] - 1)]]
         level = load(work.level, 0)
-        _anchor(level, constants.changes, 1.0, constants, work)
+        _anchor(level, False, constants, work)
         for at in range(samples * n):  # R floors before it weighs
             floored = greater(load(work.held, at * LANES), splat(floor))
-            store(work.held, at * LANES, floored * splat(constants.prior[at]))
+            store(work.held, at * LANES, floored * splat(constants.weights[at]))
         for i in range(n):
-            store(work.alpha, i * LANES, splat(1.0))
-        log_ratio = _set_out(level, level, constants, work)
-        _finish(rows, first, log_ratio, constants, work, out)
+            store(work.factor, i * LANES, splat(1.0))
+        _finish(rows, first, splat(0.0), False, constants, work, out)
         for i in range(n):
             store(work.alpha, i * LANES, load(work.total, i * LANES) / splat(float(samples)))
         store(work.level, 0, level)
         _put(rows, first, work, out)
+
+
+@lean
+def add_up(x: Any, scale: Any, out: Any) -> Any:
+    """The scaled counts of each region, in the order of the samples."""
+    for row in range(x.shape[0]):
+        total = 0.0
+        for k in range(x.shape[1]):
+            total += x[row, k] * scale[k]
+        out[row] = total

@@ -1,10 +1,10 @@
 """The model on a GPU: `model.cu` through CuPy, compiled for the number of samples and classes.
 
-The floor is arithmetic: a cycle takes four float64 instructions for each sample and class and about
-25 for each sample and 19 for each class, the first two 19 more for each sample and class. That is
-29,000 for 15 samples, 9 classes and 20 cycles, or 12 ms for 6.9 million regions at the 17e12
-instructions a second of an H200. Memory (60 bytes in, 220 out) is no matter. Lanes that share a
-region do some of it twice: with HELD = 40 four of them 39,000, with 80 two of them 35,000.
+The floor is arithmetic: a cycle takes four float64 instructions for each sample and class, 21 for
+each sample and 15 for each class, the first two 15 more for each sample and class. That is 24,000
+for 15 samples, 9 classes and 20 cycles, and 29,000 where four lanes share a region, because they do
+some of it twice: 12 ms for 6.9 million regions at the 17e12 instructions a second of an H200.
+Memory (60 bytes in, 220 out) is no matter.
 """
 
 from functools import cache
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cnmops import reference
+from kernels.cnmops.numbers import LEAST_MOST, REACH, Numbers, lanes_of, log2, numbers_of
 from kernels.cnmops.types import (
     LEAST_LEVEL,
     LEAST_REFERENCE,
-    REACH,
     Floats,
     Model,
     Result,
@@ -29,16 +29,13 @@ from kernels.launch import POINTER, launch, struct, usable
 from kernels.sources import source
 
 THREADS = 128
-WARP = 32
-HELD = 40  # densities that a lane keeps in registers
-HELD_BY_WARP = 80  # the same where there are no more lanes; beyond it nothing is kept
 
 _INPUT = np.dtype(
     [
         (name, POINTER)
         for name in (
             *("counts", "scale", "cov", "log_cov", "levels", "weights"),
-            *("changes", "prior", "start"),
+            *("changes", "falls", "prior", "start"),
         )
     ]
     + [("regions", "<i8")]
@@ -83,15 +80,6 @@ def level_of_sample(counts: Any) -> float:
     return reference.level_of_sample(cupy.asnumpy(counts) if on_device else counts)
 
 
-def lanes_of(samples: int, classes: int) -> tuple[int, bool]:
-    """How many lanes share a region, and whether its densities fit into their registers."""
-    lanes = 1
-    while lanes < WARP and -(-samples // lanes) * classes > HELD:
-        lanes *= 2
-    room = HELD if lanes < WARP else HELD_BY_WARP
-    return lanes, -(-samples // lanes) * classes <= room
-
-
 def defines(samples: int, classes: int, unit: bool, whole: bool) -> dict[str, object]:
     """The macros that `model.cu` is compiled with."""
     lanes, held = lanes_of(samples, classes)
@@ -108,7 +96,8 @@ def defines(samples: int, classes: int, unit: bool, whole: bool) -> dict[str, ob
 @cache
 def _module(samples: int, classes: int, unit: bool, whole: bool) -> Any:
     macros = defines(samples, classes, unit, whole).items()
-    options = ("--std=c++17", *(f"-D{name}={value}" for name, value in macros))
+    # Nothing is contracted: the CPU rounds the same results.
+    options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in macros))
     return cupy.RawModule(code=source("cnmops", "model.cu"), options=options)
 
 
@@ -121,20 +110,19 @@ def _run(
     regions, samples = counts.shape
     cov = np.array(cov, np.float64)
     module = _module(samples, options.classes, bool((cov == 1).all()), counts.dtype == np.int32)
+    numbers = numbers_of(samples, options)
     arrays = {
         "scale": _scale(scale, samples),
         "cov": cov,
-        "log_cov": np.log(cov),
-        "changes": options.changes(),
-        "prior": options.prior() / (1 + options.prior_impact),
-        "start": options.start(),
+        "log_cov": log2(cov),
         "weights": weights,
+        **{name: getattr(numbers, name) for name in ("changes", "falls", "prior", "start")},
     }
     held = {name: cupy.asarray(each) for name, each in arrays.items() if each is not None}
     given = struct(_INPUT, counts=counts, levels=levels, regions=regions, **held)
     result, out = _room(regions, samples, options, held["changes"])
     lanes, _ = lanes_of(samples, options.classes)
-    launch(module, kernel, regions * lanes, THREADS, given, _constants(samples, options), out)
+    launch(module, kernel, regions * lanes, THREADS, given, _constants(numbers, options), out)
     return result
 
 
@@ -150,27 +138,26 @@ def _on_device(counts: Any) -> Any:
     return cupy.asarray(np.ascontiguousarray(counts, kind))
 
 
-def _constants(samples: int, options: Model) -> NDArray[Any]:
-    names = ("changes", "squares", "log_changes", "bits")
-    numbers = ("sample_weight", "widest", "least", "floor", "least_level", "reach")
+def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
+    arrays = ("changes", "squares", "bits")
+    scalars = ("sample_weight", "widest", "least", "floor", "least_level", "reach", "least_most")
     dtype = np.dtype(
-        [(name, "<f8", options.classes) for name in names]
-        + [(name, "<f8") for name in numbers]
+        [(name, "<f8", options.classes) for name in arrays]
+        + [(name, "<f8") for name in scalars]
         + [("cycles", "<i4"), ("main", "<i4")]
     )
-    changes = options.changes()
     return struct(
         dtype,
-        changes=changes,
-        squares=changes * changes,
-        log_changes=np.log(changes),
-        bits=np.log2(changes),
-        sample_weight=1 / (samples * (1 + options.prior_impact)),
-        widest=changes.max(),
+        changes=numbers.changes,
+        squares=numbers.squares,
+        bits=numbers.bits,
+        sample_weight=numbers.sample_weight,
+        widest=numbers.widest,
         least=options.min_read_count,
         floor=options.floor,
         least_level=LEAST_LEVEL,
         reach=REACH,
+        least_most=LEAST_MOST,
         cycles=options.cycles,
         main=options.main,
     )

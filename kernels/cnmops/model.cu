@@ -17,7 +17,7 @@ constexpr int OWNED = (CLASSES + TEAM - 1) / TEAM;  // lane l has the classes l,
 
 // The state of a cycle.
 struct Cycle {
-  double floor_rate;       // log of what the floor is divided by, for each read
+  double floor_rate;       // bits of what the floor is divided by, for each read
   double factor[CLASSES];  // weight, and the way from the anchor to the level
 };
 
@@ -25,69 +25,68 @@ __device__ __forceinline__ int owned(const Region& region, int j) {
   return min(region.lane + j * TEAM, CLASSES - 1);
 }
 
-// values[owned class j], without an index that is not known at compile time.
-__device__ __forceinline__ double own(const Region& region, const double (&values)[CLASSES],
-                                      int j) {
-  double value = values[CLASSES - 1];
-#pragma unroll
-  for (int lane = 0; lane < TEAM; ++lane)
-    if (lane == region.lane && lane + j * TEAM < CLASSES) value = values[lane + j * TEAM];
-  return value;
-}
-
 __device__ __forceinline__ Cycle at_level(const Input& input, const Region& region,
-                                          const Anchor& anchor, double level, double log_ratio,
+                                          const Anchor& anchor, double level,
                                           const double (&alpha)[OWNED]) {
-  Cycle cycle;
+  Cycle cycle = {UNIT ? -log2_of_ratio(level, anchor.level) : 0.0};
   double mine[OWNED];
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) {
-    const double way = (anchor.level - level) * input.changes[owned(region, j)];
-    mine[j] = alpha[j] * exp_within(way);
+    mine[j] = alpha[j];
+    if (UNIT) mine[j] *= exp2_within((anchor.level - level) * input.falls[owned(region, j)]);
   }
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) cycle.factor[i] = of_lane(mine[i / TEAM], i % TEAM);
-  cycle.floor_rate = -log_ratio;
   return cycle;
 }
 
-// A sample's weighted densities, floored; returns 1 / their sum, 0 for an empty slot.
+__device__ __forceinline__ double held(const Input& input, const Region& region,
+                                       const Constants& constants, const Anchor& anchor, int slot,
+                                       int i) {
+  if (HELD) return region.held[HELD ? slot : 0][i];
+  return density(input, region, constants, anchor, slot, i);
+}
+
+// 1 / the sum of a sample's weighted densities, 0 for an empty slot.
+__device__ __forceinline__ double share_of(const Region& region, int slot,
+                                           const double (&weighted)[CLASSES]) {
+  double sums[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) sums[i & 1] += weighted[i];
+  // Not a choice: compilers make it a branch, and slots then wait for each other.
+  return reciprocal(sums[0] + sums[1]) * (filled(region, slot) ? 1.0 : 0.0);
+}
+
+// A sample's weighted densities, floored; returns 1 / their sum.
 __device__ __forceinline__ double weigh(const Input& input, const Region& region,
                                         const Constants& constants, const Anchor& anchor,
                                         const Cycle& cycle, int slot, double (&weighted)[CLASSES]) {
-  const double x = count(input, region, slot);
-  const double floor = constants.floor * (HELD && UNIT ? exp_within(x * cycle.floor_rate) : 1.0);
-  double sums[2] = {0, 0};
+  double floor = constants.floor;
+  if (UNIT) floor *= exp2_within(count(input, region, slot) * cycle.floor_rate);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
-    const double here =
-        (HELD ? region.held[HELD ? slot : 0][i]
-              : density(input, region, constants, anchor, slot, i)) * cycle.factor[i];
+    const double here = held(input, region, constants, anchor, slot, i) * cycle.factor[i];
     weighted[i] = here > floor ? here : floor;
-    sums[i & 1] += weighted[i];
   }
-  return filled(region, slot) ? reciprocal(sums[0] + sums[1]) : 0.0;
+  return share_of(region, slot, weighted);
 }
 
 // The same where the level is given: R floors before it weighs.
 __device__ __forceinline__ double weigh_given(const Input& input, const Region& region,
                                               const Constants& constants, const Anchor& anchor,
                                               int slot, double (&weighted)[CLASSES]) {
-  double sum = 0;
   const int k = filled(region, slot) ? sample_of(region, slot) : 0;
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
-    const double here = HELD ? region.held[HELD ? slot : 0][i]
-                             : density(input, region, constants, anchor, slot, i);
-    weighted[i] = fmax(here, constants.floor) * input.weights[k * CLASSES + i];
-    sum += weighted[i];
+    const double here = held(input, region, constants, anchor, slot, i);
+    weighted[i] = (here > constants.floor ? here : constants.floor) * input.weights[k * CLASSES + i];
   }
-  return filled(region, slot) ? reciprocal(sum) : 0.0;
+  return share_of(region, slot, weighted);
 }
 
 // Posteriors summed over samples, and the counts that they let expect at level 1.
 struct Totals {
-  double of_class[CLASSES];
+  double of_class[CLASSES];  // in the end those of the lane's classes, first
   double expected;
 };
 
@@ -101,16 +100,20 @@ __device__ __forceinline__ void add(const Input& input, const Region& region,
     totals.of_class[i] = fma(weighted[i], share, totals.of_class[i]);
     if (!UNIT) expected = fma(weighted[i], constants.changes[i], expected);
   }
-  if (!UNIT) totals.expected += expected * share * coverage(input, region, slot);
+  if (!UNIT) totals.expected = fma(expected * share, coverage(input, region, slot), totals.expected);
 }
 
-__device__ __forceinline__ void sum_up(const Constants& constants, Totals& totals) {
+__device__ __forceinline__ void sum_up(const Input& input, const Region& region, Totals& totals) {
+  team_sums(region.lane, totals.of_class);
+  if (UNIT) {
 #pragma unroll
-  for (int i = 0; i < CLASSES; ++i) {
-    totals.of_class[i] = team_sum(totals.of_class[i]);
-    if (UNIT) totals.expected = fma(totals.of_class[i], constants.changes[i], totals.expected);
+    for (int j = 0; j < OWNED; ++j) {
+      const double change = input.changes[owned(region, j)];
+      if (region.lane + j * TEAM < CLASSES)
+        totals.expected = fma(totals.of_class[j], change, totals.expected);
+    }
   }
-  if (!UNIT) totals.expected = team_sum(totals.expected);
+  totals.expected = team_sum(totals.expected);
 }
 
 // A sample's answers; returns how informative it is.
@@ -175,7 +178,7 @@ __device__ __forceinline__ double add_posteriors(const Input& input, const Regio
     add(input, region, constants, slot, weighted, share, totals);
     if (LAST) informative += put_sample(input, region, constants, slot, weighted, share, out);
   }
-  sum_up(constants, totals);
+  sum_up(input, region, totals);
   return informative;
 }
 
@@ -191,21 +194,19 @@ __device__ __forceinline__ double all_reads(const Input& input, const Region& re
 __device__ __forceinline__ Cycle prepared(const Input& input, Region& region,
                                           const Constants& constants, int c, double level,
                                           const double (&alpha)[OWNED], Anchor& anchor) {
-  double log_ratio = HELD && UNIT && c > 1 ? log(level) - anchor.log_level : 0.0;
-  const double reach =
-      region.most * fabs(log_ratio) + constants.widest * fabs(level - anchor.level);
-  if (!HELD || !UNIT || c < 2 || reach > constants.reach) {
+  const double apart = fabs(level - anchor.level), least = level < anchor.level ? level : anchor.level;
+  // |log(level / anchor)| is no more than apart / least.
+  const double reach = apart * fma(constants.widest, least, region.most);
+  if (!UNIT || c < 2 || reach > constants.reach * least)
     anchor = anchored(input, region, constants, level, c == 0);
-    log_ratio = 0;
-  }
-  return at_level(input, region, anchor, level, log_ratio, alpha);
+  return at_level(input, region, anchor, level, alpha);
 }
 
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
     estimate(Input input, Constants constants, Output out) {
   Region region = taken(input, constants);
   const double reads = all_reads(input, region);
-  double alpha[OWNED], level = start_of(input, region, constants), informative = 0;
+  double alpha[OWNED], level = start_of(input, region, constants, reads), informative = 0;
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) alpha[j] = input.start[owned(region, j)];
   Anchor anchor = {level, 0, true};
@@ -221,8 +222,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
           add_posteriors<true>(input, region, constants, anchor, cycle, totals, out);
 #pragma unroll
     for (int j = 0; j < OWNED; ++j)
-      alpha[j] = fma(own(region, totals.of_class, j), constants.sample_weight,
-                     input.prior[owned(region, j)]);
+      alpha[j] = fma(totals.of_class[j], constants.sample_weight, input.prior[owned(region, j)]);
     level = reads * reciprocal(totals.expected);
   }
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
@@ -243,10 +243,10 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
     add(input, region, constants, slot, weighted, share, totals);
     informative += put_sample(input, region, constants, slot, weighted, share, out);
   }
-  sum_up(constants, totals);
+  sum_up(input, region, totals);
   double alpha[OWNED];
 #pragma unroll
-  for (int j = 0; j < OWNED; ++j) alpha[j] = own(region, totals.of_class, j) / SAMPLES;
+  for (int j = 0; j < OWNED; ++j) alpha[j] = totals.of_class[j] / SAMPLES;
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
 }
 
@@ -258,5 +258,6 @@ extern "C" __global__ void __launch_bounds__(128)
   if (row >= regions) return;
   double total = 0;
   for (int k = 0; k < SAMPLES; ++k) total += counts[row * SAMPLES + k] * scale[k];
-  level[row] = fmax(total / SAMPLES, least);
+  const double mean = total / SAMPLES;
+  level[row] = mean > least ? mean : least;
 }

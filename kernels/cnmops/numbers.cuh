@@ -1,70 +1,137 @@
-// Numbers of a team: TEAM neighbouring lanes of a warp that work on one region. And exp, reciprocal
-// and log(x!) for the ranges met here.
+// Numbers of a team: TEAM neighbouring lanes of a warp that work on one region. And 2 ** x, log2,
+// log2(x!) and 1 / x, to the bits of kernels/simd.py: the same operations in the same order, of
+// which no two may be contracted (--fmad=false).
 
 constexpr unsigned FULL = 0xFFFFFFFFu;
+constexpr double LOG2E = 1.4426950408889634;
+
+__device__ __forceinline__ unsigned long long bits_of(double x) {
+  return (unsigned long long)__double_as_longlong(x);
+}
+
+__device__ __forceinline__ double of_bits(unsigned long long bits) {
+  return __longlong_as_double((long long)bits);
+}
 
 __device__ __forceinline__ double of_lane(double value, int lane) {
   return __shfl_sync(FULL, value, lane, TEAM);
 }
 
-__device__ __forceinline__ double team_sum(double value) {
+// Sums are those of neighbours, then of neighbouring pairs, and so on, for every lane.
+template <class T>
+__device__ __forceinline__ T team_sum(T value) {
 #pragma unroll
-  for (int step = TEAM / 2; step; step /= 2) value += __shfl_xor_sync(FULL, value, step, TEAM);
+  for (int step = 1; step < TEAM; step *= 2) value += __shfl_xor_sync(FULL, value, step, TEAM);
   return value;
 }
 
 __device__ __forceinline__ double team_max(double value) {
 #pragma unroll
-  for (int step = TEAM / 2; step; step /= 2)
-    value = fmax(value, __shfl_xor_sync(FULL, value, step, TEAM));
+  for (int step = 1; step < TEAM; step *= 2) {
+    const double other = __shfl_xor_sync(FULL, value, step, TEAM);
+    value = other > value ? other : value;
+  }
   return value;
 }
 
-// e ** x for -708 <= x <= 709.
-__device__ __forceinline__ double exp_within(double x) {
-  const double ROUND = 6755399441055744.0;  // 1.5 * 2 ** 52: a sum's whole part is in its low bits
-  const double rounded = fma(x, 1.4426950408889634, ROUND);
-  const double n = rounded - ROUND;
-  double r = fma(n, -6.93147180369123816490e-01, x);
-  r = fma(n, -1.90821492927058770002e-10, r);
-  // Taylor's series: |r| <= 0.347, and r ** 14 / 14! is below 2 ** -57.
-  const double r2 = r * r, r4 = r2 * r2;
-  const double low = fma(r2, fma(r, 1.0 / 120, 1.0 / 24), fma(r, 1.0 / 6, 0.5));
-  const double high = fma(r2, fma(r, 1.0 / 362880, 1.0 / 40320), fma(r, 1.0 / 5040, 1.0 / 720));
-  const double top = fma(r2, fma(r, 1.0 / 6227020800.0, 1.0 / 479001600),
-                         fma(r, 1.0 / 39916800, 1.0 / 3628800));
-  const double tail = fma(r4, fma(r4, top, high), low);
-  const double value = 1.0 + fma(r2, tail, r);
-  const unsigned long long power = (unsigned long long)__double_as_longlong(rounded) << 52;
-  return __longlong_as_double((long long)((unsigned long long)__double_as_longlong(value) + power));
+// As team_sum for many values at once: afterwards values[j] is the sum of the lanes'
+// values[lane + j * TEAM]. At each step a lane gives away every other value and keeps the rest.
+template <int N>
+__device__ __forceinline__ void team_sums(int lane, double (&values)[N]) {
+  int left = N;
+#pragma unroll
+  for (int step = 1; step < TEAM; step *= 2) {
+#pragma unroll
+    for (int j = 0; 2 * j < left; ++j) {
+      const double even = values[2 * j], odd = 2 * j + 1 < left ? values[2 * j + 1] : 0.0;
+      const double given = __shfl_xor_sync(FULL, lane & step ? even : odd, step, TEAM);
+      values[j] = (lane & step ? odd : even) + given;
+    }
+    left = (left + 1) / 2;
+  }
 }
 
-// As exp for x <= 0; what would be below 1e-307 may be 1e-307.
-__device__ __forceinline__ double exp_or_little(double x) {
-  return exp_within(x > -708.0 ? x : -708.0);
-}
-
-// 1 / x to 1 ulp, for normal x whose reciprocal is normal.
+// 1 / x for normal x whose reciprocal is normal, to 3 ulp: exactly rounded, of x without its last
+// bit. From an approximation within one ulp, a step by the exact remainder gives the exactly rounded
+// reciprocal of any number whose mantissa is not all ones (Markstein, IBM J. Res. Dev. 34, 1990).
 __device__ __forceinline__ double reciprocal(double x) {
+  x = of_bits(bits_of(x) & ~1ull);
 #ifdef __CUDA_ARCH__
   double y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-  y = fma(fma(-x, y, 1.0), y, y);
-  return fma(fma(-x, y, 1.0), y, y);
+  const double off = fma(-x, y, 1.0);  // below 2 ** -18; its cube is lost in y's last bit
+  y = fma(y, fma(off, off, off), y);
+  return fma(y, fma(-x, y, 1.0), y);
 #else
   return 1.0 / x;
 #endif
 }
 
-// lgamma(x + 1) for x >= 0: Stirling's series at x + 9.
-__device__ __forceinline__ double log_factorial(double x) {
+// 2 ** x to 3 ulp for -1000 < x < 1000.
+__device__ __forceinline__ double exp2_within(double x) {
+  const double ROUND = 6755399441055744.0;  // 1.5 * 2 ** 52: a sum's whole part is in its low bits
+  const double rounded = x + ROUND, f = x - (rounded - ROUND);
+  // The nearest polynomial for |f| <= 0.5 with 1 at 0, off by 2.2e-16 of the value.
+  double t = 7.038192839357054e-09;
+  t = fma(t, f, 1.0208322608913776e-07);
+  t = fma(t, f, 1.3215653515016351e-06);
+  t = fma(t, f, 1.5252659429815089e-05);
+  t = fma(t, f, 0.00015403529994413375);
+  t = fma(t, f, 0.0013333558225796533);
+  t = fma(t, f, 0.009618129107982995);
+  t = fma(t, f, 0.05550410866448184);
+  t = fma(t, f, 0.240226506959091);
+  t = fma(t, f, 0.6931471805599492);
+  return of_bits(bits_of(fma(t, f, 1.0)) + (bits_of(rounded) << 52));
+}
+
+// The same for x < 1000; from -1000 down it is 2 ** -1000.
+__device__ __forceinline__ double exp2_or_little(double x) {
+  const unsigned MINUS_1000 = 0xC08F4000;  // its upper half; the unit for integers compares
+  const bool within = unsigned(bits_of(x) >> 32) < MINUS_1000;
+  const double value = exp2_within(x);
+  return within ? value : 9.332636185032189e-302;
+}
+
+// log2((1 + s) / (1 - s)) for |s| <= 0.172: 2 (s + s ** 3 / 3 + s ** 5 / 5 + ...) / ln(2).
+__device__ __forceinline__ double log2_of_quotient(double s) {
+  const double z = s * s;
+  double t = 2 * LOG2E / 19;
+  t = fma(t, z, 2 * LOG2E / 17);
+  t = fma(t, z, 2 * LOG2E / 15);
+  t = fma(t, z, 2 * LOG2E / 13);
+  t = fma(t, z, 2 * LOG2E / 11);
+  t = fma(t, z, 2 * LOG2E / 9);
+  t = fma(t, z, 2 * LOG2E / 7);
+  t = fma(t, z, 2 * LOG2E / 5);
+  t = fma(t, z, 2 * LOG2E / 3);
+  t = fma(t, z, 2 * LOG2E);
+  return t * s;
+}
+
+// The logarithm of normal numbers above 0.
+__device__ __forceinline__ double log2_of(double x) {
+  // x = m * 2 ** n with m in [0.707, 1.414).
+  const unsigned long long near = bits_of(x) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD);
+  const int n = int(near >> 52) - 1023;
+  const double m = of_bits(bits_of(x) - ((unsigned long long)n << 52));
+  return log2_of_quotient((m - 1.0) * reciprocal(m + 1.0)) + n;
+}
+
+// log2(x / y) where neither is above 1.4 times the other.
+__device__ __forceinline__ double log2_of_ratio(double x, double y) {
+  return log2_of_quotient((x - y) * reciprocal(x + y));
+}
+
+// lgamma(x + 1) / ln(2) for x >= 0: Stirling's series at x + 9.
+__device__ __forceinline__ double log2_factorial(double x) {
   double z = x + 1.0, product = 1.0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     product *= z;
     z += 1.0;
   }
-  const double inverse = 1.0 / z, w = inverse * inverse;
+  const double inverse = reciprocal(z), w = inverse * inverse;
   double t = 1.0 / 156;
   t = fma(t, w, -691.0 / 360360);
   t = fma(t, w, 1.0 / 1188);
@@ -73,5 +140,5 @@ __device__ __forceinline__ double log_factorial(double x) {
   t = fma(t, w, -1.0 / 360);
   t = fma(t, w, 1.0 / 12);
   const double series = fma(t, inverse, 0.91893853320467274178) - z;
-  return fma(z - 0.5, log(z), series) - log(product);
+  return fma(z - 0.5, log2_of(z), fma(series, LOG2E, -log2_of(product)));
 }

@@ -4,16 +4,17 @@ __device__ __forceinline__ double scaled(const Input& input, const Region& regio
   return count(input, region, slot) / coverage(input, region, slot);
 }
 
-// Of values in registers: those that have the right number below them. `low` is the upper one of
-// the lower half, `high` the lower one of the upper half; with an odd number they are the same.
+// Of values in registers: those with the right number before them, equal ones in the order of the
+// samples. `low` is the upper one of the lower half, `high` the lower one of the upper half; with an
+// odd number they are the same.
 __device__ __forceinline__ void middle_of_held(const Input& input, const Region& region,
                                                double& low, double& high) {
   double values[KEPT];
-  int below[KEPT], within[KEPT];
+  int before[KEPT];
 #pragma unroll
   for (int slot = 0; slot < KEPT; ++slot) {
     values[slot] = scaled(input, region, slot);
-    below[slot] = within[slot] = 0;
+    before[slot] = 0;
   }
 #pragma unroll
   for (int from = 0; from < KEPT; ++from) {
@@ -21,17 +22,16 @@ __device__ __forceinline__ void middle_of_held(const Input& input, const Region&
       const double other = of_lane(values[from], lane);
 #pragma unroll
       for (int slot = 0; slot < KEPT; ++slot) {
-        below[slot] += other < values[slot];
-        within[slot] += other <= values[slot];
+        const bool earlier = from < slot || (from == slot && lane < region.lane);
+        before[slot] += earlier ? other <= values[slot] : other < values[slot];
       }
     }
   }
   low = high = 0;
 #pragma unroll
   for (int slot = 0; slot < KEPT; ++slot) {
-    if (!filled(region, slot)) continue;
-    if (below[slot] <= (SAMPLES - 1) / 2 && (SAMPLES - 1) / 2 < within[slot]) low = values[slot];
-    if (below[slot] <= SAMPLES / 2 && SAMPLES / 2 < within[slot]) high = values[slot];
+    if (filled(region, slot) && before[slot] == (SAMPLES - 1) / 2) low = values[slot];
+    if (filled(region, slot) && before[slot] == SAMPLES / 2) high = values[slot];
   }
   low = team_max(low);
   high = team_max(high);
@@ -62,14 +62,11 @@ __device__ __forceinline__ void middle_of_streamed(const Input& input, const Reg
 }
 
 __device__ __forceinline__ double start_of(const Input& input, const Region& region,
-                                           const Constants& constants) {
-  double low, high, total = 0;
+                                           const Constants& constants, double reads) {
+  double low, high;
   if (HELD) middle_of_held(input, region, low, high);
   else middle_of_streamed(input, region, low, high);
-#pragma unroll HELD ? SLOTS : 4
-  for (int slot = 0; slot < SLOTS; ++slot)
-    if (filled(region, slot)) total += count(input, region, slot);
-  total = team_sum(total);
-  const double median = (low + high) / 2;
-  return median < constants.least_level ? fmax(total / SAMPLES, 1.0) : median;
+  const double median = (low + high) / 2, mean = reads / SAMPLES;
+  if (median >= constants.least_level) return median;
+  return mean > 1.0 ? mean : 1.0;
 }

@@ -9,9 +9,9 @@ constexpr int SLOTS = (SAMPLES + TEAM - 1) / TEAM;
 constexpr int KEPT = HELD ? SLOTS : 1;  // slots with registers
 
 struct Constants {  // read with indices known at compile time only: from the constant bank
-  double changes[CLASSES], squares[CLASSES], log_changes[CLASSES], bits[CLASSES];
+  double changes[CLASSES], squares[CLASSES], bits[CLASSES];
   double sample_weight;  // a class's weight is prior + posteriors * sample_weight
-  double widest, least, floor, least_level, reach;
+  double widest, least, floor, least_level, reach, least_most;
   int cycles, main;
 };
 
@@ -19,10 +19,11 @@ struct Input {
   const COUNT* counts;  // [regions, SAMPLES]
   const double* scale;  // [SAMPLES]
   const double* cov;
-  const double* log_cov;
+  const double* log_cov;  // to base 2
   const double* levels;   // [regions], where they are given
   const double* weights;  // [SAMPLES, CLASSES], likewise
   const double* changes;  // [CLASSES], for indices that are not known
+  const double* falls;    // bits that a density loses for each read of the level
   const double* prior;
   const double* start;
   long long regions;
@@ -70,12 +71,12 @@ __device__ __forceinline__ double coverage(const Input& input, const Region& reg
   return UNIT || !filled(region, slot) ? 1.0 : input.cov[sample_of(region, slot)];
 }
 
-// What the logarithm of a density has besides mean - x log(rate).
+// What the logarithm of a density has besides x log(rate) - mean.
 __device__ __forceinline__ double computed_constant(const Input& input, const Region& region,
                                                     int slot) {
   const double x = count(input, region, slot);
   const double shift = UNIT || !filled(region, slot) ? 0.0 : input.log_cov[sample_of(region, slot)];
-  return log_factorial(x) - x * shift;
+  return log2_factorial(x) - x * shift;
 }
 
 __device__ __forceinline__ double constant(const Input& input, const Region& region, int slot) {
@@ -94,11 +95,11 @@ __device__ __forceinline__ Region taken(const Input& input, const Constants& con
   for (int slot = 0; slot < SLOTS; ++slot) {
     const double x = counted(input, region, slot);
     if (HELD) region.x[HELD ? slot : 0] = x;
-    most = fmax(most, x);
+    most = x > most ? x : most;
   }
   most = team_max(most);
   region.told = most > constants.least;
-  region.most = region.told ? most : 1.0;
+  region.most = region.told && most > constants.least_most ? most : constants.least_most;
   if (HELD) {
 #pragma unroll
     for (int slot = 0; slot < KEPT; ++slot) {
@@ -119,17 +120,17 @@ __device__ __forceinline__ double density(const Input& input, const Region& regi
                                           const Constants& constants, const Anchor& anchor,
                                           int slot, int i) {
   const double change = anchor.squared ? constants.squares[i] : constants.changes[i];
-  const double log_change = constants.log_changes[i];
+  const double log_change = constants.bits[i];
   const double log_rate = anchor.log_level + (anchor.squared ? 2 * log_change : log_change);
-  const double mean = anchor.level * coverage(input, region, slot);
+  const double mean = anchor.level * LOG2E * coverage(input, region, slot);
   const double rest = fma(-mean, change, -constant(input, region, slot));
-  return exp_or_little(fma(count(input, region, slot), log_rate, rest));
+  return exp2_or_little(fma(count(input, region, slot), log_rate, rest));
 }
 
 __device__ __forceinline__ Anchor anchored(const Input& input, Region& region,
                                            const Constants& constants, double level,
                                            bool squared) {
-  const Anchor anchor = {level, log(level), squared};
+  const Anchor anchor = {level, log2_of(level), squared};
   if (HELD) {
 #pragma unroll
     for (int slot = 0; slot < KEPT; ++slot) {

@@ -15,7 +15,6 @@ LEAST_LEVEL = 1e-10  # of a median; below it a region starts at the mean, or 1
 LEAST_REFERENCE = 1e-5
 MAIN_AT_START, OTHERS_AT_START = 0.6, 0.05  # weights of the classes
 MOST_CLASSES = 64
-REACH = 400.0  # of exponents between a density and the one it is taken from
 
 
 class ModelError(ValueError):

@@ -1,6 +1,7 @@
 """The mixture of Poissons: R's answers, and the fast ways against the plain one."""
 
 import json
+import math
 import re
 from functools import cache
 from itertools import product
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
 
 from kernels import normalization
-from kernels.cnmops import Model, ModelError, Result, cpu, reference
+from kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference
+from kernels.cnmops.numbers import lanes_of
 from kernels.normalization import Normalization
 from kernels.normalization import reference as normalizing
 from kernels.sources import source
@@ -251,6 +253,101 @@ def test_model__a_region_is_the_same_bits_in_whatever_company(backend: Any) -> N
             np.testing.assert_array_equal(of(part, name), of(whole, name)[span])
 
 
+# ---- the same bits everywhere -------------------------------------------------------------------
+
+ON_GPUS = ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
+# Samples and classes: teams of all sizes, with and without empty slots; from 230 × 12 on densities
+# are not kept.
+TEAMS = [
+    (2, 3), (3, 12), (4, 5), (5, 9), (8, 10), (9, 9), (13, 4), (15, 9), (16, 9), (17, 7), (23, 12),
+    (31, 11), (33, 9), (47, 3), (50, 9), (64, 9), (69, 8), (70, 12), (200, 9), (230, 12),
+]  # fmt: skip
+
+
+def assert_same(got: Result, expected: Result, what: object = "") -> None:
+    for name in ("level", "alpha", "ini", "sini", "cn_index", "posterior"):
+        if of(expected, name) is not None:
+            np.testing.assert_array_equal(of(got, name), of(expected, name), f"{what} {name}")
+
+
+def counts_of_all_kinds(rng: np.random.Generator, samples: int) -> Any:
+    """float64 whole numbers: ordinary regions, all posteriors 0 or 1, levels that go far, odd ones.
+
+    In the last ones a few samples have thousands of times the reads of the others, so that levels
+    leave their anchors behind, and densities the range of float64.
+    """
+    ordinary = [cohort(rng, 4, samples, mean) for mean in (3, 60, 500, 30_000)]
+    wild = rng.integers(0, 10 ** rng.integers(1, 8, (6, 1)), (6, samples))
+    wild[rng.random(wild.shape) < 0.3] = 0
+    wild[:, 0] *= 10
+    return np.concatenate([*ordinary, wild]).astype(np.float64)
+
+
+def models_of(rng: np.random.Generator, classes: int) -> list[Model]:
+    changes = tuple(np.sort(rng.uniform(0.02, 5, classes)).tolist())
+    main = int(rng.integers(classes))
+    more: dict[str, Any] = {"fold_changes": changes, "main": main, "posterior": True}
+    return [
+        Model(**more, min_read_count=float(rng.integers(9))),
+        Model(**more, cycles=int(rng.integers(1, 6)), prior_impact=10.0, min_read_count=1),
+        Model(**more, kind="single", min_read_count=1),
+        Model(**more, kind="reference", prior_impact=3.0, min_read_count=0),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ON_GPUS)
+@pytest.mark.parametrize("unit", [True, False], ids=["unit", "coverages"])
+@pytest.mark.parametrize("shape", TEAMS, ids=str)
+def test_model__is_the_same_bits_on_cpu_and_gpu(
+    backend: Any, shape: tuple[int, int], unit: bool
+) -> None:
+    samples, classes = shape
+    rng = np.random.default_rng([samples, classes, unit])
+    for whole, options in product((True, False), models_of(rng, classes)):
+        counts = counts_of_all_kinds(rng, samples)
+        counts = counts.astype(np.int32) if whole else counts * rng.uniform(0.5, 1.5)
+        cov = np.ones(samples) if unit else rng.uniform(0.6, 1.6, samples)
+        scale = rng.uniform(0.8, 1.2, samples) if rng.random() < 0.7 else None
+        if options.kind == "cohort":
+            given = (counts, cov, options, scale)
+            assert_same(backend.model(*given), cpu.model(*given), options)
+            continue
+        level = cpu.level_of_controls(counts[:, : max(1, samples // 2)])
+        given = (counts, level, cov, options, scale)
+        assert_same(backend.model_against(*given), cpu.model_against(*given), options)
+
+
+@pytest.mark.parametrize("device", ON_GPUS)
+@pytest.mark.parametrize("whole", [True, False])
+def test_level__is_the_same_bits_on_cpu_and_gpu(backend: Any, whole: bool) -> None:
+    rng = np.random.default_rng(19)
+    for samples in (1, 2, 9, 15, 33):
+        controls = counts_of_all_kinds(rng, samples)
+        controls = controls.astype(np.int32) if whole else controls * 0.7
+        for scale in (None, rng.uniform(0.8, 1.2, samples)):
+            got = on_host(backend.level_of_controls(controls, scale))
+            np.testing.assert_array_equal(got, cpu.level_of_controls(controls, scale))
+        assert backend.level_of_sample(controls) == cpu.level_of_sample(controls)
+
+
+@pytest.mark.gpu
+def test_model__is_the_same_bits_on_cpu_and_gpu_in_a_hundred_thousand_regions() -> None:
+    from kernels.cnmops import cuda
+
+    rng = np.random.default_rng(20)
+    for mean in (30.0, 100.0, 2000.0):
+        counts, ones = cohort(rng, 100_000, 15, mean), np.ones(15)
+        assert_same(cuda.model(counts, ones, Model()), cpu.model(counts, ones, Model()), mean)
+
+
+def test_log2__is_the_nearest_number() -> None:
+    values = np.array([0.025, 0.5, 1, 1.5, 2, 3, 64, 1e-300, 1 + 2.0**-52])
+    expected = [math.log2(each) for each in values]
+    np.testing.assert_allclose(numbers.log2(values), expected, rtol=2.3e-16)
+    assert numbers.log2(np.array([0.5, 1, 4, 1024])).tolist() == [-1, 0, 2, 10]
+
+
 @pytest.mark.parametrize("kind", ["cn.mops", "reference"])
 def test_model__does_not_depend_on_threads(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "LEAST_SPAN", 10)
@@ -327,10 +424,9 @@ def test_model__takes_counts_from_the_device(backend: Any) -> None:
             backend.model(wrong, np.ones(4), Model())
 
 
-@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_lanes__hold_all_samples(backend: Any) -> None:
+def test_lanes__hold_all_samples() -> None:
     for samples, classes in product((1, 2, 7, 15, 40, 128, 256, 257, 2500), (2, 9, 13, 64)):
-        lanes, held = backend.lanes_of(samples, classes)
+        lanes, held = lanes_of(samples, classes)
         assert lanes in (1, 2, 4, 8, 16, 32)
         assert held == (-(-samples // lanes) * classes <= (80 if lanes == 32 else 40))
 

@@ -1,0 +1,68 @@
+"""What the CPU and the GPU share, so that they give the same bits: constants, and who adds what.
+
+Sums over samples are those of a team, on a CPU too: member l has the samples l, l + team, …, adds
+them in order, and then neighbours add their sums, neighbouring pairs theirs, and so on. Sums over
+classes are those of the even ones and of the odd ones, or a class at a time.
+"""
+
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.cnmops.types import Floats, Model
+
+WARP = 32
+HELD = 40  # densities that a lane of a GPU keeps in registers
+HELD_BY_WARP = 80  # the same where there are no more lanes; beyond it nothing is kept
+LOG2E = 1.4426950408889634
+REACH = 400.0  # of exponents between a density and the one it is taken from
+LEAST_MOST = 2.5 * REACH  # the count they are reckoned with: level and anchor differ by up to 40 %
+
+
+class Numbers(NamedTuple):
+    """Of a model of so many samples."""
+
+    changes: Floats  # [classes]
+    squares: Floats
+    falls: Floats  # bits that a density loses for each read of the level
+    bits: Floats  # log2 of the changes
+    start: Floats  # weights in the first cycle
+    prior: Floats  # a class's weight is prior + posteriors * sample_weight
+    sample_weight: float
+    widest: float  # the greatest change
+
+
+def numbers_of(samples: int, options: Model) -> Numbers:
+    changes = options.changes()
+    return Numbers(
+        changes=changes,
+        squares=changes * changes,
+        falls=changes * LOG2E,
+        bits=log2(changes),
+        start=options.start(),
+        prior=options.prior() / (1 + options.prior_impact),
+        sample_weight=1 / (samples * (1 + options.prior_impact)),
+        widest=float(changes.max()),
+    )
+
+
+def log2(values: Floats) -> Floats:
+    """The nearest float64 to each logarithm; those of NumPy and of C depend on the processor."""
+    return np.array([_log2(float(each)) for each in values])
+
+
+@lru_cache(1 << 14)
+def _log2(value: float) -> float:
+    with localcontext(prec=40):
+        return float(Decimal(value).ln() / Decimal(2).ln())
+
+
+def lanes_of(samples: int, classes: int) -> tuple[int, bool]:
+    """How many lanes are a team, and whether a region's densities fit into their registers."""
+    lanes = 1
+    while lanes < WARP and -(-samples // lanes) * classes > HELD:
+        lanes *= 2
+    room = HELD if lanes < WARP else HELD_BY_WARP
+    return lanes, -(-samples // lanes) * classes <= room
