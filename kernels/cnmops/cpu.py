@@ -126,6 +126,7 @@ def _work(samples: int, classes: int) -> Work:
         weighted=room(classes),
         total=room(team * classes),
         part=room(team),
+        informative=room(team),
         alpha=room(classes),
         factor=room(classes),
         level=room(1),

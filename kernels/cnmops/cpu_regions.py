@@ -69,6 +69,7 @@ class Work(NamedTuple):
     weighted: Floats  # [classes]
     total: Floats  # [team, classes] posteriors of the samples; in the end [0] has those of all
     part: Floats  # [team] another sum
+    informative: Floats  # [team] a third
     alpha: Floats  # [classes]
     factor: Floats  # [classes] weight, and the way from the anchor to the level
     level: Floats
@@ -330,18 +331,21 @@ def _finish(
     rows: Any, first: Any, rate: Any, moved: Any, constants: Any, work: Any, out: Any
 ) -> Any:
     """As `_add_posteriors`, and what comes of each sample's posterior goes to `out`."""
-    samples = constants.cov.shape[0]
+    n, samples = constants.changes.shape[0], constants.cov.shape[0]
     for member in range(constants.team):
-        informative = splat(0.0)
+        _clear(work.total, member * n, n)
+        expected = informative = splat(0.0)
         for k in range(member, samples, constants.team):
             share = _weigh(k, rate, moved, constants, work)
+            expected = _add(k, member, share, expected, constants, work)
             informative = informative + _put_sample(rows, first, k, share, constants, work, out)
-        store(work.part, member * LANES, informative)
-    informative = _team_sum(work.part, 1, constants.team)
+        store(work.part, member * LANES, expected)
+        store(work.informative, member * LANES, informative)
+    _team_sum(work.total, n, constants.team)
+    informative = _team_sum(work.informative, 1, constants.team)
     store(work.level, 0, informative / splat(float(samples)))
     for lane in range(min(LANES, rows.shape[0] - first)):
         out.ini[rows[first + lane]] = work.level[lane]
-    _add_posteriors(rate, moved, constants, work)
 
 
 @lean
