@@ -158,7 +158,7 @@ def letters_of(samples: Path) -> Letters:
     raw = np.fromfile(samples, np.uint8)
     table = parsed(raw)
     letters = np.empty(int(table[:, records.LENGTH].sum()), np.uint8)
-    offsets = np.zeros(len(table) + 1, np.int64)
+    offsets = np.empty(len(table) + 1, np.int64)
     records.gather(raw, table, letters, offsets)
     return Letters(letters, offsets)
 

@@ -24,9 +24,6 @@ from multigpu.io.ahead import HEADROOM, Block, ReadAhead
 from multigpu.io.records import LENGTH, QUALITY, Fault, Parsed
 from multigpu.io.sources import Source, read_into
 
-READ_BYTES = (
-    2 << 20
-)  # at a time: in a core's cache still when they are parsed and their bases copied
 READ_AHEAD = 1 << 20  # bytes behind a span that are read with it, for its last record
 LOOK_BACK = 1 << 16  # bytes before a FASTA span: longer header lines are not recognized
 
@@ -59,20 +56,16 @@ class Pieces:
     """The records, and pieces of records, of a span.
 
     table        as in `records`; lengths include what is read over the border
-    letters      uint8: all their bases, one after the other, in a borrowed buffer
-    offsets      int64[n + 1]: where in the letters each begins; likewise
     own          int64[n]: how many bases of each piece stand in the span
     lead, tail   the first piece goes on from, the last one may go on into another span
     begin, stop  which bytes of the file these are; begin -1: no record was found
     error        what is wrong behind the last record
-    borrowed     buffers of raw to give back
+    borrowed     buffers to give back
     """
 
     source: int
     raw: NDArray[np.uint8]
     table: NDArray[np.int64]
-    letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
     own: NDArray[np.int64]
     lead: bool
     tail: bool
@@ -177,195 +170,122 @@ class Buffers:
             self._free.clear()
 
 
-class _Gathered:
-    """Bases of records, one after the other in borrowed buffers, as the records are found."""
-
-    def __init__(self, buffers: Buffers, room: int) -> None:
-        self._buffers, self._letters = buffers, buffers.take(room)
-        self._offsets = [np.zeros(1, np.int64)]
-
-    def add(self, raw: NDArray[np.uint8], table: NDArray[np.int64]) -> None:
-        offsets = np.empty(len(table) + 1, np.int64)
-        offsets[0] = self._offsets[-1][-1]
-        self._make_room(int(offsets[0]), int(table[:, LENGTH].sum()))
-        records.gather(raw, table, self._letters, offsets)
-        self._offsets.append(offsets[1:] if len(table) else offsets)
-
-    def _make_room(self, held: int, more: int) -> None:
-        if held + more <= len(self._letters):
-            return
-        larger = self._buffers.take(2 * (held + more))
-        larger[:held] = self._letters[:held]
-        self._buffers.give(self._letters)
-        self._letters = larger
-
-    def done(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Letters and offsets."""
-        count = sum(map(len, self._offsets))
-        offsets = self._buffers.take(8 * count).view(np.int64)
-        np.concatenate(self._offsets, out=offsets)
-        return self._letters[: offsets[-1]], offsets
-
-
 class SpanReader:
     """Reads spans; used by several threads at once.
 
-    overlap: bases that a FASTA piece is read on over the border; letters: buffers for all bases
+    overlap: bases that a FASTA piece is read on over the border
     """
 
-    def __init__(
-        self, sources: Sequence[Source], overlap: int, phred_offset: int, letters: Buffers
-    ) -> None:
+    def __init__(self, sources: Sequence[Source], overlap: int, phred_offset: int) -> None:
         self._sources, self._overlap, self._offset = sources, overlap, phred_offset
-        self._letters = letters
         self.buffers = Buffers(lambda size: np.empty(size, np.uint8))
 
     def read(self, span: Span) -> Pieces:
         """The span's records. Raises InputError where the file cannot be read."""
         if isinstance(span, BlockSpan):
-            return self._whole(span.source, span.raw, span.parsed, 0, 0, [], span.error)
+            return self._pieces(span.source, span.raw, span.parsed, 0, 0, [], span.error)
         if span.start >= span.stop:
             nothing = np.empty(0, np.uint8)
-            return self._whole(span.source, nothing, _nothing(0), span.start, span.start, [], None)
+            return self._pieces(span.source, nothing, _nothing(0), span.start, span.start, [], None)
         if self._sources[span.source].layout == "fasta":
             return self._read_fasta(span)
         return self._read_fastq(span)
 
-    def _whole(
+    def _pieces(
         self, source: int, raw: NDArray[np.uint8], parsed: Parsed, origin: int, begin: int,
         borrowed: list[NDArray[np.uint8]], error: InputError | None,
-        gathered: _Gathered | None = None,
     ) -> Pieces:  # fmt: skip
-        """Whole records; `gathered` already, or now."""
-        table = _good(parsed)
-        if gathered is None:
-            gathered = self._gathered(raw, table)
+        """Whole records."""
+        if parsed.fault is Fault.QUALITY:  # the last one is not good
+            parsed = replace(parsed, table=parsed.table[:-1])
+        table = parsed.table
         return Pieces(
-            source, raw, table, *gathered.done(), table[:, LENGTH], False, False, begin,
-            origin + parsed.stop, error, borrowed,
+            source, raw, table, table[:, LENGTH], False, False, begin, origin + parsed.stop, error,
+            borrowed,
         )  # fmt: skip
-
-    def _gathered(self, raw: NDArray[np.uint8], table: NDArray[np.int64]) -> _Gathered:
-        gathered = _Gathered(self._letters, int(table[:, LENGTH].sum()))
-        gathered.add(raw, table)
-        return gathered
 
     def _read_fastq(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
         origin = span.start - (0 if span.exact else 1)  # with the newline of the line before
-        window = _Window(source, origin, self.buffers, span.stop + READ_AHEAD)
+        window = _Window(source, origin, self.buffers)
+        window.extend(span.stop + READ_AHEAD)
+        begin = 0 if span.exact else _after_first_line(window.bytes)
         border = span.stop - origin
-        window.extend(READ_BYTES)
-        begin = 0 if span.exact else _first_in(window)
         if begin < 0 or begin >= border:
             where = -1 if begin < 0 else origin + begin
             parsed = _nothing(max(begin, border))
-            return self._whole(
+            return self._pieces(
                 span.source, window.bytes, parsed, origin, where, window.borrowed, None
             )
-        gathered = _Gathered(self._letters, window.room // 2)  # the other half is qualities
-        tables, at = [], begin
+        tables = []
+        at = begin
         while True:
             parsed = records.parse(
                 window.bytes, at, border, "fastq", final=window.final, offset=self._offset
             )
             tables.append(parsed.table)
-            gathered.add(window.bytes, _good(parsed))
-            at = parsed.stop
-            goes_on = parsed.fault is Fault.INCOMPLETE or (not parsed.fault and at < border)
-            if window.final or not goes_on:
+            if parsed.fault is not Fault.INCOMPLETE or window.final:
                 break
-            window.extend(max(READ_BYTES, len(window.bytes) - at))
+            at = parsed.stop
+            window.extend(2 * (origin + len(window.bytes)) - span.start)
         parsed = replace(parsed, table=np.concatenate(tables))
         error = described(source, window.bytes, parsed, origin, self._offset)
-        return self._whole(
-            span.source, window.bytes, parsed, origin, origin + begin, window.borrowed, error,
-            gathered,
-        )  # fmt: skip
+        return self._pieces(
+            span.source, window.bytes, parsed, origin, origin + begin, window.borrowed, error
+        )
 
     def _read_fasta(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
         origin = max(0, span.start - LOOK_BACK)
-        reach = span.stop - origin + min(READ_AHEAD, 2 * self._overlap + LOOK_BACK)
-        window = _Window(source, origin, self.buffers, origin + reach)
-        window.extend(reach)
+        window = _Window(source, origin, self.buffers)
+        window.extend(span.stop + min(READ_AHEAD, 2 * self._overlap + LOOK_BACK))
         while True:
             found = records.pieces(
                 window.bytes, span.start - origin, span.stop - origin, self._overlap, window.final
             )
             if found is not None:
                 break
-            window.extend(len(window.bytes))
+            window.extend(2 * (origin + len(window.bytes)) - span.start)
         table, own, lead = found
         error = None
         if lead and span.start == 0:
             where = f"byte {origin + int(table[0, records.BASES])}"
             error = InputError(source.path, "a record should begin with '>' here", where)
         return Pieces(
-            span.source, window.bytes, table, *self._gathered(window.bytes, table).done(), own,
-            lead, True, span.start, span.stop, error, window.borrowed,
+            span.source, window.bytes, table, own, lead, True, span.start, span.stop, error,
+            window.borrowed,
         )  # fmt: skip
 
 
 class _Window:
-    """A stretch of a file in memory that can be made longer; empty at first.
+    """A stretch of a file in memory that can be made longer."""
 
-    stop: up to which byte there is room for it
-    """
-
-    def __init__(self, source: Source, origin: int, buffers: Buffers, stop: int) -> None:
+    def __init__(self, source: Source, origin: int, buffers: Buffers) -> None:
         self._path, self._size = source.path, source.size or 0
         self._origin, self._buffers = origin, buffers
-        self._room = buffers.take(min(stop, self._size) - origin)
-        self.bytes = self._room[:0]
+        self.bytes = np.empty(0, np.uint8)
+        self.borrowed: list[NDArray[np.uint8]] = []
+        self.final = False
 
-    @property
-    def borrowed(self) -> list[NDArray[np.uint8]]:
-        return [self._room]
-
-    @property
-    def room(self) -> int:
-        return len(self._room)
-
-    @property
-    def final(self) -> bool:
-        """Nothing comes behind."""
-        return self._origin + len(self.bytes) >= self._size
-
-    def extend(self, more: int) -> None:
-        """Read on, so many bytes, or to the end of the room while there is some, or of the file.
+    def extend(self, stop: int) -> None:
+        """Read on to the byte `stop` of the file, or to its end.
 
         Raises InputError where the file has become shorter than it was when the job was opened.
         """
+        stop = min(stop, self._size)
         held = len(self.bytes)
-        wanted = min(held + more, self._size - self._origin)
-        if held < len(self._room):
-            wanted = min(wanted, len(self._room))
-        else:
-            larger = self._buffers.take(wanted)
-            larger[:held] = self.bytes
-            self._buffers.give(self._room)
-            self._room = larger
-        read = read_into(self._path, self._origin + held, self._room[held:wanted])
-        if held + read < wanted:
-            end = self._origin + held + read
+        larger = self._buffers.take(stop - self._origin)
+        larger[:held] = self.bytes
+        held += read_into(self._path, self._origin + held, larger[held:])
+        if held < len(larger):
+            end = self._origin + held
             problem = f"was cut while it was read: it ends at byte {end}, not at {self._size}"
             raise InputError(self._path, problem)
-        self.bytes = self._room[:wanted]
-
-
-def _good(parsed: Parsed) -> NDArray[np.int64]:
-    """The records without the last one, if it is not good."""
-    return parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
-
-
-def _first_in(window: _Window) -> int:
-    """Where the first record begins in a window that has none yet; -1: nowhere in its room."""
-    begin = _after_first_line(window.bytes)
-    while begin < 0 and not window.final and len(window.bytes) < window.room:
-        window.extend(max(READ_BYTES, len(window.bytes)))
-        begin = _after_first_line(window.bytes)
-    return begin
+        for buffer in self.borrowed:
+            self._buffers.give(buffer)
+        self.borrowed = [larger]
+        self.bytes = larger
+        self.final = stop >= self._size
 
 
 def _nothing(stop: int) -> Parsed:

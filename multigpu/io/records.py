@@ -108,13 +108,13 @@ def sums(raw: Any, starts: Any, lengths: Any) -> Any:
 
 @jit
 def gather(raw: Any, table: Any, letters: Any, offsets: Any) -> None:
-    """The bases, record after record, to letters[offsets[0]:]; other offsets: where each ends.
-
-    raw and letters uint8, offsets int64[n + 1].
-    """
+    """All bases one after the other: letters uint8[sum of lengths], offsets int64[n + 1]."""
+    at = 0
     for i in range(table.shape[0]):
-        copy_bytes(letters, offsets[i], raw, table[i, BASES], table[i, LENGTH])
-        offsets[i + 1] = offsets[i] + table[i, LENGTH]
+        offsets[i] = at
+        copy_bytes(letters, at, raw, table[i, BASES], table[i, LENGTH])
+        at += table[i, LENGTH]
+    offsets[table.shape[0]] = at
 
 
 @jit

@@ -28,7 +28,7 @@ from multigpu.io.reader import (
     block_spans,
     file_spans,
 )
-from multigpu.io.records import NAME, NAME_END, QUALITY
+from multigpu.io.records import LENGTH, NAME, NAME_END, QUALITY
 from multigpu.io.signatures import Signatures, illegal_base
 from multigpu.io.sources import Source
 from multigpu.io.writers import render
@@ -168,8 +168,8 @@ class ScanSession:
         self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
         self.scanner, allocate = _backend(place, self.patterns, self.rules, self._bases())
         overlap = int(self.patterns.lengths.max()) - 1
+        self.reader = SpanReader(workload.sources, overlap, options.phred_offset)
         self.letters = Buffers(allocate)
-        self.reader = SpanReader(workload.sources, overlap, options.phred_offset, self.letters)
 
     def _bases(self) -> float:
         """About how many bases there are to search: where sizes are known, half of the bytes."""
@@ -179,7 +179,11 @@ class ScanSession:
     def load(self, span: Span) -> Loaded:
         """Reads and parses the span; its bases lie one after the other in `chunk`."""
         pieces = self.reader.read(span)
-        return Loaded(pieces, Chunk(pieces.letters, pieces.offsets))
+        bases = int(pieces.table[:, LENGTH].sum())
+        letters = self.letters.take(bases)
+        offsets = self.letters.take(8 * (len(pieces.table) + 1)).view(np.int64)
+        records.gather(pieces.raw, pieces.table, letters, offsets)
+        return Loaded(pieces, Chunk(letters, offsets))
 
     def compute(self, loaded: Loaded) -> Computed:
         """All hits in the loaded bases, those that begin behind the span among them."""

@@ -484,13 +484,12 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
 def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
     raw = array(text)
     table = parse(raw, 0, len(raw), "fastq", final=True, offset=33).table
-    letters = np.full(3 + int(table[:, LENGTH].sum()), 255, np.uint8)
+    letters = np.full(int(table[:, LENGTH].sum()), 255, np.uint8)
     offsets = np.full(len(table) + 1, -1, np.int64)
-    offsets[0] = 3
     records.gather(raw, table, letters, offsets)
     bases = [bases for _, bases, _ in whole(text, "fastq")]
-    assert letters.tobytes() == b"\xff\xff\xff" + b"".join(bases)
-    assert offsets.tolist() == np.cumsum([3, *map(len, bases)]).tolist()
+    assert letters.tobytes() == b"".join(bases)
+    assert offsets.tolist() == np.cumsum([0, *map(len, bases)]).tolist()
 
 
 @given(st.binary(max_size=300), st.data())
