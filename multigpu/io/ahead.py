@@ -51,6 +51,8 @@ class ReadAhead(Generic[T]):
         return self
 
     def __next__(self) -> T:
+        if self._stopped.is_set():
+            raise StopIteration
         item, error = self._ready.get()
         if error is not None:
             self.close()
@@ -58,7 +60,7 @@ class ReadAhead(Generic[T]):
         return item  # type: ignore[return-value]
 
     def close(self) -> None:
-        """Nothing more is taken."""
+        """Nothing more is read or given."""
         self._stopped.set()
 
 

@@ -63,6 +63,13 @@ def test_read_ahead__reads_no_more_than_its_depth() -> None:
     assert [next(ahead) for _ in range(5)] == [0, 1, 2, 3, 4]
     assert sum(given.acquire(timeout=0.3) for _ in range(20)) <= 5 + 3 + 1
     ahead.close()
+    assert next(ahead, None) is None
+
+
+def test_read_ahead__ends_once_and_for_all() -> None:
+    ahead = ReadAhead([1, 2], 5)
+    assert list(ahead) == [1, 2]
+    assert next(ahead, None) is None
 
 
 def test_blocks__memory_is_used_again_only_when_nobody_sees_it(packed: str) -> None:
