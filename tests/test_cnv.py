@@ -3,19 +3,17 @@
 import json
 import os
 import re
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from bams import write_alignments
 from cohorts import cohort
+from program import Ended
 
-from multigpu import cli
 from multigpu.copynumber import output
 from multigpu.copynumber.options import CnvOptions
 from multigpu.errors import UsageError
@@ -30,29 +28,16 @@ FEW = ("--no-report", "--no-matrices", "--gpus", "none")
 Run = Callable[..., str]
 
 
-class Left(BaseException):
-    """Instead of the end of the process."""
-
-
 @pytest.fixture
-def main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Any]:
+def main(main: Callable[..., Ended]) -> Any:
     """The program's real `main`; gives the exit status and what it said."""
 
-    def leave(status: int) -> None:
-        raise Left(status)
-
     def run(*arguments: str) -> tuple[int, str]:
-        capfd.readouterr()
-        with pytest.raises(Left, match=r"^\d+$") as left:
-            cli.main(["cnv", *arguments])
-        said = capfd.readouterr()
-        assert said.out == ""
-        return left.value.args[0], said.err
+        ended = main("cnv", *arguments)
+        assert ended.out == ""
+        return ended.status, ended.err
 
-    handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(cli, "os", SimpleNamespace(_exit=leave))
-    yield run
-    signal.signal(signal.SIGINT, handler)
+    return run
 
 
 @pytest.fixture

@@ -3,18 +3,17 @@
 import builtins
 import logging
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pysam
 import pytest
 from bams import REFERENCES, Row, random_rows, write_alignments, write_fasta
+from program import Ended
 
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
@@ -27,35 +26,18 @@ ROWS = random_rows(2000)
 Run = Callable[..., str]
 
 
-class Left(BaseException):
-    """Instead of the end of the process."""
-
-
 @pytest.fixture
-def refused(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> Iterator[Run]:
+def refused(main: Callable[..., Ended], tmp_path: Path) -> Run:
     """The one line that the program says before it ends with status 2 and without output."""
 
-    def leave(status: int) -> None:
-        raise Left(status)
-
     def run(*arguments: str) -> str:
-        capfd.readouterr()
         output = tmp_path / "refused.tsv"
-        with pytest.raises(Left, match=r"^2$"):
-            cli.main(["count", "-o", str(output), *arguments])
-        said = capfd.readouterr()
-        assert said.out == ""
+        ended = main("count", "-o", str(output), *arguments)
+        assert (ended.status, ended.out) == (2, "")
         assert not output.exists()
-        (line,) = said.err.splitlines()
-        assert line.startswith("multigpu: error: ")
-        return line.removeprefix("multigpu: error: ")
+        return ended.problem
 
-    handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(cli, "os", SimpleNamespace(_exit=leave))
-    yield run
-    signal.signal(signal.SIGINT, handler)
+    return run
 
 
 @pytest.fixture
