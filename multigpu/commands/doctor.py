@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import click
 
 from multigpu import doctor
+from multigpu.commands.answers import answer
 
 BROKEN = 1  # exit status when something that is here does not work
 
@@ -24,7 +25,7 @@ def command(as_json: bool, kernel_check: bool) -> None:
     where there is no GPU.
     """
     report = doctor.examine(kernel_check)
-    click.echo(doctor.as_json(report) if as_json else "\n".join(_page(report)))
+    answer([doctor.as_json(report)] if as_json else _page(report))
     if report.broken:
         raise SystemExit(BROKEN)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from bad_input.given import BASE, SCAN, Store, many
-from program import ROOT, program
+from bad_input.given import BASE, READS, SCAN, Store, many
+from program import ROOT, Ended, Run, program
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
@@ -153,3 +153,104 @@ def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
     assert ended.seconds < SOON
     assert ended.left == []
     assert [path.name for path in tmp_path.iterdir()] == [".hits.tsv.journal"]
+
+
+# ---- the files of a process ---------------------------------------------------------------------
+
+
+def in_shell(script: str, *arguments: str, timeout: float = 60) -> Ended:
+    """The program as `$@` of a shell script."""
+    command = [sys.executable, "-m", "multigpu", *arguments]
+    run = subprocess.run(
+        ["sh", "-c", script, "sh", *command],
+        cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    return Ended(run.returncode, run.stdout, run.stderr)
+
+
+@pytest.fixture
+def small_scan(store: Store, signatures: str) -> tuple[str, ...]:
+    return (*SCAN, store("good.fq", READS), "-s", signatures)
+
+
+def test_standard_output__that_is_closed_is_told(small_scan: tuple[str, ...]) -> None:
+    for arguments in (small_scan, ("doctor", "--no-kernel-check"), ("plan", *small_scan)):
+        ended = in_shell('"$@" >&-', *arguments)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.problem == "standard output is closed"
+
+
+def test_standard_error__that_is_closed_is_no_reason_to_fail(small_scan: tuple[str, ...]) -> None:
+    """Nor does a file that is opened later get its number, and what is said, into it."""
+    ended = in_shell('"$@" 2>&-', *small_scan)
+    assert ended.status == 0
+    assert ended.out.splitlines()[0].startswith("sample\tsignature")
+    ended = in_shell('"$@" 2>&-', *small_scan, "--gpus", "9")
+    assert (ended.status, ended.out, ended.err) == (2, "", "")
+
+
+def test_standard_files__that_are_all_closed_do_not_get_into_the_output(
+    small_scan: tuple[str, ...], tmp_path: Path
+) -> None:
+    output = tmp_path / "hits.tsv"
+    ended = in_shell('"$@" <&- >&- 2>&-', *small_scan, "-o", str(output))
+    assert ended.status == 0
+    assert output.read_text().startswith("sample\tsignature")
+
+
+@pytest.mark.parametrize("arguments", [("doctor", "--no-kernel-check"), ("plan",)])
+def test_answer__for_which_there_is_no_room_is_told(
+    small_scan: tuple[str, ...], arguments: tuple[str, ...]
+) -> None:
+    arguments = (*arguments, *small_scan) if arguments == ("plan",) else arguments
+    ended = in_shell('"$@" >/dev/full', *arguments)
+    problem = "standard output: cannot be written: the disk is full (no space left on device)"
+    assert (ended.status, ended.problem) == (2, problem)
+
+
+def test_answer__that_nobody_reads_ends_as_filters_do(small_scan: tuple[str, ...]) -> None:
+    ended = in_shell('{ "$@"; echo $? >&2; } | true', "plan", *small_scan)
+    assert ended.err == "141\n"
+
+
+def test_standard_error__that_is_full_is_no_reason_for_another_status() -> None:
+    assert in_shell('"$@" 2>/dev/full', *SCAN, "absent.fq", "-s", "absent.fa").status == 2
+
+
+def test_file_size_limit__is_told_and_leaves_nothing(
+    small_scan: tuple[str, ...], tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    ended = in_shell('ulimit -f 0; "$@"', *small_scan, "-o", str(tmp_path / "hits.tsv"))
+    assert ended.status == 2
+    assert ended.problem.endswith("cannot be written: file too large")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_working_folder__that_is_gone_is_no_reason_to_fail(
+    small_scan: tuple[str, ...], tmp_path: Path
+) -> None:
+    script = f'cd "$0" && rmdir "$0"; PYTHONPATH={ROOT} "$@"'
+    (tmp_path / "gone").mkdir()
+    command = [sys.executable, "-m", "multigpu", *small_scan]
+    run = subprocess.run(
+        ["sh", "-c", script, str(tmp_path / "gone"), *command],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_name__with_line_ends_is_told_in_one_line(main: Run) -> None:
+    ended = main(*SCAN, "a\nb\x07.fq", "-s", "absent.fa")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem == "a\\nb\\x07.fq: cannot be read: there is no such file"
+
+
+def test_name__that_is_no_utf8_is_a_name(small_scan: tuple[str, ...], tmp_path: Path) -> None:
+    """In journal, summary and log, too."""
+    samples = os.fsencode(tmp_path) + b"/\xff.fq"
+    Path(os.fsdecode(samples)).write_bytes(READS)
+    command = (*SCAN, os.fsdecode(samples), *small_scan[-2:], "-o", str(tmp_path / "hits.tsv"))
+    ended = in_shell('"$@"', *command, "--log-json", str(tmp_path / "log"))
+    assert (ended.status, ended.out, ended.err) == (0, "", "")
+    assert len((tmp_path / "hits.tsv").read_bytes().splitlines()) == 3
