@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import QUOTED, InputError, Unreadable, quoted
+from multigpu.errors import QUOTED, InputError, Unreadable, first_line, quoted
 from multigpu.io.bgzf import BgzfContent, threads_for_bgzf
 from multigpu.io.decompress import (
     BGZF_LARGEST,
@@ -43,6 +43,7 @@ MIB = 1 << 20
 HASHED_WHOLE = 8 * MIB
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 HEAD = 512  # stored bytes looked at to find the compression
+ENDLESS = {os.makedev(1, minor) for minor in (5, 7, 8, 9)}  # zero, full, random, urandom of Linux
 REMOTE_CHUNK = 16 * MIB  # fetched ahead in one request: latency costs more than bytes
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -187,10 +188,24 @@ def _inspect(path: str, kind: Kind) -> Source:
         compression = _compression(inlet.head())
         if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
             check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
-        # A look at the beginning is not worth threads.
-        content = _content(inlet, "gzip" if compression == "bgzf" else compression)
-        layout = _layout(path, content, kind)
+        layout = _layout(path, _glimpse(inlet, compression), kind)
         return Source(path, inlet.size, compression, layout)
+
+
+def beginning(path: str) -> bytes:
+    """The first bytes of the content, whatever it is. What is read of a pipe is kept for `opened`.
+
+    Raises InputError where the file cannot be read or is visibly damaged.
+    """
+    with _Inlet(path, looking=True) as inlet:
+        content = _glimpse(inlet, _compression(inlet.head()))
+        start = bytearray(HEAD)
+        return bytes(start[: _fill(content, memoryview(start))])
+
+
+def _glimpse(inlet: "_Inlet", compression: Compression) -> Stream:
+    """The content, of which only the beginning is wanted: that is not worth threads."""
+    return _content(inlet, "gzip" if compression == "bgzf" else compression)
 
 
 def _compression(head: bytes) -> Compression:
@@ -256,6 +271,14 @@ def fingerprint(path: str) -> Fingerprint:
     for start, length in pieces:
         digest.update(_read(path, start, length))
     return Fingerprint(size, digest.hexdigest(), status.st_mtime_ns)
+
+
+def is_regular(path: str) -> bool:
+    """Whether it is a file of this machine. Raises InputError where there is nothing."""
+    if path == STDIN or is_remote(path):
+        return False
+    with _errors_named(path):
+        return stat.S_ISREG(Path(path).stat().st_mode)
 
 
 def is_repeatable(path: str) -> bool:
@@ -404,10 +427,20 @@ def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], No
         remote = _Remote(path)
         return remote, remote.size, remote.close
     if path == STDIN or not stat.S_ISREG(Path(path).stat().st_mode):
+        _check_ends(path)
         pipe = _pipe(path, looking)
         return pipe, None, (lambda: None) if looking else pipe.close
     file = _opened(path)
     return file, os.fstat(file.fileno()).st_size, file.close
+
+
+def _check_ends(path: str) -> None:
+    """Raises InputError for devices out of which bytes come for ever."""
+    if path == STDIN:
+        return
+    status = Path(path).stat()
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev in ENDLESS:
+        raise InputError(path, "never ends")
 
 
 def _opened(path: str) -> io.FileIO:
@@ -433,8 +466,7 @@ def _reason(error: BaseException) -> str:
         return "there is no such file"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__
+    return first_line(error)
 
 
 class _Remote:

@@ -102,6 +102,11 @@ def test_empty_file__is_named(
     assert refused(store("good.fq", READS), path) == f"{path}: is empty"
 
 
+@pytest.mark.parametrize("device", ["zero", "full", "random", "urandom"])
+def test_device__that_never_ends_is_refused(refused: Refused, device: str) -> None:
+    assert refused(f"/dev/{device}") == f"/dev/{device}: never ends"
+
+
 def test_folder_without_sequences__is_named(refused: Refused, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()

@@ -127,13 +127,18 @@ WRONG_OPTIONS = [
     ("--max-chunk-bytes 1M", "'--max-chunk-bytes': '1M' is not a valid integer"),
     ("--threads -1", "there cannot be less than no threads or processes"),
     ("--workers -1", "there cannot be less than no threads or processes"),
+    ("--workers 2147483648", "one machine has no use for more than 4,096 threads or processes"),
+    (f"--threads {'9' * 400}", "one machine has no use for more than 4,096 threads or processes"),
+    ("--scheduler-file /dev/zero", "/dev/zero: this is no scheduler file"),
     ("--scheduler-file absent.json", "absent.json: no such scheduler file"),
     ("--scheduler a:1 --scheduler-file b", "give a scheduler's address or its file, not both"),
     ("--speed high", "No such option '--speed'"),
 ]
 
 
-@pytest.mark.parametrize(("options", "problem"), WRONG_OPTIONS, ids=[o for o, _ in WRONG_OPTIONS])
+@pytest.mark.parametrize(
+    ("options", "problem"), WRONG_OPTIONS, ids=[o[:40] for o, _ in WRONG_OPTIONS]
+)
 def test_wrong_option__is_told(refused: Refused, store: Store, options: str, problem: str) -> None:
     assert problem in refused(store("good.fq", READS), options=tuple(options.split()))
 
