@@ -249,10 +249,13 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
         counting = replace(counting, cache=str(folder / output.KEPT_COUNTS))
 
     cases, others = list(values["inputs"]), list(values["controls"])
-    counts = _read(cases, counting, running, values)
-    if inputs.are_alignments(cases):
+    aligned = inputs.are_alignments(cases)
+    counts = _read(cases, aligned, counting, running, values)
+    if aligned:
         write_counts(str(folder / output.COUNTS), counts)
-    controls = _read(others, counting, running, values) if others else None
+    controls = None
+    if others:
+        controls = _read(others, inputs.are_alignments(others), counting, running, values)
     names = [*counts.samples, *(controls.samples if controls else ())]
     ploidy = values["ploidy"] and inputs.ploidies(inputs.read_facts(values["ploidy"]), names)
     sexes: tuple[str, ...] = ()
@@ -267,15 +270,18 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
 
 
 def _read(
-    paths: list[str], counting: "CountOptions", running: RunOptions, values: dict[str, Any]
+    paths: list[str],
+    aligned: bool,
+    counting: "CountOptions",
+    running: RunOptions,
+    values: dict[str, Any],
 ) -> "Counts":
     """The counts of a table, or of alignments; the log is of the run behind it."""
     from multigpu.commands.running import watched
-    from multigpu.copynumber import inputs
     from multigpu.counting import CountJob
     from multigpu.io.counts import read_counts
 
-    if not inputs.are_alignments(paths):
+    if not aligned:
         return read_counts(paths[0])
     job = CountJob(paths, counting, running)
     with watched({**values, "log_json": None, "trace": None}, job, "count", counted):
