@@ -195,12 +195,12 @@ def _close(client: Any) -> None:
 def _check_scheduler_file(path: Path) -> None:
     try:
         with path.open("rb") as file:
-            known = json.loads(file.read(LARGEST_SCHEDULER_FILE))
+            known = json.loads(file.read(LARGEST_SCHEDULER_FILE).decode())  # as Dask reads it
     except OSError as error:
         raise UsageError(f"{path}: no such scheduler file") from error
     except ValueError as error:
         raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
-    if not isinstance(known, dict) or "address" not in known:
+    if not isinstance(known, dict) or not isinstance(known.get("address"), str):
         raise UsageError(f"{path}: this is no scheduler file: no address")
 
 

@@ -217,7 +217,12 @@ def test_python__ends_after_a_scheduler_that_never_answers(
     assert b"UsageError" in run.stderr.splitlines()[-1]
 
 
-def test_scheduler_file__that_is_no_json_is_told(refused: Refused, store: Store) -> None:
-    path = store("scheduler.json", b"no JSON")
+@pytest.mark.parametrize(
+    "content", [b"no JSON", b"[]", b'{"address": 7}', '{"address": "tcp://a:1"}'.encode("utf-16")]
+)
+def test_scheduler_file__that_is_no_json_is_told(
+    refused: Refused, store: Store, content: bytes
+) -> None:
+    path = store("scheduler.json", content)
     problem = refused(store("good.fq", READS), options=("--scheduler-file", path))
     assert problem.startswith(f"{path}: ")
