@@ -215,9 +215,12 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
 
     _quiet_tracker()
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         tempfile.TemporaryDirectory(prefix="multigpu-") as folder,
-    ):
+        dask.config.set({
+            "distributed.scheduler.allowed-failures": 0,
+            "temporary-directory": folder,  # the scheduler's, which takes no `local_directory`
+        }),
+    ):  # fmt: skip
         common = {
             "host": LOOPBACK,
             "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
