@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from multigpu.errors import InputError
-from multigpu.io import decompress, sources
+from multigpu.io import decompress, inlets, sources
 from multigpu.io.sources import (
     blocks,
     expand,
@@ -74,8 +74,8 @@ STORED = {
 @pytest.fixture(autouse=True)
 def no_pipes_left() -> Iterator[None]:
     yield
-    while sources._pipes:
-        sources._pipes.popitem()[1].close()
+    while inlets.pipes:
+        inlets.pipes.popitem()[1].close()
 
 
 @pytest.fixture
@@ -554,7 +554,7 @@ def test_fifo__refused_by_inspect_is_closed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"fifo: neither FASTQ nor FASTA"):
         inspect(str(path))
     writer.join(10)
-    assert not sources._pipes
+    assert not inlets.pipes
 
 
 # ---- URLs -------------------------------------------------------------------------------------
