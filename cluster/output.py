@@ -23,7 +23,6 @@ STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on
 BUFFER = 1 << 20
 NAME_KEPT = 200  # bytes of a name in those of hidden files: names end at 255
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-NO_ROOM = (*DISK_FULL, errno.EFBIG)  # the last one: more than `ulimit -f` allows
 
 
 class PipeClosed(Failure):
@@ -242,14 +241,14 @@ class _Named(io.RawIOBase):
 def failures_named(name: str, kind: type[Failure] = Failure) -> Iterator[None]:
     """Errors of the system as failures that say what cannot be written.
 
-    kind: of failure, but where there is no room
+    kind: of failure, but for a full disk
     """
     try:
         yield
     except BrokenPipeError as error:
         raise PipeClosed from error
     except OSError as error:
-        if error.errno in NO_ROOM:
+        if error.errno in DISK_FULL:
             kind = DiskFull
         raise kind(f"{name}: cannot be written: {_reason(error)}") from error
 

@@ -240,7 +240,7 @@ def _parquet_rows(path: str) -> Iterator[_Rows]:
                 if any(column.null_count for column in batch.columns[:3]):
                     raise InputError(path, "chrom, start and end must be there in every row")
                 yield _rows(batch)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
 
 
@@ -251,7 +251,7 @@ def _parquet_samples(path: str) -> tuple[str, ...]:
 
     try:
         schema = pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
     samples = _checked_samples(path, schema.names)
     kinds = pa.types

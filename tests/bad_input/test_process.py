@@ -222,7 +222,7 @@ def test_file_size_limit__is_told_and_leaves_nothing(
 ) -> None:
     before = sorted(tmp_path.iterdir())
     ended = in_shell('ulimit -f 0; "$@"', *small_scan, "-o", str(tmp_path / "hits.tsv"))
-    assert ended.status == 2
+    assert ended.status == 1
     assert ended.problem.endswith("cannot be written: file too large")
     assert sorted(tmp_path.iterdir()) == before
 
