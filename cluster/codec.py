@@ -12,6 +12,7 @@ import msgpack
 import numpy as np
 
 ARRAY, OBJECT, TUPLE = 1, 2, 3  # the extension types
+NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 
 
 class Codec:
@@ -25,11 +26,15 @@ class Codec:
         self._classes = {kind.__name__: kind for kind in classes}
 
     def pack(self, value: Any) -> bytes:
-        packed: bytes = msgpack.packb(value, default=self._extended, strict_types=True)
+        packed: bytes = msgpack.packb(
+            value, default=self._extended, strict_types=True, unicode_errors=NAMES
+        )
         return packed
 
     def unpack(self, data: bytes) -> Any:
-        return msgpack.unpackb(data, ext_hook=self._restored, strict_map_key=False)
+        return msgpack.unpackb(
+            data, ext_hook=self._restored, strict_map_key=False, unicode_errors=NAMES
+        )
 
     def _extended(self, value: Any) -> Any:
         """What msgpack does not know."""

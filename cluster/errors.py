@@ -52,3 +52,9 @@ class Unfit(Lost):
 
     def __str__(self) -> str:
         return f"worker {self.worker}: {self.reason}"
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, without the rest: its name where it says nothing."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__

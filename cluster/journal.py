@@ -55,6 +55,8 @@ class Journal:
                 if not (resume and self._continues(about)):
                     self._begin(about)
         except BaseException:
+            if not os.fstat(self._file.fileno()).st_size:
+                path.unlink(missing_ok=True)  # it was made just now, and there is no room for it
             self._file.close()
             raise
 

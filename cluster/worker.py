@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from cluster import context
-from cluster.errors import DeviceFailed, Failure
+from cluster.errors import DeviceFailed, Failure, first_line
 from cluster.events import Event
 from cluster.workload import P, Session, Workload
 
@@ -246,7 +246,7 @@ def _device_errors() -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ not in DEVICE_ERRORS:
             raise
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         if getattr(error, "status", None) == OUT_OF_MEMORY:
             raise MemoryError(reason) from error
         raise DeviceFailed(_name, reason) from error

@@ -13,6 +13,7 @@ def run() -> None:
     """The command line; Ctrl-C while its modules load is Ctrl-C, too."""
     gc.set_threshold(OBJECTS_BEFORE_GARBAGE)
     sys.setswitchinterval(SWITCH_SECONDS)
+    _hold_standard_files()
     try:
         from multigpu.cli import main
     except KeyboardInterrupt:
@@ -20,6 +21,17 @@ def run() -> None:
         sys.stderr.flush()
         os._exit(INTERRUPTED)
     main()
+
+
+def _hold_standard_files() -> None:
+    """Where one of the three is closed, no file that is opened later may have its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - as long as the process
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import importlib
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -77,20 +78,25 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _complain(text: str, debug: bool) -> None:
-    if debug:
-        import traceback
+    with suppress(OSError):  # nobody can be told
+        if debug:
+            import traceback
 
-        traceback.print_exc()
-    if text:
-        click.echo(f"multigpu: error: {text}", err=True)
+            traceback.print_exc()
+        if text:
+            click.echo(f"multigpu: error: {_printable(text)}", err=True)
+
+
+def _printable(text: str) -> str:
+    """Names may hold line ends and what moves a terminal's cursor; a list has lines of its own."""
+    lines = text.split("\n  ")
+    return "\n  ".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in x) for x in lines)
 
 
 def _leave(status: int) -> NoReturn:
     """End at once: threads that still read or wait have nothing more to give."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        pass
+    for file in (sys.stdout, sys.stderr):
+        with suppress(OSError, AttributeError):  # AttributeError: it is closed, and so is None
+            file.flush()
     os._exit(status)

@@ -14,6 +14,8 @@ logger = logging.getLogger(__name__)
 
 PHRED_OFFSETS = (33, 64)
 DEFAULT_CHUNK_BYTES = 64 << 20
+MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
+MOST = 4096  # threads, or processes, of one machine
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class DockOptions:
             raise UsageError(f"precision {self.precision:g}: the degrees must be above 0")
         if self.rotations is not None and self.rotations < 1:
             raise UsageError(f"{self.rotations} rotations: there must be at least one")
+        if self.rotations is not None and self.rotations > MOST_ROTATIONS:
+            raise UsageError(f"rotations are at most {MOST_ROTATIONS:,}: try --precision")
         if self.rotations is not None and self.rotation_file is not None:
             raise UsageError("give a number of rotations or a file of them, not both")
         if self.center is not None and not all(-inf < x < inf for x in self.center):
@@ -130,6 +134,8 @@ class RunOptions:
                 raise UsageError(f"{name.replace('_', ' ')} {seconds:g}: it must be positive")
         if self.threads < 0 or self.processes < 0:
             raise UsageError("there cannot be less than no threads or processes")
+        if max(self.threads, self.processes) > MOST:
+            raise UsageError(f"one machine has no use for more than {MOST:,} threads or processes")
         if "" in (self.scheduler, self.scheduler_file):
             raise UsageError("the scheduler's address, or its file, has no name")
         if self.scheduler and self.scheduler_file:

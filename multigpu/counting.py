@@ -180,11 +180,16 @@ def _sample_names(files: Sequence[str], given: Sequence[str]) -> tuple[str, ...]
     """Those given, or the files' names without their suffix. Raises UsageError for a name twice."""
     if given and len(given) != len(files):
         raise UsageError(f"there are {len(given)} sample names for {len(files)} files")
-    names = tuple(given) or tuple(Path(path).stem for path in files)
+    names = tuple(_text(name) for name in given or [Path(path).stem for path in files])
     for name, times in Counter(names).items():
         if times > 1:
             raise UsageError(f"{times} samples are called {name}: give --sample-names")
     return names
+
+
+def _text(name: str) -> str:
+    """Tables are UTF-8: bytes of a file's name that are not become U+FFFD."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _check_lengths(file: Alignments, references: Sequence[tuple[str, int]]) -> None:

@@ -12,9 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cluster.devices import VISIBLE, Device, Survey, survey
 
@@ -186,7 +185,7 @@ def _of_cupy(found: Survey, here: Packages) -> Iterator[Finding]:
     needed = max(build.cuda or 0 for build in here.cupy)
     if len(here.cupy) == 1 and found.cuda and found.cuda[0] < needed:
         yield Finding(
-            f"the driver {found.driver} runs CUDA {_dotted(found.cuda)} at most and is too old for "
+            f"the driver {found.driver} runs CUDA {dotted(found.cuda)} at most and is too old for "
             f"{_names(here.cupy)} (CUDA {needed})",
             f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
             + _or_older_cupy(found.cuda[0], here.cupy),
@@ -224,7 +223,11 @@ def _names(builds: Iterable[Build]) -> str:
     return " ".join(build.name for build in builds)
 
 
-def _dotted(version: tuple[int, int]) -> str:
+def gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"
+
+
+def dotted(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
@@ -326,7 +329,7 @@ def this_host(root: Path = Path("/")) -> Host:
     limit = _group_limit(root, "memory", "memory.max", "memory.limit_in_bytes")
     if limit is None or limit >= total:
         return Host(threads, threads_limit, total, free, None)
-    why = f"of {_gib(total)}, by the control group"
+    why = f"of {gib(total)}, by the control group"
     return Host(threads, threads_limit, int(limit), min(free, int(limit)), why)
 
 
@@ -447,70 +450,3 @@ def _abandon(child: subprocess.Popen[str]) -> None:
 
 def _last_line(text: str) -> str:
     return text.strip().rpartition("\n")[2][:300]
-
-
-# ---- the report in words ----------------------------------------------------------------------
-
-
-def as_json(report: Report) -> str:
-    """The report as one JSON object; `format` changes when a field is renamed or removed."""
-    data: dict[str, Any] = {"format": 1, **asdict(report), "broken": report.broken}
-    return json.dumps(data, indent=2)
-
-
-def as_lines(report: Report) -> Iterator[tuple[str, str]]:
-    """The report as pairs of a label and a text, findings and verdict left out."""
-    yield "multigpu", report.program
-    yield "Python", f"{report.python} on {report.system}"
-    yield (
-        "packages",
-        ", ".join(
-            f"{name} {version or '(missing)'}" for name, version in report.packages.versions.items()
-        ),
-    )
-    yield "CuPy", ", ".join(f"{b.name} {b.version}" for b in report.packages.cupy) or "none"
-    wheels = [f"{name} {version}" for name, version in report.packages.cuda.items()]
-    yield "CUDA wheels", ", ".join(wheels) or "none"
-    yield "CPU", _limited(f"{report.host.threads} threads", report.host.threads_limit)
-    memory = f"{_gib(report.host.memory_bytes)}, {_gib(report.host.free_bytes)} free"
-    yield "memory", _limited(memory, report.host.memory_limit)
-    yield from _gpu_lines(report)
-
-
-def _gpu_lines(report: Report) -> Iterator[tuple[str, str]]:
-    found = report.survey
-    cuda = f" (CUDA {_dotted(found.cuda)})" if found.cuda else ""
-    yield "driver", f"{found.driver or 'none'}{cuda}"
-    checks = {check.uuid: check for check in report.checks}
-    for device in found.devices:
-        yield f"GPU {device.index}", f"{_gpu(device)}, {_checked(checks.get(device.uuid))}"
-    for device in found.hidden:
-        yield "hidden GPU", _gpu(device)
-
-
-def _gpu(device: Device) -> str:
-    capability = device.compute_capability
-    parts = [
-        device.name,
-        f"{_gib(device.total_bytes)}, {_gib(device.free_bytes)} free"
-        if device.total_bytes
-        else "memory shared with the CPU",
-        f"compute capability {_dotted(capability)}" if capability else "",
-        "MIG instance" if device.mig else "",
-        device.uuid,
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _checked(check: KernelCheck | None) -> str:
-    if check is None:
-        return "kernel not checked"
-    return "kernel failed" if check.error else f"kernel ran in {check.seconds:.1f} s"
-
-
-def _limited(text: str, limit: str | None) -> str:
-    return f"{text} ({limit})" if limit else text
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"

@@ -1,8 +1,8 @@
 """Errors about the user's files. They pickle, so they survive the way back from a worker."""
 
-from cluster.errors import Failure, UsageError
+from cluster.errors import Failure, UsageError, first_line
 
-__all__ = ["Failure", "InputError", "Unreadable", "UsageError"]
+__all__ = ["Failure", "InputError", "Unreadable", "UsageError", "first_line", "quoted"]
 
 QUOTED = 60  # characters of the user's data that a message may repeat
 

@@ -45,7 +45,7 @@ def signatures(
     raises      UsageError for impossible quantities, before anything is written
     """
     shape = _Shape(min_length, max_length, n_ratio, seed, _SIGNATURES)
-    _check_at_least(0, "count", count)
+    _check_count("count", count)
     places = shape.stream(_NS)
     for block in _blocks(count, shape):
         _put_ns(block.letters, n_ratio, places)
@@ -81,8 +81,8 @@ def samples(
                     signatures that would not fit into the shortest sample
     """
     shape = _Shape(min_length, max_length, n_ratio, seed, _SAMPLES)
-    _check_at_least(0, "clean", clean)
-    _check_at_least(0, "infected", infected)
+    _check_count("clean", clean)
+    _check_count("infected", infected)
     _check_range("phred", min_phred, max_phred, 0, HIGHEST_PHRED)
     planter = _Planter(signatures, min_signatures, max_signatures, shape.stream(_PLANTS))
     if infected:
@@ -99,6 +99,12 @@ def samples(
         else:
             qualities = _qualities(block.letters.size, min_phred, max_phred, scores)
             out.write(block.fastq(b"smp", qualities))
+
+
+def _check_count(what: str, value: int) -> None:
+    _check_at_least(0, what, value)
+    if value >= LIMIT:
+        raise UsageError(f"{what} must be less than {LIMIT:,}")
 
 
 def _check_at_least(least: int, what: str, value: int) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
 from multigpu.io.counts import Counts
-from multigpu.io.regions import Regions, windows
+from multigpu.io.regions import LONGEST, Regions, windows
 
 ROWS = 1 << 16  # regions made at a time, from a random stream of their own
 NORMAL = 2  # copies
@@ -58,6 +58,8 @@ class Cohort:
         for name in ("dispersion", "cnvs", "seed"):
             _check_at_least(0, name, getattr(self, name))
         _check_at_least(2, "width", self.width)
+        if self.width * self.regions >= LONGEST:
+            raise UsageError("width x regions, the bases of the genome, must be less than 2^40")
         if not 0 < self.coverage <= 1e6:
             raise UsageError(f"coverage is {self.coverage:g}: it must lie within 0 to 1,000,000")
         if self.max_length < self.min_length:

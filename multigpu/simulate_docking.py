@@ -25,6 +25,7 @@ ELEMENTS = (  # by the number of bonds: what may stand there, the more likely th
     ("C", "C", "C", "N"),
     ("C",),
 )
+LIMIT = 1 << 32  # ligands of a file
 BATCH = 1000  # ligands in one piece of text
 MOST_ATOMS = 900  # for the fields of three digits, with the bonds of rings
 WALL = 2.0  # score that every Å beyond the radius takes
@@ -54,8 +55,8 @@ def ligands(out: Sink, count: int, min_atoms: int, max_atoms: int, seed: int) ->
     min_atoms  of the smallest; numbers are uniform up to and with `max_atoms`
     raises     UsageError for impossible quantities, before anything is written
     """
-    if count < 0:
-        raise UsageError(f"count is {count}: it must be at least 0")
+    if not 0 <= count < LIMIT:
+        raise UsageError(f"count is {count}: it must be at least 0, and less than {LIMIT:,}")
     if not 1 <= min_atoms <= max_atoms <= MOST_ATOMS:
         raise UsageError(f"atoms from {min_atoms} to {max_atoms}: 1 to {MOST_ATOMS} are possible")
     for begin in range(0, count, BATCH):
@@ -119,6 +120,8 @@ def pocket(out: BinaryIO, points: int, spacing: float, wells: int, seed: int) ->
     """
     if points < 2 or points > 1000 or wells < 1 or not 0 < spacing < np.inf:
         raise UsageError("a pocket needs 2 to 1000 points, a spacing above 0 and at least one well")
+    if wells > points**3:
+        raise UsageError(f"a pocket of {points} points along each axis has no {wells:,} wells")
     random = _Random(seed, 0)
     half = spacing * (points - 1) / 2
     axis = np.arange(points) * spacing - half

@@ -2,12 +2,13 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import hypothesis
 import pytest
+from program import Run, main_in_process
 
 GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden"
 
@@ -65,6 +66,24 @@ def _all_is_said() -> Iterator[None]:
     yield
     for name in ("multigpu", "cluster"):
         logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def main(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """The program's real `main` in this process."""
+    with main_in_process(capfd) as run:
+        yield run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Callable[[str, bytes], str]:
+    """Writes a file and tells its path."""
+
+    def write(name: str, content: bytes) -> str:
+        (tmp_path / name).write_bytes(content)
+        return str(tmp_path / name)
+
+    return write
 
 
 @pytest.fixture(scope="session")

@@ -3,19 +3,18 @@
 import json
 import os
 import re
-import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from bams import write_alignments
 from cohorts import cohort
+from program import Ended
 
-from multigpu import cli
 from multigpu.copynumber import output
 from multigpu.copynumber.options import CnvOptions
 from multigpu.errors import UsageError
@@ -30,29 +29,16 @@ FEW = ("--no-report", "--no-matrices", "--gpus", "none")
 Run = Callable[..., str]
 
 
-class Left(BaseException):
-    """Instead of the end of the process."""
-
-
 @pytest.fixture
-def main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Any]:
+def main(main: Callable[..., Ended]) -> Any:
     """The program's real `main`; gives the exit status and what it said."""
 
-    def leave(status: int) -> None:
-        raise Left(status)
-
     def run(*arguments: str) -> tuple[int, str]:
-        capfd.readouterr()
-        with pytest.raises(Left, match=r"^\d+$") as left:
-            cli.main(["cnv", *arguments])
-        said = capfd.readouterr()
-        assert said.out == ""
-        return left.value.args[0], said.err
+        ended = main("cnv", *arguments)
+        assert ended.out == ""
+        return ended.status, ended.err
 
-    handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(cli, "os", SimpleNamespace(_exit=leave))
-    yield run
-    signal.signal(signal.SIGINT, handler)
+    return run
 
 
 @pytest.fixture
@@ -271,10 +257,13 @@ OPTIONS = [
     (("--model", "reference"), "--model reference needs --controls"),
     (("--model", "single"), "is for one sample, here are 6"),
     (("--window", "0"), "windows of 0 bases"),
+    (("--cycles", "9" * 400), "--cycles is 99999"),
+    (("--cycles", "2147483648"), "--cycles is 2147483648; it must be 1 to 2147483647"),
+    (("--min-width", "9" * 400), "it must be 1 to 2147483647"),
 ]
 
 
-@pytest.mark.parametrize(("words", "problem"), OPTIONS, ids=[" ".join(w) for w, _ in OPTIONS])
+@pytest.mark.parametrize(("words", "problem"), OPTIONS, ids=[" ".join(w)[:40] for w, _ in OPTIONS])
 def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, table: str) -> None:
     given = [table if word == "COUNTS" else word for word in words]
     assert problem in refused(table, *given)
@@ -282,6 +271,8 @@ def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, ta
 
 FACTS = [
     ("--ploidy", "smp1\ttwo\n", "the ploidy of smp1 is 'two', not a whole number"),
+    ("--ploidy", f"smp1\t{'9' * 400}\n", "…': no genome has as many sets"),
+    ("--sex", "x\0" * 99 + "\tm\n", "a sex of 'x\\x00x\\x00"),
     ("--ploidy", "nobody\t2\n", "a ploidy of nobody, but no such sample"),
     ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
     ("--sex", "smp1 male\n", "line 1: two columns are needed"),
@@ -296,6 +287,44 @@ def test_refused__facts_of_samples(
     name = cohort()[0].samples[0]
     said = refused(table, option, write(text.replace("smp1", name), "facts.tsv"))
     assert problem.replace("smp1", name) in said
+
+
+def test_refused__controls_of_fewer_regions(
+    refused: Run, table: str, write: Callable[..., str]
+) -> None:
+    few = write("chrom\tstart\tend\tc1\nchr1\t0\t25000\t50\nchrX\t0\t25000\t50\n")
+    said = refused(table, "--model", "reference", "--controls", few)
+    assert said == "the cases and the --controls have different regions"
+
+
+def test_refused__a_folder_without_a_name_or_with_too_long_a_one(main: Any, table: str) -> None:
+    status, said = main(table, "-o", "", *FEW)
+    assert (status, said) == (2, "multigpu: error: the output has no name\n")
+    status, said = main(table, "-o", "x" * 300, *FEW)
+    assert status == 2
+    assert said.endswith("cannot be written: file name too long\n")
+
+
+def test_output__into_a_folder_whose_name_looks_like_an_address(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library that writes the VCF file would take it for one."""
+    monkeypatch.chdir(tmp_path)
+    assert main(table, "-o", "s3:x", *FEW)[0] == 0
+    assert names(tmp_path / "s3:x") >= CALLS
+
+
+def test_counts__from_a_pipe(main: Any, tmp_path: Path) -> None:
+    plain, fifo = tmp_path / "counts.tsv", tmp_path / "fifo"
+    write_counts(str(plain), cohort()[0])
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_bytes(plain.read_bytes()))
+    writer.start()
+    assert main(str(fifo), "-o", str(tmp_path / "a"), *FEW)[0] == 0
+    writer.join()
+    assert main(str(plain), "-o", str(tmp_path / "b"), *FEW)[0] == 0
+    for name in ("cnvs.tsv", "segmentation.tsv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
 def test_refused__a_folder_that_cannot_be_made(main: Any, table: str, tmp_path: Path) -> None:

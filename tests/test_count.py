@@ -3,18 +3,17 @@
 import builtins
 import logging
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pysam
 import pytest
 from bams import REFERENCES, Row, random_rows, write_alignments, write_fasta
+from program import Ended, program
 
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
@@ -27,35 +26,18 @@ ROWS = random_rows(2000)
 Run = Callable[..., str]
 
 
-class Left(BaseException):
-    """Instead of the end of the process."""
-
-
 @pytest.fixture
-def refused(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> Iterator[Run]:
+def refused(main: Callable[..., Ended], tmp_path: Path) -> Run:
     """The one line that the program says before it ends with status 2 and without output."""
 
-    def leave(status: int) -> None:
-        raise Left(status)
-
     def run(*arguments: str) -> str:
-        capfd.readouterr()
         output = tmp_path / "refused.tsv"
-        with pytest.raises(Left, match=r"^2$"):
-            cli.main(["count", "-o", str(output), *arguments])
-        said = capfd.readouterr()
-        assert said.out == ""
+        ended = main("count", "-o", str(output), *arguments)
+        assert (ended.status, ended.out) == (2, "")
         assert not output.exists()
-        (line,) = said.err.splitlines()
-        assert line.startswith("multigpu: error: ")
-        return line.removeprefix("multigpu: error: ")
+        return ended.problem
 
-    handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(cli, "os", SimpleNamespace(_exit=leave))
-    yield run
-    signal.signal(signal.SIGINT, handler)
+    return run
 
 
 @pytest.fixture
@@ -194,6 +176,33 @@ def test_index__of_a_reference_too_long_for_bai(tmp_path: Path) -> None:
     path = write_alignments(tmp_path / "long.bam", rows, longest, index=False)
     assert count(path, window=300_000_000).values[:, 0].tolist() == [1, 1]
     assert (tmp_path / "long.bam.csi").exists()
+
+
+@pytest.mark.parametrize("name", ["-x.bam", "s3:x.bam", "http:x.bam"])
+def test_index__of_a_file_whose_name_looks_like_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Like an option, or an address."""
+    monkeypatch.chdir(tmp_path)
+    write_alignments(tmp_path / name, ROWS, index=False)
+    assert count(name, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
+    assert Path(f"{name}.bai").exists()
+
+
+def test_index__of_a_file_whose_name_is_no_utf8(tmp_path: Path) -> None:
+    path = str(tmp_path / os.fsdecode(b"\xff.bam"))
+    Path(write_alignments(tmp_path / "x.bam", ROWS, index=False)).rename(path)
+    ended = program("count", path, "--window", "7000")
+    assert ended.status == 0
+    header, *rows = ended.out.splitlines()
+    assert header.split("\t")[3:] == ["\ufffd"]
+    assert [int(row.split("\t")[3]) for row in rows] == in_windows(ROWS, 7000)
+    assert "samtools takes names in UTF-8 only" in ended.err
+
+
+def test_sample_names__that_are_no_utf8_have_replacement_characters(some: str) -> None:
+    given = count(some, sample_names=[os.fsdecode(b"a\xff")], window=50_000)
+    assert given.samples == ("a\ufffd",)
 
 
 @pytest.mark.parametrize("problem", ["place", "pysam"])
@@ -380,6 +389,9 @@ def test_bad_files__are_one_line(tmp_path: Path, some: str, refused: Run) -> Non
     assert refused(str(tmp_path)).endswith(": BAM and CRAM files must be regular files")
     assert refused("nowhere.bam") == "nowhere.bam: cannot be read: there is no such file"
     assert refused() == "no alignment files given"
+    for path in ("-", "http://127.0.0.1:1/some.bam"):
+        assert refused(path) == f"{path}: BAM and CRAM files must be regular files"
+    assert refused("x" * 300).endswith("cannot be read: file name too long")
     assert "2 samples are called some" in refused(some, some)
 
 

@@ -420,6 +420,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--precision", "1e-5"), r"\d+ poses; fewer than 2\^63 are possible: take larger steps"),
         (("--precision", "1", "--translations", "1e5,1"), r"fewer than 2\^63"),
         (("--rotations", "0"), "0 rotations: there must be at least one"),
+        (("--rotations", "2147483648"), "rotations are at most 100,000,000: try --precision"),
         (("--rotations", "5", "--rotation-file", "x"), "not both"),
         (("--rotation-file", "x"), "x: cannot be read: there is no such file"),
         (("--top", "0"), "top 0: at least one pose"),
@@ -429,6 +430,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--origin", "0,0,0", "--spacing", "0"), "the spacing along x is 0, not positive"),
         (("-o", "poses.txt"), r"poses\.txt: poses are written as"),
         (("-o", "nowhere/poses.sdf"), "there is no directory"),
+        (("-o", "x" * 300), "cannot be written: file name too long"),
         (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
         (("-o", "poses/", "--log-json", "poses"), "is named twice"),
@@ -443,7 +445,7 @@ def test_dock__refuses_what_makes_no_sense(
     assert files() == []
 
 
-@pytest.mark.parametrize("line", ["1 2 3", "a b c d", "0 0 0 0", "nan 0 0 1"])
+@pytest.mark.parametrize("line", ["1 2 3", "a b c d", "0 0 0 0", "nan 0 0 1", "1e200 0 0 1"])
 def test_dock__names_the_line_of_a_bad_quaternion(dock: Dock, line: str) -> None:
     Path("rotations.txt").write_text(f"1 0 0 0\n{line}\n")
     with pytest.raises(InputError, match=rf"rotations\.txt: line 2: '{line}' is no quaternion"):

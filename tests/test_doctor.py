@@ -416,7 +416,7 @@ def test_this_host__is_this_one() -> None:
 
 def test_doctor__starts_no_cuda_and_loads_nothing_heavy() -> None:
     code = (
-        "import sys, multigpu.doctor as d; d.as_json(d.examine(kernel_check=False)); "
+        "import sys, multigpu.commands.doctor as d; d._as_json(d.examine(kernel_check=False)); "
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

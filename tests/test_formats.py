@@ -8,11 +8,10 @@ import math
 import os
 import platform
 import re
-import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from backports import zstd
+from bgzf_data import bgzf
 
 import multigpu
 from multigpu import Batch, InputError, UsageError
@@ -146,21 +146,9 @@ def frames(data: bytes) -> bytes:
     return b"".join(zstd.compress(data[at : at + 40]) for at in range(0, len(data), 40))
 
 
-def bgzf(data: bytes) -> bytes:
-    blocks = []
-    for at in range(0, len(data), 40):
-        piece = data[at : at + 40]
-        deflate = zlib.compressobj(6, zlib.DEFLATED, -15)
-        body = deflate.compress(piece) + deflate.flush()
-        size = struct.pack("<H", len(body) + 25)
-        header = b"\x1f\x8b\x08\x04" + bytes(5) + b"\xff\x06\x00BC\x02\x00" + size
-        blocks.append(header + body + struct.pack("<II", zlib.crc32(piece), len(piece)))
-    end = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
-    return b"".join(blocks) + end
-
-
 STORED = {
-    "plain": bytes, "gzip": gzip.compress, "gzip, several members": members, "bgzf": bgzf,
+    "plain": bytes, "gzip": gzip.compress, "gzip, several members": members,
+    "bgzf": partial(bgzf, block=40),
     "zstd": zstd.compress, "zstd, several frames": frames,
 }  # fmt: skip
 LAYOUTS = {

@@ -63,14 +63,14 @@ def test_run__that_fails_before_it_began_leaves_no_journal(scan: Any, tmp_path: 
 def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
     scan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, real = iter(scan()), sources._fill
+    rows, real = iter(scan()), sources.fill
     assert len(list(islice(rows, 3))) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(sources, "_fill", stale)
+        patch.setattr(sources, "fill", stale)
         with pytest.raises(Unreadable, match="cannot be read: stale file handle"):
             list(rows)
     assert (tmp_path / "journal").exists()
-    assert sources._fill is real
+    assert sources.fill is real
     assert scan().to_table().num_rows == 200
 
 

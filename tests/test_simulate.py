@@ -219,6 +219,7 @@ def test_samples__are_written_in_blocks_of_a_few_megabytes() -> None:
         ({"n_ratio": float("nan")}, "n-ratio is nan"),
         ({"seed": -1}, "seed is -1: it must be at least 0"),
         ({"clean": -1}, "clean is -1"),
+        ({"clean": 10**400}, "clean must be less than 4,294,967,296"),
         ({"infected": -2}, "infected is -2"),
         ({"min_signatures": 4}, "min-signatures 4 is more than max-signatures 3"),
         ({"max_signatures": 9}, "max-signatures is 9, but there are 8 signatures"),

@@ -70,6 +70,7 @@ def test_pocket__is_read_as_it_was_made(tmp_path: Path) -> None:
     ("quantities", "problem"),
     [
         ((-1, 1, 2, 1), "count is -1"),
+        ((1 << 32, 1, 2, 1), "and less than 4,294,967,296"),
         ((1, 0, 2, 1), "atoms from 0 to 2: 1 to 900 are possible"),
         ((1, 3, 2, 1), "atoms from 3 to 2"),
         ((1, 3, 901, 1), "atoms from 3 to 901"),
@@ -87,3 +88,8 @@ def test_ligands__that_are_impossible_are_refused(quantities: Any, problem: str)
 def test_pocket__that_is_impossible_is_refused(quantities: Any) -> None:
     with pytest.raises(UsageError, match="a pocket needs 2 to 1000 points"):
         pocket(io.BytesIO(), *quantities, seed=1)
+
+
+def test_pocket__with_more_wells_than_points_is_refused() -> None:
+    with pytest.raises(UsageError, match="has no 28 wells"):
+        pocket(io.BytesIO(), points=3, spacing=1.0, wells=28, seed=1)

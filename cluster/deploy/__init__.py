@@ -19,7 +19,7 @@ from typing import Any
 
 from cluster import context, worker
 from cluster.devices import Device
-from cluster.errors import Failure, UsageError
+from cluster.errors import Failure, UsageError, first_line
 from cluster.workers import LocalWorkers, Workers, within
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 CLOSE_TIMEOUT = 2.0  # seconds, and
 CONNECT_GRACE = 1.0
+LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
 GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
@@ -179,10 +180,10 @@ def _connect(deployment: Deployment) -> Any:
             limit + CONNECT_GRACE, lambda: Client(**kind, timeout=limit, set_as_default=False)
         )
     except (OSError, TimeoutError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "is it tcp:// or tls://?"
+        reason = first_line(error) if str(error) else "is it tcp:// or tls://?"
         raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
     except (RuntimeError, TypeError, ValueError) as error:  # the address, or settings of TLS
-        raise UsageError(f"{where}: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"{where}: {first_line(error)}") from error
 
 
 def _close(client: Any) -> None:
@@ -193,12 +194,13 @@ def _close(client: Any) -> None:
 
 def _check_scheduler_file(path: Path) -> None:
     try:
-        known = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            known = json.loads(file.read(LARGEST_SCHEDULER_FILE).decode())  # as Dask reads it
     except OSError as error:
         raise UsageError(f"{path}: no such scheduler file") from error
     except ValueError as error:
         raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
-    if not isinstance(known, dict) or "address" not in known:
+    if not isinstance(known, dict) or not isinstance(known.get("address"), str):
         raise UsageError(f"{path}: this is no scheduler file: no address")
 
 
@@ -213,9 +215,12 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
 
     _quiet_tracker()
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         tempfile.TemporaryDirectory(prefix="multigpu-") as folder,
-    ):
+        dask.config.set({
+            "distributed.scheduler.allowed-failures": 0,
+            "temporary-directory": folder,  # the scheduler's, which takes no `local_directory`
+        }),
+    ):  # fmt: skip
         common = {
             "host": LOOPBACK,
             "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
@@ -268,7 +273,7 @@ def _start_named() -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise Failure(f"the workers could not be started: {reason}") from error
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.commands.count import COUNT, count_options, counted
-from multigpu.commands.options import RUN, SUMMARY, WATCH, options, run_options
+from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import RunOptions
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from multigpu.copynumber.result import CnvResult
     from multigpu.counting import CountOptions
     from multigpu.io.counts import Counts
+
+
+def _real(name: str, metavar: str, text: str) -> Decorator:
+    return click.option(name, type=float, metavar=metavar, help=text)
+
+
+def _whole(name: str, metavar: str, text: str) -> Decorator:
+    return click.option(name, type=int, metavar=metavar, help=text)
+
 
 MODEL = (
     click.option(
@@ -34,16 +43,14 @@ MODEL = (
     click.option(
         "--classes", metavar="CN0,…", help="Their labels; one is CN2 (haplo: CN1).  [R: classes]"
     ),
-    click.option(
-        "--prior-impact", type=float, metavar="G",
-        help="Weight of the assumption that nothing changes.  [R: priorImpact]",
+    _real(
+        "--prior-impact", "G",
+        "Weight of the assumption that nothing changes.  [R: priorImpact]",
     ),
-    click.option(
-        "--cycles", type=int, metavar="N", help="Of expectation-maximisation.  [R: cyc]"
-    ),
-    click.option(
-        "--min-read-count", type=float, metavar="N",
-        help="Regions with no more reads in any sample are unchanged.  [R: minReadCount]",
+    _whole("--cycles", "N", "Of expectation-maximisation.  [R: cyc]"),
+    _real(
+        "--min-read-count", "N",
+        "Regions with no more reads in any sample are unchanged.  [R: minReadCount]",
     ),
     click.option(
         "--posterior", is_flag=True, default=None,
@@ -64,13 +71,8 @@ NORMALIZATION = (
         "--size-factor", type=click.Choice(["mean", "median", "quant", "mode"]),
         help="What a sample's size factor is taken from.  [R: sizeFactor]",
     ),
-    click.option(
-        "--norm-quantile", type=float, metavar="Q", help="Of --norm-type quant.  [R: normQu]"
-    ),
-    click.option(
-        "--size-factor-quantile", type=float, metavar="Q",
-        help="Of --size-factor quant.  [R: quSizeFactor]",
-    ),
+    _real("--norm-quantile", "Q", "Of --norm-type quant.  [R: normQu]"),
+    _real("--size-factor-quantile", "Q", "Of --size-factor quant.  [R: quSizeFactor]"),
     click.option(
         "--genome-wide", is_flag=True, default=None,
         help="Normalize the genome as a whole, not every chromosome.",
@@ -87,17 +89,12 @@ NORMALIZATION = (
 )  # fmt: skip
 
 CALLING = (
-    click.option(
-        "--upper", type=float, metavar="X",
-        help="Segments with this signed I/NI or more are gains.  [R: upperThreshold]",
+    _real("--upper", "X", "Segments with this signed I/NI or more are gains.  [R: upperThreshold]"),
+    _real(
+        "--lower", "X",
+        "Segments with this signed I/NI or less are losses.  [R: lowerThreshold]",
     ),
-    click.option(
-        "--lower", type=float, metavar="X",
-        help="Segments with this signed I/NI or less are losses.  [R: lowerThreshold]",
-    ),
-    click.option(
-        "--min-width", type=int, metavar="N", help="Regions of the smallest CNV.  [R: minWidth]"
-    ),
+    _whole("--min-width", "N", "Regions of the smallest CNV.  [R: minWidth]"),
     click.option(
         "--use-median", is_flag=True, default=None,
         help="Judge a segment by its median, not its mean.  [R: useMedian]",
@@ -106,39 +103,21 @@ CALLING = (
         "--segmentation", type=click.Choice(["fast", "cbs"]),
         help="cbs: circular binary segmentation.  [R: segAlgorithm]",
     ),
-    click.option(
-        "--seg-alpha", type=float, metavar="X",
-        help="Share (below 1) or number of first breakpoints.  [R: alpha]",
+    _real("--seg-alpha", "X", "Share (below 1) or number of first breakpoints.  [R: alpha]"),
+    _real(
+        "--seg-eps", "X",
+        "Least difference of neighbours at a breakpoint; else a quantile.  [R: eps]",
     ),
-    click.option(
-        "--seg-eps", type=float, metavar="X",
-        help="Least difference of neighbours at a breakpoint; else a quantile.  [R: eps]",
-    ),
-    click.option(
-        "--seg-delta", type=int, metavar="N",
-        help="Windows without gain after which the search stops.  [R: delta]",
-    ),
-    click.option(
-        "--seg-max-window", type=int, metavar="N",
-        help="Regions in the largest window.  [R: maxInt]",
-    ),
-    click.option(
-        "--seg-cyber-weight", type=float, metavar="X",
-        help="Weight of the variance of all regions.  [R: cyberWeight]",
-    ),
+    _whole("--seg-delta", "N", "Windows without gain after which the search stops.  [R: delta]"),
+    _whole("--seg-max-window", "N", "Regions in the largest window.  [R: maxInt]"),
+    _real("--seg-cyber-weight", "X", "Weight of the variance of all regions.  [R: cyberWeight]"),
     click.option(
         "--seg-median", metavar="X[,X]",
         help="Medians of gains and losses when segments are merged.  [R: segMedianT]",
     ),
-    click.option("--seed", type=int, metavar="N", help="Of --segmentation cbs."),
-    click.option(
-        "--robust", type=float, metavar="X",
-        help="Also robust CNV regions, I/NI above X.  [R: makeRobustCNVR robust]",
-    ),
-    click.option(
-        "--robust-min-width", type=int, metavar="N",
-        help="Regions of the smallest one.  [R: makeRobustCNVR minWidth]",
-    ),
+    _whole("--seed", "N", "Of --segmentation cbs."),
+    _real("--robust", "X", "Also robust CNV regions, I/NI above X.  [R: makeRobustCNVR robust]"),
+    _whole("--robust-min-width", "N", "Regions of the smallest one.  [R: makeRobustCNVR minWidth]"),
     click.option(
         "--fractional", type=click.Choice(["mean", "median"]),
         help="Also fractional copy numbers.  [R: calcFractionalCopyNumbers segStat]",
@@ -249,10 +228,13 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
         counting = replace(counting, cache=str(folder / output.KEPT_COUNTS))
 
     cases, others = list(values["inputs"]), list(values["controls"])
-    counts = _read(cases, counting, running, values)
-    if inputs.are_alignments(cases):
+    aligned = inputs.are_alignments(cases)
+    counts = _read(cases, aligned, counting, running, values)
+    if aligned:
         write_counts(str(folder / output.COUNTS), counts)
-    controls = _read(others, counting, running, values) if others else None
+    controls = None
+    if others:
+        controls = _read(others, inputs.are_alignments(others), counting, running, values)
     names = [*counts.samples, *(controls.samples if controls else ())]
     ploidy = values["ploidy"] and inputs.ploidies(inputs.read_facts(values["ploidy"]), names)
     sexes: tuple[str, ...] = ()
@@ -267,15 +249,18 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
 
 
 def _read(
-    paths: list[str], counting: "CountOptions", running: RunOptions, values: dict[str, Any]
+    paths: list[str],
+    aligned: bool,
+    counting: "CountOptions",
+    running: RunOptions,
+    values: dict[str, Any],
 ) -> "Counts":
     """The counts of a table, or of alignments; the log is of the run behind it."""
     from multigpu.commands.running import watched
-    from multigpu.copynumber import inputs
     from multigpu.counting import CountJob
     from multigpu.io.counts import read_counts
 
-    if not inputs.are_alignments(paths):
+    if not aligned:
         return read_counts(paths[0])
     job = CountJob(paths, counting, running)
     with watched({**values, "log_json": None, "trace": None}, job, "count", counted):

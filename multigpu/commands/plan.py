@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from multigpu.commands.answers import answer
 from multigpu.commands.options import (
     DOCK,
     RUN,
@@ -58,31 +59,25 @@ def scan(**values: Any) -> None:
         }
         for source, chunks in zip(job.sources, plan.chunks, strict=True)
     ]  # fmt: skip
-    if as_json := values["as_json"]:
+    if values["as_json"]:
         facts = {
             "version": 1, "devices": devices, "chunk_bytes": plan.chunk_bytes,
             "device_bytes": plan.device_bytes, "budget_bytes": plan.budget, "lanes": plan.lanes,
             "host_bytes": plan.host_bytes, "workers": workers, "sources": rows,
             "signatures": len(job.signatures),
         }  # fmt: skip
-        click.echo(json.dumps(facts, indent=2))
-    if as_json:
+        answer([json.dumps(facts, indent=2)])
         return
-    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
-    for worker in workers:
-        kind, free = "GPU" if worker["gpu"] else "CPU", worker["free_bytes"]
-        click.echo(f"worker        {worker['worker']}: {kind}, {free:,} bytes free")
-    if not workers:
-        click.echo(f"where         {where}")
-    click.echo(f"signatures    {len(job.signatures):,}")
-    click.echo(f"chunk         up to {plan.chunk_bytes:,} bytes of input")
-    click.echo(f"in hand       {plan.lanes} chunks at a time on each worker")
-    click.echo(f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes")
-    click.echo(f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows")
-    for row in rows:
-        size = "unknown size" if row["bytes"] is None else f"{row['bytes']:,} bytes"
-        chunks = "a stream" if row["chunks"] is None else f"{row['chunks']:,} chunks"
-        click.echo(f"{row['path']}: {row['layout']}, {row['compression']}, {size}, {chunks}")
+    lines = [_worker(worker) for worker in workers] or [_where(job)]
+    lines += [
+        f"signatures    {len(job.signatures):,}",
+        f"chunk         up to {plan.chunk_bytes:,} bytes of input",
+        *_taken(plan),
+        f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows",
+    ]
+    for source, chunks in zip(job.sources, plan.chunks, strict=True):
+        lines.append(f"{_source(source)}, {'a stream' if chunks is None else f'{chunks:,} chunks'}")
+    answer(lines)
 
 
 @command.command()
@@ -104,18 +99,38 @@ def dock(**values: Any) -> None:
             "budget_bytes": plan.budget, "lanes": plan.lanes,
             **{name: told[name] for name in PLANNED},
         }  # fmt: skip
-        click.echo(json.dumps(facts, indent=2))
+        answer([json.dumps(facts, indent=2)])
         return
-    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
     points = " × ".join(map(str, job.pocket.shape))
-    click.echo(f"where         {where}")
-    click.echo(f"pocket        {points} points, {len(job.field.values)} map(s)")
-    click.echo(f"search        {told['rotations']:,} rotations × {told['shifts']:,} shifts")
-    click.echo(f"poses tried   {told['poses_tried']:,} of each ligand: the others repeat these")
-    click.echo(f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes")
-    click.echo(f"pose spans    {len(plan.pose_spans):,} for each of these")
-    click.echo(f"in hand       {plan.lanes} chunks at a time on each worker")
-    click.echo(f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes")
-    for source in job.sources:
-        size = "unknown size" if source.size is None else f"{source.size:,} bytes"
-        click.echo(f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}")
+    answer([
+        _where(job),
+        f"pocket        {points} points, {len(job.field.values)} map(s)",
+        f"search        {told['rotations']:,} rotations × {told['shifts']:,} shifts",
+        f"poses tried   {told['poses_tried']:,} of each ligand: the others repeat these",
+        f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes",
+        f"pose spans    {len(plan.pose_spans):,} for each of these",
+        *_taken(plan),
+        *map(_source, job.sources),
+    ])  # fmt: skip
+
+
+def _where(job: Any) -> str:
+    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
+    return f"where         {where}"
+
+
+def _worker(worker: dict[str, Any]) -> str:
+    kind, free = "GPU" if worker["gpu"] else "CPU", worker["free_bytes"]
+    return f"worker        {worker['worker']}: {kind}, {free:,} bytes free"
+
+
+def _taken(plan: Any) -> list[str]:
+    return [
+        f"in hand       {plan.lanes} chunks at a time on each worker",
+        f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes",
+    ]
+
+
+def _source(source: Any) -> str:
+    size = "unknown size" if source.size is None else f"{source.size:,} bytes"
+    return f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}"

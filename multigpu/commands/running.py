@@ -1,15 +1,15 @@
 """What every command that runs a job does around it."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.deploy import GPU_LANES, starting
 from cluster.devices import Device
-from cluster.output import check_output
+from cluster.output import check_output, failures_named, is_replaced
 from cluster.workers import Workers
 from multigpu.config import RunOptions
 from multigpu.errors import UsageError
@@ -70,11 +70,22 @@ def outputs(values: dict[str, Any], *own: str | None) -> list[str | None]:
 
 def keep_inputs(inputs: Sequence[str], *outputs: str | None) -> None:
     """Raises UsageError where an output would replace an input, or another output."""
-    kept = {str(Path(path).resolve()) for path in inputs}
+    kept = {_place(path) for path in inputs}
     for path in outputs:
-        if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
-            continue  # nothing is replaced
-        place = str(Path(path).resolve())
+        if path is None:
+            continue
+        with failures_named(path, UsageError):
+            if not is_replaced(path):
+                continue
+        place = _place(path)
         if place in kept:
             raise UsageError(f"{path} is named twice: it would be replaced")
         kept.add(place)
+
+
+def _place(path: str) -> str:
+    """Where it lies. What is wrong with it is told by who reads or writes it."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # the folder that we are in is gone; a zero byte
+        return path

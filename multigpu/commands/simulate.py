@@ -1,14 +1,12 @@
 """`multigpu simulate`: generated data to try the program and to measure it."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from multigpu import simulate
+from multigpu.commands.options import Decorator, options
 from multigpu.io.compressed import compressed_output
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @click.group("simulate")
@@ -33,37 +31,29 @@ def command() -> None:
     """
 
 
-def _common(shortest: int, longest: int) -> Callable[[Function], Function]:
-    """The options of both generators, with these default lengths in bases."""
-    options = [
-        _number("--min-length", shortest, "Bases of the shortest."),
-        _number("--max-length", longest, "Bases of the longest."),
-        click.option(
-            "--n-ratio", type=float, default=0.1, show_default=True, help="Share of Ns, 0 to 1."
-        ),
-        _number("--seed", 1, "Another seed gives other data."),
-        click.option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Where to write; standard output without it.",
-        ),
-    ]
-
-    def add(function: Function) -> Function:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-def _number(name: str, default: int, text: str) -> Callable[[Function], Function]:
+def _number(name: str, default: int, text: str) -> Decorator:
     return click.option(name, type=int, default=default, show_default=True, help=text)
 
 
-def _real(name: str, default: float, text: str) -> Callable[[Function], Function]:
+def _real(name: str, default: float, text: str) -> Decorator:
     return click.option(name, type=float, default=default, show_default=True, help=text)
+
+
+SEED = _number("--seed", 1, "Another seed gives other data.")
+OUTPUT = click.option(
+    "-o", "--output", metavar="FILE", help="Where to write; standard output without it."
+)
+
+
+def _common(shortest: int, longest: int) -> Decorator:
+    """The options of both generators of sequences, with these default lengths in bases."""
+    return options((
+        _number("--min-length", shortest, "Bases of the shortest."),
+        _number("--max-length", longest, "Bases of the longest."),
+        _real("--n-ratio", 0.1, "Share of Ns, 0 to 1."),
+        SEED,
+        OUTPUT,
+    ))  # fmt: skip
 
 
 @command.command("signatures")
@@ -76,13 +66,7 @@ def _signatures(output: str | None, **quantities: Any) -> None:
 
 
 @command.command("samples")
-@click.option(
-    "--signatures",
-    "source",
-    required=True,
-    metavar="FASTA",
-    help="What to plant.",
-)
+@click.option("--signatures", "source", required=True, metavar="FASTA", help="What to plant.")
 @_number("--clean", 2000, "Samples without a signature.")
 @_number("--infected", 20, "Samples with signatures.")
 @_number("--min-signatures", 1, "Fewest different signatures of an infected sample.")
@@ -98,12 +82,6 @@ def _samples(source: str, output: str | None, **quantities: Any) -> None:
     signatures = read_signatures([source]).letters
     with compressed_output(output) as out:
         simulate.samples(out, signatures, **quantities)
-
-
-OUTPUT = click.option(
-    "-o", "--output", metavar="FILE", help="Where to write; standard output without it."
-)
-SEED = _number("--seed", 1, "Another seed gives other data.")
 
 
 @command.command("ligands")
@@ -122,7 +100,7 @@ def _ligands(output: str | None, **quantities: int) -> None:
 
 @command.command("pocket")
 @_number("--points", 60, "Along each axis.")
-@click.option("--spacing", type=float, default=0.375, show_default=True, help="Å between points.")
+@_real("--spacing", 0.375, "Å between points.")
 @_number("--wells", 40, "Places where atoms score.")
 @SEED
 @OUTPUT
@@ -146,7 +124,7 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 @_number("--max-length", 60, "Regions of the longest variant.")
 @_number("--max-carriers", 3, "Most samples that share a variant.")
 @_number("--width", 25_000, "Bases of a region.")
-@_number("--seed", 1, "Another seed gives other data.")
+@SEED
 @click.option("--truth", metavar="FILE", help="Write what was planted, as TSV.")
 @click.option(
     "-o", "--output", metavar="FILE",

@@ -8,13 +8,14 @@ import numpy as np
 
 from multigpu.config import RunOptions
 from multigpu.copynumber import sex
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import QUOTED, InputError, UsageError, quoted
 from multigpu.io.counts import Counts, read_counts
-from multigpu.io.sources import opened
+from multigpu.io.sources import beginning, opened
 
 if TYPE_CHECKING:
     from multigpu.counting import CountOptions
 
+PLOIDY_DIGITS = 4
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
 SEX_WORDS = {
     "male": sex.MALE, "m": sex.MALE, "xy": sex.MALE, "1": sex.MALE,
@@ -25,8 +26,7 @@ SEX_WORDS = {
 
 def are_alignments(paths: Sequence[str]) -> bool:
     """Whether these are files to count first. Raises UsageError for several tables."""
-    with opened(paths[0]) as file:
-        alignments = file.peek(4)[:4] in ALIGNMENT_MAGIC
+    alignments = beginning(paths[0])[:4] in ALIGNMENT_MAGIC
     if not alignments and len(paths) > 1:
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments
@@ -70,6 +70,8 @@ def ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...
         text = str(facts.get(name, 2))
         if not text.isascii() or not text.isdigit():
             raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
+        if len(text) > PLOIDY_DIGITS:
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
         found.append(int(text))
     return tuple(found)
 
@@ -88,11 +90,15 @@ def sexes(facts: Mapping[str, str], samples: Sequence[str]) -> tuple[str, ...]:
 
 def _check_names(facts: Mapping[str, Any], samples: Sequence[str], what: str) -> None:
     if unknown := [name for name in facts if name not in samples]:
-        raise UsageError(f"there is a {what} of {unknown[0]}, but no such sample")
+        name = unknown[0]
+        shown = name if name.isprintable() and len(name) <= QUOTED else quoted(name)
+        raise UsageError(f"there is a {what} of {shown}, but no such sample")
 
 
 def inferred_sexes(counts: Counts, controls: Counts | None) -> tuple[str, ...]:
     """Of every sample and then control, by their coverage of X; none where that says nothing."""
+    if controls is not None and len(controls.regions) != len(counts.regions):
+        return ()  # they are refused by the job
     values = counts.values if controls is None else np.hstack([counts.values, controls.values])
     coverage = sex.x_coverage(values, counts.regions)
     return () if coverage is None else sex.inferred(coverage)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, Self, get_args
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, quoted
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
 NormType = Literal["poisson", "mean", "median", "quant", "mode"]
@@ -125,11 +125,12 @@ class CnvOptions:
             if value is None:
                 continue
             if not lowest <= value <= highest:
-                limits = (
-                    f"at least {lowest:g}" if highest == LARGEST else f"{lowest:g} to {highest:g}"
-                )
-                raise UsageError(f"{flag(name)} is {value:g}; it must be {limits}")
-        if not 0 < self.seg_alpha <= LARGEST:
+                unbounded = highest == LARGEST or (highest == MOST and value < lowest)
+                limits = f"{lowest:g} to {_shown(highest)}"
+                if unbounded:
+                    limits = f"at least {lowest:g}"
+                raise UsageError(f"{flag(name)} is {_shown(value)}; it must be {limits}")
+        if not 0 < self.seg_alpha <= MOST:
             raise UsageError(
                 f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
                 " of breakpoints"
@@ -140,6 +141,7 @@ class CnvOptions:
 
 
 LARGEST = 1e300  # what is beyond is no number of anything
+MOST = 2**31 - 1  # of what is counted: regions, rounds
 CHOICES = {
     "model": Model,
     "norm": Literal[0, 1, 2],
@@ -150,23 +152,27 @@ CHOICES = {
 }
 RANGES = {
     "prior_impact": (0.0, LARGEST),
-    "cycles": (1, LARGEST),
+    "cycles": (1, MOST),
     "norm_quantile": (0.0, 1.0),
     "size_factor_quantile": (0.0, 1.0),
     "min_read_count": (0.0, LARGEST),
     "upper": (-LARGEST, LARGEST),
     "lower": (-LARGEST, LARGEST),
-    "min_width": (1, LARGEST),
+    "min_width": (1, MOST),
     "seg_eps": (0.0, LARGEST),
-    "seg_delta": (0, LARGEST),
-    "seg_max_window": (1, LARGEST),
+    "seg_delta": (0, MOST),
+    "seg_max_window": (1, MOST),
     "seg_cyber_weight": (0.0, LARGEST),
     "seed": (0, 2**63 - 1),
     "robust": (0.0, LARGEST),
-    "robust_min_width": (1, LARGEST),
+    "robust_min_width": (1, MOST),
 }
 
 
 def flag(name: str) -> str:
     """The option of the command line for a parameter."""
     return "--" + name.replace("_", "-")
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else quoted(str(value)).strip("'")

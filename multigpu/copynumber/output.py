@@ -64,6 +64,8 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
     any exception the files that were there before are as they were, and a folder made for the
     run is gone where nothing is left to go on with.
     """
+    if not path:
+        raise UsageError("the output has no name")
     folder = Path(path)
     existed = folder.is_dir()
     part, lock = folder / PART, folder / LOCK
@@ -108,7 +110,8 @@ def _remove(path: Path) -> None:
 
 
 def _resumable(part: Path) -> bool:
-    return (part / JOURNAL).exists() or (part / KEPT_COUNTS).exists()
+    counts = part / KEPT_COUNTS
+    return (part / JOURNAL).exists() or (counts.is_dir() and any(counts.iterdir()))
 
 
 def _move_up(part: Path, folder: Path) -> None:

@@ -32,12 +32,13 @@ def write_vcf(result: CnvResult, path: Path) -> None:
     """`path` and the index beside it. A record for every CNV region."""
     import pysam
 
-    with pysam.BGZFile(str(path), "wb", None) as file:
+    place = str(path.absolute())  # htslib takes "s3:x" for an address
+    with pysam.BGZFile(place, "wb", None) as file:
         file.write(_header(result).encode())
         for line in _records(result):
             file.write(line.encode())
     far = bool(len(result.called_regions)) and result.called_regions.end.max() >= LARGEST_TABIX
-    pysam.tabix_index(str(path), preset="vcf", force=True, csi=bool(far))
+    pysam.tabix_index(place, preset="vcf", force=True, csi=bool(far))
 
 
 def _header(result: CnvResult) -> str:

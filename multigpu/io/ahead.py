@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.io.sources import Source, blocks, expand, inspect, is_remote
+from multigpu.io.inlets import is_remote
+from multigpu.io.sources import Source, blocks, expand, inspect
 
 HEADROOM = 1 << 20  # before a block, for the record that began in the one before
 LARGEST_BLOCK = (8 << 20) - HEADROOM  # many of them wait where they were read

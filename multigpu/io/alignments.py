@@ -15,7 +15,7 @@ from kernels.counting.types import Reads
 from multigpu.errors import InputError, UsageError
 from multigpu.io import bam, bam_index, cram
 from multigpu.io.bam import Stretch
-from multigpu.io.sources import opened
+from multigpu.io.sources import beginning, is_regular
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +38,9 @@ class Alignments:
 
 def inspect(path: str) -> Alignments:
     """Look at a file. Raises InputError where it is neither BAM nor CRAM, or is damaged."""
-    if Path(path).exists() and not Path(path).is_file():
+    if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
-    with opened(path) as file:
-        magic = file.peek(4)[:4]
+    magic = beginning(path)[:4]
     if magic == cram.MAGIC:
         return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
     if magic == bam.MAGIC:
@@ -169,6 +168,9 @@ def with_index(file: Alignments, threads: int) -> Alignments:
 
 
 def _no_place(path: str) -> str | None:
+    """Why no index can be made beside it; None where one can."""
+    if os.fsencode(path).decode("utf-8", "replace") != path:
+        return "samtools takes names in UTF-8 only"
     folder = Path(path).absolute().parent
     return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} cannot be written"
 
@@ -178,10 +180,11 @@ def _make_index(file: Alignments, threads: int) -> str:
     pysam = cram.pysam()
     long = any(length > BAI_LONGEST for _, length in file.references)
     suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
-    part = Path(f"{file.path}.{secrets.token_hex(4)}.part")
+    path = cram.absolute(file.path)
+    part = Path(f"{path}.{secrets.token_hex(4)}.part")
     options = ["-c"] if suffix == ".csi" else []
     try:
-        pysam.index(*options, "-@", str(threads), file.path, str(part))
+        pysam.index(*options, "-@", str(threads), path, str(part))
         part.replace(file.path + suffix)
     except (pysam.SamtoolsError, OSError) as error:
         part.unlink(missing_ok=True)

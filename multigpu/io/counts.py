@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.output import atomic_output
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, first_line, quoted
 from multigpu.io.compressed import Compressed, compressed_output
-from multigpu.io.regions import Regions
-from multigpu.io.sources import opened
+from multigpu.io.regions import LONGEST, Regions, no_region
+from multigpu.io.sources import is_regular, opened
 
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
@@ -24,6 +24,7 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 ROWS = 1 << 16  # read or written at a time
 ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
+MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit anywhere
 
 Values = NDArray[np.int32] | NDArray[np.float64]
 
@@ -80,6 +81,8 @@ def read_counts(path: str) -> Counts:
         if file.peek(4)[:4] != PARQUET_MAGIC:
             samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
             return _table(path, samples, _text_rows(path, file, samples))
+    if not is_regular(path):
+        raise InputError(path, "Parquet must be a file, for it is not read in order")
     return _table(path, _parquet_samples(path), _parquet_rows(path))
 
 
@@ -146,18 +149,17 @@ def _narrow(values: Values) -> Values:
 
 def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
     """Raises InputError at the first row that cannot be."""
-    wrong = (rows.start < 0) | (rows.start >= rows.end)
+    wrong = (rows.start < 0) | (rows.start >= rows.end) | (rows.end >= LONGEST)
     if wrong.any():
         row = int(np.argmax(wrong))
-        problem = f"{rows.start[row]} to {rows.end[row]} is no region: 0 <= start < end"
+        problem = no_region(int(rows.start[row]), int(rows.end[row]))
         raise InputError(path, problem, f"row {before + row + 1}")
-    if rows.values.dtype == np.float64:
-        wrong = ~(rows.values >= 0) | ~np.isfinite(rows.values)
-    else:
-        wrong = rows.values < 0
+    wrong = ~((rows.values >= 0) & (rows.values < MOST_READS))
     if wrong.any():
         row, column = divmod(int(np.argmax(wrong)), len(samples))
-        problem = f"{rows.values[row, column]:g} is no count: counts are finite and not negative"
+        value = rows.values[row, column]
+        rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
+        problem = f"{value:g} is no count: counts are {rule}"
         raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
 
 
@@ -205,7 +207,7 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
         found = _explained(path, samples) if Path(path).is_file() else None
-        raise found or InputError(path, str(error)) from error
+        raise found or InputError(path, first_line(error)) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:
@@ -250,8 +252,8 @@ def _parquet_rows(path: str) -> Iterator[_Rows]:
                 yield _rows(batch)
         batch = None
         pa.default_memory_pool().release_unused()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(path, f"cannot be read as Parquet: {error}") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
 
 
 def _parquet_samples(path: str) -> tuple[str, ...]:
@@ -261,8 +263,8 @@ def _parquet_samples(path: str) -> tuple[str, ...]:
 
     try:
         schema = pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(path, f"cannot be read as Parquet: {error}") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
     samples = _checked_samples(path, schema.names)
     kinds = pa.types
     for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ def pysam() -> Any:
         raise UsageError("this needs the package pysam: pip install 'multigpu[cnv]'") from error
     pysam.set_verbosity(0)  # what htslib has to say arrives as an exception too
     return pysam
+
+
+def absolute(path: str) -> str:
+    """As htslib is to get it, which takes "s3:x" for an address and "-x" for an option."""
+    return str(Path(path).absolute())
 
 
 def references(path: str) -> list[tuple[str, int]]:
@@ -51,9 +57,9 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    options = [f"required_fields={FIELDS}".encode()]
+    options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
     try:
-        with pysam().AlignmentFile(path, "rc", format_options=options, check_sq=False) as file:
+        with pysam().AlignmentFile(absolute(path), "rc", **options) as file:
             yield file
     except (OSError, ValueError) as error:
         raise InputError(path, f"cannot be decoded: {error}") from error

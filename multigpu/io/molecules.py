@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.rotation.types import FARTHEST
 from multigpu.errors import quoted
 
 _SYMBOLS = (  # by atomic number
@@ -50,7 +51,7 @@ class Molecule:
 
     lines      of the record, with their ends
     rows       int[n]: in which line each atom stands
-    positions  float64[n, 3], finite, Å
+    positions  float64[n, 3], Å, within ±FARTHEST
     elements   symbols
     types      of MOL2 and PDBQT the file's own, SYBYL's and AutoDock's; else empty
     charges    float64[n] of MOL2 and PDBQT; else None
@@ -81,10 +82,12 @@ def parse(text: bytes, layout: str) -> Molecule:
     molecule = PARSERS[layout](lines)
     if not molecule.rows:
         raise MoleculeError("it has no atoms")
-    finite = np.isfinite(molecule.positions).all(axis=1)
-    if not finite.all():
-        row = molecule.rows[int(np.argmin(finite))]
-        raise MoleculeError(f"line {row + 1}: the coordinates are not finite")
+    near = (np.abs(molecule.positions) <= FARTHEST).all(axis=1)
+    if not near.all():
+        atom = int(np.argmin(near))
+        far = np.isfinite(molecule.positions[atom]).all()
+        problem = f"beyond ±{FARTHEST:g} Å" if far else "not finite"
+        raise MoleculeError(f"line {molecule.rows[atom] + 1}: the coordinates are {problem}")
     return molecule
 
 

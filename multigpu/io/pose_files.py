@@ -54,7 +54,8 @@ def pose_format(path: str | None) -> str:
 
 
 def is_folder(path: str) -> bool:
-    return path.endswith("/") or Path(path).is_dir()
+    with failures_named(path, UsageError):
+        return path.endswith("/") or Path(path).is_dir()
 
 
 def pose_journal(path: str | None) -> Path | None:

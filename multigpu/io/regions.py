@@ -12,6 +12,7 @@ from kernels.counting.types import check_columns
 from multigpu.errors import InputError, quoted
 from multigpu.io.sources import opened
 
+LONGEST = 1 << 40  # bases of a chromosome
 NO_REGIONS = (b"#", b"track", b"browser")  # how lines of a BED file begin that have none
 
 
@@ -134,7 +135,12 @@ def _bed_rows(path: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, int
         except ValueError as error:
             problem = f"no chromosome, start and end: {quoted(line.rstrip())}"
             raise InputError(path, problem, f"line {number}") from error
-        if not 0 <= row[1] < row[2] < 1 << 40:
-            problem = f"{row[1]} to {row[2]} is no region: 0 <= start < end"
-            raise InputError(path, problem, f"line {number}")
+        if not 0 <= row[1] < row[2] < LONGEST:
+            raise InputError(path, no_region(row[1], row[2]), f"line {number}")
         yield row
+
+
+def no_region(start: int, end: int) -> str:
+    """What is wrong with one that does not fit 0 <= start < end < LONGEST."""
+    shown = f"{quoted(str(start))} to {quoted(str(end))}".replace("'", "")
+    return f"{shown} is no region: 0 <= start < end{' < 2^40' if end >= LONGEST else ''}"

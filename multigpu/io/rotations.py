@@ -10,6 +10,7 @@ from multigpu.io.sources import Kind, blocks, expand, inspect
 
 READ_BYTES = 4 << 20
 
+LARGEST = 1e100  # of a component: its square must be a number
 ROTATIONS = Kind("rotation", (".txt", ".tsv", ".csv"), lambda *_: "text", "no rotations")
 
 
@@ -35,7 +36,7 @@ def _rows(path: str, content: bytes) -> Iterator[list[float]]:
             row = [float(word) for word in words]
         except ValueError:
             row = []
-        if len(row) != 4 or not np.isfinite(row).all() or not any(row):
+        if len(row) != 4 or not (np.abs(row) < LARGEST).all() or not any(row):
             problem = f"{quoted(line)} is no quaternion: four numbers w x y z, not all 0"
             raise InputError(path, problem, f"line {number}")
         yield row

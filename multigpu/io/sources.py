@@ -10,21 +10,19 @@ import glob
 import hashlib
 import io
 import os
-import select
 import stat
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import QUOTED, InputError, Unreadable, quoted
+from multigpu.errors import QUOTED, InputError, quoted
 from multigpu.io.bgzf import BgzfContent, threads_for_bgzf
 from multigpu.io.decompress import (
     BGZF_LARGEST,
@@ -34,18 +32,16 @@ from multigpu.io.decompress import (
     bgzf_size,
     check_bgzf_end,
 )
+from multigpu.io.inlets import HEAD, STDIN, Inlet, errors_named, fill, forget, is_remote
 
 Compression = Literal["none", "gzip", "bgzf", "zstd"]
 
-STDIN = "-"
 COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
 MIB = 1 << 20
 HASHED_WHOLE = 8 * MIB
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
-HEAD = 512  # stored bytes looked at to find the compression
 LARGE_PAGE = 2 * MIB
-REMOTE_CHUNK = 16 * MIB  # fetched ahead in one request: latency costs more than bytes
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -109,10 +105,6 @@ class Source:
 # ---- which files ------------------------------------------------------------------------------
 
 
-def is_remote(path: str) -> bool:
-    return "://" in path
-
-
 def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
     """Files, directories, patterns, URLs and "-" to the paths they stand for, in order.
 
@@ -141,7 +133,7 @@ def _matches(pattern: str, kind: Kind) -> list[str]:
 
 def _files(path: str, kind: Kind) -> list[str]:
     """The readable file itself, or the files of this kind in a directory."""
-    with _errors_named(path):
+    with errors_named(path):
         is_directory = stat.S_ISDIR(Path(path).stat().st_mode)
     if is_directory:
         return _files_in(path, kind)
@@ -151,7 +143,7 @@ def _files(path: str, kind: Kind) -> list[str]:
 
 
 def _files_in(directory: str, kind: Kind) -> list[str]:
-    with _errors_named(directory):
+    with errors_named(directory):
         inside = sorted(Path(directory).iterdir(), key=lambda path: path.name)
     files = [str(path) for path in inside if suffix_of(path.name, kind) and not path.is_dir()]
     if not files:
@@ -180,19 +172,33 @@ def inspect(path: str, kind: Kind = SEQUENCES) -> Source:
     try:
         return _inspect(path, kind)
     except InputError:
-        _forget(path)
+        forget(path)
         raise
 
 
 def _inspect(path: str, kind: Kind) -> Source:
-    with _Inlet(path, looking=True) as inlet:
+    with Inlet(path, looking=True) as inlet:
         compression = _compression(inlet.head())
         if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
             check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
-        # A look at the beginning is not worth threads.
-        content = _content(inlet, "gzip" if compression == "bgzf" else compression)
-        layout = _layout(path, content, kind)
+        layout = _layout(path, _glimpse(inlet, compression), kind)
         return Source(path, inlet.size, compression, layout)
+
+
+def beginning(path: str) -> bytes:
+    """The first bytes of the content, whatever it is. What is read of a pipe is kept for `opened`.
+
+    Raises InputError where the file cannot be read or is visibly damaged.
+    """
+    with Inlet(path, looking=True) as inlet:
+        content = _glimpse(inlet, _compression(inlet.head()))
+        start = bytearray(HEAD)
+        return bytes(start[: fill(content, memoryview(start))])
+
+
+def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
+    """The content, of which only the beginning is wanted: that is not worth threads."""
+    return _content(inlet, "gzip" if compression == "bgzf" else compression)
 
 
 def _compression(head: bytes) -> Compression:
@@ -219,7 +225,7 @@ def _first_letters(content: Stream) -> bytes:
     """What stands at the first character that is not blank; nothing where there is none."""
     piece = bytearray(LOOK)
     with memoryview(piece) as view:
-        while count := _fill(content, view):
+        while count := fill(content, view):
             if letters := bytes(view[:count]).lstrip():
                 return letters
     return b""
@@ -246,7 +252,7 @@ def fingerprint(path: str) -> Fingerprint:
 
     Cheap at any size. It tells another file or another version, not a bit flipped on purpose.
     """
-    with _errors_named(path):
+    with errors_named(path):
         status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
         raise InputError(path, "only a regular file on this machine has a fingerprint")
@@ -258,6 +264,14 @@ def fingerprint(path: str) -> Fingerprint:
     for start, length in pieces:
         digest.update(_read(path, start, length))
     return Fingerprint(size, digest.hexdigest(), status.st_mtime_ns)
+
+
+def is_regular(path: str) -> bool:
+    """Whether it is a file of this machine. Raises InputError where there is nothing."""
+    if path == STDIN or is_remote(path):
+        return False
+    with errors_named(path):
+        return stat.S_ISREG(Path(path).stat().st_mode)
 
 
 def is_repeatable(path: str) -> bool:
@@ -283,9 +297,9 @@ def _utc(nanoseconds: int) -> str:
 
 def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
     """Bytes of the file from `start` into `out` (contiguous); how many, fewer at the end."""
-    with _errors_named(path), Path(path).open("rb", buffering=0) as file:
+    with errors_named(path), Path(path).open("rb", buffering=0) as file:
         file.seek(start)
-        return _fill(file, out.data)
+        return fill(file, out.data)
 
 
 def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.uint8]]:
@@ -298,12 +312,12 @@ def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.
     """
     if size < 1:
         raise ValueError(f"blocks of {size} bytes")
-    with _Inlet(source.path, looking=False) as inlet:
+    with Inlet(source.path, looking=False) as inlet:
         content = _content(inlet, source.compression)
         rooms = _Rooms(headroom + size)
         while True:
             room = rooms.take()
-            if not (count := _fill(content, room[headroom:].data)):
+            if not (count := fill(content, room[headroom:].data)):
                 break
             yield room[headroom : headroom + count]
         inlet.check_complete(source.size)
@@ -339,16 +353,16 @@ def opened(path: str) -> Iterator[io.BufferedReader]:
 
     Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.
     """
-    with _Inlet(path, looking=True) as inlet:
+    with Inlet(path, looking=True) as inlet:
         compression = _compression(inlet.head())
-    with _Inlet(path, looking=False) as inlet:
+    with Inlet(path, looking=False) as inlet:
         yield io.BufferedReader(_Raw(_content(inlet, compression), inlet), MIB)
 
 
 class _Raw(io.RawIOBase):
     """The content of an inlet as a file object."""
 
-    def __init__(self, stream: Stream, inlet: "_Inlet") -> None:
+    def __init__(self, stream: Stream, inlet: Inlet) -> None:
         super().__init__()
         self._stream, self._inlet = stream, inlet
 
@@ -362,7 +376,7 @@ class _Raw(io.RawIOBase):
         return count
 
 
-def _content(inlet: "_Inlet", compression: Compression) -> Stream:
+def _content(inlet: Inlet, compression: Compression) -> Stream:
     if compression == "zstd":
         return ZstdContent(inlet)
     if compression == "bgzf":
@@ -370,183 +384,9 @@ def _content(inlet: "_Inlet", compression: Compression) -> Stream:
     return inlet if compression == "none" else GzipContent(inlet)
 
 
-def _fill(stream: Stream, out: memoryview) -> int:
-    """Read until `out` is full or the stream ends; how many bytes."""
-    done = 0
-    while done < len(out) and (count := stream.readinto(out[done:])):
-        done += count
-    return done
-
-
 def _read(path: str, start: int, size: int) -> bytes:
     out = np.empty(size, np.uint8)
     return out[: read_into(path, start, out)].tobytes()
-
-
-class _Inlet:
-    """The stored bytes of one source: opened, counted, closed, and their errors named."""
-
-    def __init__(self, path: str, looking: bool) -> None:
-        """`looking`: of a pipe, what is read now is read again by the next inlet."""
-        self.path = path
-        self.taken = 0
-        self._again = b""
-        with _errors_named(path):
-            self._stream, self.size, self._close = _open(path, looking)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
-
-    def readinto(self, out: memoryview) -> int:
-        if self._again:
-            return self._repeat(out)
-        with _errors_named(self.path):
-            count = self._stream.readinto(out) or 0
-        self.taken += count
-        return count
-
-    def head(self) -> bytes:
-        """The first bytes, enough to tell compressions apart. They are read once more after."""
-        out = bytearray(HEAD)
-        self._again = bytes(out[: _fill(self, memoryview(out))])
-        return self._again
-
-    def _repeat(self, out: memoryview) -> int:
-        piece, self._again = self._again[: len(out)], self._again[len(out) :]
-        out[: len(piece)] = piece
-        return len(piece)
-
-    def check_complete(self, size: int | None) -> None:
-        """At the end: a download that broke off, or a file cut while it was read."""
-        if size is not None and self.taken < size:
-            raise InputError(self.path, f"ends early: {self.taken} of {size} bytes could be read")
-
-
-def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], None]]:
-    """The stream, its size where known, and what closes it."""
-    if is_remote(path):
-        remote = _Remote(path)
-        return remote, remote.size, remote.close
-    if path == STDIN or not stat.S_ISREG(Path(path).stat().st_mode):
-        pipe = _pipe(path, looking)
-        return pipe, None, (lambda: None) if looking else pipe.close
-    file = _opened(path)
-    return file, os.fstat(file.fileno()).st_size, file.close
-
-
-def _opened(path: str) -> io.FileIO:
-    """For reading straight into arrays; whoever calls it closes it."""
-    return Path(path).open("rb", buffering=0)
-
-
-@contextmanager
-def _errors_named(path: str) -> Iterator[None]:
-    """Errors of the operating system and of remote file systems become Unreadable."""
-    # Clients of object stores raise classes of their own, so for URLs it is any Exception.
-    kinds = (Exception,) if is_remote(path) else (OSError, ValueError)
-    try:
-        yield
-    except InputError:
-        raise
-    except kinds as error:
-        raise Unreadable(path, f"cannot be read: {_reason(error)}") from error
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "there is no such file"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-class _Remote:
-    """A URL, read in order. fsspec is loaded here because most runs never need it."""
-
-    def __init__(self, url: str) -> None:
-        import fsspec.core
-
-        system, path = fsspec.core.url_to_fs(url)
-        self._file = system.open(path, "rb", block_size=REMOTE_CHUNK)
-        size = getattr(self._file, "size", None)
-        self.size = size if isinstance(size, int) else None
-
-    def readinto(self, out: memoryview) -> int:
-        data = self._file.read(len(out))  # not every remote file has a readinto of its own
-        out[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-_pipes: dict[str, "_Pipe"] = {}  # path -> the pipe that `inspect` opened and `blocks` will read
-
-
-def _pipe(path: str, looking: bool) -> "_Pipe":
-    """The open pipe at its first byte; kept for the next call only while `looking`."""
-    if looking and (path not in _pipes or _pipes[path].replaced()):
-        _pipes[path] = _Pipe(path)
-    pipe = _pipes.get(path) if looking else _pipes.pop(path, None)
-    if pipe is None:
-        raise InputError(path, "a pipe can be read only once")
-    pipe.rewind(keep=looking)
-    return pipe
-
-
-def _forget(path: str) -> None:
-    if path in _pipes:
-        _pipes.pop(path).close()
-
-
-class _Pipe:
-    """Standard input or a named pipe. It cannot be opened twice, so what was seen is kept."""
-
-    def __init__(self, path: str) -> None:
-        self._owned = path != STDIN
-        self._file = _opened(path) if self._owned else _standard_input()
-        self._seen = bytearray()
-        self.rewind(keep=True)
-
-    def replaced(self) -> bool:
-        """Whether standard input is another one by now, as in a test or a notebook."""
-        return not self._owned and self._file is not _standard_input()
-
-    def rewind(self, keep: bool) -> None:
-        self._at = 0
-        self._keep = keep
-
-    def readinto(self, out: memoryview) -> int:
-        if self._at < len(self._seen):
-            piece = self._seen[self._at : self._at + len(out)]
-            out[: len(piece)] = piece
-            self._at += len(piece)
-            return len(piece)
-        count = self._read(out)
-        if self._keep:
-            self._seen += out[:count]
-            self._at += count
-        return count
-
-    def _read(self, out: memoryview) -> int:
-        # None is "nothing yet" from a pipe that someone made non-blocking: not the end.
-        while (count := self._file.readinto(out)) is None:  # type: ignore[attr-defined]
-            select.select([self._file], [], [])
-        return int(count)
-
-    def close(self) -> None:
-        if self._owned:
-            self._file.close()
-
-
-def _standard_input() -> BinaryIO:
-    if sys.stdin is None:
-        raise InputError(STDIN, "standard input is closed")
-    return sys.stdin.buffer
 
 
 def _stored_end(path: str, size: int) -> tuple[bytes, int]:

@@ -25,11 +25,12 @@ from kernels.rotation import (
 )
 from multigpu.batch import PoseBatch
 from multigpu.io.autodock import Typed, for_maps
+from multigpu.io.inlets import STDIN
 from multigpu.io.ligands import LIGANDS, Record
 from multigpu.io.molecules import Molecule, MoleculeError, parse, title
 from multigpu.io.poses import SAME, render
 from multigpu.io.scores import Skipped, one_line
-from multigpu.io.sources import STDIN, Source, suffix_of
+from multigpu.io.sources import Source, suffix_of
 from multigpu.preflight import Expected, require
 from multigpu.workloads.dock_plan import DockSpan
 

@@ -92,3 +92,8 @@ def test_codec__makes_nothing_that_it_was_not_told_of() -> None:
         Codec([Oops]).unpack(foreign)
     with pytest.raises(ValueError, match="not a value of this program"):
         CODEC.unpack(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+
+
+def test_text__may_be_the_name_of_any_file() -> None:
+    name = b"caf\xe9.fq".decode("utf-8", "surrogateescape")
+    assert CODEC.unpack(CODEC.pack({name: [name]})) == {name: [name]}

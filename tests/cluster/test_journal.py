@@ -1,5 +1,6 @@
 """The journal: what is in it after every kind of end, and who may go on with it."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -187,6 +188,18 @@ def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
         assert list(journal.parts()) == [b"x" * 999] * int(count)
         journal.close()
     assert done.stdout.splitlines()[0] == count
+
+
+def test_journal__for_which_there_is_no_room_at_all_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Journal, "_write", full)
+    with pytest.raises(UsageError, match="the disk is full"):
+        opened(tmp_path / "j")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_journal__reaches_the_disk_now_and_then(

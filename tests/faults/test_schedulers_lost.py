@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,8 @@ from typing import Any
 
 import pytest
 from distributed import Client
-from faults.harness import ROOT, Job, Run, run
+from faults.harness import Job, Run, run
+from hosts import Host, wait_for
 
 from cluster import dask_workers
 from cluster.deploy import of_client
@@ -31,30 +31,24 @@ class Cluster:
     """`dask scheduler` and `dask worker` as processes of their own, without nannies."""
 
     folder: Path
-    processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    processes: list["subprocess.Popen[str]"] = field(default_factory=list)
 
     @property
     def file(self) -> Path:
         return self.folder / "scheduler.json"
 
-    def start(self, *command: str) -> "subprocess.Popen[bytes]":
-        process = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli." + command[0], *command[1:]],
-            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+    def start(self, *command: str) -> "subprocess.Popen[str]":
+        process = Host(self.folder).start(f"distributed.cli.{command[0]}", *command[1:], log="log")
         self.processes.append(process)
         return process
 
-    def scheduler(self) -> "subprocess.Popen[bytes]":
+    def scheduler(self) -> "subprocess.Popen[str]":
         place = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
         started = self.start("dask_scheduler", *place, "--scheduler-file", str(self.file))
-        limit = time.monotonic() + 60
-        while not self.file.exists():
-            assert time.monotonic() < limit
-            time.sleep(0.05)
+        wait_for(self.file.exists, "a scheduler")
         return started
 
-    def worker(self) -> "subprocess.Popen[bytes]":
+    def worker(self) -> "subprocess.Popen[str]":
         place = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
         more = ("--no-nanny", "--nthreads", "1", "--local-directory", str(self.folder))
         return self.start("dask_worker", "--scheduler-file", str(self.file), *place, *more)
@@ -84,7 +78,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def with_workers(cluster: Cluster, count: int) -> list["subprocess.Popen[bytes]"]:
+def with_workers(cluster: Cluster, count: int) -> list["subprocess.Popen[str]"]:
     started = [cluster.worker() for _ in range(count)]
     from distributed import Client
 

@@ -154,6 +154,8 @@ HEADER = "chrom\tstart\tend\ta\tb\n"
         (HEADER + "c\t0\t5\t1\t1\n\nc\t5\t9\t1\n", "row 2: 4 columns instead of 5"),
         (HEADER + "c\t0\t5\t1\t1\nc\t9\t9\t1\t1\n", "row 2: 9 to 9 is no region"),
         (HEADER + "c\t-1\t9\t1\t1\n", "row 1: -1 to 9 is no region"),
+        (HEADER + "c\t0\t1099511627776\t1\t1\n", "row 1: 0 to 1099511627776 is no region"),
+        (HEADER + "c\t0\t5\t1\t1e308\n", "row 1, column b: 1e+308 is no count: counts are below"),
     ],
 )
 def test_text__what_is_wrong_is_named(store: Store, text: str, message: str) -> None:
@@ -198,6 +200,24 @@ def test_parquet__that_is_cut(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"a\.parquet: cannot be read as Parquet"):
         read_counts(str(path))
+
+
+def test_parquet__that_is_damaged_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_counts(str(path), table())
+    whole = path.read_bytes()
+    for at in range(4, len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        assert "\n" not in problem(str(path))
+
+
+def problem(path: str) -> str:
+    """What is wrong with a table; nothing where it can be read."""
+    try:
+        read_counts(path)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def test_text__through_a_pipe(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Pocket files to grids: every format, and what is wrong with them."""
 
+import contextlib
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -236,6 +237,19 @@ def test_numpy__needs_origin_and_spacing(tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", VALUES)
     with pytest.raises(UsageError, match="does not say its spacing: give --spacing"):
         read_pocket(str(tmp_path / "p.npy"), ORIGIN)
+
+
+@pytest.mark.parametrize("name", ["p.npy", "p.npz"])
+def test_numpy__that_is_damaged_is_told_or_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    (np.savez if name.endswith("z") else np.save)(path, VALUES)
+    whole = path.read_bytes()
+    stops = [whole[:stop] for stop in range(1, len(whole), 3)]
+    flips = [whole[:at] + b"\xff" + whole[at + 1 :] for at in range(len(whole))]
+    for damaged in (*stops, *flips):
+        path.write_bytes(damaged)
+        with contextlib.suppress(InputError):
+            read_pocket(str(path), ORIGIN, SPACING)
 
 
 def test_numpy__is_never_unpickled(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import struct
 import subprocess
 import sys
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import bgzf_data
 import fsspec
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from multigpu.errors import InputError
-from multigpu.io import decompress, sources
+from multigpu.io import decompress, inlets, sources
 from multigpu.io.sources import (
     blocks,
     expand,
@@ -32,7 +33,6 @@ from multigpu.io.sources import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 TRUNCATED = "data ends early: the file is truncated"
 
 
@@ -46,16 +46,7 @@ def fastq(reads: int, seed: int = 1) -> bytes:
     return "".join(lines).encode()
 
 
-def bgzf_block(data: bytes) -> bytes:
-    deflate = zlib.compressobj(6, zlib.DEFLATED, -15)
-    body = deflate.compress(data) + deflate.flush()
-    header = b"\x1f\x8b\x08\x04" + bytes(5) + b"\xff\x06\x00BC\x02\x00"
-    trailer = struct.pack("<II", zlib.crc32(data), len(data))
-    return header + struct.pack("<H", len(body) + 25) + body + trailer
-
-
-def bgzf(data: bytes, block: int = 4000, end: bytes = BGZF_END) -> bytes:
-    return b"".join(bgzf_block(data[at : at + block]) for at in range(0, len(data), block)) + end
+bgzf = partial(bgzf_data.bgzf, block=4000)
 
 
 def zstd_frame(data: bytes) -> bytes:
@@ -83,8 +74,8 @@ STORED = {
 @pytest.fixture(autouse=True)
 def no_pipes_left() -> Iterator[None]:
     yield
-    while sources._pipes:
-        sources._pipes.popitem()[1].close()
+    while inlets.pipes:
+        inlets.pipes.popitem()[1].close()
 
 
 @pytest.fixture
@@ -563,7 +554,7 @@ def test_fifo__refused_by_inspect_is_closed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"fifo: neither FASTQ nor FASTA"):
         inspect(str(path))
     writer.join(10)
-    assert not sources._pipes
+    assert not inlets.pipes
 
 
 # ---- URLs -------------------------------------------------------------------------------------

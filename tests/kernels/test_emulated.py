@@ -5,7 +5,7 @@ what it cannot check.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,14 +35,6 @@ Letters = NDArray[np.uint8]
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
     return emulated.load(tmp_path_factory.mktemp("emulated"), "scan")
-
-
-@pytest.fixture
-def gpu(machine: tuple[Gpu, Any]) -> Iterator[Gpu]:
-    machine[0].seed = 0
-    machine[0].launched.clear()
-    yield machine[0]
-    machine[0].memory_limit = None
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ This checks the logic, in any order of lanes, warps and blocks; `emulation/cuda_
 what it cannot check.
 """
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
@@ -34,14 +33,6 @@ VARIANTS = list(product(["linear", "nearest"], ["clamp", "zero"], [False, True])
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
     return emulated.load(tmp_path_factory.mktemp("emulated"), "rotation")
-
-
-@pytest.fixture
-def gpu(machine: tuple[Gpu, Any]) -> Iterator[Gpu]:
-    machine[0].seed = 0
-    machine[0].launched.clear()
-    yield machine[0]
-    machine[0].memory_limit = None
 
 
 @pytest.fixture

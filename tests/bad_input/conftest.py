@@ -1,0 +1,44 @@
+"""Scans that are refused, and such that are not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bad_input.given import SIGNATURES, Refused, Store
+from program import Run
+
+
+@pytest.fixture
+def signatures(store: Store) -> str:
+    return store("sig.fa", SIGNATURES)
+
+
+@pytest.fixture
+def refused(main: Run, tmp_path: Path, signatures: str) -> Refused:
+    """The problem that a scan of these samples tells; nothing is left where the hits should be."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+
+    def run(*samples: str, options: tuple[str, ...] = (), signatures: str = signatures) -> str:
+        output = str(folder / "hits.tsv")
+        command = ("scan", *samples, "-s", signatures, "-o", output, "--gpus", "none")
+        ended = main(*command, *options)
+        assert list(folder.iterdir()) == []
+        assert (ended.status, ended.out) == (2, "")
+        return ended.problem
+
+    return run
+
+
+@pytest.fixture
+def accepted(main: Run, tmp_path: Path, signatures: str) -> Callable[..., int]:
+    """How many rows a scan of these samples writes."""
+
+    def run(*samples: str, options: tuple[str, ...] = ()) -> int:
+        output = tmp_path / "hits.tsv"
+        command = ("scan", *samples, "-s", signatures, "-o", str(output), "--gpus", "none")
+        ended = main(*command, *options)
+        assert (ended.status, ended.out, ended.err) == (0, "", "")
+        return output.read_bytes().count(b"\n") - 1
+
+    return run

@@ -1,0 +1,207 @@
+"""Files that are missing, unreadable, empty, something else or damaged: one line, no output."""
+
+import contextlib
+import gzip
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from backports import zstd
+from bad_input.given import CHUNKS, COMPRESS, READS, SCAN, SIGNATURES, Refused, Store, many
+from bgzf_data import BGZF_END, bgzf
+from program import Run, program
+
+from multigpu import InputError, scan
+
+NOBODY = 65534
+
+
+def test_scan__of_good_input_is_not_refused(accepted: Callable[..., int], store: Store) -> None:
+    assert accepted(store("reads.fq", READS)) == 2
+
+
+def test_missing_file__is_named(refused: Refused, tmp_path: Path, store: Store) -> None:
+    good, missing = store("good.fq", READS), str(tmp_path / "absent.fq")
+    assert refused(good, missing) == f"{missing}: cannot be read: there is no such file"
+
+
+def test_missing_signature_file__is_named(refused: Refused, tmp_path: Path, store: Store) -> None:
+    missing = str(tmp_path / "absent.fa")
+    problem = refused(store("good.fq", READS), signatures=missing)
+    assert problem == f"{missing}: cannot be read: there is no such file"
+
+
+@contextlib.contextmanager
+def without_privileges() -> Iterator[None]:
+    """As nobody, where we are root: root may read and write everything."""
+    if os.getuid():
+        yield
+        return
+    os.setresgid(NOBODY, NOBODY, 0)
+    os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+
+
+@pytest.fixture
+def public(accepted: Callable[..., int], store: Store) -> Iterator[Path]:
+    """A folder that everybody may enter and list, not write; after a run that loads all modules."""
+    assert accepted(store("reads.fq", READS)) == 2
+    folder = Path(tempfile.mkdtemp(prefix="multigpu-test-"))
+    (folder / "good.fq").write_bytes(READS)
+    (folder / "sig.fa").write_bytes(SIGNATURES)
+    folder.chmod(0o555)
+    yield folder
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("which", ["good.fq", "sig.fa"])
+def test_unreadable_file__is_named(main: Run, public: Path, which: str) -> None:
+    (public / which).chmod(0)
+    with without_privileges():
+        ended = main("scan", str(public / "good.fq"), "-s", str(public / "sig.fa"))
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem == f"{public / which}: cannot be read: permission denied"
+
+
+def test_output_folder__that_may_not_be_written_is_named(main: Run, public: Path) -> None:
+    output = public / "hits.tsv"
+    command = ("scan", str(public / "good.fq"), "-s", str(public / "sig.fa"), "-o", str(output))
+    with without_privileges():
+        ended = main(*command, "--gpus", "none")
+    assert (ended.status, ended.out) == (2, "")
+    problem = f"{output}: cannot be written: no permission to write in {public}"
+    assert ended.problem == problem
+    assert sorted(path.name for path in public.iterdir()) == ["good.fq", "sig.fa"]
+
+
+def test_unreadable_folder__is_named(main: Run, public: Path) -> None:
+    inside = public / "inside"
+    public.chmod(0o755)
+    inside.mkdir(0o000)
+    with without_privileges():
+        ended = main("scan", str(inside), "-s", str(public / "sig.fa"))
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem == f"{inside}: cannot be read: permission denied"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\r\n"], ids=["0 bytes", "blank lines"])
+@pytest.mark.parametrize("compress", [bytes, *COMPRESS.values()], ids=["none", *COMPRESS])
+def test_empty_file__is_named(
+    refused: Refused, store: Store, compress: Callable[[bytes], bytes], content: bytes
+) -> None:
+    path = store("empty.fq", compress(content))
+    assert refused(store("good.fq", READS), path) == f"{path}: is empty"
+
+
+@pytest.mark.parametrize("device", ["zero", "full", "random", "urandom"])
+def test_device__that_never_ends_is_refused(refused: Refused, device: str) -> None:
+    assert refused(f"/dev/{device}") == f"/dev/{device}: never ends"
+
+
+def test_folder_without_sequences__is_named(refused: Refused, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "reads.txt").write_bytes(READS)
+    problem = f"{folder}: the directory has no sequence files (.fa, …)"
+    assert refused(str(folder)) == problem
+
+
+def test_pattern_without_a_match__is_named(refused: Refused, tmp_path: Path) -> None:
+    pattern = str(tmp_path / "*.fastq")
+    assert refused(pattern) == f"{pattern}: no file matches this pattern"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"r1,ACGT\n", "neither FASTQ nor FASTA: begins with 'r1,ACGT'"),
+        (b"\0\1\2\3", "neither FASTQ nor FASTA: begins with '\\x00\\x01\\x02\\x03'"),
+        (b"BZh91AY", "is compressed with bzip2, which is not read: decompress it first"),
+        (gzip.compress(b"ACGT\n"), "neither FASTQ nor FASTA: begins with 'ACGT'"),
+    ],
+    ids=["text", "bytes", "bzip2", "gzip"],
+)
+def test_other_file__is_named_and_told_how_it_begins(
+    refused: Refused, store: Store, content: bytes, problem: str
+) -> None:
+    path = store("other.fq", content)
+    assert refused(store("good.fq", READS), path) == f"{path}: {problem}"
+
+
+# ---- compressed data --------------------------------------------------------------------------
+
+WHOLE = many(50)
+BORDER = bgzf(WHOLE).index(b"\x1f\x8b", 700)  # between two blocks
+DAMAGED = {
+    "gzip, last byte gone": (gzip.compress(WHOLE)[:-1], "gzip data ends early"),
+    "gzip, half": (gzip.compress(WHOLE)[:100], "gzip data ends early"),
+    "gzip, half of a second member": (
+        gzip.compress(WHOLE) + gzip.compress(WHOLE)[:100], "gzip data ends early"),
+    "gzip, checksum": (gzip.compress(WHOLE)[:-8] + bytes(8), "gzip data is corrupt"),
+    "gzip, body": (gzip.compress(WHOLE)[:50] + b"\xff" * 50, "gzip data"),
+    "gzip, text behind": (gzip.compress(WHOLE) + b"text behind it", "something that is not gzip"),
+    "bgzf, last byte gone": (bgzf(WHOLE)[:-1], "gzip data ends early"),
+    "bgzf, no end marker": (bgzf(WHOLE).removesuffix(BGZF_END), "end marker is missing"),
+    "bgzf, half of the blocks": (bgzf(WHOLE)[:BORDER], "end marker is missing"),
+    "zstd, last byte gone": (zstd.compress(WHOLE)[:-1], "zstd data ends early"),
+    "zstd, half": (zstd.compress(WHOLE)[:50], "zstd data ends early"),
+    "zstd, text behind": (zstd.compress(WHOLE) + b"text behind it", "something that is not zstd"),
+    "zstd, body": (zstd.compress(WHOLE)[:20] + b"\xff" * 50, "zstd data"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_data__is_told_with_the_file(
+    refused: Refused, store: Store, damage: str, options: tuple[str, ...]
+) -> None:
+    content, problem = DAMAGED[damage]
+    path = store("damaged.fq.x", content)
+    told = refused(store("good.fq", READS), path, options=options)
+    assert told.startswith(f"{path}: {problem}") or (
+        told.startswith(f"{path}: gzip data ends early") and problem in told
+    )
+
+
+@pytest.mark.parametrize("damage", ["gzip, half", "bgzf, no end marker", "zstd, half"])
+def test_damaged_data__from_standard_input_is_told(
+    store: Store, signatures: str, tmp_path: Path, damage: str
+) -> None:
+    content, problem = DAMAGED[damage]
+    output = tmp_path / "hits.tsv"
+    ended = program(*SCAN, "-", "-s", signatures, "-o", str(output), stdin=content)
+    assert (ended.status, ended.out) == (2, "")
+    assert problem in ended.problem
+    assert list(tmp_path.glob("*hits*")) == []
+
+
+def test_damaged_signatures__are_told_with_the_file(refused: Refused, store: Store) -> None:
+    path = store("sig.fa.gz", gzip.compress(SIGNATURES)[:-1])
+    problem = refused(store("good.fq", READS), signatures=path)
+    assert problem == f"{path}: gzip data ends early: the file is truncated"
+
+
+# ---- files that change ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["fastq", "fasta"])
+def test_file_cut_between_records_while_it_is_read__is_told(
+    store: Store, signatures: str, layout: str
+) -> None:
+    """What is left of it is a good file, so only its size tells that samples are missing."""
+    record = {"fastq": b"@r\nACGT\n+\nIIII\n", "fasta": b">r\nACGT\n"}[layout]
+    path = Path(store("cut.f", 1000 * record))
+    rows = scan(path, signatures, gpus="none", threads=1, max_chunk_bytes=len(record) * 100)
+    with path.open("r+b") as file:
+        file.truncate(500 * len(record))
+    with pytest.raises(InputError, match=r"cut\.f: was cut while it was read: it ends at byte"):
+        list(rows)

@@ -1,0 +1,228 @@
+"""Options that mean nothing, outputs that cannot be written, schedulers that do not answer."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bad_input.given import BASE, READS, SCAN, Refused, Store, many
+from program import ROOT, Ended, Run, program
+
+SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
+
+
+# ---- output -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["-o", "--summary"])
+def test_output_folder__that_is_missing_is_told_before_any_input_is_read(
+    main: Run, tmp_path: Path, option: str
+) -> None:
+    path = tmp_path / "nowhere" / "hits.tsv"
+    ended = main("scan", "absent.fq", "-s", "absent.fa", option, str(path))
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem == f"{path}: cannot be written: there is no directory {path.parent}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output__that_is_a_folder_is_told(main: Run, tmp_path: Path) -> None:
+    ended = main("scan", "absent.fq", "-s", "absent.fa", "-o", str(tmp_path))
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem == f"{tmp_path}: cannot be written: it is a directory"
+
+
+def test_output__that_was_there_stays_as_it_was(
+    main: Run, store: Store, signatures: str, tmp_path: Path
+) -> None:
+    bad, old = store("bad.fq", many(60, r30=BASE)), store("hits.tsv", b"old")
+    before = sorted(tmp_path.iterdir())
+    ended = main("scan", bad, "-s", signatures, "-o", old, "--gpus", "none")
+    assert ended.status == 2
+    assert sorted(tmp_path.iterdir()) == before
+    assert Path(old).read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("named", ["samples", "signatures"])
+@pytest.mark.parametrize("option", ["-o", "--summary", "--log-json", "--trace"])
+def test_output__that_would_replace_an_input_is_refused(
+    main: Run, store: Store, signatures: str, tmp_path: Path, named: str, option: str
+) -> None:
+    samples = store("reads.fq", READS)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    again = str(tmp_path / "." / Path(samples if named == "samples" else signatures).name)
+    ended = main("scan", samples, "-s", signatures, option, again, "--gpus", "none")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem.startswith(f"{again} is named twice")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_output__that_would_replace_a_file_of_a_pattern_is_refused(
+    main: Run, store: Store, signatures: str, tmp_path: Path
+) -> None:
+    samples = store("reads.fq", READS)
+    ended = main("scan", str(tmp_path / "*.fq"), "-s", signatures, "-o", samples, "--gpus", "none")
+    assert (ended.status, ended.out) == (2, "")
+    assert Path(samples).read_bytes() == READS
+
+
+@pytest.mark.parametrize("option", ["--summary", "--log-json", "--trace"])
+def test_outputs__of_one_name_are_refused(
+    main: Run, store: Store, signatures: str, tmp_path: Path, option: str
+) -> None:
+    path = str(tmp_path / "same")
+    options = ("-o", path, option, path, "--gpus", "none")
+    ended = main("scan", store("reads.fq", READS), "-s", signatures, *options)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem.startswith(f"{path} is named twice")
+    assert not Path(path).exists()
+
+
+def disk_is_full(main: Run, store: Store, signatures: str) -> Ended:
+    samples = store("good.fq", READS)
+    return main("scan", samples, "-s", signatures, "-o", "/dev/full", "--gpus", "none")
+
+
+def test_full_disk__is_told(main: Run, store: Store, signatures: str) -> None:
+    ended = disk_is_full(main, store, signatures)
+    problem = "/dev/full: cannot be written: the disk is full (no space left on device)"
+    assert (ended.out, ended.problem) == ("", problem)
+
+
+def test_full_disk__ends_with_status_2(main: Run, store: Store, signatures: str) -> None:
+    assert disk_is_full(main, store, signatures).status == 2
+
+
+def test_full_disk__under_standard_output_is_told(store: Store, signatures: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = program(*SCAN, store("good.fq", READS), "-s", signatures, stdout=full)
+    problem = "standard output: cannot be written: the disk is full (no space left on device)"
+    assert (ended.status, ended.problem) == (2, problem)
+
+
+# ---- options ----------------------------------------------------------------------------------
+
+WRONG_OPTIONS = [
+    ("--hits last", "'--hits': 'last' is not one of 'first', 'all'"),
+    ("--strand -", "'--strand': '-' is not one of 'forward', 'both'"),
+    ("--sample-n both", "'--sample-n': 'both' is not one of 'match', 'mismatch'"),
+    ("--min-score high", "'--min-score': 'high' is not a valid float"),
+    ("--min-score nan", "min_score is not a number"),
+    ("--phred-offset 50", "'--phred-offset': '50' is not one of '33', '64'"),
+    ("--format xml", "'--format': 'xml' is not one of"),
+    ("--gpus first", "first"),
+    ("--gpus 9", "there is no GPU 9"),
+    ("--gpus 0,9", "there is no GPU"),
+    ("--gpus GPU-00000000", "GPU-00000000"),
+    ("--connect-timeout 0", "connect timeout 0: it must be positive"),
+    ("--connect-timeout -1", "connect timeout -1: it must be positive"),
+    ("--memory-fraction 0", "memory fraction 0: it lies between 0 and 1"),
+    ("--memory-fraction 1.5", "memory fraction 1.5: it lies between 0 and 1"),
+    ("--memory-fraction nan", "memory fraction nan: it lies between 0 and 1"),
+    ("--memory-fraction 0.000001", "bytes of memory where"),
+    ("--max-chunk-bytes 0", "chunks of 0 bytes are not possible"),
+    ("--max-chunk-bytes -7", "chunks of -7 bytes are not possible"),
+    ("--max-chunk-bytes 1M", "'--max-chunk-bytes': '1M' is not a valid integer"),
+    ("--threads -1", "there cannot be less than no threads or processes"),
+    ("--workers -1", "there cannot be less than no threads or processes"),
+    ("--workers 2147483648", "one machine has no use for more than 4,096 threads or processes"),
+    (f"--threads {'9' * 400}", "one machine has no use for more than 4,096 threads or processes"),
+    ("--scheduler-file /dev/zero", "/dev/zero: this is no scheduler file"),
+    ("--scheduler-file absent.json", "absent.json: no such scheduler file"),
+    ("--scheduler a:1 --scheduler-file b", "give a scheduler's address or its file, not both"),
+    ("--speed high", "No such option '--speed'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"), WRONG_OPTIONS, ids=[o[:40] for o, _ in WRONG_OPTIONS]
+)
+def test_wrong_option__is_told(refused: Refused, store: Store, options: str, problem: str) -> None:
+    assert problem in refused(store("good.fq", READS), options=tuple(options.split()))
+
+
+def test_connect_timeout__that_is_no_number_is_told(refused: Refused, store: Store) -> None:
+    problem = refused(store("good.fq", READS), options=("--connect-timeout", "nan"))
+    assert "connect timeout nan" in problem
+
+
+@pytest.mark.parametrize("name", ["hits.parquet.gz", "hits.parquet.zst"])
+def test_parquet__compressed_once_more_is_refused(
+    main: Run, store: Store, signatures: str, tmp_path: Path, name: str
+) -> None:
+    output = str(tmp_path / name)
+    ended = main("scan", store("good.fq", READS), "-s", signatures, "-o", output, "--gpus", "none")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem.startswith("Parquet files are compressed inside")
+    assert list(tmp_path.glob("*hits*")) == []
+
+
+def test_unknown_command__is_told(main: Run) -> None:
+    ended = main("scam")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem.startswith("No such command 'scam'")
+
+
+# ---- the scheduler ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """An address where somebody listens and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def closed() -> str:
+    """An address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("by_file", [False, True], ids=["address", "file"])
+def test_scheduler__that_is_not_there_is_told_in_time(
+    refused: Refused, store: Store, closed: str, by_file: bool
+) -> None:
+    options = ("--scheduler", closed)
+    if by_file:
+        content = f'{{"type": "Scheduler", "address": "{closed}"}}'.encode()
+        options = ("--scheduler-file", store("scheduler.json", content))
+    begin = time.monotonic()
+    problem = refused(store("good.fq", READS), options=("--connect-timeout", "0.5", *options))
+    assert time.monotonic() - begin < SOON
+    assert problem.startswith(f"{options[1]}: no scheduler answered within 0.5 s")
+
+
+def test_scheduler__that_takes_the_connection_and_never_answers_is_told_in_time(
+    store: Store, signatures: str, silent: str
+) -> None:
+    options = ("--scheduler", silent, "--connect-timeout", "0.5")
+    ended = program(*SCAN, store("good.fq", READS), "-s", signatures, *options, timeout=2 + SOON)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem.startswith(f"{silent}: no scheduler answered within 0.5 s")
+
+
+def test_python__ends_after_a_scheduler_that_never_answers(
+    store: Store, signatures: str, silent: str
+) -> None:
+    scan = f"multigpu.scan({store('good.fq', READS)!r}, {signatures!r}, scheduler={silent!r},"
+    code = f"import multigpu; list({scan} connect_timeout=0.5))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=2 + SOON, check=False
+    )
+    assert run.returncode == 1
+    assert b"UsageError" in run.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "content", [b"no JSON", b"[]", b'{"address": 7}', '{"address": "tcp://a:1"}'.encode("utf-16")]
+)
+def test_scheduler_file__that_is_no_json_is_told(
+    refused: Refused, store: Store, content: bytes
+) -> None:
+    path = store("scheduler.json", content)
+    problem = refused(store("good.fq", READS), options=("--scheduler-file", path))
+    assert problem.startswith(f"{path}: ")

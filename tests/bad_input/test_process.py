@@ -1,0 +1,266 @@
+"""The process: what it says of an error, and how it ends on Ctrl-C."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from bad_input.given import BASE, READS, SCAN, Store, many
+from program import ROOT, Ended, Run, program
+
+SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
+
+
+def test_program__tells_an_error_without_a_traceback(
+    store: Store, signatures: str, tmp_path: Path
+) -> None:
+    path, output = store("bad.fq", many(60, r30=BASE)), tmp_path / "hits.tsv"
+    ended = program(*SCAN, path, "-s", signatures, "-o", str(output), "--max-chunk-bytes", "100")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem.startswith(f"{path}: record 'r30', position 4 (from 0): 'X'")
+    assert list(tmp_path.glob("*hits*")) == []
+
+
+def test_program__with_debug_shows_where_an_error_comes_from(store: Store, signatures: str) -> None:
+    ended = program(*SCAN, store("bad.fq", many(60, r30=BASE)), "-s", signatures, "--debug")
+    lines = ended.err.splitlines()
+    assert ended.status == 2
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1].startswith("multigpu: error: ")
+
+
+# ---- Ctrl-C -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_scan(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Samples and signatures that two cores need half a minute for: the signatures have no seed."""
+    folder = tmp_path_factory.mktemp("long")
+    bases = (b"ACGTTGCAAGGCTTCA" * 4000)[:50_000]
+    with (folder / "long.fa").open("wb") as file:
+        for number in range(1000):
+            file.write(b">s%d\n%s\n" % (number, bases))
+    with (folder / "sig.fa").open("wb") as file:
+        for number in range(3000):
+            file.write(b">g%d\n%s\n" % (number, b"RYN" * 15 + b"ACG" * (number % 7 + 1)))
+    return [str(folder / "long.fa"), "-s", str(folder / "sig.fa"), "--max-chunk-bytes", "1000000"]
+
+
+def family(process: psutil.Process) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [process, *process.children(recursive=True)]
+    return []
+
+
+def seconds_used(processes: list[psutil.Process]) -> float:
+    used = 0.0
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            times = process.cpu_times()
+            used += times.user + times.system
+    return used
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def wait_until(true: Callable[[], object], seconds: float) -> bool:
+    stop = time.monotonic() + seconds
+    while time.monotonic() < stop:
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    status: int
+    out: bytes
+    err: str
+    seconds: float
+    left: list[psutil.Process]
+
+
+def interrupt(command: list[str], folder: Path, busy: float, whole_group: bool) -> Interrupted:
+    """Runs the program, sends SIGINT when it has computed for `busy` seconds, waits for its end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "multigpu", "scan", *command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    parent = psutil.Process(process.pid)
+    try:
+        assert wait_until(lambda: list(folder.glob(".hits.tsv.part")), 30), "it did not begin"
+        before = seconds_used(family(parent))
+        assert wait_until(lambda: seconds_used(family(parent)) > before + busy, 60)
+        members = family(parent)
+        assert process.poll() is None, "it ended too early"
+        begin = time.monotonic()
+        (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        seconds = time.monotonic() - begin
+        wait_until(lambda: not alive(members), SOON)
+        return Interrupted(process.returncode, out, err.decode(), seconds, alive(members))
+    finally:
+        for member in alive(family(parent)):
+            member.kill()
+        process.communicate()
+
+
+WORKERS = [
+    pytest.param((), 1.0, id="in process"),
+    pytest.param(("--workers", "2"), 6.0, id="two worker processes"),
+]
+
+
+@pytest.mark.parametrize(("options", "busy"), WORKERS)
+def test_interrupt__ends_soon_and_leaves_nothing(
+    long_scan: list[str], tmp_path: Path, options: tuple[str, ...], busy: float
+) -> None:
+    output = ("-o", str(tmp_path / "hits.tsv"), "--gpus", "none")
+    ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=False)
+    print(f"ended {ended.seconds:.2f} s after SIGINT")
+    assert (ended.status, ended.out) == (130, b"")
+    assert "multigpu: error: interrupted" in ended.err.splitlines()
+    assert ended.seconds < SOON
+    assert ended.left == []
+    assert [path.name for path in tmp_path.iterdir()] == [".hits.tsv.journal"]
+
+
+@pytest.mark.parametrize(("options", "busy"), WORKERS)
+def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
+    long_scan: list[str], tmp_path: Path, options: tuple[str, ...], busy: float
+) -> None:
+    """Ctrl-C in a terminal goes to the whole process group."""
+    output = ("-o", str(tmp_path / "hits.tsv"), "--gpus", "none")
+    ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=True)
+    print(f"ended {ended.seconds:.2f} s after SIGINT")
+    assert (ended.status, ended.out) == (130, b"")
+    kept = "multigpu: what is finished is kept: --resume goes on with it"
+    said = [line for line in ended.err.splitlines() if line]
+    assert said == [kept, "multigpu: error: interrupted"]
+    assert ended.seconds < SOON
+    assert ended.left == []
+    assert [path.name for path in tmp_path.iterdir()] == [".hits.tsv.journal"]
+
+
+# ---- the files of a process ---------------------------------------------------------------------
+
+
+def in_shell(script: str, *arguments: str, timeout: float = 60) -> Ended:
+    """The program as `$@` of a shell script."""
+    command = [sys.executable, "-m", "multigpu", *arguments]
+    run = subprocess.run(
+        ["sh", "-c", script, "sh", *command],
+        cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    return Ended(run.returncode, run.stdout, run.stderr)
+
+
+@pytest.fixture
+def small_scan(store: Store, signatures: str) -> tuple[str, ...]:
+    return (*SCAN, store("good.fq", READS), "-s", signatures)
+
+
+def test_standard_output__that_is_closed_is_told(small_scan: tuple[str, ...]) -> None:
+    for arguments in (small_scan, ("doctor", "--no-kernel-check"), ("plan", *small_scan)):
+        ended = in_shell('"$@" >&-', *arguments)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.problem == "standard output is closed"
+
+
+def test_standard_error__that_is_closed_is_no_reason_to_fail(small_scan: tuple[str, ...]) -> None:
+    """Nor does a file that is opened later get its number, and what is said, into it."""
+    ended = in_shell('"$@" 2>&-', *small_scan)
+    assert ended.status == 0
+    assert ended.out.splitlines()[0].startswith("sample\tsignature")
+    ended = in_shell('"$@" 2>&-', *small_scan, "--gpus", "9")
+    assert (ended.status, ended.out, ended.err) == (2, "", "")
+
+
+def test_standard_files__that_are_all_closed_do_not_get_into_the_output(
+    small_scan: tuple[str, ...], tmp_path: Path
+) -> None:
+    output = tmp_path / "hits.tsv"
+    ended = in_shell('"$@" <&- >&- 2>&-', *small_scan, "-o", str(output))
+    assert ended.status == 0
+    assert output.read_text().startswith("sample\tsignature")
+
+
+@pytest.mark.parametrize("arguments", [("doctor", "--no-kernel-check"), ("plan",)])
+def test_answer__for_which_there_is_no_room_is_told(
+    small_scan: tuple[str, ...], arguments: tuple[str, ...]
+) -> None:
+    arguments = (*arguments, *small_scan) if arguments == ("plan",) else arguments
+    ended = in_shell('"$@" >/dev/full', *arguments)
+    problem = "standard output: cannot be written: the disk is full (no space left on device)"
+    assert (ended.status, ended.problem) == (2, problem)
+
+
+def test_answer__that_nobody_reads_ends_as_filters_do(small_scan: tuple[str, ...]) -> None:
+    ended = in_shell('{ "$@"; echo $? >&2; } | true', "plan", *small_scan)
+    assert ended.err == "141\n"
+
+
+def test_standard_error__that_is_full_is_no_reason_for_another_status() -> None:
+    assert in_shell('"$@" 2>/dev/full', *SCAN, "absent.fq", "-s", "absent.fa").status == 2
+
+
+def test_file_size_limit__is_told_and_leaves_nothing(
+    small_scan: tuple[str, ...], tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    ended = in_shell('ulimit -f 0; "$@"', *small_scan, "-o", str(tmp_path / "hits.tsv"))
+    assert ended.status == 1
+    assert ended.problem.endswith("cannot be written: file too large")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_working_folder__that_is_gone_is_no_reason_to_fail(
+    small_scan: tuple[str, ...], tmp_path: Path
+) -> None:
+    script = f'cd "$0" && rmdir "$0"; PYTHONPATH={ROOT} "$@"'
+    (tmp_path / "gone").mkdir()
+    command = [sys.executable, "-m", "multigpu", *small_scan]
+    run = subprocess.run(
+        ["sh", "-c", script, str(tmp_path / "gone"), *command],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_name__with_line_ends_is_told_in_one_line(main: Run) -> None:
+    ended = main(*SCAN, "a\nb\x07.fq", "-s", "absent.fa")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem == "a\\nb\\x07.fq: cannot be read: there is no such file"
+
+
+def test_name__that_is_no_utf8_is_a_name(small_scan: tuple[str, ...], tmp_path: Path) -> None:
+    """In journal, summary and log, too."""
+    samples = os.fsencode(tmp_path) + b"/\xff.fq"
+    Path(os.fsdecode(samples)).write_bytes(READS)
+    command = (*SCAN, os.fsdecode(samples), *small_scan[-2:], "-o", str(tmp_path / "hits.tsv"))
+    ended = in_shell('"$@"', *command, "--log-json", str(tmp_path / "log"))
+    assert (ended.status, ended.out, ended.err) == (0, "", "")
+    assert len((tmp_path / "hits.tsv").read_bytes().splitlines()) == 3
+
+
+@pytest.mark.slow
+def test_workers__leave_nothing_in_the_folder_for_temporary_files(
+    small_scan: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    ended = in_shell(f'TMPDIR={tmp_path}/tmp "$@"', *small_scan, "--workers", "2")
+    assert (ended.status, ended.err) == (0, "")
+    assert list((tmp_path / "tmp").iterdir()) == []

@@ -1,0 +1,245 @@
+"""Records and signatures that are wrong: the line says which, and where."""
+
+from pathlib import Path
+
+import pytest
+from bad_input.given import (
+    BASE,
+    CHUNKS,
+    COMPRESS,
+    LAYOUTS,
+    LENGTH,
+    QUALITY,
+    READS,
+    Refused,
+    Store,
+    fastq,
+    many,
+)
+from program import Run
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_record__cut_off_at_any_byte_is_refused(
+    main: Run, tmp_path: Path, signatures: str, layout: str, options: tuple[str, ...]
+) -> None:
+    """Accepted only where a record is complete, be it without its last line end."""
+    whole, path, output = LAYOUTS[layout], tmp_path / "cut.fq", tmp_path / "hits.tsv"
+    first, second = whole[: whole.index(b"@r2")].rstrip(), whole.rstrip()
+    command = ("scan", str(path), "-s", signatures, "-o", str(output), "--gpus", "none")
+    accepted = []
+    for stop in range(len(whole)):
+        path.write_bytes(whole[:stop])
+        ended = main(*command, *options)
+        if whole[:stop].rstrip(b"\r\n") in (first, second):
+            assert (ended.status, ended.err) == (0, "")
+            assert output.read_bytes().count(b"\n") == 2 + (stop >= len(second))
+            output.unlink()
+            accepted.append(stop)
+        else:
+            assert (stop, ended.status, ended.out) == (stop, 2, "")
+            assert ended.problem.startswith(f"{path}: ")
+            assert sorted(tmp_path.iterdir()) == [path, Path(signatures)]
+    assert {len(first), len(second)} <= set(accepted)
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+def test_record__cut_off_is_named_with_its_byte_and_where_the_data_end(
+    refused: Refused, store: Store, options: tuple[str, ...]
+) -> None:
+    path = store("cut.fq", READS[:-4])
+    begin, end = READS.index(b"@r2"), len(READS) - 4
+    where = f"{path}: record 'r2' at byte {begin}"
+    problem = f"{where}: the record is cut off: the data end at byte {end}"
+    assert refused(path, options=options) == problem
+
+
+@pytest.mark.parametrize("cut", [1, 4, 7, 9, 16, 17])
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_record__cut_off_inside_compressed_data_is_refused(
+    refused: Refused, store: Store, compression: str, cut: int
+) -> None:
+    content = READS.rstrip()[:-cut]
+    assert READS.index(b"@r2") < len(content)
+    path = store("cut.fq.x", COMPRESS[compression](content))
+    problem = refused(path)
+    assert problem.startswith(f"{path}: record 'r")
+    assert "cut off" in problem or "the quality has" in problem
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_record__cut_off_inside_compressed_data_is_told_with_its_byte_of_the_content(
+    refused: Refused, store: Store, compression: str, options: tuple[str, ...]
+) -> None:
+    path = store("cut.fq.x", COMPRESS[compression](READS[:-4]))
+    begin, end = READS.index(b"@r2"), len(READS) - 4
+    where = f"{path}: record 'r2' at byte {begin}"
+    problem = f"{where}: the record is cut off: the data end at byte {end}"
+    assert refused(path, options=options) == problem
+
+
+LENGTHS = [(a, b) for a in (1, 5, 6, 8, 32) for b in (0, 1, 6, 7, 9, 31) if a != b]
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize(("bases", "qualities"), LENGTHS)
+def test_quality_of_another_length__is_told_with_both_lengths(
+    refused: Refused, store: Store, bases: int, qualities: int, options: tuple[str, ...]
+) -> None:
+    reads = fastq(("r1", "ACGT", "IIII"), ("bad one", "A" * bases, "I" * qualities))
+    path = store("lengths.fq", reads + fastq(("afterwards", "ACGT", "IIII")))
+    where = f"{path}: record 'bad' at byte {reads.index(b'@bad')}"
+    problem = f"{where}: the sequence has {bases} bases, the quality has {qualities} characters"
+    assert refused(path, options=options) == problem
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+def test_short_quality__before_a_line_end_at_the_right_distance_is_told_with_both_lengths(
+    refused: Refused, store: Store, options: tuple[str, ...]
+) -> None:
+    path = store("lengths.fq", fastq(("r1", "ACGTACGT", "III"), ("abc", "ACGT", "IIII")))
+    where = f"{path}: record 'r1' at byte 0"
+    problem = f"{where}: the sequence has 8 bases, the quality has 3 characters"
+    assert refused(path, options=options) == problem
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (READS + b"r3\nACGT\n+\nIIII\n", f"byte {len(READS)}: a record should begin with '@'"),
+        (READS.replace(b"+\n@+", b"x\n@+"), "record 'r2' at byte 24: the sequence is not followed"),
+        (READS + b">r3\nACGT\n", f"byte {len(READS)}: a record should begin with '@'"),
+    ],
+    ids=["no header", "no plus", "FASTA behind FASTQ"],
+)  # fmt: skip
+def test_broken_record__is_told_with_its_byte(
+    refused: Refused, store: Store, content: bytes, problem: str, options: tuple[str, ...]
+) -> None:
+    path = store("broken.fq", content)
+    assert refused(path, options=options).startswith(f"{path}: {problem}")
+
+
+ILLEGAL = [("X", "'X'"), ("-", "'-'"), (" ", "' '"), ("*", "'*'"), ("1", "'1'"), ("\0", "'\\x00'")]
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize(("letter", "shown"), ILLEGAL, ids=[shown for _, shown in ILLEGAL])
+def test_illegal_base__is_told_with_its_record_and_position(
+    refused: Refused, store: Store, letter: str, shown: str, options: tuple[str, ...]
+) -> None:
+    reads = fastq(("r1", "ACGT", "IIII"), ("r2 two", f"ACG{letter}T{letter}", "IIIIII"))
+    fasta = f">r1\nACGT\n>r2 two\nAC\nG{letter}\nT{letter}\n".encode()
+    for path in (store("illegal.fq", reads), store("illegal.fa", fasta)):
+        problem = refused(path, options=options)
+        where = f"{path}: record 'r2', position 3 (from 0)"
+        assert problem == f"{where}: {shown} is not a base (A C G T U or an IUPAC code)"
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize(
+    ("quality", "offset", "shown", "position"),
+    [
+        ("II I", "33", "' '", 2),
+        ("\x1fIII", "33", "'\\x1f'", 0),
+        ("III\x7f", "33", "'\\x7f'", 3),
+        ("hh?h", "64", "'?'", 2),
+        ("h!?h", "64", "'!'", 1),
+    ],
+    ids=["blank", "control", "delete", "below @", "two below @"],
+)
+def test_quality_outside_its_range__is_told_with_record_position_and_offset(
+    refused: Refused,
+    store: Store,
+    quality: str,
+    offset: str,
+    shown: str,
+    position: int,
+    options: tuple[str, ...],
+) -> None:
+    reads = fastq(("r1", "ACGT", "hhhh"), ("r2", "ACGT", quality))
+    path = store("quality.fq", reads)
+    problem = refused(path, options=(*options, "--phred-offset", offset))
+    where = f"{path}: record 'r2' at byte {reads.index(b'@r2')}: {shown} at position {position}"
+    assert problem == f"{where} (from 0) is no quality from offset {offset}"
+
+
+# ---- which error ------------------------------------------------------------------------------
+
+
+TOLD = {
+    BASE: "'X' is not a base",
+    QUALITY: "' ' at position 4",
+    LENGTH: "4 bases, the quality has 5",
+}
+SIZES = ["7", "64", "500", "100000"]
+
+
+@pytest.mark.parametrize("compression", ["none", *COMPRESS])
+@pytest.mark.parametrize(
+    ("early", "late"),
+    [(a, b) for a in TOLD for b in TOLD if a != b],
+    ids=[f"{a}, then {b}" for a in ("base", "quality", "lengths")
+         for b in ("base", "quality", "lengths") if a != b],
+)  # fmt: skip
+def test_error__reported_is_the_first_of_the_input_whatever_the_chunks(
+    refused: Refused,
+    store: Store,
+    early: tuple[str, str],
+    late: tuple[str, str],
+    compression: str,
+) -> None:
+    compress = COMPRESS.get(compression, bytes)
+    good = store("good.fq", many(40))
+    bad = store("bad.fq.x", compress(many(60, r30=early, r33=late)))
+    worse = store("worse.fq", many(20, r1=late))
+    for size in SIZES:
+        problem = refused(good, bad, worse, options=("--max-chunk-bytes", size))
+        assert problem.startswith(f"{bad}: record 'r30'")
+        assert TOLD[early] in problem
+
+
+def test_error__of_a_later_chunk_is_the_same_from_two_worker_processes(
+    refused: Refused, store: Store
+) -> None:
+    good, bad = store("good.fq", many(40)), store("bad.fq", many(60, r30=LENGTH, r31=BASE))
+    options = ("--max-chunk-bytes", "200")
+    problem = refused(good, bad, options=options)
+    assert "record 'r30'" in problem
+    assert refused(good, bad, options=(*options, "--workers", "2")) == problem
+
+
+# ---- signatures -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b">s1\nACGT\n>s2 empty\n>s3\nA\n", "record 's2': the signature has no base"),
+        (b">s1\nACGT\n>s2\n\r\n\r\n", "record 's2': the signature has no base"),
+        (b">s1\nACGT\n>s2", "record 's2': the signature has no base"),
+        (b">s1\nAC\nGJT\n", "record 's1', position 3 (from 0): 'J' is not a base"),
+        (b">s1\nAC GT\n", "record 's1', position 2 (from 0): ' ' is not a base"),
+        (b"", "is empty"),
+        (b"ACGT\n", "neither FASTQ nor FASTA: begins with 'ACGT'"),
+    ],
+    ids=["empty", "blank lines", "cut off", "letter", "blank", "no bytes", "no FASTA"],
+)
+def test_wrong_signature__is_told_with_file_and_record(
+    refused: Refused, store: Store, content: bytes, problem: str
+) -> None:
+    path = store("wrong.fa", content)
+    told = refused(store("good.fq", READS), signatures=path)
+    assert told.startswith(f"{path}: {problem}")
+
+
+def test_no_signature__is_told(main: Run, store: Store) -> None:
+    ended = main("scan", store("good.fq", READS), "--gpus", "none")
+    assert (ended.status, ended.out, ended.problem) == (2, "", "no --signatures given")
+
+
+def test_no_sample__is_told(main: Run, signatures: str) -> None:
+    ended = main("scan", "-s", signatures, "--gpus", "none")
+    assert (ended.status, ended.out, ended.problem) == (2, "", "no SAMPLES given")

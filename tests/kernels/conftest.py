@@ -1,0 +1,16 @@
+"""What the tests of emulated kernels share."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from emulation.device import Gpu
+
+
+@pytest.fixture
+def gpu(machine: tuple[Gpu, Any]) -> Iterator[Gpu]:
+    """The GPU of the file's `machine`, as new."""
+    machine[0].seed = 0
+    machine[0].launched.clear()
+    yield machine[0]
+    machine[0].memory_limit = None

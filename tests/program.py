@@ -1,0 +1,78 @@
+"""The program as its user meets it: its real `main` in this process, or a process of its own."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import BinaryIO
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Left(BaseException):
+    """Instead of the end of the process."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run of the program that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def problem(self) -> str:
+        """The one line that there must be."""
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("multigpu: error: ")
+        return lines[0].removeprefix("multigpu: error: ")
+
+
+Run = Callable[..., Ended]
+
+
+@contextmanager
+def main_in_process(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Only the last act of `main`, `os._exit`, is caught."""
+    from multigpu import cli
+
+    def leave(status: int) -> None:
+        raise Left(status)
+
+    def run(*arguments: str) -> Ended:
+        capfd.readouterr()
+        with pytest.raises(Left, match=r"^\d+$") as left:
+            cli.main(list(arguments))
+        return Ended(left.value.args[0], *capfd.readouterr())
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "os", SimpleNamespace(_exit=leave))
+        yield run
+    signal.signal(signal.SIGINT, handler)
+
+
+def program(
+    *arguments: str,
+    stdin: bytes = b"",
+    stdout: int | BinaryIO = subprocess.PIPE,
+    timeout: float = 60,
+) -> Ended:
+    run = subprocess.run(
+        [sys.executable, "-m", "multigpu", *arguments],
+        cwd=ROOT,
+        input=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=timeout,
+        check=False,
+    )
+    return Ended(run.returncode, (run.stdout or b"").decode(), run.stderr.decode())
