@@ -99,7 +99,8 @@ class ScanJob(Job):
 
     def plan(self, crew: Crew | None = None) -> ScanPlan:
         """The chunk plan; without a crew, that of this machine."""
-        return plan_scan(self.sources, self.signatures, self.capacity(crew), self.run)
+        here = self.capacity(crew)
+        return plan_scan(self.sources, self.signatures, here, self.run, self.in_process)
 
     def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""

@@ -349,7 +349,7 @@ class Lane:
         first = self._scanner.rules.first
         listed = max(EAGER_HITS, self.capacity // 2 if first else self.capacity)
         self._out = _room(self._out, HEADER.itemsize + listed * HIT.itemsize, np.uint8)
-        self._out.data.memset_async(0, HEADER.itemsize)
+        self._out.data.memset_async(0, self._eager.nbytes)  # all that is copied back unasked
         extra: dict[str, Any] = {}
         if first:
             self._table = _room(self._table, 2 * self.capacity, np.uint64)

@@ -36,6 +36,7 @@ from multigpu.preflight import Expected, require
 
 PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
+CACHED_BYTES = 32_000_000  # faster to read and parse than more; elsewhere a chunk costs too much
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
 
@@ -366,13 +367,21 @@ class ScanPlan:
 
 
 def plan_scan(
-    sources: Sequence[Source], signatures: Signatures, here: Capacity, run: RunOptions
+    sources: Sequence[Source],
+    signatures: Signatures,
+    here: Capacity,
+    run: RunOptions,
+    in_process: bool,
 ) -> ScanPlan:
+    """How the input is cut for where there is least memory."""
     budget = int(here.free * run.memory_fraction)
     largest = max((len(letters) for letters in signatures.letters), default=0)
     total = sum(len(letters) for letters in signatures.letters)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + 2 * total + largest)
-    most = chunk_units(cost, budget, here.lanes, run.max_chunk_bytes)
+    largest_chunk = run.max_chunk_bytes
+    if in_process and here.gpu:
+        largest_chunk = min(largest_chunk, CACHED_BYTES)
+    most = chunk_units(cost, budget, here.lanes, largest_chunk)
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
     return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes)
