@@ -200,9 +200,7 @@ def under(tool: str, kernel: str, program: str, limit: float, log: Path | None) 
     command = [program, "--tool", tool, "--error-exitcode", "9"]
     if tool == "memcheck":  # of calls: those that fail raise, and CuPy asks for some in vain
         command += ["--report-api-errors", "no"]
-    if (
-        tool == "racecheck"
-    ):  # not what CuPy brings: its nonzero is warned of, its sort takes minutes
+    if tool == "racecheck":  # CuPy's own nonzero is warned of, its sort takes minutes
         for theirs in NOT_OURS:
             command += ["--kernel-name-exclude", f"kernel_substring={theirs}"]
     script = python(str(Path(__file__)), "--plain", "--only", kernel)
