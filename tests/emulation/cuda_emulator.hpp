@@ -290,6 +290,12 @@ struct Watch {
     setitimer(ITIMER_VIRTUAL, &outer_timer, nullptr);
     for (int number : SIGNALS) sigaction(number, &outer[number], nullptr);
     sigaltstack(&outer_stack, nullptr);
+    // A process may have only so many mappings, and each compiled variant has fibers of its own.
+    for (Fiber& fiber : fibers) {
+      if (fiber.stack) munmap(fiber.stack, STACK);
+      fiber.stack = nullptr;
+      fiber.started = false;
+    }
   }
 };
 
