@@ -41,7 +41,8 @@ __device__ void settle_survivors(const Samples& samples, const Patterns& pattern
 }
 
 // `every`: all positions, else those in tiles with more than SPARSE wanted ones. To find first hits
-// early, the tiles in which a record begins are swept before the others (`heads`).
+// early, the tiles where a record begins, up to the last place of an anchor of a hit at its start,
+// are swept before the others (`heads`): where all matches, that is all that there is to do.
 extern "C" __global__ void __launch_bounds__(256)
     sweep(Samples samples, Patterns patterns, Hits hits, const int* __restrict__ chosen,
           u32 n_chosen, const unsigned short* __restrict__ steps, const int* __restrict__ n_steps,
@@ -59,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(256)
     if (!every && __reduce_add_sync(FULL, __popc(wanted)) <= SPARSE) continue;
     if (FIRST) {
       const u32 record = record_of(samples, tile * 32);
-      const bool head = samples.offsets[record] == tile * 32 ||
+      const bool head = i64(tile) * 32 - samples.offsets[record] <= i64(max_anchor) ||
                         samples.offsets[record + 1] < u64(tile + WARP) * 32;
       if (head != bool(heads)) continue;
       if (!head && settled(samples, patterns, hits, tile * 32, max_anchor)) continue;
