@@ -5,6 +5,7 @@ As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and 
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from cluster.output import atomic_output
 from multigpu.errors import InputError, UsageError, first_line, quoted
+from multigpu.io.ahead import ReadAhead
 from multigpu.io.compressed import Compressed, compressed_output
 from multigpu.io.regions import LONGEST, Regions, no_region
 from multigpu.io.sources import is_regular, opened
@@ -22,6 +24,7 @@ COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ROWS = 1 << 16  # read or written at a time
+PARTS_AHEAD = 2  # of so many rows, decoded while others are looked at
 ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
 MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit anywhere
@@ -83,7 +86,9 @@ def read_counts(path: str) -> Counts:
             return _table(path, samples, _text_rows(path, file, samples))
     if not is_regular(path):
         raise InputError(path, "Parquet must be a file, for it is not read in order")
-    return _table(path, _parquet_samples(path), _parquet_rows(path))
+    samples = _parquet_samples(path)
+    with closing(ReadAhead(_parquet_rows(path), PARTS_AHEAD)) as parts:
+        return _table(path, samples, parts)
 
 
 def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Counts:
