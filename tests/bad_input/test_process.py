@@ -91,7 +91,10 @@ class Interrupted:
 
 
 def interrupt(command: list[str], folder: Path, busy: float, whole_group: bool) -> Interrupted:
-    """Runs the program, sends SIGINT when it has computed for `busy` seconds, waits for its end."""
+    """Runs the program, sends SIGINT when it has computed for `busy` seconds and finished a chunk.
+
+    Waits for its end.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "multigpu", "scan", *command],
         cwd=ROOT,
@@ -104,6 +107,9 @@ def interrupt(command: list[str], folder: Path, busy: float, whole_group: bool) 
         assert wait_until(lambda: list(folder.glob(".hits.tsv.part")), 30), "it did not begin"
         before = seconds_used(family(parent))
         assert wait_until(lambda: seconds_used(family(parent)) > before + busy, 60)
+        journal = folder / ".hits.tsv.journal"
+        begun = journal.stat().st_size  # kernels may be compiled first, for longer than that
+        assert wait_until(lambda: journal.stat().st_size > begun, 60), "no chunk was finished"
         members = family(parent)
         assert process.poll() is None, "it ended too early"
         begin = time.monotonic()
