@@ -12,7 +12,7 @@ import numpy as np
 from multigpu.errors import InputError
 
 COMPRESSED_CHUNK = 128 << 10  # more was not faster,
-GZIP_CHUNK = 512 << 10  # but while the program loads, each one more means to wait for it
+GZIP_CHUNK = 2 << 20  # but while the program loads, each one more means to wait for it
 ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
 
 BGZF_MAGIC = b"\x1f\x8b\x08\x04"  # gzip, deflate, with an extra field
