@@ -29,6 +29,7 @@ from kernels.scan import Chunk, Hits, Patterns, Rules  # noqa: E402
 
 PACKAGES = ("multigpu", "numpy", "numba", "llvmlite", "dask", "distributed", "isal", "hyperscan")
 CUDA_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x")
+LEAST_PIECE = 4 << 20  # bases that a thread searches at a time, where there are as many for all
 FIRST = Rules(first=True, strict=False)
 LIMIT = 600.0  # seconds that one process may take
 ANYTHING = 15  # the set of all bases
@@ -312,7 +313,8 @@ def cpu_search(data: Letters, patterns: Patterns, threads: int, rules: Rules = F
     from kernels.scan import cpu
 
     scanner = cpu.Scanner(patterns, rules, len(data.letters))
-    pieces = cut(data, 4 * threads)
+    largest = max(threads, len(data.letters) // LEAST_PIECE)
+    pieces = cut(data, min(4 * threads, largest))
     with ThreadPoolExecutor(threads) as pool:
         return joined(pieces, list(pool.map(lambda piece: scanner.scan(piece.chunk), pieces)))
 
