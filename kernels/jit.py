@@ -27,7 +27,9 @@ def _look_for_no_blas() -> None:
     No kernel has a use for it. Where others in this process have one, they still find it; only
     `np.convolve` and `np.correlate` in their compiled functions do without.
     """
-    look = linalg.ensure_blas
+    look = getattr(linalg, "ensure_blas", None)
+    if look is None:  # another Numba, which looks in another way
+        return
     linalg.ensure_blas = _none_wanted
     try:
         import numba.np.arraymath  # noqa: F401 - it looks while it is loaded
