@@ -46,7 +46,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Backend:
         return array.get() if hasattr(array, "get") else array
 
     return Backend(
-        normalization, cnmops, segmentation, {}, 1, nullcontext, normalization.cupy.asarray, get
+        normalization, cnmops, segmentation, {}, nullcontext, normalization.cupy.asarray, get
     )
 
 

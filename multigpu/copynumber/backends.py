@@ -1,8 +1,7 @@
 """Which kernels run where, and our options as theirs."""
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ from kernels.normalization.types import groups
 from kernels.segmentation import Circular, Segmentation
 from multigpu.copynumber.options import CnvOptions
 
-GPU_AT_ONCE = 3  # chromosomes: running sums, for one, take few threads and long
 CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may be given
 
 
@@ -24,15 +22,13 @@ CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may
 class Backend:
     """The kernels of a place, and the way of arrays there and back.
 
-    more     keywords for the kernels: how many threads
-    at_once  chromosomes that are computed at a time
+    more  keywords for the kernels: how many threads
     """
 
     normalization: Any
     cnmops: Any
     segmentation: Any
     more: dict[str, int]
-    at_once: int
     active: Callable[[], AbstractContextManager[Any]]
     put: Callable[[Any], Any]
     get: Callable[[Any], Any]
@@ -46,7 +42,7 @@ def backend_of(place: Place, threads: int) -> Backend:
         from kernels.segmentation import cpu as segmentation
 
         return Backend(
-            normalization, cnmops, segmentation, {"threads": threads}, 1,
+            normalization, cnmops, segmentation, {"threads": threads},
             nullcontext, lambda host: host, lambda here: here,
         )  # fmt: skip
     import cupy
@@ -56,25 +52,9 @@ def backend_of(place: Place, threads: int) -> Backend:
     from kernels.segmentation import cuda as segmentation_cuda
 
     return Backend(
-        normalization_cuda, cnmops_cuda, segmentation_cuda, {}, GPU_AT_ONCE,
-        _Streams(place.gpu).active, cupy.asarray, cupy.asnumpy,
+        normalization_cuda, cnmops_cuda, segmentation_cuda, {},
+        lambda: cupy.cuda.Device(place.gpu), cupy.asarray, cupy.asnumpy,
     )  # fmt: skip
-
-
-class _Streams(threading.local):
-    """A stream of a GPU for each thread: what one waits for does not hold up the others."""
-
-    def __init__(self, gpu: int) -> None:
-        import cupy
-
-        self._device = cupy.cuda.Device(gpu)
-        with self._device:
-            self._stream = cupy.cuda.Stream(non_blocking=True)
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        with self._device, self._stream:
-            yield
 
 
 def wiped(counts: NDArray[Any], options: CnvOptions, ploidy: Sequence[int] | None) -> NDArray[Any]:

@@ -92,13 +92,13 @@ class CnvWorkload:
 
 
 class CnvSession:
-    """The pipeline on one worker; few chromosomes at a time are on its device."""
+    """The pipeline on one worker; one chromosome at a time is on its device."""
 
     def __init__(self, workload: CnvWorkload, backend: Backend, budget: int) -> None:
         self.workload, self.options, self.backend = workload, workload.options, backend
-        self.budget = budget // backend.at_once
+        self.budget = budget
         self.model = model_options(workload.options)
-        self._device = threading.Semaphore(backend.at_once)
+        self._device = threading.Lock()
 
     def load(self, span: CnvSpan) -> Loaded:
         """The chromosome's counts; no copy where they lie in this process."""
