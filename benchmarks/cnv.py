@@ -9,7 +9,7 @@ import argparse
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -278,11 +278,10 @@ def main() -> None:
     bench = Bench(folder, options.runs, options.scale, gpu=not missing)
     settings = {key: str(value) for key, value in vars(options).items()}
     report = Report(common.machine(), settings, options.json, details=bench.details)
-    for name in options.only:
-        if name in GPU_ONLY and missing:
-            report.skipped[name] = f"needs a GPU: {missing}"
-        else:
-            report.measure(name, partial(PARTS[name], bench))
+    report.run(
+        PARTS, options.only, bench,
+        lambda name: f"needs a GPU: {missing}" if name in GPU_ONLY and missing else None,
+    )  # fmt: skip
     report.end(full_size=options.scale == 1)
 
 

@@ -8,10 +8,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -431,6 +432,20 @@ class Report:
     details: dict[str, Any] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: bool = False
+
+    def run(
+        self,
+        parts: Mapping[str, Callable[[Any], Iterable[Figure]]],
+        chosen: Iterable[str],
+        bench: Any,
+        missing: Callable[[str], str | None],
+    ) -> None:
+        """The chosen parts; `missing` says of each why it cannot run here."""
+        for name in chosen:
+            if reason := missing(name):
+                self.skipped[name] = reason
+            else:
+                self.measure(name, partial(parts[name], bench))
 
     def measure(self, name: str, part: Callable[[], Iterable[Figure]]) -> None:
         """The figures of a part, or why it failed: the other parts are worth their time."""

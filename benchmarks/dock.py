@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -285,12 +285,10 @@ def main() -> None:
     bench = Bench(options.data, options.runs, not without, options.pocket, options.scale)
     settings = {key: str(value) for key, value in vars(options).items()}
     report = Report(common.machine(), settings, options.json, details=bench.details)
-    for name in options.only or PARTS:
-        reason = _missing(name, bench, name in options.only, without)
-        if reason is not None:
-            report.skipped[name] = reason
-        else:
-            report.measure(name, partial(PARTS[name], bench))
+    report.run(
+        PARTS, options.only or PARTS, bench,
+        lambda name: _missing(name, bench, name in options.only, without),
+    )  # fmt: skip
     report.end(full_size=options.scale == 1)
 
 

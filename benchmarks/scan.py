@@ -670,12 +670,10 @@ def main() -> None:
     bench = Bench(folder, options.runs, options.scale, gpu)
     settings = {key: str(value) for key, value in vars(options).items()}
     report = Report(common.machine(), settings, options.json, details=bench.details)
-    for name in options.only:
-        reason = _missing(name, bench, without, options.gpu == "none")
-        if reason is not None:
-            report.skipped[name] = reason
-        else:
-            report.measure(name, partial(PARTS[name], bench))
+    report.run(
+        PARTS, options.only, bench,
+        lambda name: _missing(name, bench, without, options.gpu == "none"),
+    )  # fmt: skip
     report.end(full_size=options.scale == 1)
 
 

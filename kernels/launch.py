@@ -10,8 +10,13 @@ POINTER = "<u8"
 
 def launch(module: Any, name: str, threads: int, block: int, *arguments: Any) -> None:
     """Queues a kernel on the current stream, with at least this many threads, `block` a block."""
-    if threads:
-        module.get_function(name)((-(-threads // block),), (block,), arguments)
+    launch_blocks(module, name, -(-threads // block), block, *arguments)
+
+
+def launch_blocks(module: Any, name: str, blocks: int, block: int, *arguments: Any) -> None:
+    """The same with so many blocks; none: nothing is done."""
+    if blocks:
+        module.get_function(name)((blocks,), (block,), arguments)
 
 
 def struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
@@ -19,7 +24,9 @@ def struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
     out = np.zeros((), dtype)
     for name, value in fields.items():
         if value is not None:
-            out[name] = value.data.ptr if hasattr(value, "__cuda_array_interface__") else value
+            # Asked of its type: of an array it would be made.
+            on_device = hasattr(type(value), "__cuda_array_interface__")
+            out[name] = value.data.ptr if on_device else value
     return out
 
 

@@ -11,6 +11,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.launch import POINTER, launch_blocks, struct
 from kernels.rotation.bounds import FieldBounds, LigandBounds
 from kernels.rotation.memory import MOST_SCORES
 from kernels.rotation.rotations import EulerRotations, ListedRotations
@@ -25,13 +26,12 @@ SHARE = 2048  # scores that a block settles
 MOST_ATOMS = 1 << 22
 PACK_BLOCKS = 1 << 12
 
-_POINTER = "<u8"
 _SPACE = np.dtype(
-    [("table", _POINTER), ("quaternions", _POINTER), ("step", "<f8")]
+    [("table", POINTER), ("quaternions", POINTER), ("step", "<f8")]
     + [(name, "<u4") for name in ("n", "quarter", "side", "_")]
 )
 _FIELD = np.dtype(
-    [("values", _POINTER), ("per_unit", "<f8", 3), ("share", "<f8", 3)]
+    [("values", POINTER), ("per_unit", "<f8", 3), ("share", "<f8", 3)]
     + [(name, "<u4") for name in ("nx", "ny", "nz", "_")]
 )
 _PART = np.dtype(
@@ -40,7 +40,7 @@ _PART = np.dtype(
 )
 _LIGANDS = np.dtype(
     [
-        (name, _POINTER)
+        (name, POINTER)
         for name in ("offsets", "places", "channels", "weights", "starts", "moments", "doubt")
     ]
 )
@@ -89,7 +89,7 @@ class Searcher:
             assert isinstance(rotations, ListedRotations)
             self._turns = cupy.asarray(rotations.quaternions)
             fields["quaternions"] = self._turns
-        return _struct(_SPACE, **fields)
+        return struct(_SPACE, **fields)
 
     def _grid(self) -> NDArray[Any]:
         channels, nx, ny, nz = self.field.values.shape
@@ -98,11 +98,11 @@ class Searcher:
         self._values = nodes = cupy.asarray(self.field.values)
         if self.field.interpolation == "linear":
             self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)
-            _launch(
-                self.module(1), "pack_cells", PACK_BLOCKS, _struct(_FIELD, **shape), nodes,
+            launch_blocks(
+                self.module(1), "pack_cells", PACK_BLOCKS, THREADS, struct(_FIELD, **shape), nodes,
                 np.uint32(channels), self._values,
             )  # fmt: skip
-        return _struct(_FIELD, **shape, values=self._values)
+        return struct(_FIELD, **shape, values=self._values)
 
     def best(
         self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None
@@ -179,7 +179,7 @@ class Scores:
             "doubt": bounds.doubt,
         }
         self._arrays = {name: cupy.asarray(np.ascontiguousarray(a)) for name, a in arrays.items()}
-        self._ligands = _struct(_LIGANDS, **self._arrays)
+        self._ligands = struct(_LIGANDS, **self._arrays)
         self.held = cupy.empty(self._many * most, np.float32)
         self._greatest = cupy.empty(self._many, np.uint32)
         blocks = self._many * _ceil(most, SHARE)
@@ -221,7 +221,7 @@ class Scores:
 
     def _argument(self, blocks: int, plane: int = 0, tiles: Sequence[int] = ()) -> NDArray[Any]:
         _, tiles_b, tiles_c = tiles or (0, 0, 0)
-        return _struct(
+        return struct(
             _PART, begin=self._part.start, poses=len(self._part), blocks=blocks, plane=plane,
             tiles_b=tiles_b, tiles_c=tiles_c,
         )  # fmt: skip
@@ -230,7 +230,7 @@ class Scores:
         self._greatest.data.memset_async(0, self._greatest.nbytes)
 
     def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
-        _launch(self._module, name, self._many * blocks, *arguments)
+        launch_blocks(self._module, name, self._many * blocks, THREADS, *arguments)
 
 
 def _tiles(search: Search, part: range) -> tuple[int, Sequence[int]]:
@@ -264,18 +264,6 @@ def _scores_of(keys: NDArray[np.uint32]) -> NDArray[np.float32]:
     positive = keys >> 31 == 1
     scores = np.where(positive, keys & 0x7FFFFFFF, ~keys).astype(np.uint32).view(np.float32)
     return np.where(keys == 0, np.float32(-np.inf), scores)
-
-
-def _struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
-    """A kernel's struct argument: device arrays become their addresses."""
-    out = np.zeros((), dtype)
-    for name, value in fields.items():
-        out[name] = value.data.ptr if isinstance(value, cupy.ndarray) else value
-    return out
-
-
-def _launch(module: Any, name: str, blocks: int, *arguments: Any) -> None:
-    module.get_function(name)((blocks,), (THREADS,), arguments)
 
 
 def _ceil(count: int, size: int) -> int:

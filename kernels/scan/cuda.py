@@ -14,6 +14,7 @@ import numpy as np
 from cupy.cuda import runtime
 from numpy.typing import NDArray
 
+from kernels.launch import POINTER, launch_blocks, struct
 from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
 from kernels.sources import source
@@ -37,22 +38,21 @@ HEADER = np.dtype(
 )
 HEADER_PLACES = {name: int(field[1]) for name, field in (HEADER.fields or {}).items()}
 
-_POINTER = "<u8"
 _PATTERNS = np.dtype(
-    [(name, _POINTER) for name in ("planes", "words", "lengths", "anchors", "anchor")]
+    [(name, POINTER) for name in ("planes", "words", "lengths", "anchors", "anchor")]
     + [("n", "<u4"), ("strands", "<u4")]
 )
 _SAMPLES = np.dtype(
-    [("planes", _POINTER), ("offsets", _POINTER)]
+    [("planes", POINTER), ("offsets", POINTER)]
     + [(name, "<u4") for name in ("records", "bases", "limit", "_")]
 )
 _INDEX = np.dtype(
-    [(name, _POINTER) for name in ("clean", "blank", "heads", "entries", "masks", "seeded")]
+    [(name, POINTER) for name in ("clean", "blank", "heads", "entries", "masks", "seeded")]
     + [(f"{name}_shift", "<u4") for name in ("clean", "blank", "bucket")]
     + [(name, "<u4") for name in ("n_masks", "n_seeded", "k", "blanks", "_")]
 )
 _HITS = np.dtype(
-    [(name, _POINTER) for name in ("list", "keys", "values", "found", "greatest", "count", "full")]
+    [(name, POINTER) for name in ("list", "keys", "values", "found", "greatest", "count", "full")]
     + [("capacity", "<u4"), ("_", "<u4")]
 )
 
@@ -67,14 +67,6 @@ def _search_module(stride: int, first: bool, strict: bool) -> Any:
     defines = {"STRIDE": stride, "FIRST": int(first), "STRICT": int(strict)}
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in defines.items()))
     return cupy.RawModule(code=source("scan", "search.cu"), options=options)
-
-
-def _struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
-    """A kernel's struct argument: device arrays become their addresses."""
-    out = np.zeros((), dtype)
-    for name, value in fields.items():
-        out[name] = value.data.ptr if isinstance(value, cupy.ndarray) else value
-    return out
 
 
 def _filled(size: int, byte: int, dtype: Any) -> Any:
@@ -111,25 +103,25 @@ class Scanner:
         """Patterns to planes, the seeds' plan, anchors and index; all on the device."""
         n = len(self.patterns)
         self._arrays = self._pattern_arrays()
-        self.arguments = _struct(_PATTERNS, **self._arrays, n=n, strands=self.patterns.strands)
+        self.arguments = struct(_PATTERNS, **self._arrays, n=n, strands=self.patterns.strands)
         runs = cupy.empty(n, np.int32)
         arrays = self._arrays
         each = -(-n // THREADS_OF_FEW)
-        _launch(
+        launch_blocks(
             _pack_module(), "longest_runs", each, THREADS_OF_FEW,
             arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs,
         )  # fmt: skip
         found = runs.get()
         self.plan: SeedPlan = plan_seeds(found, COSTS, self._bases)
         self.module = _search_module(self.plan.stride, self.rules.first, self.rules.strict)
-        _launch(
+        launch_blocks(
             self.module, "place_anchors", each, THREADS_OF_FEW,
             self.arguments, np.uint32(self.plan.run), arrays["anchors"], arrays["anchor"],
         )  # fmt: skip
         self.room = max(64, min(SWEEP_STEPS, STEPS_OF_ALL // n // 4 * 4))
         self.steps = cupy.empty((n, self.room), np.uint16)
         self.n_steps = cupy.empty(n, np.int32)
-        _launch(
+        launch_blocks(
             self.module, "list_steps", each, THREADS_OF_FEW,
             self.arguments, np.uint32(self.room), self.steps, self.n_steps,
         )  # fmt: skip
@@ -151,7 +143,7 @@ class Scanner:
             "anchor": cupy.empty((len(patterns), 4), np.uint32),
         }
         sets, offsets = self._on_device(patterns.sets), self._on_device(patterns.offsets)
-        _launch(
+        launch_blocks(
             _pack_module(), "pack_patterns", min(len(patterns), MOST_BLOCKS), THREADS,
             sets, offsets, arrays["words"], np.uint32(len(patterns)), arrays["planes"],
         )  # fmt: skip
@@ -163,7 +155,7 @@ class Scanner:
         out = cupy.empty(len(values), values.dtype)
         where, size = np.uint64(self._fetched[-1].ctypes.data), np.int64(values.nbytes)
         blocks = min(1 + values.nbytes // (16 * THREADS), FETCH_BLOCKS)
-        _launch(_pack_module(), "fetch", blocks, THREADS, where, size, out)
+        launch_blocks(_pack_module(), "fetch", blocks, THREADS, where, size, out)
         return out
 
     def _gather_anchors(self) -> None:
@@ -172,7 +164,7 @@ class Scanner:
         self.padded = -(-n // 4) * 4
         self.seeded_anchor = cupy.empty((self.padded, 4), np.uint32)
         if n:
-            _launch(
+            launch_blocks(
                 self.module, "gather_anchors", -(-self.padded // THREADS), THREADS,
                 self.arguments, self.seeded, np.uint32(n), np.uint32(self.padded),
                 self.seeded_anchor,
@@ -193,7 +185,7 @@ class Scanner:
             "masks": self._on_device(masks),
             "seeded": self.seeded,
         }
-        self.index = _struct(
+        self.index = struct(
             _INDEX,
             **self._index_arrays,
             clean_shift=32 - clean_bits,
@@ -206,7 +198,7 @@ class Scanner:
         )
         if entries:
             blocks = min(-(-entries // THREADS), MOST_BLOCKS)
-            _launch(self.module, "fill_index", blocks, THREADS, self.arguments, self.index)
+            launch_blocks(self.module, "fill_index", blocks, THREADS, self.arguments, self.index)
 
     def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
         """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
@@ -219,11 +211,11 @@ class Scanner:
         many = _multiprocessors(self.device.id) * BLOCKS_PER_SM
         if len(self.seeded):
             blocks = -(-bases // (32 * THREADS))
-            _launch(
+            launch_blocks(
                 self.module, "probe", blocks, THREADS, samples, self.arguments, self.index, hits
             )
             if not self.rules.strict:  # else no window with an ambiguous base has a seed
-                _launch(
+                launch_blocks(
                     self.module, "direct", many, THREADS, *common, self.seeded, self.seeded_anchor,
                     np.uint32(self.padded), *dense, anchor,
                 )  # fmt: skip
@@ -231,7 +223,7 @@ class Scanner:
             if not len(chosen) or (self.rules.strict and not every):
                 continue
             for heads in (1, 0) if self.rules.first else (0,):
-                _launch(
+                launch_blocks(
                     self.module, "sweep", many, THREADS, *common, chosen, np.uint32(len(chosen)),
                     self.steps, self.n_steps, np.uint32(self.room), *dense, np.uint32(every),
                     anchor, np.uint32(heads),
@@ -325,11 +317,11 @@ class Lane:
         with self.stream:
             self._planes = _room(self._planes, 4 * words, np.uint32)
             hits = self._empty_results()
-            _launch(
+            launch_blocks(
                 _pack_module(), "pack", -(-words // THREADS), THREADS, self._letters,
                 np.uint32(self._bases), np.uint32(words), self._planes, self._header("illegal"),
             )  # fmt: skip
-            samples = _struct(
+            samples = struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
                 bases=self._bases, limit=self._limit,
             )  # fmt: skip
@@ -337,7 +329,7 @@ class Lane:
             if scanner.rules.first:
                 strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
                 blocks = -(-self.capacity // (4 * THREADS))
-                _launch(scanner.module, "collect", blocks, THREADS, hits, strands, counted)
+                launch_blocks(scanner.module, "collect", blocks, THREADS, hits, strands, counted)
             self._marks[2].record(self.stream)
             runtime.memcpyAsync(
                 self._eager.ctypes.data, self._out.data.ptr, self._eager.nbytes,
@@ -362,7 +354,7 @@ class Lane:
                 "found": self._found,
                 "greatest": self._found[self._records :],
             }
-        return _struct(
+        return struct(
             _HITS, list=self._out[HEADER.itemsize :], count=self._header("count"),
             full=self._header("full"), capacity=self.capacity, **extra,
         )  # fmt: skip
@@ -409,10 +401,6 @@ class Lane:
             raw = cupy.asnumpy(self._out[span], stream=self.stream)
         hits = raw.view(HIT)
         return Hits(hits["record"].copy(), hits["pattern"].copy(), hits["start"].astype(np.int64))
-
-
-def _launch(module: Any, name: str, blocks: int, threads: int, *arguments: Any) -> None:
-    module.get_function(name)((blocks,), (threads,), arguments)
 
 
 def _room(held: Any, size: int, dtype: Any) -> Any:

@@ -15,7 +15,7 @@ VARIANTS = [
     for choice in product((0, 1), repeat=3)
 ]
 SHAPE = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
-LAUNCH = re.compile(r'_launch\(\s*(?:self[\w.()]+, )?"(\w+)"')
+LAUNCH = re.compile(r'(?:_launch|launch_blocks)\(\s*(?:self[\w.()]+, )?"(\w+)"')
 KERNEL = re.compile(rb"\.text\.(\w+)\0")
 
 
