@@ -159,7 +159,8 @@ def letters_of(samples: Path) -> Letters:
     table = parsed(raw)
     letters = np.empty(int(table[:, records.LENGTH].sum()), np.uint8)
     offsets = np.empty(len(table) + 1, np.int64)
-    records.gather(raw, table, letters, offsets)
+    records.set_offsets(table, offsets)
+    records.gather(raw, table, letters)
     return Letters(letters, offsets)
 
 

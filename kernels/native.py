@@ -1,4 +1,5 @@
-"""Numba intrinsics for what plain loops cannot say: vectors of letters, unaligned words, `memchr`.
+"""Numba intrinsics for what plain loops cannot say: vectors of letters, unaligned words, C's
+`memchr`, `memmove` and `pread`.
 
 They are LLVM IR, so they work on every CPU that Numba supports; nothing here checks bounds.
 """
@@ -202,3 +203,20 @@ def copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, count
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64, types.int64), generate
+
+
+@intrinsic
+def read_at(typing: Any, file: Any, position: Any, target: Any, at: Any, count: Any) -> Any:
+    """Up to `count` bytes of an open file from `position` to uint8 target[at:] (C's pread).
+
+    file: a descriptor. Returns how many; 0 at the end, -1 where they cannot be read.
+    """
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        file, position, target, at, count = args
+        to = _address(context, builder, sig.args[2], target, at)
+        read_type = ir.FunctionType(_I64, [_I32, _I8.as_pointer(), _I64, _I64])
+        pread = cgutils.get_or_insert_function(builder.module, read_type, "pread")
+        return builder.call(pread, [builder.trunc(file, _I32), to, count, position])
+
+    return types.int64(types.int64, types.int64, target, types.int64, types.int64), generate

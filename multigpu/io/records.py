@@ -45,6 +45,11 @@ class Parsed:
     fault: Fault
     where: int
 
+    @staticmethod
+    def none(stop: int) -> "Parsed":
+        """No records."""
+        return Parsed(np.empty((0, 5), np.int64), stop, Fault.NONE, 0)
+
 
 def parse(
     raw: NDArray[np.uint8], begin: int, border: int, layout: str, *, final: bool, offset: int
@@ -94,6 +99,12 @@ def lowest_outside(values: NDArray[np.uint8], low: int) -> int:
     return int(outside[0]) if len(outside) else -1
 
 
+def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+    """Where each record's bases begin among all of them, and their number: offsets int64[n + 1]."""
+    offsets[0] = 0
+    np.cumsum(table[:, LENGTH], out=offsets[1:])
+
+
 @jit
 def sums(raw: Any, starts: Any, lengths: Any) -> Any:
     """int64[n]: the sum of the bytes of every window raw[start : start + length]."""
@@ -107,14 +118,12 @@ def sums(raw: Any, starts: Any, lengths: Any) -> Any:
 
 
 @jit
-def gather(raw: Any, table: Any, letters: Any, offsets: Any) -> None:
-    """All bases one after the other: letters uint8[sum of lengths], offsets int64[n + 1]."""
+def gather(raw: Any, table: Any, letters: Any) -> None:
+    """All bases one after the other: letters uint8[sum of lengths]."""
     at = 0
     for i in range(table.shape[0]):
-        offsets[i] = at
         copy_bytes(letters, at, raw, table[i, BASES], table[i, LENGTH])
         at += table[i, LENGTH]
-    offsets[table.shape[0]] = at
 
 
 @jit
@@ -138,7 +147,7 @@ def _trimmed(raw: Any, start: Any, end: Any) -> Any:
 
 
 @jit
-def _name_end(raw: Any, start: Any, end: Any) -> Any:
+def end_of_name(raw: Any, start: Any, end: Any) -> Any:
     for i in range(start, end):
         if raw[i] == SPACE or raw[i] == TAB:
             return i
@@ -165,7 +174,7 @@ def _first_record(raw: Any, at: Any) -> Any:
 
 
 @jit
-def _added(table: Any, count: Any) -> Any:
+def added(table: Any, count: Any) -> Any:
     if count < table.shape[0]:
         return table
     larger = np.empty((2 * count, 5), np.int64)
@@ -202,8 +211,8 @@ def _fasta(raw: Any, begin: Any, border: Any, final: Any) -> Any:
             stop = _line_end(raw, stop) + 1
         if stop >= size and not final:
             return table[:count], at, Fault.INCOMPLETE.value, at
-        name_end = _name_end(raw, at + 1, _trimmed(raw, at + 1, end))
-        table = _added(table, count)
+        name_end = end_of_name(raw, at + 1, _trimmed(raw, at + 1, end))
+        table = added(table, count)
         first = min(end + 1, size)
         table[count, NAME], table[count, NAME_END] = at + 1, name_end
         table[count, BASES], table[count, QUALITY] = first, -1
@@ -259,13 +268,13 @@ def _pieces(raw: Any, begin: Any, border: Any, overlap: Any, final: Any) -> Any:
         name, name_end = at, at
         if not first:
             end = _line_end(raw, at)
-            name, name_end = at + 1, _name_end(raw, at + 1, _trimmed(raw, at + 1, end))
+            name, name_end = at + 1, end_of_name(raw, at + 1, _trimmed(raw, at + 1, end))
             at = min(end + 1, size)
             if end >= size and not final:
                 return table[:count], own[:count], lead, False
         line = at if not first or at == 0 or raw[at - 1] == NEWLINE else _line_end(raw, at) + 1
         stop = _record_end(raw, line)
-        table = _added(table, count)
+        table = added(table, count)
         if count == own.shape[0]:
             own = np.append(own, np.empty_like(own))
         reach = stop
@@ -319,15 +328,15 @@ def _fastq(raw: Any, begin: Any, border: Any, final: Any, offset: Any) -> Any:
             return table[:count], at, Fault.INCOMPLETE.value, at
         if found != letters:
             return table[:count], at, Fault.LENGTHS.value, found
-        table = _added(table, count)
+        table = added(table, count)
         table[count, NAME] = at + 1
-        table[count, NAME_END] = _name_end(raw, at + 1, _trimmed(raw, at + 1, end))
+        table[count, NAME_END] = end_of_name(raw, at + 1, _trimmed(raw, at + 1, end))
         table[count, BASES], table[count, LENGTH] = bases, letters
         table[count, QUALITY] = min(quality, size)
         if lines > 1:
             _joined(raw, bases, plus)
             _joined(raw, quality, min(stop, size))
-        if _any_outside(raw, quality, letters, offset):
+        if any_outside(raw, quality, letters, offset):
             end = _line_end(raw, quality)
             if end < quality + letters:  # the line end at the right place was that of a later line
                 found = _trimmed(raw, quality, end) - quality
@@ -376,7 +385,7 @@ def _qualities(raw: Any, start: Any, letters: Any, lines: Any) -> Any:
 
 
 @jit
-def _any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
+def any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
     """Whether some quality is below `low` or above '~'."""
     span = np.uint8(HIGHEST_QUALITY - low)
     worst = np.uint8(0)

@@ -16,21 +16,13 @@ from kernels.scan.seeds import EXPECTED_BASES
 from multigpu.batch import Batch
 from multigpu.config import RunOptions, ScanOptions
 from multigpu.errors import InputError
-from multigpu.io import records
 from multigpu.io.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
-from multigpu.io.reader import (
-    READ_AHEAD,
-    BlockSpan,
-    Buffers,
-    Pieces,
-    Span,
-    SpanReader,
-    block_spans,
-    file_spans,
-)
-from multigpu.io.records import LENGTH, NAME, NAME_END, QUALITY
+from multigpu.io.pieces import Pieces
+from multigpu.io.reader import READ_AHEAD, SpanReader
+from multigpu.io.records import QUALITY
 from multigpu.io.signatures import Signatures, illegal_base
 from multigpu.io.sources import Source
+from multigpu.io.spans import BlockSpan, Span, block_spans, file_spans
 from multigpu.io.writers import render
 from multigpu.preflight import Expected, require
 
@@ -82,14 +74,18 @@ class ScanPart:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Pieces in host memory, and their bases as the kernels want them, in a borrowed buffer.
+    """Pieces in host memory.
 
-    part: of those bases, what is to be searched; None for all.
+    part: of their bases, what is to be searched; None for all.
     """
 
     pieces: Pieces
-    chunk: Chunk
     part: Part | None = None
+
+    @property
+    def chunk(self) -> Chunk:
+        """All bases, as the kernels want them."""
+        return Chunk(self.pieces.letters, self.pieces.offsets)
 
     @property
     def searched(self) -> tuple[Chunk, int]:
@@ -169,8 +165,7 @@ class ScanSession:
         self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
         self.scanner, allocate = _backend(place, self.patterns, self.rules, self._bases())
         overlap = int(self.patterns.lengths.max()) - 1
-        self.reader = SpanReader(workload.sources, overlap, options.phred_offset)
-        self.letters = Buffers(allocate)
+        self.reader = SpanReader(workload.sources, overlap, options.phred_offset, allocate)
 
     def _bases(self) -> float:
         """About how many bases there are to search: where sizes are known, half of the bytes."""
@@ -178,13 +173,8 @@ class ScanSession:
         return sum(size or 0 for size in sizes) / 2 if sizes else EXPECTED_BASES
 
     def load(self, span: Span) -> Loaded:
-        """Reads and parses the span; its bases lie one after the other in `chunk`."""
-        pieces = self.reader.read(span)
-        bases = int(pieces.table[:, LENGTH].sum())
-        letters = self.letters.take(bases)
-        offsets = self.letters.take(8 * (len(pieces.table) + 1)).view(np.int64)
-        records.gather(pieces.raw, pieces.table, letters, offsets)
-        return Loaded(pieces, Chunk(letters, offsets))
+        """Reads and parses the span; its bases lie one after the other."""
+        return Loaded(self.reader.read(span))
 
     def compute(self, loaded: Loaded) -> Computed:
         """All hits in the loaded bases, those that begin behind the span among them."""
@@ -240,12 +230,9 @@ class ScanSession:
             int(pieces.own.sum()), len(whole), rows,
             renumbered[is_lead], int(pieces.own[0]) if pieces.lead else -1,
             renumbered[is_tail], int(pieces.own[-1]) if has_tail else -1,
-            _name(pieces, last) if has_tail else b"", *self._problems(loaded, computed.bad),
+            pieces.name(last) if has_tail else b"", *self._problems(loaded, computed.bad),
         )  # fmt: skip
-        self.letters.give(loaded.chunk.letters)
-        self.letters.give(loaded.chunk.offsets)
-        for buffer in pieces.borrowed:
-            self.reader.buffers.give(buffer)
+        self.reader.give_back(pieces)
         return part
 
     def _problems(
@@ -259,7 +246,7 @@ class ScanSession:
         if pieces.lead and bad.piece == 0:
             return None, bad
         path = self.workload.sources[pieces.source].path
-        return illegal_base(path, _name(pieces, bad.piece), bad.letter, bad.position), None
+        return illegal_base(path, pieces.name(bad.piece), bad.letter, bad.position), None
 
     def _batch(self, pieces: Pieces, hits: Hits) -> Batch:
         strands = self.patterns.strands
@@ -270,7 +257,7 @@ class ScanSession:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
         record, start = hits.record[kept].astype(np.int64), hits.start[kept]
         unique, row = np.unique(record, return_inverse=True)
-        names = [_name(pieces, piece) for piece in unique.tolist()]
+        names = pieces.names(unique)
         return Batch(
             record,
             [names[i] for i in row.tolist()],
@@ -288,20 +275,14 @@ class ScanSession:
         qualities = pieces.table[hits.record, QUALITY]
         if not len(hits) or qualities[0] < 0:
             return np.full(len(hits), np.nan)
-        total = records.sums(pieces.raw, qualities + hits.start, lengths)
+        total = pieces.text.sums(qualities + hits.start, lengths)
         total -= lengths * self.workload.options.phred_offset
         score: NDArray[np.float64] = total / lengths
         return score
 
     def close(self) -> None:
         self.scanner.close()
-        self.reader.buffers.clear()
-        self.letters.clear()
-
-
-def _name(pieces: Pieces, piece: int) -> bytes:
-    begin, end = pieces.table[piece, NAME], pieces.table[piece, NAME_END]
-    return pieces.raw[begin:end].tobytes()
+        self.reader.clear()
 
 
 def _bad_base(chunk: Chunk, position: int) -> BadBase:

@@ -13,9 +13,9 @@ from cluster import worker
 from cluster.worker import Outcome
 from kernels.scan.seeds import SeedPlan
 from multigpu.config import ScanOptions
-from multigpu.io.reader import FileSpan
 from multigpu.io.signatures import read_signatures
 from multigpu.io.sources import inspect
+from multigpu.io.spans import FileSpan
 from multigpu.workloads import scan
 from multigpu.workloads.scan import ScanWorkload
 

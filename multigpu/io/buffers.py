@@ -1,0 +1,39 @@
+"""Memory that is used again."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Buffers:
+    """Buffers that are used again: fresh pages cost as much as reading into them."""
+
+    def __init__(self, allocate: Callable[[int], NDArray[np.uint8]]) -> None:
+        self._allocate = allocate
+        self._free: list[NDArray[np.uint8]] = []
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """uint8[size] with anything in it."""
+        with self._lock:
+            fitting = [i for i, buffer in enumerate(self._free) if len(buffer) >= size]
+            if fitting:
+                best = min(fitting, key=lambda i: len(self._free[i]))
+                return self._free.pop(best)[:size]
+            if self._free:  # all are too small: one gives way, so that they do not pile up
+                self._free.pop()
+        return self._allocate(max(1, size + size // 8))[:size]
+
+    def give(self, view: NDArray[Any]) -> None:
+        """What `take` gave, back; as any view of it."""
+        whole = view.base
+        assert isinstance(whole, np.ndarray)
+        with self._lock:
+            self._free.append(whole)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._free.clear()
