@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.buffers import Buffers
 from kernels.jit import lean
 from kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
 from kernels.scan.cpu_patterns import (
@@ -60,6 +61,7 @@ class Scanner:
         self.patterns, self.rules, self._bases = patterns, rules, bases
         self._ways: dict[float, Way] = {}
         self._lock = Lock()
+        self._buffers = Buffers(lambda size: np.empty(size, np.uint8))
 
     def way(self, ambiguous: float) -> Way:
         """How chunks with this share of ambiguous bases are searched.
@@ -78,7 +80,14 @@ class Scanner:
 
         Raises BadBaseError at the first illegal letter.
         """
-        planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
+        words = len(chunk.letters) // 64 + 3
+        planes = self._buffers.take(4 * 8 * words).view(np.uint64).reshape(words, 4)
+        try:
+            return self._scan(chunk, planes, limit)
+        finally:
+            self._buffers.give(planes)
+
+    def _scan(self, chunk: Chunk, planes: NDArray[np.uint64], limit: int | None) -> Hits:
         illegal, ambiguous = pack(chunk.letters, planes, np.empty(64, np.uint8))
         if illegal >= 0:
             raise BadBaseError(illegal)
@@ -105,7 +114,7 @@ class Scanner:
         return {}
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        self._buffers.clear()
 
     def _sink(self, room: int) -> Sink:
         n = len(self.patterns)

@@ -295,7 +295,7 @@ class Lane:
         self._chunk = chunk
         self._marks[0].record(self.stream)
         with self.stream:
-            self._letters = _room(self._letters, self._bases + 32, np.uint8)
+            self._letters = _room(self._letters, max(1, self._bases), np.uint8)
             self._offsets = _room(self._offsets, self._records + 1, np.int64)
             self._copy_in(self._letters, chunk.letters)
             self._copy_in(self._offsets, chunk.offsets)

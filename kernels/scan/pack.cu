@@ -17,7 +17,6 @@ constexpr u32 IS_A = AMBIGUOUS_A | bit_of('A'), IS_C = AMBIGUOUS_C | bit_of('C')
               IS_T = AMBIGUOUS_T | bit_of('T') | bit_of('U');
 
 // letters[n] -> planes[words], 32 letters a thread; the lowest illegal position ends as ~*illegal (0: none).
-// The buffer of letters is readable up to a multiple of 32.
 extern "C" __global__ void pack(const unsigned char* __restrict__ letters, u32 n, u32 words,
                                 uint4* __restrict__ planes, u32* illegal) {
   const u32 word = blockIdx.x * blockDim.x + threadIdx.x;
@@ -25,9 +24,16 @@ extern "C" __global__ void pack(const unsigned char* __restrict__ letters, u32 n
   uint4 out = make_uint4(ALL, ALL, ALL, ALL);
   const u32 begin = word * 32;
   if (begin < n) {
-    const uint4* source = reinterpret_cast<const uint4*>(letters + begin);
-    const uint4 halves[2] = {source[0], source[1]};
-    const unsigned char* letter = reinterpret_cast<const unsigned char*>(halves);
+    uint4 halves[2];
+    unsigned char* letter = reinterpret_cast<unsigned char*>(halves);
+    if (begin + 32 <= n) {
+      const uint4* source = reinterpret_cast<const uint4*>(letters + begin);
+      halves[0] = source[0];
+      halves[1] = source[1];
+    } else {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) letter[i] = begin + i < n ? letters[begin + i] : 'N';
+    }
     u32 a = 0, c = 0, g = 0, t = 0, other = 0;
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
@@ -38,10 +44,9 @@ extern "C" __global__ void pack(const unsigned char* __restrict__ letters, u32 n
       t |= ((IS_T >> which) & 1) << i;
       other |= u32((letter[i] & 0xC0) != 0x40) << i;
     }
-    const u32 behind = n - begin < 32 ? ALL << (n - begin) : 0;
-    other = (other | ~(a | c | g | t)) & ~behind;
+    other |= ~(a | c | g | t);
     if (other) atomicMax(illegal, ~(begin + __ffs(other) - 1));
-    out = make_uint4(a | behind, c | behind, g | behind, t | behind);
+    out = make_uint4(a, c, g, t);
   }
   planes[word] = out;
 }

@@ -15,9 +15,9 @@ from io import FileIO
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.buffers import Buffers
 from multigpu.errors import InputError
 from multigpu.io import plain_fastq, records
-from multigpu.io.buffers import Buffers
 from multigpu.io.faults import described
 from multigpu.io.inlets import errors_named
 from multigpu.io.pieces import Pieces, TextInFile, TextInMemory
