@@ -12,7 +12,7 @@ from golden_cnv import load
 
 from multigpu.config import RunOptions
 from multigpu.copynumber import matrices
-from multigpu.copynumber.backends import Backend
+from multigpu.copynumber.backends import Backend, Staging
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
@@ -45,9 +45,11 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Backend:
     def get(array: Any) -> Any:
         return array.get() if hasattr(array, "get") else array
 
+    staging = Staging(lambda size: np.full(size, 255, np.uint8))
     return Backend(
-        normalization, cnmops, segmentation, {}, nullcontext, normalization.cupy.asarray, get
-    )
+        normalization, cnmops, segmentation, {}, nullcontext, normalization.cupy.asarray, get,
+        staging.fetch,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("chunk", [1 << 26, 3000], ids=["whole", "pieces"])

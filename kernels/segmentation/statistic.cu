@@ -6,6 +6,7 @@
 
 constexpr double LEAST_VARIANCE = 1e-15;
 constexpr u32 TILE = 128;     // values of a running sum that are written at once
+constexpr u32 BATCH = 16;     // of these, what a lane holds while it adds
 constexpr u32 POSITIONS = 4;  // of each thread in a search
 
 enum What { DIFFERENCES, VALUES };
@@ -77,11 +78,29 @@ extern "C" __global__ void __launch_bounds__(1024)
   if (threadIdx.x == 0) out[blockIdx.x] = found;
 }
 
+// out[k] = total + tile[0] + ... + tile[k], one after the other; returns the last. Values come to
+// registers a batch ahead, so that nothing but the additions themselves has to be waited for.
+__device__ __forceinline__ double add_up(const double* tile, double total, double* out) {
+  double held[BATCH], ahead[BATCH];
+#pragma unroll
+  for (u32 k = 0; k < BATCH; ++k) held[k] = tile[k];
+#pragma unroll
+  for (u32 first = 0; first < TILE; first += BATCH) {
+#pragma unroll
+    for (u32 k = 0; k < BATCH; ++k) ahead[k] = tile[(first + BATCH + k) % TILE];
+#pragma unroll
+    for (u32 k = 0; k < BATCH; ++k) out[first + k] = total += held[k];
+#pragma unroll
+    for (u32 k = 0; k < BATCH; ++k) held[k] = ahead[k];
+  }
+  return total;
+}
+
 // Running sums of x and x², one longer than the track, each value added to all before it as in a
 // sequential program. One warp a track: two lanes add, the others fetch and write.
 extern "C" __global__ void sum_up(const double* __restrict__ x, const i64* __restrict__ offsets,
                                   double* __restrict__ sums, double* __restrict__ squares) {
-  __shared__ double tile[TILE], added[2][TILE];
+  __shared__ double tile[2][TILE], added[2][TILE];
   const u32 lane = threadIdx.x;
   const i64 begin = offsets[blockIdx.x], n = offsets[blockIdx.x + 1] - begin;
   double* const out[2] = {sums + begin + blockIdx.x, squares + begin + blockIdx.x};
@@ -92,18 +111,16 @@ extern "C" __global__ void sum_up(const double* __restrict__ x, const i64* __res
     next[k] = i < n ? x[begin + i] : 0.0;
   }
   for (i64 first = 0; first < n; first += TILE) {
-    for (u32 k = 0; k < TILE / WARP; ++k) tile[lane + k * WARP] = next[k];
+    for (u32 k = 0; k < TILE / WARP; ++k) {
+      tile[0][lane + k * WARP] = next[k];
+      tile[1][lane + k * WARP] = next[k] * next[k];
+    }
     __syncwarp();
     for (u32 k = 0; k < TILE / WARP; ++k) {
       const i64 i = first + TILE + lane + k * WARP;
       next[k] = i < n ? x[begin + i] : 0.0;
     }
-    if (lane < 2) {
-      for (u32 k = 0; k < TILE; ++k) {
-        total += lane ? tile[k] * tile[k] : tile[k];
-        added[lane][k] = total;
-      }
-    }
+    if (lane < 2) total = add_up(tile[lane], total, added[lane]);
     __syncwarp();
     for (u32 k = lane; k < TILE && first + k < n; k += WARP) {
       out[0][first + k + 1] = added[0][k];

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.workload import Place
+from kernels.buffers import Buffers
 from kernels.cnmops import Model
 from kernels.normalization import Normalization
 from kernels.normalization.types import groups
@@ -23,6 +25,7 @@ class Backend:
     """The kernels of a place, and the way of arrays there and back.
 
     more  keywords for the kernels: how many threads
+    fetch large matrices: get in two steps, the second of which does without the device
     """
 
     normalization: Any
@@ -32,6 +35,31 @@ class Backend:
     active: Callable[[], AbstractContextManager[Any]]
     put: Callable[[Any], Any]
     get: Callable[[Any], Any]
+    fetch: Callable[[Any], Callable[[], Any]]
+
+
+class Staging:
+    """Large arrays on their way from a GPU to the host, in two steps.
+
+    The GPU is needed for the first alone, a copy to page-locked memory. The second, to memory of
+    the array's own, takes ten times as long: most of that are fresh pages.
+    """
+
+    def __init__(self, allocate: Callable[[int], NDArray[np.uint8]]) -> None:
+        self._buffers = Buffers(allocate)
+
+    def fetch(self, array: Any) -> Callable[[], NDArray[Any]]:
+        """The first step, done; what is given back is the second, for any thread and time."""
+        if isinstance(array, np.ndarray):  # it came in pieces
+            return lambda: array
+        room = self._buffers.take(array.nbytes).view(array.dtype).reshape(array.shape)
+        array.get(out=room)
+        return partial(self._own, room)
+
+    def _own(self, room: NDArray[Any]) -> NDArray[Any]:
+        own = room.copy()
+        self._buffers.give(room)
+        return own
 
 
 def backend_of(place: Place, threads: int) -> Backend:
@@ -43,9 +71,10 @@ def backend_of(place: Place, threads: int) -> Backend:
 
         return Backend(
             normalization, cnmops, segmentation, {"threads": threads},
-            nullcontext, lambda host: host, lambda here: here,
+            nullcontext, lambda host: host, lambda here: here, lambda here: lambda: here,
         )  # fmt: skip
     import cupy
+    import cupyx
 
     from kernels.cnmops import cuda as cnmops_cuda
     from kernels.normalization import cuda as normalization_cuda
@@ -54,6 +83,7 @@ def backend_of(place: Place, threads: int) -> Backend:
     return Backend(
         normalization_cuda, cnmops_cuda, segmentation_cuda, {},
         lambda: cupy.cuda.Device(place.gpu), cupy.asarray, cupy.asnumpy,
+        Staging(lambda size: cupyx.empty_pinned(size, np.uint8)).fetch,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ the calls, is `multigpu.copynumber.calling` on the host, while the device is at 
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,13 +117,16 @@ class CnvSession:
         """Stages 2 to 4. Raises UsageError for what R stops at, too."""
         try:
             with self._device, self.backend.active():
-                return self._computed(loaded)
+                computed, fetched = self._computed(loaded)
         except TrackError as error:
             raise UsageError(f"{loaded.span.name}: {error.problem}") from error
         except ModelError as error:
             raise UsageError(f"{loaded.span.name}: {error}") from error
+        # The next chromosome has the device meanwhile.
+        return replace(computed, matrices={name: own() for name, own in fetched.items()})
 
-    def _computed(self, loaded: Loaded) -> Computed:
+    def _computed(self, loaded: Loaded) -> tuple[Computed, dict[str, Callable[[], Any]]]:
+        """All but the matrices, and how they come."""
         counts, rows = loaded.counts, self._piece_rows(loaded)
         if len(counts) <= rows:
             counts = self.backend.put(counts)  # and it stays there for all three stages
@@ -132,10 +135,11 @@ class CnvSession:
         found = self._modelled(counts, level, scale, rows)
         segments, more = self._segmented(found["sini"], rows)
         robust = self._robust(found["ini"])
-        get = self.backend.get
-        wanted = {name: get(found[name]) for name in self._wanted() if name in found}
-        level = None if level is None else get(level)
-        return Computed(scale, level, wanted, segments, robust, (*notes, *more))
+        names = [name for name in self._wanted() if name in found]
+        fetched = {name: self.backend.fetch(found[name]) for name in names}
+        level = None if level is None else self.backend.get(level)
+        computed = Computed(scale, level, {}, segments, robust, (*notes, *more))
+        return computed, fetched
 
     def _wanted(self) -> tuple[str, ...]:
         """The matrices that must come back to the host."""

@@ -190,9 +190,12 @@ class Array:
         assert (values.shape, values.dtype) == (self.shape, self.dtype)
         (stream or self._gpu.current()).put(lambda: np.copyto(self._inside, values))
 
-    def get(self, stream: Stream | None = None) -> NDArray[Any]:
+    def get(self, stream: Stream | None = None, out: NDArray[Any] | None = None) -> NDArray[Any]:
         (stream or self._gpu.current()).synchronize()
-        return self._inside.copy()
+        if out is None:
+            return self._inside.copy()
+        np.copyto(out, self._inside)
+        return out
 
 
 class Module:
