@@ -1,8 +1,8 @@
 """The records of a span, in hand: their bases, and the text that names and qualities stand in."""
 
-import os
 from dataclasses import dataclass
 from io import FileIO
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,8 @@ from multigpu.errors import InputError
 from multigpu.io import plain_fastq, records
 from multigpu.io.inlets import errors_named
 from multigpu.io.records import NAME, NAME_END
+
+CUT = "was cut while it was read"
 
 
 class Text(Protocol):
@@ -53,15 +55,20 @@ class TextInFile:
     path: str
 
     def cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[bytes]:
-        windows = zip(begins.tolist(), ends.tolist(), strict=True)
+        borders = [0, *np.cumsum(ends - begins).tolist()]
+        joined = np.empty(borders[-1], np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
-            return [os.pread(file.fileno(), end - begin, begin) for begin, end in windows]
+            whole = plain_fastq.gather(file.fileno(), begins, ends, joined)
+        if not whole:
+            raise InputError(self.path, CUT)
+        text = joined.tobytes()
+        return [text[begin:end] for begin, end in pairwise(borders)]
 
     def sums(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         with errors_named(self.path), FileIO(self.path) as file:
             summed: NDArray[np.int64] = plain_fastq.sums(file.fileno(), starts, lengths)
         if (summed < 0).any():
-            raise InputError(self.path, "was cut while it was read")
+            raise InputError(self.path, CUT)
         return summed
 
     def give_back(self) -> None:

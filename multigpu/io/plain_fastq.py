@@ -56,6 +56,21 @@ def first_record(file: int, begin: int, border: int, size: int = BLOCK) -> int:
 
 
 @jit
+def gather(file: Any, begins: Any, ends: Any, out: Any) -> Any:
+    """Windows of an open file one after the other, uint8[sum of lengths]; whether it has them."""
+    at = 0
+    for i in range(begins.shape[0]):
+        begin = begins[i]
+        while begin < ends[i]:
+            held = read_at(file, begin, out, at, ends[i] - begin)
+            if held <= 0:
+                return False
+            begin += held
+            at += held
+    return True
+
+
+@jit
 def sums(file: Any, starts: Any, lengths: Any) -> Any:
     """int64[n]: the sum of the bytes of every window of an open file; -1 where it ends before."""
     block = np.empty(BLOCK, np.uint8)

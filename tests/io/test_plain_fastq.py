@@ -163,6 +163,21 @@ def test_sums__are_exact(content: bytes, data: st.DataObject) -> None:
     assert found.tolist() == [sum(content[begin:end]) for begin, end in windows]
 
 
+@settings(max_examples=100)
+@given(st.binary(max_size=300), st.data())
+def test_gather__lays_windows_one_after_the_other(content: bytes, data: st.DataObject) -> None:
+    borders = st.integers(0, len(content) + 3)
+    windows = data.draw(st.lists(st.tuples(borders, borders).map(sorted), max_size=5))
+    begins = np.array([begin for begin, _ in windows], np.int64)
+    ends = np.array([end for _, end in windows], np.int64)
+    out = np.empty(int((ends - begins).sum()), np.uint8)
+    with opened(content) as file:
+        whole = plain_fastq.gather(file, begins, ends, out)
+    assert whole == all(end <= len(content) or begin == end for begin, end in windows)
+    if whole:
+        assert out.tobytes() == b"".join(content[begin:end] for begin, end in windows)
+
+
 def test_sums__of_windows_longer_than_a_block() -> None:
     content = bytes(range(256)) * 4096
     assert len(content) > 2 * plain_fastq.BLOCK
