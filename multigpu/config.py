@@ -113,7 +113,7 @@ class RunOptions:
     scheduler_file: str | None = None
     connect_timeout: float = 30.0
     memory_fraction: float = MEMORY_FRACTION
-    max_chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    max_chunk_bytes: int | None = None
     threads: int = 0
     processes: int = 0
     mixed: bool = False
@@ -126,7 +126,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         if not 0 < self.memory_fraction <= 1:
             raise UsageError(f"memory fraction {self.memory_fraction:g}: it lies between 0 and 1")
-        if self.max_chunk_bytes < 1:
+        if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
             raise UsageError(f"chunks of {self.max_chunk_bytes} bytes are not possible")
         for name in ("connect_timeout", "worker_timeout", "chunk_timeout"):
             seconds = getattr(self, name)
@@ -140,6 +140,10 @@ class RunOptions:
             raise UsageError("the scheduler's address, or its file, has no name")
         if self.scheduler and self.scheduler_file:
             raise UsageError("give a scheduler's address or its file, not both")
+
+    def chunk_bytes(self, serves: int = DEFAULT_CHUNK_BYTES) -> int:
+        """The most bytes of a chunk, where `serves` is what serves the job."""
+        return serves if self.max_chunk_bytes is None else self.max_chunk_bytes
 
     @property
     def elsewhere(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from multigpu.config import DEFAULT_CHUNK_BYTES, DockOptions, RunOptions, ScanOptions
+from multigpu.config import DockOptions, RunOptions, ScanOptions
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -103,8 +103,8 @@ CLUSTER = (
         help="How long the scheduler may take to answer.",
     ),
     click.option(
-        "--max-chunk-bytes", type=int, default=DEFAULT_CHUNK_BYTES, show_default=True,
-        help="No chunk is larger.",
+        "--max-chunk-bytes", type=int, metavar="N",
+        help="No chunk is larger; else as serves: some tens of MB.",
     ),
     click.option(
         "--threads", type=int, default=0, metavar="N",

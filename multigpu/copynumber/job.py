@@ -208,7 +208,7 @@ class CnvJob(Job):
             store=store,
             shown=shown,
             threads=self._kernel_threads,
-            chunk_bytes=self.run.max_chunk_bytes,
+            chunk_bytes=self.run.chunk_bytes(),
             memory_fraction=self.run.memory_fraction,
             expected=expected,
         )

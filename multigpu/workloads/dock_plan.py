@@ -119,7 +119,7 @@ def plan_dock(
     budget = int(here.free * run.memory_fraction)
     fixed = here.lanes * LANE_BYTES + FIELD_COPIES * field.values.nbytes
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
-    most = chunk_units(cost, budget, here.lanes, run.max_chunk_bytes)
+    most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
     share = GPU_POSES if here.gpu else CPU_POSES

@@ -14,7 +14,7 @@ from cluster.workload import Place
 from kernels.scan import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
 from kernels.scan.seeds import EXPECTED_BASES
 from multigpu.batch import Batch
-from multigpu.config import RunOptions, ScanOptions
+from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
 from multigpu.errors import InputError
 from multigpu.io.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
 from multigpu.io.pieces import Pieces
@@ -28,7 +28,8 @@ from multigpu.preflight import Expected, require
 
 PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
-CACHED_BYTES = 32_000_000  # faster to read and parse than more; elsewhere a chunk costs too much
+CACHED_BYTES = 32_000_000  # a chunk on a GPU of this process
+DISPATCHED_BYTES = 128 << 20  # on a GPU of another: 40 GB/s are 300 chunks a second, each a message
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
 
@@ -359,10 +360,10 @@ def plan_scan(
     largest = max((len(letters) for letters in signatures.letters), default=0)
     total = sum(len(letters) for letters in signatures.letters)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + 2 * total + largest)
-    largest_chunk = run.max_chunk_bytes
-    if in_process and here.gpu:
-        largest_chunk = min(largest_chunk, CACHED_BYTES)
-    most = chunk_units(cost, budget, here.lanes, largest_chunk)
+    serves = DEFAULT_CHUNK_BYTES
+    if here.gpu:
+        serves = CACHED_BYTES if in_process else DISPATCHED_BYTES
+    most = chunk_units(cost, budget, here.lanes, run.chunk_bytes(serves))
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
     return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes)
