@@ -218,10 +218,7 @@ def repeated_counts(one: Counts, copies: int) -> Counts:
 
 
 def part_process(bench: Bench) -> Iterator[Figure]:
-    """`multigpu cnv` on a Parquet file, to all call files; and its peak memory.
-
-    The first part, because a process begins with the peak memory of the one that started it.
-    """
+    """`multigpu cnv` on a Parquet file, to all call files; and its peak memory."""
     bench.folder.mkdir(parents=True, exist_ok=True)
     table, out = str(bench.folder / "bm_a.parquet"), bench.folder / "out"
     shape = bench.shape(BM_A)

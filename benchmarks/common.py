@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -33,6 +33,7 @@ CUDA_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x")
 LEAST_PIECE = 4 << 20  # bases that a thread searches at a time, where there are as many for all
 FIRST = Rules(first=True, strict=False)
 LIMIT = 600.0  # seconds that one process may take
+LOOK = 0.02  # seconds between two looks at its memory
 ANYTHING = 15  # the set of all bases
 
 
@@ -225,16 +226,40 @@ def process(command: Sequence[str], use_cores: int | None = None, limit: float =
     assert child.stderr is not None
     killer = threading.Timer(limit, child.kill)
     killer.start()
+    memory = _HighestMemory(child.pid)
     words = child.stderr.read()  # a few lines: no pipe fills up
-    _, status, usage = os.wait4(child.pid, 0)
+    child.wait()
     seconds = time.perf_counter() - begin
     killer.cancel()
     child.stderr.close()
-    child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         last = words.decode(errors="replace").strip().splitlines()[-1:]
         raise RuntimeError(f"{' '.join(command[:4])} … gave {child.returncode}: {last}")
-    return Ran(seconds, usage.ru_maxrss * 1024)
+    return Ran(seconds, memory.seen())
+
+
+class _HighestMemory:
+    """Looks at a running process again and again.
+
+    What `wait4` tells begins with the memory of this process, of which the other was forked.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._status, self._bytes = Path(f"/proc/{pid}/status"), 0
+        self._looking = threading.Thread(target=self._look)
+        self._looking.start()
+
+    def _look(self) -> None:
+        with suppress(OSError, IndexError):  # it has ended
+            while True:
+                line = self._status.read_text().partition("VmHWM:")[2]
+                self._bytes = 1024 * int(line.split()[0])
+                time.sleep(LOOK)
+
+    def seen(self) -> int:
+        """Bytes; the process has ended."""
+        self._looking.join()
+        return self._bytes
 
 
 @contextmanager
