@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
+from kernels.jit import jit, lean
 from kernels.native import copy_bytes, find_byte, read_at
 from multigpu.io.records import (
     AT,
@@ -24,12 +24,12 @@ from multigpu.io.records import (
     PLUS,
     QUALITY,
     RETURN,
-    added,
     any_outside,
     end_of_name,
 )
 
 BLOCK = 1 << 18  # bytes: half of a small core's second-level cache
+FIRST_ROWS = 256  # of a table
 
 
 def read(
@@ -45,9 +45,18 @@ def read(
     Returns their table as in `records`, with positions in the file, BASES in `letters`; and where
     the next record begins. None where it is not plain, or where the letters have too little room.
     """
-    block = np.empty(size, np.uint8)
-    table, stop = _read(file, begin, border, low, letters, block)
-    return None if stop < 0 else (table, stop)
+    block, table = np.empty(size, np.uint8), np.empty((FIRST_ROWS, 5), np.int64)
+    count, bases, at = 0, 0, begin
+    while at < border:
+        more, bases, at = _read(file, at, border, low, letters, bases, table[count:], block)
+        if more < 0:
+            return None
+        count += more
+        if at < border:  # there are more; as many for each byte as up to here
+            larger = np.empty((count * (border - begin) // (at - begin) * 9 // 8 + 8, 5), np.int64)
+            larger[:count] = table[:count]
+            table = larger
+    return table[:count], at
 
 
 def first_record(file: int, begin: int, border: int, size: int = BLOCK) -> int:
@@ -109,40 +118,44 @@ def _first_record(file: Any, position: Any, border: Any, block: Any) -> Any:
     return -1
 
 
-@jit
-def _read(file: Any, begin: Any, border: Any, low: Any, letters: Any, block: Any) -> Any:
-    """`read`, through `block`; the second value is -1 where that gives None."""
-    table, count, bases = np.empty((256, 5), np.int64), 0, 0
+@lean
+def _read(
+    file: Any, begin: Any, border: Any, low: Any, letters: Any, bases: Any, table: Any, block: Any
+) -> Any:
+    """As many records as the table has rows for: (rows, the letters' end, where it stopped).
+
+    letters: those before `bases` are there already. -1 rows: something is not plain.
+    """
+    count = 0
     view = (begin, 0, max(0, read_at(file, begin, block, 0, block.shape[0])))
-    while view[0] + view[1] < border:
-        table = added(table, count)
+    while view[0] + view[1] < border and count < table.shape[0]:
         view, end = _line(file, block, view, AT)
         if end < 0 or block[end - 1] == RETURN:
-            return table, -1
+            return -1, bases, 0
         origin, at, held = view
         table[count, NAME] = origin + at + 1
         table[count, NAME_END] = origin + end_of_name(block, at + 1, end)
         first = bases
         view, bases = _sequence(file, block, (origin, end + 1, held), letters, first)
         if bases < 0:
-            return table, -1
+            return -1, bases, 0
         view, end = _line(file, block, view, PLUS)
         if end < 0:
-            return table, -1
+            return -1, bases, 0
         origin, at, held = view
         table[count, BASES], table[count, LENGTH] = first, bases - first
         table[count, QUALITY] = origin + end + 1
         view, good = _qualities(file, block, (origin, end + 1, held), bases - first, low)
         if not good:
-            return table, -1
+            return -1, bases, 0
         count += 1
-    return table[:count], view[0] + view[1]
+    return count, bases, view[0] + view[1]
 
 
 # A view is (where in the file the block begins, what of it is not looked at yet begins, and ends).
 
 
-@jit
+@lean
 def _more(file: Any, block: Any, view: Any) -> Any:
     """What is left of the block comes to its front, and more bytes of the file behind it."""
     origin, at, held = view
@@ -151,7 +164,7 @@ def _more(file: Any, block: Any, view: Any) -> Any:
     return origin + at, 0, held - at + max(0, count)
 
 
-@jit
+@lean
 def _line(file: Any, block: Any, view: Any, mark: Any) -> Any:
     """A line, whole in the block: the view of its begin, and its end; -1 if it has not the mark."""
     end = find_byte(block, view[1], view[2], NEWLINE)
@@ -163,7 +176,7 @@ def _line(file: Any, block: Any, view: Any, mark: Any) -> Any:
     return view, end
 
 
-@jit
+@lean
 def _sequence(file: Any, block: Any, view: Any, letters: Any, first: Any) -> Any:
     """A line of letters, moved to letters[first:]: the view behind it, and where they end; or -1.
 
@@ -185,13 +198,13 @@ def _sequence(file: Any, block: Any, view: Any, letters: Any, first: Any) -> Any
     return view, -1 if bases > first and _odd(letters[first], letters[bases - 1]) else bases
 
 
-@jit
+@lean
 def _odd(first: Any, last: Any) -> Any:
     """Whether a line that begins and ends so is no sequence, or ends with CRLF."""
     return first in (PLUS, AT) or last == RETURN
 
 
-@jit
+@lean
 def _qualities(file: Any, block: Any, view: Any, left: Any, low: Any) -> Any:
     """So many qualities and the end of their line: the view of the next line, and if all is good.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
+from kernels.jit import jit, lean
 from kernels.native import copy_bytes, find_byte
 
 NAME, NAME_END, BASES, LENGTH, QUALITY = range(5)
@@ -146,7 +146,7 @@ def _trimmed(raw: Any, start: Any, end: Any) -> Any:
     return end
 
 
-@jit
+@lean
 def end_of_name(raw: Any, start: Any, end: Any) -> Any:
     for i in range(start, end):
         if raw[i] == SPACE or raw[i] == TAB:
@@ -174,7 +174,7 @@ def _first_record(raw: Any, at: Any) -> Any:
 
 
 @jit
-def added(table: Any, count: Any) -> Any:
+def _added(table: Any, count: Any) -> Any:
     if count < table.shape[0]:
         return table
     larger = np.empty((2 * count, 5), np.int64)
@@ -212,7 +212,7 @@ def _fasta(raw: Any, begin: Any, border: Any, final: Any) -> Any:
         if stop >= size and not final:
             return table[:count], at, Fault.INCOMPLETE.value, at
         name_end = end_of_name(raw, at + 1, _trimmed(raw, at + 1, end))
-        table = added(table, count)
+        table = _added(table, count)
         first = min(end + 1, size)
         table[count, NAME], table[count, NAME_END] = at + 1, name_end
         table[count, BASES], table[count, QUALITY] = first, -1
@@ -274,7 +274,7 @@ def _pieces(raw: Any, begin: Any, border: Any, overlap: Any, final: Any) -> Any:
                 return table[:count], own[:count], lead, False
         line = at if not first or at == 0 or raw[at - 1] == NEWLINE else _line_end(raw, at) + 1
         stop = _record_end(raw, line)
-        table = added(table, count)
+        table = _added(table, count)
         if count == own.shape[0]:
             own = np.append(own, np.empty_like(own))
         reach = stop
@@ -328,7 +328,7 @@ def _fastq(raw: Any, begin: Any, border: Any, final: Any, offset: Any) -> Any:
             return table[:count], at, Fault.INCOMPLETE.value, at
         if found != letters:
             return table[:count], at, Fault.LENGTHS.value, found
-        table = added(table, count)
+        table = _added(table, count)
         table[count, NAME] = at + 1
         table[count, NAME_END] = end_of_name(raw, at + 1, _trimmed(raw, at + 1, end))
         table[count, BASES], table[count, LENGTH] = bases, letters
@@ -384,7 +384,7 @@ def _qualities(raw: Any, start: Any, letters: Any, lines: Any) -> Any:
     return at, found
 
 
-@jit
+@lean
 def any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
     """Whether some quality is below `low` or above '~'."""
     span = np.uint8(HIGHEST_QUALITY - low)
