@@ -103,8 +103,9 @@ def with_remarks(record: bytes, name: str, facts: Facts) -> bytes:
 
 
 def _remarks(name: str, facts: Facts) -> bytes:
-    head = f"REMARK  Name = {name}\n".encode() if name else b""
-    return head + b"".join(OUR_REMARK + f"{key} {value}\n".encode() for key, value in facts.items())
+    head = f"REMARK  Name = {name}\n" if name else ""
+    ours = OUR_REMARK.decode()
+    return "".join([head, *(f"{ours}{key} {value}\n" for key, value in facts.items())]).encode()
 
 
 def _rewrite_xyz(molecule: Molecule, lines: list[bytes], name: str, facts: Facts) -> bytes:

@@ -29,7 +29,7 @@ from multigpu.io.autodock import Atoms, atoms_for
 from multigpu.io.inlets import STDIN
 from multigpu.io.ligands import LIGANDS, Record
 from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
-from multigpu.io.poses import SAME, render, with_remarks
+from multigpu.io.poses import SAME, Facts, render, with_remarks
 from multigpu.io.scores import Skipped, one_line
 from multigpu.io.sources import Source, suffix_of
 from multigpu.preflight import Expected, require
@@ -225,19 +225,20 @@ class DockWorkload:
     def answer(self, loaded: Loaded, poses: Poses) -> DockPart:
         """Rows, texts and what a report needs of the poses of these ligands."""
         rows = self._rows(loaded, poses)
+        facts = _facts(rows)
         texts: list[list[bytes]] = [[] for _ in loaded.entries]
         if self.fmt is not None:
-            entries = [loaded.entries[i] for i in poses.ligand.tolist()]
-            for ligand, text in zip(
-                poses.ligand.tolist(), _texts(entries, rows, self.fmt), strict=True
-            ):
+            ligands = poses.ligand.tolist()
+            entries = [loaded.entries[i] for i in ligands]
+            rendered = _texts(entries, rows.positions, facts, self.fmt)
+            for ligand, text in zip(ligands, rendered, strict=True):
                 texts[ligand].append(text)
         size = sum(len(entry.text) for entry in loaded.entries)
         names = [entry.name for entry in loaded.entries]
         layouts = [entry.layout for entry in loaded.entries]
         return DockPart(
             size, rows, texts, names, layouts, loaded.skipped, self._outside(loaded),
-            self._best(loaded, rows, poses),
+            self._best(loaded, rows, poses, facts),
         )  # fmt: skip
 
     def _rows(self, loaded: Loaded, poses: Poses) -> PoseBatch:
@@ -273,13 +274,15 @@ class DockWorkload:
         distances: NDArray[np.float64] = np.sqrt((beyond**2).sum(axis=1))
         return distances
 
-    def _best(self, loaded: Loaded, rows: PoseBatch, poses: Poses) -> list[Best]:
+    def _best(
+        self, loaded: Loaded, rows: PoseBatch, poses: Poses, facts: Sequence[Facts]
+    ) -> list[Best]:
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][: self.report]
         found = []
         for row in order.tolist():
             entry = loaded.entries[poses.ligand[row]]
-            sdf = _text(entry, rows, row, "sdf")
+            sdf = render(entry.molecule, entry.name, "sdf", rows.positions[row], facts[row])
             found.append(Best(entry.index, entry.name, float(rows.score[row]), sdf))
         return found
 
@@ -289,37 +292,44 @@ class DockWorkload:
         return self.answer(self.load(found[-1].span), poses)
 
 
-def _texts(entries: Sequence[Entry], rows: PoseBatch, fmt: str) -> Iterator[bytes]:
-    """The poses of all rows. entries: of each row"""
-    moved = _moved([row for row, entry in enumerate(entries) if not entry.parsed], entries, rows)
-    for row, entry in enumerate(entries):
-        if text := moved.get(row):
-            yield with_remarks(text, entry.name, _facts(rows, row))
+def _facts(rows: PoseBatch) -> list[Facts]:
+    """What a pose's text says about it."""
+    columns = zip(
+        rows.score.tolist(), rows.pose.tolist(), rows.rotation.tolist(),
+        rows.rmsd_to_input.tolist(), strict=True,
+    )  # fmt: skip
+    return [
+        {
+            "score": f"{score:.6f}", "pose": str(pose), "rotation": str(rotation),
+            "rmsd_to_input": f"{rmsd:.4f}",
+        }
+        for score, pose, rotation, rmsd in columns
+    ]  # fmt: skip
+
+
+def _texts(
+    entries: Sequence[Entry], positions: Sequence[Positions], facts: Sequence[Facts], fmt: str
+) -> Iterator[bytes]:
+    """The poses as text; all arguments have one for each."""
+    moved = _moved(entries, positions)
+    for entry, record, place, said in zip(entries, moved, positions, facts, strict=True):
+        if record:
+            yield with_remarks(record, entry.name, said)
         else:
-            yield _text(entry, rows, row, fmt)
+            yield render(entry.molecule, entry.name, fmt, place, said)
 
 
-def _moved(plain: Sequence[int], entries: Sequence[Entry], rows: PoseBatch) -> dict[int, bytes]:
-    """The records of rows of plain PDBQT, all at once; empty ones are to be made one by one."""
-    if not plain:
-        return {}
-    from multigpu.io import pdbqt
+def _moved(entries: Sequence[Entry], positions: Sequence[Positions]) -> list[bytes]:
+    """Plain PDBQT with these positions, all of it at once; empty for what goes one by one."""
+    found = [b""] * len(entries)
+    plain = [row for row, entry in enumerate(entries) if not entry.parsed]
+    if plain:
+        from multigpu.io import pdbqt
 
-    texts, positions = [entries[row].text for row in plain], [rows.positions[row] for row in plain]
-    return dict(zip(plain, pdbqt.moved(texts, positions), strict=True))
-
-
-def _text(entry: Entry, rows: PoseBatch, row: int, fmt: str) -> bytes:
-    return render(entry.molecule, entry.name, fmt, rows.positions[row], _facts(rows, row))
-
-
-def _facts(rows: PoseBatch, row: int) -> dict[str, str]:
-    return {
-        "score": f"{rows.score[row]:.6f}",
-        "pose": str(rows.pose[row]),
-        "rotation": str(rows.rotation[row]),
-        "rmsd_to_input": f"{rows.rmsd_to_input[row]:.4f}",
-    }
+        texts = pdbqt.moved([entries[i].text for i in plain], [positions[i] for i in plain])
+        for row, text in zip(plain, texts, strict=True):
+            found[row] = text
+    return found
 
 
 def _rmsds(ligands: Ligands, poses: Poses, positions: Sequence[Positions]) -> Positions:
