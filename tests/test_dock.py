@@ -15,10 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import multigpu
+from cluster.plan import Capacity
 from multigpu import InputError, UsageError
 from multigpu.cli import cli
+from multigpu.config import DockOptions, RunOptions
 from multigpu.io.ligands import ENDS
 from multigpu.io.molecules import parse
+from multigpu.io.pockets import read_pocket
+from multigpu.io.sources import Source
 from multigpu.simulate_docking import ligands, pocket
 from multigpu.workloads import dock_plan
 
@@ -236,6 +240,20 @@ def test_plan__tells_the_search_and_runs_nothing(
     assert facts["chunk_ligands"] == dock_plan.CPU_POSES // (36**3 // 2)
     cli.main(["plan", "dock", *files, "--gpus", "none"], standalone_mode=False)
     assert "46,656 rotations × 1 shifts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "chunks"), [(3, 3), (240, 240), (960, 480), (9600, 480)]
+)  # fmt: skip
+def test_plan__leaves_a_twentieth_of_a_long_run_in_hand(
+    library: Path, megabytes: int, chunks: int
+) -> None:
+    """Of 24 threads; but chunks are not smaller than the engine's work on them is worth."""
+    field = dock_plan.field_of(read_pocket(str(library / "pocket.npz")), DockOptions())
+    source = Source("ligands.pdbqt", megabytes << 20, "none", "pdbqt")
+    search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
+    plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
+    assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
 
 
 # ---- the same bytes ---------------------------------------------------------------------------
