@@ -220,6 +220,7 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
         dask.config.set({
             "distributed.scheduler.allowed-failures": 0,
             "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
+            "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
             "temporary-directory": folder,  # the scheduler's, which takes no `local_directory`
         }),
     ):  # fmt: skip
