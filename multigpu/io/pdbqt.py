@@ -61,7 +61,7 @@ def moved(texts: Sequence[bytes], positions: Sequence[Positions]) -> list[bytes]
     raw, borders = _joined(texts)
     places = np.concatenate([*positions, np.empty((0, 3))])
     offsets = np.array(list(accumulate(map(len, positions), initial=0)), np.int64)
-    out, ends = _moved(raw, borders, places, offsets)
+    out, ends = _moved(raw, borders, places, offsets, DROPPED_WORDS)
     data = out.tobytes()
     return [data[a:b] for a, b in pairwise(ends.tolist())]
 
@@ -201,7 +201,7 @@ def _type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
 
 
 @jit
-def _moved(raw: Any, borders: Any, places: Any, offsets: Any) -> Any:
+def _moved(raw: Any, borders: Any, places: Any, offsets: Any, dropped: Any) -> Any:
     """The texts one after the other, and where each ends."""
     out, ends = np.empty(raw.shape[0], np.uint8), np.zeros(borders.shape[0], np.int64)
     size = 0
@@ -209,7 +209,7 @@ def _moved(raw: Any, borders: Any, places: Any, offsets: Any) -> Any:
         at, stop, atom, fits = borders[i], borders[i + 1], offsets[i], True
         while fits and at < stop:
             end = find_byte(raw, at, stop, NEWLINE) + 1
-            if not _begins(raw, at, end, DROPPED_WORDS):
+            if not _begins(raw, at, end, dropped):
                 copy_bytes(out, size, raw, at, end - at)
                 if _begins(raw, at, end, ATOM_WORDS):
                     fits = _put_place(out, size + PLACE, places[atom])
