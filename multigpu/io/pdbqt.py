@@ -7,8 +7,8 @@ A record is *plain* where
     the type of each atom is a word of one to three letters, and has a map.
 
 What is not plain is read and written one by one, by `molecules` and `poses`, which also say what is
-wrong with it. Plain records come out the same there, which takes ten times as long: this here makes
-no objects for atoms or lines, and does not hold the interpreter.
+wrong with it. Plain records come out the same there, which takes five times as long: this here
+makes no objects for atoms or lines, and does not hold the interpreter.
 """
 
 import math
@@ -26,7 +26,7 @@ from multigpu.io.molecules import Positions
 from multigpu.io.poses import DROPPED
 
 NEWLINE, BLANK, PLUS, MINUS, POINT, ZERO = b"\n +-.0"
-PLACE, WIDTH, PLACE_END = 30, 8, 54  # columns: x y z,
+PLACE, WIDTH = 30, 8  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,
 TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
 TENS = 10.0 ** np.arange(CHARGE_END - CHARGE + 1)
