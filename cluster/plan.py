@@ -59,9 +59,9 @@ def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:
     return min(fits, largest)
 
 
-def balanced(units: int, most: int, threads: int) -> int:
-    """A chunk size of at most `most` that gives every one of `threads` several chunks."""
-    return max(1, min(most, max(SMALLEST_CHUNK, -(-units // (threads * CHUNKS_PER_THREAD)))))
+def balanced(units: int, most: int, threads: int, each: int = CHUNKS_PER_THREAD) -> int:
+    """A chunk size of at most `most` that gives `threads` about so many chunks each."""
+    return max(1, min(most, max(SMALLEST_CHUNK, -(-units // (threads * each)))))
 
 
 def spans(units: int, size: int) -> Iterator[range]:

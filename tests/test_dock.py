@@ -15,11 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import multigpu
+from cluster.plan import Capacity
 from multigpu import InputError, UsageError
 from multigpu.cli import cli
+from multigpu.config import DockOptions, RunOptions
 from multigpu.io.ligands import ENDS
 from multigpu.io.molecules import parse
+from multigpu.io.pockets import read_pocket
+from multigpu.io.sources import Source
 from multigpu.simulate_docking import ligands, pocket
+from multigpu.workloads import dock as dock_workload
 from multigpu.workloads import dock_plan
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -238,6 +243,20 @@ def test_plan__tells_the_search_and_runs_nothing(
     assert "46,656 rotations × 1 shifts" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("megabytes", "chunks"), [(3, 3), (240, 240), (960, 480), (9600, 480)]
+)  # fmt: skip
+def test_plan__leaves_a_twentieth_of_a_long_run_in_hand(
+    library: Path, megabytes: int, chunks: int
+) -> None:
+    """Of 24 threads; but chunks are not smaller than the engine's work on them is worth."""
+    field = dock_plan.field_of(read_pocket(str(library / "pocket.npz")), DockOptions())
+    source = Source("ligands.pdbqt", megabytes << 20, "none", "pdbqt")
+    search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
+    plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
+    assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
+
+
 # ---- the same bytes ---------------------------------------------------------------------------
 
 
@@ -257,6 +276,40 @@ def test_dock__gives_the_same_bytes_however_it_is_cut(
     monkeypatch.setattr(dock_plan, "CPU_POSES", 100)
     dock("-o", "cut.sdf", "--scheduler", scheduler)
     assert (Path("cut.sdf").read_bytes(), Path("cut.scores.tsv").read_bytes()) == wanted
+
+
+ATOM = "HETATM{:5d}  C   LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 C\n"
+
+
+def pdbqt(number: int, molecule: Any) -> str:
+    atoms = [ATOM.format(i, *place) for i, place in enumerate(molecule.positions.tolist(), 1)]
+    said = f"REMARK  Name = {molecule.name}\n" if number % 3 else ""
+    return "".join([f"MODEL {number}\n{said}ROOT\n", *atoms, "ENDROOT\nTORSDOF 0\nENDMDL\n"])
+
+
+@pytest.mark.parametrize("options", [(), ("--top", "3"), ("--center", "0,-998,9999")])
+@pytest.mark.parametrize("output", ["poses.pdbqt", "poses.sdf", "poses/"])
+def test_dock__of_plain_pdbqt_gives_the_same_bytes_as_one_by_one(
+    dock: Dock, library: Path, monkeypatch: pytest.MonkeyPatch, output: str,
+    options: tuple[str, ...],
+) -> None:  # fmt: skip
+    texts = [pdbqt(i, each) for i, each in enumerate(molecules(library / "ligands.sdf"))]
+    texts[5] = texts[5].replace("0.000 C", "0.000")  # no type
+    texts[7] = texts[7].replace("\n", "\r\n")
+    texts[9] = texts[9].replace(" 1.00 ", " 1,00 ")  # nobody reads it
+    Path("some.pdbqt").write_bytes("".join(texts).encode())
+
+    def written(several: int) -> dict[str, bytes]:
+        monkeypatch.setattr(dock_workload, "SEVERAL", several)
+        assert dock("-o", output, *options, of="some.pdbqt") == SOME_SKIPPED
+        found = [path for path in Path().rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in found}
+
+    at_once = written(1)
+    if output.endswith("/"):
+        shutil.rmtree(output)
+    assert written(COUNT + 1) == at_once
+    assert any(b"no AutoDock type" in text for text in at_once.values())
 
 
 def test_dock__of_several_poses_gives_the_same_bytes_in_tiny_chunks(

@@ -29,6 +29,7 @@ CLOSE_TIMEOUT = 2.0  # seconds, and
 CONNECT_GRACE = 1.0
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
+LOGGED_MESSAGES = 10  # that Dask keeps of each connection, with all that is in them; else 1000
 GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
 
@@ -218,6 +219,8 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
         tempfile.TemporaryDirectory(prefix="multigpu-") as folder,
         dask.config.set({
             "distributed.scheduler.allowed-failures": 0,
+            "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
+            "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
             "temporary-directory": folder,  # the scheduler's, which takes no `local_directory`
         }),
     ):  # fmt: skip

@@ -60,6 +60,8 @@ SLACK = 1.01  # for the rounding of these bounds themselves
 KAPPAS = np.r_[0.0, 2.0 ** np.arange(0, 15, 2)]
 LEAST, MOST = -20, 126  # of b; D below 2^LEAST counts as that, and none is above 2^MOST
 SHORTFALLS = 2.0 ** np.arange(LEAST, MOST + 1)
+# Of a product of matrices; with more OpenBLAS begins threads, which wait for each other.
+FEW_PRODUCTS = 1 << 17
 POWERS = 1 << 12  # more than a weight can have
 
 
@@ -150,34 +152,43 @@ class LigandBounds:
     def top(self) -> Floats:
         """float64[n, 1]: T"""
         channels, _, weights = self._kinds
-        top: Floats = (weights @ self.field_bounds.tops[channels].astype(np.float64))[:, None]
-        return top
+        return _weighted(weights, self.field_bounds.tops[channels])
 
     @cached_property
     def errors(self) -> Floats:
         """float64[n, powers]: E(b); inf: no bound was found."""
         channels, powers, weights = self._kinds
-        place = self.place[:, None]
-        rounding = ((self.ligands.sizes + 32) * UNIT)[:, None]
-        linear = self.field_bounds.field.interpolation == "linear"
-        change = rounding + place if linear else rounding
-        tops = weights @ np.abs(self.field_bounds.tops[channels].astype(np.float64))
-        rounded = rounding * (tops[:, None] + SHORTFALLS)
         # top - M <= 2^(b + 1) / weight <= 2^(b + 2 - power) < 2^(b + 3 - power)
         reach = (np.arange(len(SHORTFALLS)) + 3 - powers[:, None]).clip(0, MOST - LEAST)
+        steep = np.moveaxis(self.field_bounds.steepness[channels[:, None], reach], 2, 0).copy()
+        rounding = ((self.ligands.sizes.astype(np.float64) + 32) * UNIT)[:, None]
+        tops = _weighted(weights, np.abs(self.field_bounds.tops[channels]))
+        rounded = rounding * (tops + SHORTFALLS)
         error = np.full(rounded.shape, np.inf)
-        for k, kappa in enumerate(KAPPAS.tolist()):  # few numbers at a time stay in the cache
+        few = max(1, FEW_PRODUCTS // steep[0].size)  # they also stay in the cache
+        for begin in range(0, len(weights), few):
+            some = slice(begin, begin + few)
+            self._lower(error[some], weights[some], rounding[some], rounded[some], some, steep)
+        error[~(self._falls_little(steep[0], powers) & (self.place[:, None] < 0.5))] = np.inf
+        least: Floats = np.minimum.accumulate(error[:, ::-1], axis=1)[:, ::-1]
+        return least
+
+    def _lower(
+        self, error: Floats, weights: Floats, rounding: Floats, rounded: Floats, some: slice,
+        steep: Floats,
+    ) -> None:  # fmt: skip
+        """The least over κ, of some of the ligands. steep: float64[kappas, kinds, powers]"""
+        place = self.place[some, None]
+        linear = self.field_bounds.field.interpolation == "linear"
+        change = rounding + place if linear else rounding
+        for kappa, steepness in zip(KAPPAS.tolist(), steep, strict=True):
             left = 1 - place * kappa
-            here = weights @ self.field_bounds.steepness[channels[:, None], reach, k]
+            here = weights @ steepness
             here += kappa * SHORTFALLS
             here *= change
             here += rounded
             here *= np.where(left > 0.1, SLACK / np.maximum(left, 0.1), np.inf)
             np.minimum(error, here, out=error)
-        steep = self.field_bounds.steepness[channels[:, None], reach, 0]
-        error[~(self._falls_little(steep, powers) & (place < 0.5))] = np.inf
-        least: Floats = np.minimum.accumulate(error[:, ::-1], axis=1)[:, ::-1]
-        return least
 
     def _falls_little(self, steep: Floats, powers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """bool[n, powers]: δ A(0, 2d) <= d for every kind of term, those of other ligands too."""
@@ -203,6 +214,12 @@ class LigandBounds:
         threshold[np.isnan(threshold)] = -np.inf
         below: NDArray[np.float32] = np.nextafter(threshold.astype(np.float32), np.float32(-np.inf))
         return below
+
+
+def _weighted(weights: Floats, values: NDArray[np.float32]) -> Floats:
+    """float64[n, 1]: sums over the kinds."""
+    sums: Floats = (weights * values).sum(axis=1, keepdims=True)
+    return sums
 
 
 def _largest(errors: Floats, where: NDArray[np.bool_]) -> Floats:

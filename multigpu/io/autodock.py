@@ -17,14 +17,14 @@ Charges are Gasteiger's of RDKit for SDF and those of the file for MOL2, whose t
 SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.io.molecules import Molecule, MoleculeError
+from multigpu.io.molecules import Molecule, MoleculeError, Positions
 from multigpu.io.optional import needed
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
@@ -39,6 +39,30 @@ class Typed:
 
     types: list[str]
     charges: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """What a search needs to know of a ligand.
+
+    positions  float64[n, 3], Å
+    types      int32[n]: index into the pocket's maps, -1 where an atom scores nothing
+    charges    float64[n], e
+    """
+
+    positions: Positions
+    types: NDArray[np.int32]
+    charges: NDArray[np.float64]
+
+
+def atoms_for(molecule: Molecule, maps: Sequence[str]) -> Atoms:
+    """As `for_maps`; without maps there are neither types nor charges: all are 0."""
+    count = len(molecule.positions)
+    if not maps:
+        return Atoms(molecule.positions, np.zeros(count, np.int32), np.zeros(count))
+    found, number = for_maps(molecule, maps), {name: i for i, name in enumerate(maps)}
+    types = np.array([number.get(name, -1) for name in found.types], np.int32)
+    return Atoms(molecule.positions, types, found.charges)
 
 
 def typed(molecule: Molecule) -> Typed:

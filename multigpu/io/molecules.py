@@ -34,6 +34,7 @@ TOKEN = re.compile(rb"\S+")
 PDB_X = slice(30, 38), slice(38, 46), slice(46, 54)
 PDBQT_CHARGE = (slice(66, 76),)
 SDF_X = slice(0, 10), slice(10, 20), slice(20, 30)
+PDB_NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
 V30 = b"M  V30 "
 FEW_WORDS = 4096  # elements and types, looked up again and again
 
@@ -93,6 +94,8 @@ def parse(text: bytes, layout: str) -> Molecule:
 
 def title(text: bytes, layout: str) -> str:
     """The name that a record gives its molecule, even where the rest of it is wrong."""
+    if layout in ("pdb", "pdbqt"):
+        return _pdb_title(text)
     return TITLES[layout](text.splitlines(keepends=True))
 
 
@@ -314,7 +317,15 @@ def _parse_pdb(lines: list[bytes]) -> Molecule:
     positions = _columns(lines, rows, PDB_X)
     elements = [_pdb_element(lines[row][12:14], lines[row][76:78]) for row in rows]
     return Molecule(
-        "pdb", _pdb_title(lines), lines, rows, _positions(positions), elements, [], None, []
+        "pdb",
+        _pdb_title(b"".join(lines)),
+        lines,
+        rows,
+        _positions(positions),
+        elements,
+        [],
+        None,
+        [],
     )
 
 
@@ -331,11 +342,14 @@ def _pdb_element(name: bytes, columns: bytes) -> str:
     return symbol if symbol in ELEMENTS else symbol[:1]
 
 
-def _pdb_title(lines: list[bytes]) -> str:
-    for line in lines:
-        if line.startswith(b"REMARK") and b"Name = " in line:
-            return _text(line.partition(b"Name = ")[2])
-    return ""
+def _pdb_title(text: bytes) -> str:
+    found = pdb_name(text)
+    return _text(found[1]) if found else ""
+
+
+def pdb_name(text: bytes) -> re.Match[bytes] | None:
+    """Where a remark says a name, which is the first group."""
+    return PDB_NAME.search(text) if b"Name = " in text else None
 
 
 def _parse_pdbqt(lines: list[bytes]) -> Molecule:
@@ -348,7 +362,7 @@ def _parse_pdbqt(lines: list[bytes]) -> Molecule:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
     elements = [AUTODOCK_ELEMENTS.get(name) or element_of(name) for name in types]
     return Molecule(
-        "pdbqt", _pdb_title(lines), lines, rows, _positions(numbers), elements, types,
+        "pdbqt", _pdb_title(b"".join(lines)), lines, rows, _positions(numbers), elements, types,
         np.array(charges).reshape(-1), [],
     )  # fmt: skip
 
@@ -404,8 +418,6 @@ PARSERS: dict[str, Callable[[list[bytes]], Molecule]] = {
 TITLES: dict[str, Callable[[list[bytes]], str]] = {
     "sdf": _sdf_title,
     "mol2": _mol2_title,
-    "pdb": _pdb_title,
-    "pdbqt": _pdb_title,
     "xyz": _xyz_title,
 }
 MOVERS: dict[str, Callable[[bytes, Sequence[float]], bytes]] = {

@@ -14,7 +14,7 @@ import numpy as np
 from multigpu.errors import UsageError
 from multigpu.io.autodock import typed
 from multigpu.io.ligands import SUFFIXES
-from multigpu.io.molecules import Bond, Molecule, MoleculeError, Positions, moved
+from multigpu.io.molecules import Bond, Molecule, MoleculeError, Positions, moved, pdb_name
 
 SAME = "same"  # every ligand in the format it came in
 LARGEST_V2000 = 999  # atoms or bonds
@@ -22,6 +22,7 @@ OUR_TAG = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?",
 OUR_COMMENT = b"# multigpu "
 OUR_REMARK = b"REMARK multigpu "
 MODEL_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", b"ENDMDL", b"END ", b"END\n", b"END\r")
+DROPPED = (*MODEL_LINES, OUR_REMARK)  # lines of PDB and PDBQT that a pose does not keep
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
 # atoms are bonded that are nearer than the sum of theirs and this tolerance.
 RADII = {
@@ -92,17 +93,19 @@ def _rewrite_mol2(_: Molecule, lines: list[bytes], __: str, facts: Facts) -> byt
 
 
 def _rewrite_pdb(_: Molecule, lines: list[bytes], name: str, facts: Facts) -> bytes:
-    kept = [
-        line for line in lines
-        if not line.startswith((*MODEL_LINES, OUR_REMARK)) and line.strip() != b"END"
-    ]  # fmt: skip
-    named = any(line.startswith(b"REMARK") and b"Name = " in line for line in kept)
-    return _remarks("" if named else name, facts) + _ended(b"".join(kept))
+    kept = [line for line in lines if not line.startswith(DROPPED) and line.strip() != b"END"]
+    return with_remarks(_ended(b"".join(kept)), name, facts)
+
+
+def with_remarks(record: bytes, name: str, facts: Facts) -> bytes:
+    """PDB or PDBQT with the facts before it, and the name where it does not say one."""
+    return _remarks("" if pdb_name(record) else name, facts) + record
 
 
 def _remarks(name: str, facts: Facts) -> bytes:
-    head = f"REMARK  Name = {name}\n".encode() if name else b""
-    return head + b"".join(OUR_REMARK + f"{key} {value}\n".encode() for key, value in facts.items())
+    head = f"REMARK  Name = {name}\n" if name else ""
+    ours = OUR_REMARK.decode()
+    return "".join([head, *(f"{ours}{key} {value}\n" for key, value in facts.items())]).encode()
 
 
 def _rewrite_xyz(molecule: Molecule, lines: list[bytes], name: str, facts: Facts) -> bytes:

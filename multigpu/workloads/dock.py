@@ -4,8 +4,9 @@ A span has whole ligands and all poses. Where a search is so fine that one ligan
 poses are cut into spans instead, whose best are merged: the highest score, then the lowest index.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Protocol
 
@@ -24,11 +25,11 @@ from kernels.rotation import (
     quaternions,
 )
 from multigpu.batch import PoseBatch
-from multigpu.io.autodock import Typed, for_maps
+from multigpu.io.autodock import Atoms, atoms_for
 from multigpu.io.inlets import STDIN
 from multigpu.io.ligands import LIGANDS, Record
-from multigpu.io.molecules import Molecule, MoleculeError, parse, title
-from multigpu.io.poses import SAME, render
+from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
+from multigpu.io.poses import SAME, Facts, render, with_remarks
 from multigpu.io.scores import Skipped, one_line
 from multigpu.io.sources import Source, suffix_of
 from multigpu.preflight import Expected, require
@@ -82,12 +83,23 @@ PART_CLASSES = (  # what a journal of a docking run holds
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A ligand that can be docked. index: in the whole input."""
+    """A ligand that can be docked.
+
+    index   in the whole input
+    text    its record
+    parsed  None for plain PDBQT, of which only the columns were read
+    """
 
     index: int
     path: str
     name: str
-    molecule: Molecule
+    layout: str
+    text: bytes
+    parsed: Molecule | None
+
+    @property
+    def molecule(self) -> Molecule:
+        return self.parsed or parse(self.text, self.layout)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +111,7 @@ class Loaded:
     skipped: list[Skipped]
 
 
+SEVERAL = 64  # ligands of a span that are worth the time to load what reads them all at once
 ATOM_BYTES = 128  # of an atom on a device: its place, channels and weights
 
 
@@ -146,19 +159,36 @@ class DockWorkload:
     def load(self, span: DockSpan) -> Loaded:
         """The ligands of a span; those that cannot be docked are skipped, with the reason."""
         entries: list[Entry] = []
-        typed: list[Typed] = []
+        found: list[Atoms] = []
         skipped: list[Skipped] = []
-        for index, record in enumerate(span.records, span.first):
-            path, name = self.sources[record.source].path, self._name(record)
-            try:
-                molecule = self._molecule(record, name)
-                if self.types:
-                    typed.append(for_maps(molecule, self.types))
-            except MoleculeError as error:
-                skipped.append(Skipped(path, record.number, name, str(error)))
-                continue
-            entries.append(Entry(index, path, name, molecule))
-        return Loaded(entries, self._ligands(entries, typed), skipped)
+        read = zip(span.records, self._plain(span.records), strict=True)
+        for index, (record, atoms) in enumerate(read, span.first):
+            source, name, molecule = self.sources[record.source], self._name(record), None
+            if atoms is None:
+                try:
+                    molecule = self._molecule(record, name)
+                    atoms = atoms_for(molecule, self.types)
+                except MoleculeError as error:
+                    skipped.append(Skipped(source.path, record.number, name, str(error)))
+                    continue
+            entries.append(Entry(index, source.path, name, source.layout, record.text, molecule))
+            found.append(atoms)
+        return Loaded(entries, self._ligands(found), skipped)
+
+    def _plain(self, records: Sequence[Record]) -> list[Atoms | None]:
+        """The atoms of those that are plain PDBQT and stay so, if they are many."""
+        found: list[Atoms | None] = [None] * len(records)
+        several = [
+            i for i, record in enumerate(records)
+            if self.sources[record.source].layout == "pdbqt" and not record.error
+        ]  # fmt: skip
+        if len(several) >= SEVERAL and self.fmt in (None, SAME, "pdbqt"):
+            from multigpu.io import pdbqt
+
+            atoms = pdbqt.read([records[i].text for i in several], self.types)
+            for i, each in zip(several, atoms, strict=True):
+                found[i] = each
+        return found
 
     def _name(self, record: Record) -> str:
         """What the record says, else the name of its file."""
@@ -179,17 +209,15 @@ class DockWorkload:
             render(molecule, name, self.fmt, molecule.positions, {})  # can it be written?
         return molecule
 
-    def _ligands(self, entries: Sequence[Entry], typed: Sequence[Typed]) -> Ligands:
+    def _ligands(self, found: Sequence[Atoms]) -> Ligands:
         """As the kernels see them; in maps of AutoGrid, with channels and weights by type."""
-        plain = Ligands.plain([entry.molecule.positions for entry in entries])
-        if not typed:
+        plain = Ligands.plain([atoms.positions for atoms in found])
+        if not (self.types and found):
             return plain
-        number = {name: i for i, name in enumerate(self.types)}
-        names = [name for each in typed for name in each.types]
-        types = np.array([number.get(name, 0) for name in names], np.int32)
-        charges = np.concatenate([each.charges for each in typed])
-        channels, weights = energy_terms(types, charges, len(self.types))
-        weights[[name == "" for name in names]] = 0
+        types = np.concatenate([atoms.types for atoms in found])
+        charges = np.concatenate([atoms.charges for atoms in found])
+        channels, weights = energy_terms(np.maximum(types, 0), charges, len(self.types))
+        weights[types < 0] = 0
         return Ligands(plain.positions, plain.offsets, channels, weights)
 
     # ---- their poses --------------------------------------------------------------------------
@@ -197,16 +225,20 @@ class DockWorkload:
     def answer(self, loaded: Loaded, poses: Poses) -> DockPart:
         """Rows, texts and what a report needs of the poses of these ligands."""
         rows = self._rows(loaded, poses)
+        facts = _facts(rows)
         texts: list[list[bytes]] = [[] for _ in loaded.entries]
         if self.fmt is not None:
-            for row, ligand in enumerate(poses.ligand.tolist()):
-                texts[ligand].append(_text(loaded.entries[ligand], rows, row, self.fmt))
-        size = sum(len(entry.molecule.text) for entry in loaded.entries)
+            ligands = poses.ligand.tolist()
+            entries = [loaded.entries[i] for i in ligands]
+            rendered = _texts(entries, rows.positions, facts, self.fmt)
+            for ligand, text in zip(ligands, rendered, strict=True):
+                texts[ligand].append(text)
+        size = sum(len(entry.text) for entry in loaded.entries)
         names = [entry.name for entry in loaded.entries]
-        layouts = [entry.molecule.layout for entry in loaded.entries]
+        layouts = [entry.layout for entry in loaded.entries]
         return DockPart(
             size, rows, texts, names, layouts, loaded.skipped, self._outside(loaded),
-            self._best(loaded, rows, poses),
+            self._best(loaded, rows, poses, facts),
         )  # fmt: skip
 
     def _rows(self, loaded: Loaded, poses: Poses) -> PoseBatch:
@@ -216,7 +248,6 @@ class DockWorkload:
         matrices, shifts = search.placements(poses.pose)
         rotations = poses.pose // search.shifts.count
         rank = np.arange(len(poses)) - np.searchsorted(poses.ligand, poses.ligand) + 1
-        pairs = zip(entries, positions, strict=True)
         return PoseBatch(
             [entry.name for entry in entries],
             [entry.path for entry in entries],
@@ -227,7 +258,7 @@ class DockWorkload:
             self._angles(rotations),
             quaternions(matrices) + 0.0,  # no -0.0
             search.targets(ligands)[poses.ligand] + shifts,
-            np.array([_rmsd(entry.molecule.positions, place) for entry, place in pairs], float),
+            _rmsds(ligands, poses, positions),
             positions,
         )
 
@@ -243,13 +274,15 @@ class DockWorkload:
         distances: NDArray[np.float64] = np.sqrt((beyond**2).sum(axis=1))
         return distances
 
-    def _best(self, loaded: Loaded, rows: PoseBatch, poses: Poses) -> list[Best]:
+    def _best(
+        self, loaded: Loaded, rows: PoseBatch, poses: Poses, facts: Sequence[Facts]
+    ) -> list[Best]:
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][: self.report]
         found = []
         for row in order.tolist():
             entry = loaded.entries[poses.ligand[row]]
-            sdf = _text(entry, rows, row, "sdf")
+            sdf = render(entry.molecule, entry.name, "sdf", rows.positions[row], facts[row])
             found.append(Best(entry.index, entry.name, float(rows.score[row]), sdf))
         return found
 
@@ -259,18 +292,57 @@ class DockWorkload:
         return self.answer(self.load(found[-1].span), poses)
 
 
-def _text(entry: Entry, rows: PoseBatch, row: int, fmt: str) -> bytes:
-    facts = {
-        "score": f"{rows.score[row]:.6f}",
-        "pose": str(rows.pose[row]),
-        "rotation": str(rows.rotation[row]),
-        "rmsd_to_input": f"{rows.rmsd_to_input[row]:.4f}",
-    }
-    return render(entry.molecule, entry.name, fmt, rows.positions[row], facts)
+def _facts(rows: PoseBatch) -> list[Facts]:
+    """What a pose's text says about it."""
+    columns = zip(
+        rows.score.tolist(), rows.pose.tolist(), rows.rotation.tolist(),
+        rows.rmsd_to_input.tolist(), strict=True,
+    )  # fmt: skip
+    return [
+        {
+            "score": f"{score:.6f}", "pose": str(pose), "rotation": str(rotation),
+            "rmsd_to_input": f"{rmsd:.4f}",
+        }
+        for score, pose, rotation, rmsd in columns
+    ]  # fmt: skip
 
 
-def _rmsd(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    return float(np.sqrt(((a - b) ** 2).sum(axis=1).mean()))
+def _texts(
+    entries: Sequence[Entry], positions: Sequence[Positions], facts: Sequence[Facts], fmt: str
+) -> Iterator[bytes]:
+    """The poses as text; all arguments have one for each."""
+    moved = _moved(entries, positions)
+    for entry, record, place, said in zip(entries, moved, positions, facts, strict=True):
+        if record:
+            yield with_remarks(record, entry.name, said)
+        else:
+            yield render(entry.molecule, entry.name, fmt, place, said)
+
+
+def _moved(entries: Sequence[Entry], positions: Sequence[Positions]) -> list[bytes]:
+    """Plain PDBQT with these positions, all of it at once; empty for what goes one by one."""
+    found = [b""] * len(entries)
+    plain = [row for row, entry in enumerate(entries) if not entry.parsed]
+    if plain:
+        from multigpu.io import pdbqt
+
+        texts = pdbqt.moved([entries[i].text for i in plain], [positions[i] for i in plain])
+        for row, text in zip(plain, texts, strict=True):
+            found[row] = text
+    return found
+
+
+def _rmsds(ligands: Ligands, poses: Poses, positions: Sequence[Positions]) -> Positions:
+    """float64[k], Å: from where each pose's ligand was."""
+    if not positions:
+        return np.empty(0)
+    begins = ligands.offsets[poses.ligand]
+    before = [ligands.positions[a : a + len(b)] for a, b in zip(begins, positions, strict=True)]
+    squares = ((np.concatenate(before) - np.concatenate(positions)) ** 2).sum(axis=1)
+    borders = np.cumsum([0, *map(len, positions)])
+    sums = np.array([np.add.reduce(squares[a:b]) for a, b in pairwise(borders.tolist())])
+    distances: NDArray[np.float64] = np.sqrt(sums / np.diff(borders))
+    return distances
 
 
 class DockSession:

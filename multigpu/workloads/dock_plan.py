@@ -25,6 +25,7 @@ from multigpu.io.sources import Source
 # Poses of a span, of all its ligands: about a second of work with some dozens of atoms.
 GPU_POSES = 1 << 32
 CPU_POSES = 1 << 20
+CHUNKS_PER_THREAD = 20  # so that little is in hand, and lost, when a long run is stopped
 DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results, of the bytes of the ligands' text
 FIELD_COPIES = 6  # the grid, and the same laid out by the corners of its cells
 LANE_BYTES = 256 << 20  # scores of the poses at hand, for each chunk that is computed
@@ -121,7 +122,7 @@ def plan_dock(
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
     known = [source.size or 0 for source in sources if source.cuttable]
-    size = balanced(sum(known), most, here.threads) if known else most
+    size = balanced(sum(known), most, here.threads, CHUNKS_PER_THREAD) if known else most
     share = GPU_POSES if here.gpu else CPU_POSES
     ligands = max(1, share // search.stop)
     # Poses that keep a distance from each other are chosen one by one: not in spans.

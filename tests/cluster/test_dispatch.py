@@ -16,7 +16,7 @@ from toy import Broken, Bulky, Part, Toy, ToySession
 
 from cluster import worker
 from cluster.dask_workers import DaskWorkers
-from cluster.deploy import LOOPBACK, Deployment, workers
+from cluster.deploy import LOGGED_MESSAGES, LOOPBACK, Deployment, workers
 from cluster.dispatch import LINE_PER_THREAD, dispatch
 from cluster.errors import Failure, UsageError
 from cluster.worker import Outcome
@@ -305,6 +305,14 @@ def test_worker__killed_in_the_middle_of_a_stream_changes_nothing(tmp_path: Path
     with workers(Deployment(threads=2, processes=2)) as two:
         spans = (Bulky(number) for number in range(30))
         assert parts(dispatch(two, toy, spans)) == squares(30)
+
+
+def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: Workers) -> None:
+    """Dask would keep the last thousand messages of each connection."""
+    spans = [Bulky(number) for number in range(3 * LOGGED_MESSAGES)]
+    assert parts(dispatch(two_processes, Toy("bulky"), iter(spans))) == squares(len(spans))
+    client = two_processes._client  # type: ignore[attr-defined]
+    assert len(client.scheduler_comm.recent_message_log) <= LOGGED_MESSAGES
 
 
 def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> None:
