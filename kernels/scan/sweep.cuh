@@ -55,6 +55,8 @@ extern "C" __global__ void __launch_bounds__(256)
   const u32 warps = gridDim.x * (blockDim.x / WARP);
   for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / WARP * WARP; tile < words;
        tile += warps * WARP) {
+    // With a full table no record would ever be settled, and all is going to be done again.
+    if (FIRST && __any_sync(FULL, *static_cast<volatile u32*>(hits.full))) return;
     const u32 word = tile + lane;
     u32 wanted = word < words ? wanted_of(samples, word, k, blanks, every) : 0;
     if (!every && __reduce_add_sync(FULL, __popc(wanted)) <= SPARSE) continue;
