@@ -25,7 +25,7 @@ from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.source import CountsSource, InMemory, Mapped, mapped
+from multigpu.copynumber.source import CountsSource, InMemory, Mapped, filed, shared
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError, quoted
 from multigpu.io.counts import Counts
@@ -119,10 +119,8 @@ class CnvJob(Job):
         regions = self.counts.regions
         for number, block in enumerate(self.blocks):
             name = regions.names[regions.chrom[block.start]]
-            yield CnvSpan(
-                number, name, block.start, block.stop, regions.start[block], regions.end[block],
-                self.ploidy or sex.ploidy_on(name, self.sexes),
-            )  # fmt: skip
+            ploidy = self.ploidy or sex.ploidy_on(name, self.sexes)
+            yield CnvSpan(number, name, block.start, block.stop, ploidy)
 
     def result(
         self,
@@ -182,9 +180,11 @@ class CnvJob(Job):
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
         """Where workers find the counts."""
+        regions = self.counts.regions
+        counts = InMemory(self.values, regions.start, regions.end)
         if self.in_process:
-            return InMemory(self.values)
-        return stack.enter_context(mapped(self.values, scratch if self.remote else None))
+            return counts
+        return stack.enter_context(filed(counts, scratch) if self.remote else shared(counts))
 
     def _workload(
         self,

@@ -102,16 +102,10 @@ class CnvSession:
 
     def load(self, span: CnvSpan) -> Loaded:
         """The chromosome's counts; no copy where they lie in this process."""
-        # What came in a message may lie at any byte, and each search in it would copy it first.
-        span = replace(
-            span,
-            start=np.require(span.start, requirements="A"),
-            end=np.require(span.end, requirements="A"),
-        )
-        counts = self.workload.counts.rows(span.first, span.stop)
+        counts, start, end = self.workload.counts.rows(span.first, span.stop)
         if self.options.norm == 1 and self.options.model != "single":
             counts = wiped(counts, self.options, span.ploidy)
-        return Loaded(span, counts)
+        return Loaded(span, counts, start, end)
 
     def compute(self, loaded: Loaded) -> Computed:
         """Stages 2 to 4. Raises UsageError for what R stops at, too."""
