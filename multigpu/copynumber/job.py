@@ -170,12 +170,17 @@ class CnvJob(Job):
         if self._journal_path is None:
             return "unknown"
         regions = self.counts.regions
-        digest = blake2b(repr(regions.names).encode(), digest_size=8)
-        for array in (regions.chrom, regions.start, regions.end):
-            digest.update(np.ascontiguousarray(array).data)
+        digest = blake2b(repr([regions.names, self._names(self.blocks)]).encode(), digest_size=8)
+
+        def block_digest(block: slice) -> bytes:
+            found = blake2b()
+            for array in (regions.start, regions.end, self.values):
+                found.update(np.ascontiguousarray(array[block]).data)
+            return found.digest()
+
         with ThreadPoolExecutor(_cores()) as pool:
-            for block in pool.map(lambda block: _digest(self.values[block]), self.blocks):
-                digest.update(block)
+            for found in pool.map(block_digest, self.blocks):
+                digest.update(found)
         return digest.hexdigest()
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
@@ -264,10 +269,6 @@ class CnvJob(Job):
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
             (*self.notes, *dict.fromkeys(found)),
         )  # fmt: skip
-
-
-def _digest(values: NDArray[Any]) -> bytes:
-    return blake2b(np.ascontiguousarray(values).data).digest()
 
 
 def _cores() -> int:
