@@ -248,6 +248,7 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             # No default client: it would belong to the thread that makes it.
             client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
             with contextlib.closing(client):
+                client.run(worker.end_at_once, on_error="ignore")
                 yield client
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
