@@ -66,10 +66,14 @@ class Deployment:
 
 
 @contextmanager
-def starting(deployment: Deployment) -> Iterator[Callable[[], Workers]]:
+def starting(
+    deployment: Deployment, prepare: Callable[[str | None], object] = worker.free_bytes
+) -> Iterator[Callable[[], Workers]]:
     """Workers that come up while the block does something else.
 
     What is given waits for them, and raises what went wrong. One GPU's context comes up likewise.
+
+    prepare  run on every worker process, with its GPU: loads what its first chunk would wait for
     """
     if len(deployment.devices) == 1:
         uuid = deployment.devices[0].uuid
@@ -79,8 +83,15 @@ def starting(deployment: Deployment) -> Iterator[Callable[[], Workers]]:
             found = stack.enter_context(workers(deployment))
             yield lambda: found
             return
+
+        def ready() -> Workers:
+            found = stack.enter_context(workers(deployment))
+            if not deployment.remote:
+                found.everywhere(prepare, found.gpu)  # what fails there fails again, and is said
+            return found
+
         pool = ThreadPoolExecutor(1, "start")
-        coming = pool.submit(lambda: stack.enter_context(workers(deployment)))
+        coming = pool.submit(ready)
         try:
             yield coming.result
         finally:

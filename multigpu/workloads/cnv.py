@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster import worker
 from cluster.plan import MEMORY_FRACTION, Cost, chunk_units
 from cluster.workload import Place
 from kernels.cnmops import ModelError
@@ -43,6 +44,12 @@ from multigpu.preflight import Expected, require
 
 PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
+
+
+def prepare(gpu: str | None) -> None:
+    """Load what the first chromosome on a worker would wait for."""
+    device = worker.device_of(gpu)
+    backend_of(worker.Here(worker.name(), device, worker.free(device)), 1)
 
 
 @dataclass(eq=False)
