@@ -67,10 +67,14 @@ class Deployment:
 
 
 @contextmanager
-def starting(deployment: Deployment) -> Iterator[Callable[[], Workers]]:
+def starting(
+    deployment: Deployment, prepare: Callable[[str | None], object] = worker.free_bytes
+) -> Iterator[Callable[[], Workers]]:
     """Workers that come up while the block does something else.
 
     What is given waits for them, and raises what went wrong. One GPU's context comes up likewise.
+
+    prepare  run on every worker process, with its GPU: loads what its first chunk would wait for
     """
     if len(deployment.devices) == 1:
         uuid = deployment.devices[0].uuid
@@ -80,8 +84,15 @@ def starting(deployment: Deployment) -> Iterator[Callable[[], Workers]]:
             found = stack.enter_context(workers(deployment))
             yield lambda: found
             return
+
+        def ready() -> Workers:
+            found = stack.enter_context(workers(deployment))
+            if not deployment.remote:
+                found.everywhere(prepare, found.gpu)  # what fails there fails again, and is said
+            return found
+
         pool = ThreadPoolExecutor(1, "start")
-        coming = pool.submit(lambda: stack.enter_context(workers(deployment)))
+        coming = pool.submit(ready)
         try:
             yield coming.result
         finally:
@@ -251,6 +262,7 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
             # No default client: it would belong to the thread that makes it.
             client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
             with contextlib.closing(client):
+                client.run(worker.end_at_once, on_error="ignore")
                 yield client
         finally:
             with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves

@@ -147,10 +147,11 @@ def command(**values: Any) -> None:
     started = time.time()
     from multigpu.commands.running import begun
     from multigpu.copynumber.job import GPU_LANES
+    from multigpu.workloads.cnv import prepare
 
     running = run_options(values)
     with ExitStack() as stack:
-        devices, coming = begun(stack, running, values, GPU_LANES)
+        devices, coming = begun(stack, running, values, GPU_LANES, prepare)
         from multigpu.copynumber import output, summary
 
         _check(values)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.deploy import GPU_LANES, starting
 from cluster.devices import Device
 from cluster.output import check_output, failures_named, is_replaced
+from cluster.worker import free_bytes
 from cluster.workers import Workers
 from multigpu.config import RunOptions
 from multigpu.errors import UsageError
@@ -19,16 +20,20 @@ if TYPE_CHECKING:
 
 
 def begun(
-    stack: ExitStack, running: RunOptions, values: dict[str, Any], lanes: int = GPU_LANES
+    stack: ExitStack,
+    running: RunOptions,
+    values: dict[str, Any],
+    lanes: int = GPU_LANES,
+    prepare: Callable[[str | None], object] = free_bytes,
 ) -> tuple[tuple[Device, ...], Callable[[], Workers]]:
-    """The devices, and the workers, which start while the input is looked at."""
+    """The devices, and the workers, which start while the input is looked at: see `starting`."""
     from multigpu.job import deployment
 
     if values["quiet"]:
         for layer in ("multigpu", "cluster"):
             logging.getLogger(layer).setLevel(logging.ERROR)
     devices = running.devices()
-    return devices, stack.enter_context(starting(deployment(running, devices, lanes)))
+    return devices, stack.enter_context(starting(deployment(running, devices, lanes), prepare))
 
 
 @contextmanager

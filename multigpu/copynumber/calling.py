@@ -29,6 +29,7 @@ class Calling:
     ) -> None:
         self.job, self.options, self.coverages = job, job.options, coverages
         self.span, self.computed = loaded.span, computed
+        self.start, self.end = loaded.start, loaded.end
         self.counts = loaded.counts[:, : job.cases]
 
     def part(self) -> CnvPart:
@@ -69,7 +70,7 @@ class Calling:
 
     def _modelled(self, kernels: Any, spans: Spans, median: bool = False, **more: int) -> Any:
         """What the model says of the inner regions of spans, each taken as one region."""
-        place = (self.span.start, self.span.end, spans, median)
+        place = (self.start, self.end, spans, median)
         averages, model = calls.inner_averages(self.normalized, *place), model_options(self.options)
         coverages = self.coverages
         if self.computed.level is None:
@@ -88,7 +89,7 @@ class Calling:
         if self.computed.robust is None:
             return None
         if not self.options.robust:
-            return calls.union_in_bases(cnvs.first, cnvs.stop, self.span.start, self.span.end)
+            return calls.union_in_bases(cnvs.first, cnvs.stop, self.start, self.end)
         kept = self.computed.robust.take(self.computed.robust.mean > self.options.robust)
         return kept.first, kept.stop
 
@@ -114,7 +115,7 @@ class Calling:
         )
 
     def _window(self, segments: Segments, cnvs: Segments, first: int, stop: int) -> Window:
-        start, end = self.span.start, self.span.end
+        start, end = self.start, self.end
         rows = windows.surroundings(first, stop, len(start))
         carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
         shown = windows.shown_samples(carriers, self.job.cases)

@@ -15,7 +15,7 @@ Spans = tuple[Rows, Rows]
 
 @dataclass(frozen=True, eq=False)
 class CnvSpan:
-    """A chromosome: its number and name, its rows of the counts, and where its regions lie.
+    """A chromosome: its number and name, and its rows of the counts.
 
     ploidy  of every sample on this chromosome; None: the same of all
     """
@@ -24,8 +24,6 @@ class CnvSpan:
     name: str
     first: int
     stop: int
-    start: Rows
-    end: Rows
     ploidy: tuple[int, ...] | None = None
 
 
@@ -55,11 +53,14 @@ class CnvPart:
 class Loaded:
     """The counts of a chromosome, [regions, columns]: cases, then controls.
 
-    pieces  how many times smaller the pieces are in which it comes to a device that has little room
+    start, end  where its regions lie
+    pieces      how many times smaller the pieces are in which it comes to a device with little room
     """
 
     span: CnvSpan
     counts: NDArray[Any]
+    start: Rows
+    end: Rows
     pieces: int = 1
 
 

@@ -25,7 +25,7 @@ from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.source import CountsSource, InMemory, Mapped, mapped
+from multigpu.copynumber.source import CountsSource, InMemory, Mapped, filed, shared
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError, quoted
 from multigpu.io.counts import Counts
@@ -119,10 +119,8 @@ class CnvJob(Job):
         regions = self.counts.regions
         for number, block in enumerate(self.blocks):
             name = regions.names[regions.chrom[block.start]]
-            yield CnvSpan(
-                number, name, block.start, block.stop, regions.start[block], regions.end[block],
-                self.ploidy or sex.ploidy_on(name, self.sexes),
-            )  # fmt: skip
+            ploidy = self.ploidy or sex.ploidy_on(name, self.sexes)
+            yield CnvSpan(number, name, block.start, block.stop, ploidy)
 
     def result(
         self,
@@ -172,19 +170,26 @@ class CnvJob(Job):
         if self._journal_path is None:
             return "unknown"
         regions = self.counts.regions
-        digest = blake2b(repr(regions.names).encode(), digest_size=8)
-        for array in (regions.chrom, regions.start, regions.end):
-            digest.update(np.ascontiguousarray(array).data)
+        digest = blake2b(repr([regions.names, self._names(self.blocks)]).encode(), digest_size=8)
+
+        def block_digest(block: slice) -> bytes:
+            found = blake2b()
+            for array in (regions.start, regions.end, self.values):
+                found.update(np.ascontiguousarray(array[block]).data)
+            return found.digest()
+
         with ThreadPoolExecutor(_cores()) as pool:
-            for block in pool.map(lambda block: _digest(self.values[block]), self.blocks):
-                digest.update(block)
+            for found in pool.map(block_digest, self.blocks):
+                digest.update(found)
         return digest.hexdigest()
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
         """Where workers find the counts."""
+        regions = self.counts.regions
+        counts = InMemory(self.values, regions.start, regions.end)
         if self.in_process:
-            return InMemory(self.values)
-        return stack.enter_context(mapped(self.values, scratch if self.remote else None))
+            return counts
+        return stack.enter_context(filed(counts, scratch) if self.remote else shared(counts))
 
     def _workload(
         self,
@@ -264,10 +269,6 @@ class CnvJob(Job):
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
             (*self.notes, *dict.fromkeys(found)),
         )  # fmt: skip
-
-
-def _digest(values: NDArray[Any]) -> bytes:
-    return blake2b(np.ascontiguousarray(values).data).digest()
 
 
 def _cores() -> int:

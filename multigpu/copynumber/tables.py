@@ -8,7 +8,7 @@ import numpy as np
 
 from multigpu.copynumber.calls import Indices
 from multigpu.copynumber.options import CnvOptions
-from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels
+from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels, names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,18 +23,30 @@ GENOMES = {  # by the length of the first chromosome
     195_471_971: "mm10",
 }
 FIRST_CHROMOSOME = ("chr1", "1")
+LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # fractions between that Arrow and Python write alike
 
 
 def tsv(table: "pa.Table") -> bytes:
     """A header and a line for every row; numbers as the shortest text that reads back equal."""
-    columns = [_texts(column) for column in table.columns]
-    lines = ["\t".join(row) for row in zip(*columns, strict=True)]
-    return "".join(f"{line}\n" for line in ["\t".join(table.column_names), *lines]).encode()
+    import pyarrow.compute as pc
+
+    lines = pc.binary_join_element_wise(*map(_texts, table.columns), "\t")
+    return "\n".join(["\t".join(table.column_names), *lines.to_pylist(), ""]).encode()
 
 
-def _texts(column: Any) -> list[str]:
-    values = column.to_pylist()
-    return values if values and isinstance(values[0], str) else [repr(value) for value in values]
+def _texts(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """As Python writes them. Arrow, which is faster, writes some numbers with other exponents."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = column.cast(pa.string())
+    if not pa.types.is_floating(column.type):
+        return texts
+    numbers = column.to_numpy()
+    size = np.abs(numbers)
+    others = ~((size > LEAST_ALIKE) & (size < MOST_ALIKE)) | (numbers == np.rint(numbers))
+    python = pa.array(map(repr, numbers[others].tolist()), pa.string())
+    return pc.replace_with_mask(texts, pa.array(others), python)
 
 
 def direction(copy_number: Indices, options: CnvOptions) -> Indices:
@@ -61,13 +73,18 @@ def bed(result: CnvResult) -> bytes:
 
 def seg(result: CnvResult) -> bytes:
     """All segments for IGV; positions from 1, inclusive."""
-    table = result.segments
-    columns = (*_places(result, table), table.rows.tolist(), table.mean.tolist())
-    lines = (
-        f"{sample}\t{chrom}\t{start + 1}\t{end}\t{count}\t{mean!r}\n"
-        for chrom, start, end, sample, count, mean in zip(*columns, strict=True)
-    )
-    return "".join(["ID\tchrom\tloc.start\tloc.end\tnum.mark\tseg.mean\n", *lines]).encode()
+    import pyarrow as pa
+
+    segments = result.segments
+    columns = {
+        "ID": names(segments.sample, result.samples),
+        "chrom": names(segments.chrom, result.regions.names),
+        "loc.start": segments.start + 1,
+        "loc.end": segments.end,
+        "num.mark": segments.rows,
+        "seg.mean": segments.mean,
+    }
+    return tsv(pa.table(columns))
 
 
 def _places(result: CnvResult, table: SegmentTable) -> tuple[list[Any], ...]:

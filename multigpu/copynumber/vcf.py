@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -53,17 +52,21 @@ def _records(result: CnvResult) -> Iterator[str]:
     Before the first base of a chromosome there is none that programs can look up: there the record
     begins at 1 and is a base shorter.
     """
-    regions, copies = result.called_regions, _copies(result.options.classes)
-    names = result.regions.names
+    regions = result.called_regions
+    names = np.array(result.regions.names, object)[regions.chrom].tolist()
+    places = zip(regions.start.tolist(), regions.end.tolist(), strict=True)
+    signs = direction(regions.copy_number, result.options)
+    lost, gained = ((signs == sign).any(axis=1).tolist() for sign in (-1, 1))
+    copies = np.array(_copies(result.options.classes), object)[regions.copy_number].tolist()
+    rows = list(zip(names, places, lost, gained, copies, strict=True))
     order = np.lexsort((regions.end, regions.start, regions.chrom))
     for row in order.tolist():
-        position, end = max(1, int(regions.start[row])), int(regions.end[row])
-        kinds = _kinds(direction(regions.copy_number[row], result.options))
+        name, (start, end), *changed, numbers = rows[row]
+        position, kinds = max(1, start), _kinds(*changed)
         fields = [
-            names[regions.chrom[row]], str(position), f"cnv{row + 1}", "N",
+            name, str(position), f"cnv{row + 1}", "N",
             ",".join(f"<{kind}>" for kind in kinds), ".", "PASS",
-            _info(kinds, position, end), "CN",
-            *(copies[index] for index in regions.copy_number[row].tolist()),
+            _info(kinds, position, end), "CN", *numbers,
         ]  # fmt: skip
         yield "\t".join(fields) + "\n"
 
@@ -75,9 +78,9 @@ def _info(kinds: list[str], position: int, end: int) -> str:
     return f"SVTYPE={kind};SVLEN={lengths};SVCLAIM={claims};END={end};IMPRECISE"
 
 
-def _kinds(directions: Any) -> list[str]:
+def _kinds(lost: bool, gained: bool) -> list[str]:
     """The alleles of a region: what the samples have that are changed."""
-    kinds = [kind for kind, sign in (("DEL", -1), ("DUP", 1)) if (directions == sign).any()]
+    kinds = [kind for kind, there in (("DEL", lost), ("DUP", gained)) if there]
     return kinds or ["CNV"]
 
 

@@ -4,18 +4,20 @@ As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and 
 """
 
 import io
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.output import atomic_output
 from multigpu.errors import InputError, UsageError, first_line, quoted
-from multigpu.io.ahead import ReadAhead
 from multigpu.io.compressed import Compressed, compressed_output
 from multigpu.io.regions import LONGEST, Regions, no_region
 from multigpu.io.sources import is_regular, opened
@@ -23,8 +25,9 @@ from multigpu.io.sources import is_regular, opened
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
 PARQUET_SUFFIXES = (".parquet", ".pq")
-ROWS = 1 << 16  # read or written at a time
-PARTS_AHEAD = 2  # of so many rows, decoded while others are looked at
+ROWS = 1 << 15  # read or written at a time
+THREADS = 16  # that decode row groups; each holds such rows,
+COLUMN_BUFFER = 1 << 16  # and so many bytes of every column, not all that a row group has
 ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
 MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit anywhere
@@ -73,6 +76,23 @@ class _Rows:
     end: NDArray[np.int64]
     values: Values
 
+    def numbered(self, names: dict[str, int]) -> NDArray[np.int32]:
+        """Chromosomes as the numbers in `names`, where new ones are added."""
+        number = [names.setdefault(name, len(names)) for name in self.names]
+        return np.array(number, np.int32)[self.chrom]
+
+    @classmethod
+    def empty(cls, rows: int, samples: int, kind: Any) -> Self:
+        """Room for so many rows."""
+        start, end = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        return cls([], np.empty(rows, np.int32), start, end, np.empty((rows, samples), kind))
+
+    def part(self, first: int, stop: int, names: Sequence[str] = ()) -> Self:
+        """Some of these rows, as views."""
+        here = slice(first, stop)
+        columns = (self.chrom[here], self.start[here], self.end[here], self.values[here])
+        return type(self)(list(names), *columns)
+
 
 def read_counts(path: str) -> Counts:
     """A table in order: rows that are not are sorted, which the notes say.
@@ -83,26 +103,17 @@ def read_counts(path: str) -> Counts:
     with opened(path) as file:
         if file.peek(4)[:4] != PARQUET_MAGIC:
             samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
-            return _table(path, samples, _text_rows(path, file, samples))
+            return _in_order(path, samples, *_text(path, file, samples))
     if not is_regular(path):
         raise InputError(path, "Parquet must be a file, for it is not read in order")
     samples = _parquet_samples(path)
-    with closing(ReadAhead(_parquet_rows(path), PARTS_AHEAD)) as parts:
-        return _table(path, samples, parts)
+    return _in_order(path, samples, *_parquet(path, samples))
 
 
-def _table(path: str, samples: tuple[str, ...], parts: Iterable[_Rows]) -> Counts:
-    """The parts in one, in order."""
-    names: dict[str, int] = {}
-    whole = _Grown(len(samples))
-    for part in parts:
-        _check(path, part, samples, whole.rows)
-        number = np.array([names.setdefault(n, len(names)) for n in part.names], np.int32)
-        whole.add(part, number[part.chrom])
-    if not whole.rows:
+def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
+    """The table of these rows."""
+    if not len(regions):
         raise InputError(path, "there are no regions")
-    chrom, start, end, values = whole.columns()
-    regions = Regions(tuple(names), chrom, start, end)
     order = regions.order()
     notes = []
     if order is not None:
@@ -159,13 +170,14 @@ def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
         row = int(np.argmax(wrong))
         problem = no_region(int(rows.start[row]), int(rows.end[row]))
         raise InputError(path, problem, f"row {before + row + 1}")
+    if rows.values.min(initial=0) >= 0 and rows.values.max(initial=0) < MOST_READS:
+        return
     wrong = ~((rows.values >= 0) & (rows.values < MOST_READS))
-    if wrong.any():
-        row, column = divmod(int(np.argmax(wrong)), len(samples))
-        value = rows.values[row, column]
-        rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
-        problem = f"{value:g} is no count: counts are {rule}"
-        raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
+    row, column = divmod(int(np.argmax(wrong)), len(samples))
+    value = rows.values[row, column]
+    rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
+    problem = f"{value:g} is no count: counts are {rule}"
+    raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
 
 
 def _samples(path: str, header: str) -> tuple[str, ...]:
@@ -191,8 +203,18 @@ def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
 # ---- text -------------------------------------------------------------------------------------
 
 
+def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
+    """The rest of the file."""
+    names: dict[str, int] = {}
+    whole = _Grown(len(samples))
+    for part in _text_rows(path, file, samples):
+        _check(path, part, samples, whole.rows)
+        whole.add(part, part.numbered(names))
+    chrom, start, end, values = whole.columns()
+    return Regions(tuple(names), chrom, start, end), values
+
+
 def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
-    """Reads the rest of the file."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -244,19 +266,77 @@ def _explained(path: str, samples: Sequence[str]) -> InputError | None:
 # ---- Parquet ----------------------------------------------------------------------------------
 
 
-def _parquet_rows(path: str) -> Iterator[_Rows]:
+class _Fractional(Exception):
+    """A count is no whole number, or does not fit int32."""
+
+
+def _parquet(path: str, samples: Sequence[str]) -> tuple[Regions, Values]:
+    """All rows. A count that is not whole is found on the way: then all are read once more."""
+    try:
+        return _decoded(path, samples, np.int32)
+    except _Fractional:
+        return _decoded(path, samples, np.float64)
+
+
+def _decoded(path: str, samples: Sequence[str], kind: Any) -> tuple[Regions, Values]:
+    """Row groups decoded by several threads, each to its place in the arrays of the whole."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    with _as_parquet(path):
+        metadata = pq.read_metadata(path)
+        numbers = range(metadata.num_row_groups)
+        sizes = (metadata.row_group(number).num_rows for number in numbers)
+        borders = list(accumulate(sizes, initial=0))
+        whole = _Rows.empty(borders[-1], len(samples), kind)
+
+    def decode(number: int, first: int, stop: int) -> _Rows:
+        with _as_parquet(path), pq.ParquetFile(
+            path, metadata=metadata, read_dictionary=["chrom"], buffer_size=COLUMN_BUFFER,
+            pre_buffer=False,
+        ) as file:  # fmt: skip
+            batches = file.iter_batches(ROWS, row_groups=[number])
+            return _placed(path, samples, batches, whole, first, stop)
+
+    names: dict[str, int] = {}
+    with ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0)))) as pool:
+        for group in pool.map(decode, numbers, borders, borders[1:]):
+            group.chrom[:] = group.numbered(names)
+    pa.default_memory_pool().release_unused()  # Arrow keeps what it has freed
+    return Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
+
+
+def _placed(
+    path: str, samples: Sequence[str], batches: Iterable[Any], whole: _Rows, first: int, stop: int
+) -> _Rows:
+    """The batches of a row group in their place, rows `first` to `stop`. Raises _Fractional."""
+    names: dict[str, int] = {}
+    at = first
+    for batch in batches:
+        if any(column.null_count for column in batch.columns[:3]):
+            raise InputError(path, "chrom, start and end must be there in every row")
+        here = whole.part(at, min(at + batch.num_rows, stop))
+        rows = _rows(batch, here.values)
+        _check(path, rows, samples, at)
+        here.chrom[:], here.start[:], here.end[:] = rows.numbered(names), rows.start, rows.end
+        if rows.values is not here.values:
+            values = _narrow(rows.values)
+            if not np.can_cast(values.dtype, here.values.dtype):
+                raise _Fractional
+            here.values[:] = values
+        at += batch.num_rows
+    if at != stop:
+        raise InputError(path, f"cannot be read as Parquet: row {at + 1} is missing")
+    return whole.part(first, stop, list(names))
+
+
+@contextmanager
+def _as_parquet(path: str) -> Iterator[None]:
+    """What is wrong with a file is told of it."""
+    import pyarrow as pa
+
     try:
-        # Without pre_buffer, which holds whole row groups; and Arrow keeps what it has freed.
-        with pq.ParquetFile(path, read_dictionary=["chrom"], pre_buffer=False) as file:
-            for batch in file.iter_batches(ROWS):
-                if any(column.null_count for column in batch.columns[:3]):
-                    raise InputError(path, "chrom, start and end must be there in every row")
-                yield _rows(batch)
-        batch = None
-        pa.default_memory_pool().release_unused()
+        yield
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
 
@@ -266,10 +346,8 @@ def _parquet_samples(path: str) -> tuple[str, ...]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with _as_parquet(path):
         schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
     samples = _checked_samples(path, schema.names)
     kinds = pa.types
     for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
@@ -283,15 +361,19 @@ def _parquet_samples(path: str) -> tuple[str, ...]:
     return samples
 
 
-def _rows(batch: Any) -> _Rows:
-    """A batch of Arrow; what is missing becomes NaN."""
+def _rows(batch: Any, into: Values | None = None) -> _Rows:
+    """A batch of Arrow; what is missing becomes NaN.
+
+    into  where the counts are put if they have its type
+    """
     chrom = batch.column(0)
     chrom = chrom if hasattr(chrom, "dictionary") else chrom.dictionary_encode()
     columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[3:]]
     whole = all(column.dtype == np.int32 for column in columns)
-    values = np.empty((batch.num_rows, len(columns)), np.int32 if whole else np.float64)
-    for number, column in enumerate(columns):
-        values[:, number] = column
+    kind: Any = np.int32 if whole else np.float64
+    if into is None or into.dtype != kind:
+        into = np.empty((batch.num_rows, len(columns)), kind)
+    values = np.stack(columns, 1, out=into)
     start, end = (batch.column(i).to_numpy().astype(np.int64, copy=False) for i in (1, 2))
     return _Rows(chrom.dictionary.to_pylist(), chrom.indices.to_numpy(), start, end, values)
 

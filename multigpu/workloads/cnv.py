@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster import worker
 from cluster.plan import MEMORY_FRACTION, Cost, chunk_units
 from cluster.workload import Place
 from kernels.cnmops import ModelError
@@ -43,6 +44,12 @@ from multigpu.preflight import Expected, require
 
 PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
+
+
+def prepare(gpu: str | None) -> None:
+    """Load what the first chromosome on a worker would wait for."""
+    device = worker.device_of(gpu)
+    backend_of(worker.Here(worker.name(), device, worker.free(device)), 1)
 
 
 @dataclass(eq=False)
@@ -102,16 +109,10 @@ class CnvSession:
 
     def load(self, span: CnvSpan) -> Loaded:
         """The chromosome's counts; no copy where they lie in this process."""
-        # What came in a message may lie at any byte, and each search in it would copy it first.
-        span = replace(
-            span,
-            start=np.require(span.start, requirements="A"),
-            end=np.require(span.end, requirements="A"),
-        )
-        counts = self.workload.counts.rows(span.first, span.stop)
+        counts, start, end = self.workload.counts.rows(span.first, span.stop)
         if self.options.norm == 1 and self.options.model != "single":
             counts = wiped(counts, self.options, span.ploidy)
-        return Loaded(span, counts)
+        return Loaded(span, counts, start, end)
 
     def compute(self, loaded: Loaded) -> Computed:
         """Stages 2 to 4. Raises UsageError for what R stops at, too."""

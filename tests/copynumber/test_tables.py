@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pysam
 import pytest
 from cohorts import result
@@ -40,6 +41,19 @@ def test_tsv__numbers_read_back_equal() -> None:
     rows = [line.split("\t") for line in tables.tsv(result().segmentation).decode().splitlines()]
     assert rows[0] == ["chrom", "start", "end", "sample", "median", "mean", "copy_number"]
     assert [float(row[5]) for row in rows[1:]] == result().segments.mean.tolist()
+
+
+def test_tsv__has_numbers_as_python_writes_them() -> None:
+    rng = np.random.default_rng(1)
+    spread = rng.normal(size=20_000) * 10.0 ** rng.integers(-20, 20, 20_000)
+    near = np.array([1e-4, 1e9, 1e10, 1e15, 1e16, 1e17])
+    odd = np.array([0.0, -0.0, 1.0, -3.0, np.nan, np.inf, -np.inf, 5e-324, 1e308])
+    around = [np.nextafter(near, 0), near, np.nextafter(near, np.inf)]
+    numbers = np.concatenate([spread, np.round(spread, 2), odd, *around])
+    table = pa.table({"x": numbers, "y": np.arange(len(numbers))})
+    lines = [f"{x!r}\t{y}" for y, x in enumerate(numbers.tolist())]
+    assert tables.tsv(table).decode().split("\n") == ["x\ty", *lines, ""]
+    assert tables.tsv(table.slice(0, 0)) == b"x\ty\n"
 
 
 def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:

@@ -194,6 +194,50 @@ def test_parquet__what_is_wrong_is_named(
         read_counts(path)
 
 
+COUNTS_OF_SIX = {
+    "whole": ([1, 2, 3, 4, 5, 6], np.int32),
+    "too large": ([1, 2, 3, 4, 5, 5_000_000_000], np.float64),
+    "fractional": ([1.0, 2.0, 3.0, 4.0, 5.5, 6.0], np.float64),
+}
+
+
+def six_rows(folder: Path, counts: Any, group: int) -> str:
+    """A table in row groups of so many rows."""
+    columns = {"chrom": list("bbbaac"), "start": [0, 5, 9, 0, 5, 0], "end": [5, 9, 12, 5, 9, 3]}
+    pq.write_table(pa.table(columns | {"x": counts}), folder / "a.parquet", group)
+    return str(folder / "a.parquet")
+
+
+@pytest.mark.parametrize("group", [1, 2, 4, 6])
+@pytest.mark.parametrize("case", COUNTS_OF_SIX)
+def test_parquet__row_groups_of_any_size_are_one_table(
+    tmp_path: Path, case: str, group: int
+) -> None:
+    counts, kind = COUNTS_OF_SIX[case]
+    found = read_counts(six_rows(tmp_path, counts, group))
+    assert (found.regions.names, found.notes) == (("b", "a", "c"), ())
+    assert found.regions.chrom.tolist() == [0, 0, 0, 1, 1, 2]
+    assert found.regions.start.tolist() == [0, 5, 9, 0, 5, 0]
+    assert found.values.dtype == kind
+    assert found.values[:, 0].tolist() == counts
+
+
+@pytest.mark.parametrize("group", [1, 2, 6])
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([1, 2, -3, 4, -5, 6], "row 3, column x: -3 is"),
+        (pa.array([1, 2, 3, 4, -5, None]), "row 5, column x: -5 is"),
+        ([1.5, 2.0, 3.0, float("nan"), -5.0, 6.0], "row 4, column x: nan is"),
+    ],
+)
+def test_parquet__the_first_wrong_row_is_told_whichever_is_found_first(
+    tmp_path: Path, counts: Any, message: str, group: int
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read_counts(six_rows(tmp_path, counts, group))
+
+
 def test_parquet__that_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_counts(str(path), table())

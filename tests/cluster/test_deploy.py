@@ -1,0 +1,41 @@
+"""Workers that come up while something else is done."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cluster import worker
+from cluster.deploy import Deployment, starting
+
+TWO = Deployment(threads=2, processes=2)
+
+
+def leave_a_mark(folder: Path, gpu: str | None) -> None:
+    (folder / f"{gpu} {os.getpid()}").touch()
+
+
+def fail(_gpu: str | None) -> None:
+    raise RuntimeError("a module is missing")
+
+
+def test_worker_processes__are_prepared_before_they_are_given(tmp_path: Path) -> None:
+    with starting(TWO, partial(leave_a_mark, tmp_path)) as coming:
+        processes = coming().everywhere(os.getpid).values()
+        assert {path.name for path in tmp_path.iterdir()} == {f"None {p}" for p in processes}
+
+
+@pytest.mark.parametrize("prepare", [fail, worker.free_bytes])
+def test_worker_processes__that_cannot_be_prepared_are_given(
+    prepare: Callable[[str | None], object],
+) -> None:
+    with starting(TWO, prepare) as coming:
+        assert len(coming().present()) == 2
+
+
+def test_threads__need_no_preparation(tmp_path: Path) -> None:
+    with starting(Deployment(threads=2), partial(leave_a_mark, tmp_path)) as coming:
+        assert coming().threads == 2
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,43 @@
+"""Counts where workers find them: the same rows from each place, and nothing left behind."""
+
+import multiprocessing
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from multigpu.copynumber.source import Columns, InMemory, Mapped, filed, shared
+
+Place = Callable[[InMemory], AbstractContextManager[Mapped]]
+
+
+def counts(kind: type) -> InMemory:
+    values = np.arange(21).reshape(7, 3).astype(kind)
+    return InMemory(values, np.arange(7), np.arange(7) + 5)
+
+
+def same(a: Columns, b: Columns) -> bool:
+    return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float64])
+@pytest.mark.parametrize("place", [shared, lambda counts: filed(counts, None)])
+def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None:
+    whole = counts(kind)
+    with place(whole) as there, multiprocessing.get_context("spawn").Pool(1) as other:
+        assert same(other.apply(there.rows, (2, 6)), whole.rows(2, 6))
+        assert same(there.rows(0, 7), whole.rows(0, 7))
+
+
+def test_shared__goes_with_the_block() -> None:
+    with shared(counts(np.int32)) as there:
+        assert Path(there.path).exists()
+    assert not Path(there.path).exists()
+
+
+def test_filed__leaves_nothing_in_the_folder(tmp_path: Path) -> None:
+    with filed(counts(np.int32), tmp_path) as there:
+        assert tmp_path in Path(there.path).parents
+    assert list(tmp_path.iterdir()) == []
