@@ -12,7 +12,7 @@ import pytest
 import multigpu
 from cluster.events import Event
 from multigpu.errors import Failure, Unreadable
-from multigpu.io import sources
+from multigpu.io import plain_fastq, sources
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
 
@@ -66,6 +66,7 @@ def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
     rows, real = iter(scan()), sources.fill
     assert len(list(islice(rows, 3))) == 3
     with monkeypatch.context() as patch:
+        patch.setattr(plain_fastq, "read", lambda *_: None)  # as where `pread` fails
         patch.setattr(sources, "fill", stale)
         with pytest.raises(Unreadable, match="cannot be read: stale file handle"):
             list(rows)

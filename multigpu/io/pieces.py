@@ -1,9 +1,10 @@
 """The records of a span, in hand: their bases, and the text that names and qualities stand in."""
 
+import os
 from dataclasses import dataclass
 from io import FileIO
 from itertools import pairwise
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,6 @@ from multigpu.errors import InputError
 from multigpu.io import plain_fastq, records
 from multigpu.io.inlets import errors_named
 from multigpu.io.records import NAME, NAME_END
-
-CUT = "was cut while it was read"
 
 
 class Text(Protocol):
@@ -58,18 +57,23 @@ class TextInFile:
         borders = [0, *np.cumsum(ends - begins).tolist()]
         joined = np.empty(borders[-1], np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
-            whole = plain_fastq.gather(file.fileno(), begins, ends, joined)
-        if not whole:
-            raise InputError(self.path, CUT)
+            if not plain_fastq.gather(file.fileno(), begins, ends, joined):
+                self._complain(file.fileno(), begins, ends)
         text = joined.tobytes()
         return [text[begin:end] for begin, end in pairwise(borders)]
 
     def sums(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         with errors_named(self.path), FileIO(self.path) as file:
             summed: NDArray[np.int64] = plain_fastq.sums(file.fileno(), starts, lengths)
-        if (summed < 0).any():
-            raise InputError(self.path, CUT)
+            if (summed < 0).any():
+                self._complain(file.fileno(), starts, starts + lengths)
         return summed
+
+    def _complain(self, file: int, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NoReturn:
+        """Raises what the system says of some window, or that the file is shorter now."""
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            os.pread(file, end - begin, begin)
+        raise InputError(self.path, "was cut while it was read")
 
     def give_back(self) -> None:
         pass
