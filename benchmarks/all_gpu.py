@@ -32,7 +32,12 @@ LEAST = 15.0  # seconds: with less left no step is begun
 TINY = "0.01"
 GPU_TESTS = ("mark.gpu", "import DEVICES")  # what a file with tests for a GPU has in it
 PROCESSES = 4  # of pytest
-SCALING_RUNS = {"scan": "3", "cnv": "1", "dock": "1"}  # the long ones have no time for more
+SCALING_RUNS = {"scan": "3"}  # the others are too long for more than one
+    "scan": "3",
+    "cnv": "1",
+    "dock": "1",
+    "fine": "1",
+}  # the long ones have no time for more
 NO_OTHER_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # their warnings would be errors
 LINE = 100  # characters of a log's last line
 
@@ -87,7 +92,7 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
     yield other("dock", "library", 300, "dock", "library")
     small = ["--small"] if options.small else []
     for name in CASES:
-        few = ["--runs", SCALING_RUNS[name]]
+        few = ["--runs", SCALING_RUNS.get(name, "1")]
         yield script(
             "scaling", name, 570, _path("scaling"), *where, *few, *data, *small, "--only", name
         )

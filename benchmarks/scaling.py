@@ -44,6 +44,7 @@ MEMORY_SHARE = 0.4  # of what is free, for the FASTQ in page cache
 DISK_LEFT = 8e9  # bytes
 GENOMES, SMALL_REGIONS = 8, 30_000
 LIGANDS, FEW_LIGANDS = 100_000, 200
+FINE = "1.5"  # degrees
 KILLED_AT = 0.9  # of the chunks, before the resumed run
 LEFT_BYTES = 4 << 30  # of the device whose memory is taken
 STARTED = 9.0  # seconds until the first chunk
@@ -178,8 +179,11 @@ def _write_parquet(part: Path, counts: Counts) -> None:
     named.rename(part)
 
 
-def dock_case(bench: Bench) -> Case:
-    """A library in a pocket of AutoGrid; where the golden data are absent, in a random one."""
+def dock_case(bench: Bench, *search: str, name: str = "dock", asked: float | None = None) -> Case:
+    """A library in a pocket of AutoGrid; where the golden data are absent, in a random one.
+
+    At 10° a ligand is read and written in more time than a GPU takes for it.
+    """
     count = FEW_LIGANDS if bench.small else LIGANDS
     library, few = (dock.library(bench.folder, n) for n in (count, FEW_LIGANDS))
     options = dock.pocket_options(bench.folder)
@@ -190,13 +194,24 @@ def dock_case(bench: Bench) -> Case:
         require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
 
     job = Job(
-        "dock", ("dock", str(library), *options, *more), "poses.pdbqt", library.stat().st_size,
-        ("dock", str(few), *options),
+        name, ("dock", str(library), *options, *search, *more), "poses.pdbqt",
+        library.stat().st_size, ("dock", str(few), *options, *search),
     )  # fmt: skip
-    return Case(job, check, asked=7.2)
+    return Case(job, check, asked)
 
 
-CASES: dict[str, Callable[[Bench], Case]] = {"scan": scan_case, "cnv": cnv_case, "dock": dock_case}
+def fine_case(bench: Bench) -> Case:
+    """The same at a precision with which the GPUs have the most to do."""
+    precision = "30" if bench.small else FINE
+    return dock_case(bench, "--precision", precision, name="fine", asked=7.2)
+
+
+CASES: dict[str, Callable[[Bench], Case]] = {
+    "scan": scan_case,
+    "cnv": cnv_case,
+    "dock": dock_case,
+    "fine": fine_case,
+}
 
 
 # ---- running ----------------------------------------------------------------------------------

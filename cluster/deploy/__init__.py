@@ -260,7 +260,11 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
                 )
         try:
             # No default client: it would belong to the thread that makes it.
-            client = Client(cluster, timeout=deployment.connect_timeout, set_as_default=False)
+            # Parts come from the workers themselves, not through the scheduler in this process.
+            client = Client(
+                cluster, timeout=deployment.connect_timeout, set_as_default=False,
+                direct_to_workers=True,
+            )  # fmt: skip
             with contextlib.closing(client):
                 client.run(worker.end_at_once, on_error="ignore")
                 yield client
