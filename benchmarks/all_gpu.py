@@ -33,11 +33,6 @@ TINY = "0.01"
 GPU_TESTS = ("mark.gpu", "import DEVICES")  # what a file with tests for a GPU has in it
 PROCESSES = 4  # of pytest
 SCALING_RUNS = {"scan": "3"}  # the others are too long for more than one
-    "scan": "3",
-    "cnv": "1",
-    "dock": "1",
-    "fine": "1",
-}  # the long ones have no time for more
 NO_OTHER_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # their warnings would be errors
 LINE = 100  # characters of a log's last line
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+GPU_LANES = 4  # chunks in hand per GPU; with more, the last ones on each take longer
+
 
 @dataclass
 class DockFacts(Facts):
@@ -78,6 +80,8 @@ class DockJob(Job):
 
     report: how many of the best ligands are kept for a report; more: see `Job`
     """
+
+    lanes = GPU_LANES
 
     def __init__(
         self,

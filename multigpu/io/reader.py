@@ -43,7 +43,7 @@ class SpanReader:
     ) -> None:  # fmt: skip
         self._sources, self._overlap, self._phred_offset = sources, overlap, phred_offset
         self._raw = Buffers(lambda size: np.empty(size, np.uint8))
-        self._letters = Buffers(allocate)
+        self._letters, self._borders = Buffers(allocate), Buffers(allocate)
 
     def read(self, span: Span) -> Pieces:
         """The span's records. Raises InputError where the file cannot be read."""
@@ -58,12 +58,13 @@ class SpanReader:
     def give_back(self, pieces: Pieces) -> None:
         """What the pieces lie in may be used for others."""
         self._letters.give(pieces.letters)
-        self._letters.give(pieces.offsets)
+        self._borders.give(pieces.offsets)
         pieces.text.give_back()
 
     def clear(self) -> None:
         self._raw.clear()
         self._letters.clear()
+        self._borders.clear()
 
     def _read_plain(self, span: FileSpan) -> Pieces | None:
         """FASTQ of four lines a record; None where it is something else."""
@@ -165,7 +166,7 @@ class SpanReader:
         return letters, offsets
 
     def _offsets(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
-        offsets: NDArray[np.int64] = self._letters.take(8 * (len(table) + 1)).view(np.int64)
+        offsets: NDArray[np.int64] = self._borders.take(8 * (len(table) + 1)).view(np.int64)
         records.set_offsets(table, offsets)
         return offsets
 

@@ -22,8 +22,9 @@ from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
 
-# Poses of a span, of all its ligands: about a second of work with some dozens of atoms.
-GPU_POSES = 1 << 32
+# Poses of a span, of all its ligands: a second of work of a core with some dozens of atoms, and a
+# tenth of a second of a GPU, so that all GPUs end together.
+GPU_POSES = 1 << 30
 CPU_POSES = 1 << 20
 CHUNKS_PER_THREAD = 20  # so that little is in hand, and lost, when a long run is stopped
 DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results, of the bytes of the ligands' text
