@@ -35,7 +35,7 @@ COMPLEMENTS = _complements()  # uint8[16]: set -> set of the complements
 def encode(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Letters (ASCII) to sets, shape kept; 0 where the letter is no IUPAC base."""
     # Half the time of LETTER_SETS[letters], which makes eight bytes of every letter first.
-    sets = bytearray(letters.tobytes()).translate(LETTER_SETS.tobytes())
+    sets = bytearray(letters.ravel().data).translate(LETTER_SETS.tobytes())
     return np.frombuffer(sets, np.uint8).reshape(letters.shape)
 
 

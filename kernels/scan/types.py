@@ -43,15 +43,17 @@ class Patterns:
     @classmethod
     def of(cls, signatures: Sequence[NDArray[np.uint8]], both_strands: bool = False) -> "Patterns":
         """From the letters of each, uint8. Raises ValueError for an illegal letter or none."""
-        each: list[NDArray[np.uint8]] = []
-        for letters in signatures:
-            sets = bases.encode(letters)
-            if not len(sets) or not sets.all():
-                raise ValueError("a signature is empty or has a letter that is no IUPAC base")
-            each += [sets, bases.reverse_complement(sets)] if both_strands else [sets]
-        offsets = np.zeros(len(each) + 1, np.int64)
-        np.cumsum([len(sets) for sets in each], out=offsets[1:])
-        return cls(np.concatenate(each), offsets, 2 if both_strands else 1)
+        strands = 2 if both_strands else 1
+        lengths = [len(letters) for letters in signatures]
+        sets = bases.encode(np.concatenate(signatures))
+        if not (all(lengths) and sets.all()):
+            raise ValueError("a signature is empty or has a letter that is no IUPAC base")
+        if both_strands:
+            each = np.split(sets, np.cumsum(lengths)[:-1])
+            sets = np.concatenate([way for one in each for way in _both(one)])
+        offsets = np.zeros(strands * len(lengths) + 1, np.int64)
+        np.cumsum(np.repeat(lengths, strands), out=offsets[1:])
+        return cls(sets, offsets, strands)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -60,6 +62,10 @@ class Patterns:
     def lengths(self) -> NDArray[np.int64]:
         """int64[n]: bases of each pattern."""
         return np.diff(self.offsets)
+
+
+def _both(sets: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    return sets, bases.reverse_complement(sets)
 
 
 @dataclass(frozen=True)
