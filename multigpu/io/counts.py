@@ -26,8 +26,9 @@ COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ROWS = 1 << 15  # read or written at a time
-THREADS = 16  # that decode row groups; each holds such rows,
-COLUMN_BUFFER = 1 << 16  # and so many bytes of every column, not all that a row group has
+THREADS = 16  # at most, that decode row groups; each holds such rows and some pages,
+THREAD_BYTES = 192 << 20  # so there is one for so many bytes of counts
+COLUMN_BUFFER = 1 << 16  # bytes of every column read at a time, not all that a row group has
 ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
 MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit anywhere
@@ -299,7 +300,8 @@ def _decoded(path: str, samples: Sequence[str], kind: Any) -> tuple[Regions, Val
             return _placed(path, samples, batches, whole, first, stop)
 
     names: dict[str, int] = {}
-    with ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0)))) as pool:
+    threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + whole.values.nbytes // THREAD_BYTES)
+    with ThreadPoolExecutor(threads) as pool:
         for group in pool.map(decode, numbers, borders, borders[1:]):
             group.chrom[:] = group.numbered(names)
     pa.default_memory_pool().release_unused()  # Arrow keeps what it has freed
