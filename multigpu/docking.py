@@ -134,7 +134,7 @@ class DockJob(Job):
         docked, else InputError where none could.
         """
         with ExitStack() as stack:
-            crew = self.crew(stack, [])  # the text of the ligands travels with the spans
+            crew = self.crew(stack, [])  # workers of other machines get the text of the ligands
             plan, about = self.plan(crew), self._about(fmt)
             held = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **held)
@@ -143,7 +143,9 @@ class DockJob(Job):
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
                 self.report, crew.expected,
             )  # fmt: skip
-            outcomes = self.dispatched(crew, workload, dock_spans(self._records(), plan))
+            elsewhere = not (self.in_process or self.remote)  # processes that see the same files
+            spans = dock_spans(self._records(), plan, light=elsewhere)
+            outcomes = self.dispatched(crew, workload, spans)
             for part in _whole_parts(workload, outcomes):
                 self._take(part)
                 yield part

@@ -5,12 +5,16 @@ read; `molecules` parses the records where they are docked.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from multigpu.errors import InputError
-from multigpu.io.sources import Kind, Source, blocks, inspect, suffix_of
+from multigpu.io.sources import Kind, Source, blocks, inspect, read_into, suffix_of
 
 READ_BYTES = 4 << 20
 
@@ -39,12 +43,73 @@ class Record:
 
     source    index of the source
     number    of the record in its source, from 1
+    at        where in its file the text stands; -1: it cannot be read there again
     """
 
     source: int
     number: int
     text: bytes
     error: str = ""
+    at: int = -1
+
+    @property
+    def last(self) -> int:
+        """Its number, as of several that end with it."""
+        return self.number
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Consecutive records of a plain file, without their text.
+
+    number   of the first one
+    at       where it stands in the file
+    lengths  int64[n], bytes
+    """
+
+    source: int
+    number: int
+    at: int
+    lengths: NDArray[np.int64]
+
+    @property
+    def last(self) -> int:
+        """Number of the last one."""
+        return self.number + len(self.lengths) - 1
+
+    def records(self, sources: Sequence[Source]) -> Iterator[Record]:
+        """They themselves. Raises InputError where the file cannot be read."""
+        path, room = sources[self.source].path, np.empty(int(self.lengths.sum()), np.uint8)
+        if read_into(path, self.at, room) < len(room):
+            raise InputError(path, "was cut while it was read")
+        text, begin = room.tobytes(), 0
+        for number, length in enumerate(self.lengths.tolist(), self.number):
+            yield Record(self.source, number, text[begin : begin + length], "", self.at + begin)
+            begin += length
+
+
+def without_text(records: Iterable[Record]) -> tuple[Record | Window, ...]:
+    """The same, for a process that can read the files itself; what it cannot read has its text."""
+    out: list[Record | Window] = []
+    for (source, readable), group in groupby(
+        records, lambda record: (record.source, record.at >= 0)
+    ):
+        some = list(group)
+        if readable:
+            lengths = np.array([len(record.text) for record in some], np.int64)
+            out.append(Window(source, some[0].number, some[0].at, lengths))
+        else:
+            out += some
+    return tuple(out)
+
+
+def with_text(records: Iterable[Record | Window], sources: Sequence[Source]) -> Iterator[Record]:
+    """All of them as records."""
+    for each in records:
+        if isinstance(each, Window):
+            yield from each.records(sources)
+        else:
+            yield each
 
 
 def _layout(path: str, start: bytes) -> str:
@@ -82,7 +147,7 @@ def _without_path(error: InputError) -> str:
 
 def records(number: int, source: Source) -> Iterator[Record]:
     """The records of a source in order. What breaks it off is the last one's `error`."""
-    ends, left, count = ENDS[source.layout], b"", 0
+    ends, left, count, passed = ENDS[source.layout], b"", 0, 0
     content = blocks(source, READ_BYTES)
     while True:
         try:
@@ -94,9 +159,10 @@ def records(number: int, source: Source) -> Iterator[Record]:
         begin = 0
         for end in ends(text, block is None):
             count += 1
-            yield Record(number, count, text[begin:end])
+            at = passed + begin if source.cuttable else -1
+            yield Record(number, count, text[begin:end], "", at)
             begin = end
-        left = text[begin:]
+        left, passed = text[begin:], passed + begin
         if block is None:
             if not count:
                 yield Record(number, 1, b"", "there is no molecule in it")

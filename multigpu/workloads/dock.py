@@ -27,7 +27,7 @@ from kernels.rotation import (
 from multigpu.batch import PoseBatch
 from multigpu.io.autodock import Atoms, atoms_for
 from multigpu.io.inlets import STDIN
-from multigpu.io.ligands import LIGANDS, Record
+from multigpu.io.ligands import LIGANDS, Record, with_text
 from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
 from multigpu.io.poses import SAME, Facts, render, with_remarks
 from multigpu.io.scores import Skipped, one_line
@@ -148,8 +148,8 @@ class DockWorkload:
         first, last = span.records[0], span.records[-1]
         begin = f"{self.sources[first.source].path}, record {first.number}"
         poses = "" if span.whole else f", poses {span.poses[0]} to {span.poses[1]}"
-        end = f"{self.sources[last.source].path}, record {last.number}"
-        return begin + (f" to {end}" if last != first else "") + poses
+        end = f"{self.sources[last.source].path}, record {last.last}"
+        return begin + (f" to {end}" if end != begin else "") + poses
 
     def correct(self, span: DockSpan, part: Part) -> None:
         """Spans are cut at borders of records: there is nothing to correct."""
@@ -161,7 +161,8 @@ class DockWorkload:
         entries: list[Entry] = []
         found: list[Atoms] = []
         skipped: list[Skipped] = []
-        read = zip(span.records, self._plain(span.records), strict=True)
+        records = list(with_text(span.records, self.sources))
+        read = zip(records, self._plain(records), strict=True)
         for index, (record, atoms) in enumerate(read, span.first):
             source, name, molecule = self.sources[record.source], self._name(record), None
             if atoms is None:

@@ -17,7 +17,7 @@ from kernels.rotation import (
 )
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import Record
+from multigpu.io.ligands import Record, Window, without_text
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
@@ -72,13 +72,14 @@ class DockSpan:
     """Ligands, and which poses of theirs.
 
     first   index of the first record in the whole input
+    records with their text, or without it where whoever docks them can read it
     poses   begin and end
     last    no more poses of these ligands come
     whole   these are all poses
     """
 
     first: int
-    records: tuple[Record, ...]
+    records: tuple[Record | Window, ...]
     poses: tuple[int, int]
     last: bool
     whole: bool
@@ -137,12 +138,16 @@ def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise(borders))
 
 
-def dock_spans(records: Iterable[Record], plan: DockPlan) -> Iterator[DockSpan]:
-    """Consecutive records as spans; those of poses follow each other."""
+def dock_spans(records: Iterable[Record], plan: DockPlan, light: bool) -> Iterator[DockSpan]:
+    """Consecutive records as spans; those of poses follow each other.
+
+    light: without the text of those that stand in files
+    """
     for first, group in _groups(records, plan):
+        sent = without_text(group) if light else group
         for poses in plan.pose_spans:
             whole = len(plan.pose_spans) == 1
-            yield DockSpan(first, group, poses, poses == plan.pose_spans[-1], whole)
+            yield DockSpan(first, sent, poses, poses == plan.pose_spans[-1], whole)
 
 
 def _groups(records: Iterable[Record], plan: DockPlan) -> Iterator[tuple[int, tuple[Record, ...]]]:

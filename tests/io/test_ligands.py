@@ -9,7 +9,14 @@ import pytest
 from multigpu.errors import InputError, UsageError
 from multigpu.io import ligands
 from multigpu.io.autodock import for_maps, typed
-from multigpu.io.ligands import ENDS, ligand_sources, records
+from multigpu.io.ligands import (
+    ENDS,
+    Window,
+    ligand_sources,
+    records,
+    with_text,
+    without_text,
+)
 from multigpu.io.molecules import MoleculeError, Positions, parse
 from multigpu.io.poses import SAME, format_of, render
 from multigpu.io.sources import expand
@@ -137,6 +144,36 @@ def test_records__are_the_same_from_blocks_of_any_size(
     assert bad == []
     assert [record.text for record in found] == cut(text, ENDS[layout](text, True))
     assert [record.number for record in found] == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize("layout", MANY)
+@pytest.mark.parametrize("size", [7, 1 << 20])
+def test_records__are_the_same_read_again(
+    layout: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ligands, "READ_BYTES", size)
+    for name in ("plain", "packed.gz"):
+        text = b"".join(MANY[layout])
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    sources, _ = ligand_sources([str(tmp_path / "plain"), str(tmp_path / "packed.gz")], False)
+    whole = [record for i, source in enumerate(sources) for record in records(i, source)]
+    several = len(MANY[layout])
+    assert len(whole) == 2 * several > 2
+    for part in (whole, whole[1:], whole[several - 1 : several + 1]):
+        light = without_text(part)
+        assert list(with_text(light, sources)) == part
+        assert sum(isinstance(each, Window) for each in light) == 1  # what is packed keeps its text
+        assert [light[0].number, light[-1].last] == [part[0].number, part[-1].number]
+
+
+def test_records__of_a_file_that_has_become_shorter(tmp_path: Path) -> None:
+    path = tmp_path / "two.sdf"
+    path.write_bytes(2 * ETHANOL)
+    sources, _ = ligand_sources([str(path)], False)
+    light = without_text(records(0, sources[0]))
+    path.write_bytes(ETHANOL)
+    with pytest.raises(InputError, match="was cut while it was read"):
+        list(with_text(light, sources))
 
 
 def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
