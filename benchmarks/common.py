@@ -239,7 +239,7 @@ def process(command: Sequence[str], use_cores: int | None = None, limit: float =
 
 
 class _HighestMemory:
-    """Looks at a running process again and again.
+    """Looks at a running process again and again; its children do not count.
 
     What `wait4` tells begins with the memory of this process, of which the other was forked.
     """

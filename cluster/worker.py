@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import platform
+import sys
 import threading
 import time
 from collections import Counter
@@ -88,8 +89,18 @@ def name() -> str:
 
 
 def end_at_once() -> None:
-    """For a process that only is a worker: to take apart what it has loaded takes a while."""
-    atexit.register(os._exit, 0)
+    """For a process that only is a worker: to take apart what it has loaded takes a while.
+
+    Its exit status is 0 then, whatever it ends for; nobody asks for it.
+    """
+    atexit.register(_end)
+
+
+def _end() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)
 
 
 def admit(workload: Workload[Any, Any]) -> None:

@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 PHRED_OFFSETS = (33, 64)
 DEFAULT_CHUNK_BYTES = 64 << 20
+DOCKING_LANES = 4  # chunks in hand per GPU; with more, the last ones on each take longer
 MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
 MOST = 4096  # threads, or processes, of one machine
 
@@ -98,6 +99,7 @@ class DockOptions:
 class RunOptions:
     """Where and how a job runs; none of it changes a result.
 
+    max_chunk_bytes no chunk is larger; None: as serves the job, 32 MB to 128 MiB
     threads         CPU threads, or chunks in hand per GPU; 0: as many as serve
     processes       worker processes on this machine; 0: as few as possible
     mixed           whether workers without a GPU may help those that have one

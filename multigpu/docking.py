@@ -20,7 +20,7 @@ from cluster.worker import Outcome
 from kernels.rotation import ListedRotations, covering_radius
 from multigpu import preflight
 from multigpu.batch import PoseBatch
-from multigpu.config import DockOptions, RunOptions
+from multigpu.config import DOCKING_LANES, DockOptions, RunOptions
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
 from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
-
-GPU_LANES = 4  # chunks in hand per GPU; with more, the last ones on each take longer
 
 
 @dataclass
@@ -81,7 +79,7 @@ class DockJob(Job):
     report: how many of the best ligands are kept for a report; more: see `Job`
     """
 
-    lanes = GPU_LANES
+    lanes = DOCKING_LANES
 
     def __init__(
         self,
@@ -143,8 +141,8 @@ class DockJob(Job):
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
                 self.report, crew.expected,
             )  # fmt: skip
-            elsewhere = not (self.in_process or self.remote)  # processes that see the same files
-            spans = dock_spans(self._records(), plan, light=elsewhere)
+            light = not (self.in_process or self.remote)  # processes that see the same files
+            spans = dock_spans(self._records(), plan, light)
             outcomes = self.dispatched(crew, workload, spans)
             for part in _whole_parts(workload, outcomes):
                 self._take(part)

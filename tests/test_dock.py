@@ -321,6 +321,18 @@ def test_dock__of_several_poses_gives_the_same_bytes_in_tiny_chunks(
     assert Path("cut.sdf").read_bytes() == Path("whole.sdf").read_bytes()
 
 
+def test_dock__on_worker_processes_gives_the_same_bytes(
+    dock: Dock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They read the ligands themselves; what they give in spans of poses goes into a journal."""
+    dock("-o", "whole.sdf")
+    dock("-o", "cut.sdf", "--workers", "2", "--max-chunk-bytes", "20000")
+    monkeypatch.setattr(dock_plan, "CPU_POSES", 500)
+    dock("-o", "spans.sdf", "--workers", "2", "--max-chunk-bytes", "20000")
+    assert Path("cut.sdf").read_bytes() == Path("whole.sdf").read_bytes()
+    assert Path("spans.sdf").read_bytes() == Path("whole.sdf").read_bytes()
+
+
 @pytest.mark.gpu
 def test_dock__of_a_worker_process_per_gpu_gives_the_same_bytes(dock: Dock) -> None:
     """`--workers` makes them processes, so that LocalCUDACluster runs on a single GPU too."""

@@ -48,7 +48,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Backend:
     staging = Staging(lambda size: np.full(size, 255, np.uint8))
     return Backend(
         normalization, cnmops, segmentation, {}, nullcontext, normalization.cupy.asarray, get,
-        staging.fetch,
+        staging.fetch, staging.close,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from multigpu.commands.options import DOCK, RUN, SUMMARY, WATCH, dock_options, options, run_options
+from multigpu.config import DOCKING_LANES
 
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # of the best ligands
@@ -36,7 +37,7 @@ def command(**values: Any) -> int:
 
     docking, running = dock_options(values), run_options(values)
     with ExitStack() as stack:
-        devices, coming = begun(stack, running, values)
+        devices, coming = begun(stack, running, values, DOCKING_LANES)
         from multigpu.docking import DockJob
         from multigpu.io.pose_files import pose_format, pose_journal
 

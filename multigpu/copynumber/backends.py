@@ -17,6 +17,7 @@ from kernels.normalization.types import groups
 from kernels.segmentation import Circular, Segmentation
 from multigpu.copynumber.options import CnvOptions
 
+STAGED_BYTES = 256 << 20  # of a matrix; a larger one is copied at once, in twice the time
 CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may be given
 
 
@@ -26,6 +27,7 @@ class Backend:
 
     more  keywords for the kernels: how many threads
     fetch large matrices: get in two steps, the second of which does without the device
+    close gives back what `fetch` has kept to be used again
     """
 
     normalization: Any
@@ -36,6 +38,7 @@ class Backend:
     put: Callable[[Any], Any]
     get: Callable[[Any], Any]
     fetch: Callable[[Any], Callable[[], Any]]
+    close: Callable[[], None]
 
 
 class Staging:
@@ -52,6 +55,9 @@ class Staging:
         """The first step, done; what is given back is the second, for any thread and time."""
         if isinstance(array, np.ndarray):  # it came in pieces
             return lambda: array
+        if array.nbytes > STAGED_BYTES:
+            own = array.get()
+            return lambda: own
         room = self._buffers.take(array.nbytes).view(array.dtype).reshape(array.shape)
         array.get(out=room)
         return partial(self._own, room)
@@ -60,6 +66,9 @@ class Staging:
         own = room.copy()
         self._buffers.give(room)
         return own
+
+    def close(self) -> None:
+        self._buffers.clear()
 
 
 def backend_of(place: Place, threads: int) -> Backend:
@@ -72,6 +81,7 @@ def backend_of(place: Place, threads: int) -> Backend:
         return Backend(
             normalization, cnmops, segmentation, {"threads": threads},
             nullcontext, lambda host: host, lambda here: here, lambda here: lambda: here,
+            lambda: None,
         )  # fmt: skip
     import cupy
     import cupyx
@@ -80,10 +90,11 @@ def backend_of(place: Place, threads: int) -> Backend:
     from kernels.normalization import cuda as normalization_cuda
     from kernels.segmentation import cuda as segmentation_cuda
 
+    staging = Staging(lambda size: cupyx.empty_pinned(size, np.uint8))
     return Backend(
         normalization_cuda, cnmops_cuda, segmentation_cuda, {},
         lambda: cupy.cuda.Device(place.gpu), cupy.asarray, cupy.asnumpy,
-        Staging(lambda size: cupyx.empty_pinned(size, np.uint8)).fetch,
+        staging.fetch, staging.close,
     )  # fmt: skip
 
 

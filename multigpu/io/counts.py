@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path, PurePath
@@ -273,10 +273,9 @@ class _Fractional(Exception):
 
 def _parquet(path: str, samples: Sequence[str]) -> tuple[Regions, Values]:
     """All rows. A count that is not whole is found on the way: then all are read once more."""
-    try:
+    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
         return _decoded(path, samples, np.int32)
-    except _Fractional:
-        return _decoded(path, samples, np.float64)
+    return _decoded(path, samples, np.float64)
 
 
 def _decoded(path: str, samples: Sequence[str], kind: Any) -> tuple[Regions, Values]:

@@ -59,7 +59,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class RecordsInFile:
     """Consecutive records of a plain file, without their text.
 
     number   of the first one
@@ -88,25 +88,27 @@ class Window:
             begin += length
 
 
-def without_text(records: Iterable[Record]) -> tuple[Record | Window, ...]:
+def without_text(records: Iterable[Record]) -> tuple[Record | RecordsInFile, ...]:
     """The same, for a process that can read the files itself; what it cannot read has its text."""
-    out: list[Record | Window] = []
+    out: list[Record | RecordsInFile] = []
     for (source, readable), group in groupby(
         records, lambda record: (record.source, record.at >= 0)
     ):
         some = list(group)
         if readable:
             lengths = np.array([len(record.text) for record in some], np.int64)
-            out.append(Window(source, some[0].number, some[0].at, lengths))
+            out.append(RecordsInFile(source, some[0].number, some[0].at, lengths))
         else:
             out += some
     return tuple(out)
 
 
-def with_text(records: Iterable[Record | Window], sources: Sequence[Source]) -> Iterator[Record]:
+def with_text(
+    records: Iterable[Record | RecordsInFile], sources: Sequence[Source]
+) -> Iterator[Record]:
     """All of them as records."""
     for each in records:
-        if isinstance(each, Window):
+        if isinstance(each, RecordsInFile):
             yield from each.records(sources)
         else:
             yield each

@@ -118,6 +118,9 @@ def _first_record(file: Any, position: Any, border: Any, block: Any) -> Any:
     return -1
 
 
+# A view is (where in the file the block begins, what of it is not looked at yet begins, and ends).
+
+
 @lean
 def _read(
     file: Any, begin: Any, border: Any, low: Any, letters: Any, bases: Any, table: Any, block: Any
@@ -150,9 +153,6 @@ def _read(
             return -1, bases, 0
         count += 1
     return count, bases, view[0] + view[1]
-
-
-# A view is (where in the file the block begins, what of it is not looked at yet begins, and ends).
 
 
 @lean
@@ -222,8 +222,8 @@ def _qualities(file: Any, block: Any, view: Any, left: Any, low: Any) -> Any:
     if view[1] + 1 >= view[2]:
         view = _more(file, block, view)
     origin, at, held = view
-    if at == held:  # the file ends here
-        return view, True
+    if at == held:  # the file ends here, unless it cannot be read
+        return view, read_at(file, origin + held, block, 0, 1) == 0
     good = block[at] == NEWLINE
     at += 1
     blank = at < held and (block[at] == NEWLINE or block[at] == RETURN)

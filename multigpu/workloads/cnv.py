@@ -301,7 +301,7 @@ class CnvSession:
         return Calling(self.workload, self.coverages(), loaded, computed).part()
 
     def close(self) -> None:
-        """Nothing is kept between chromosomes."""
+        self.backend.close()
 
 
 def _segments(found: Any, rows: int, first: int = 0) -> Segments:

@@ -27,7 +27,7 @@ from kernels.rotation import (
 from multigpu.batch import PoseBatch
 from multigpu.io.autodock import Atoms, atoms_for
 from multigpu.io.inlets import STDIN
-from multigpu.io.ligands import LIGANDS, Record, with_text
+from multigpu.io.ligands import LIGANDS, Record, RecordsInFile, with_text
 from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
 from multigpu.io.poses import SAME, Facts, render, with_remarks
 from multigpu.io.scores import Skipped, one_line
@@ -77,7 +77,7 @@ class FoundPart:
 
 Part = DockPart | FoundPart
 PART_CLASSES = (  # what a journal of a docking run holds
-    DockPart, FoundPart, DockSpan, Record, Poses, PoseBatch, Skipped, Best,
+    DockPart, FoundPart, DockSpan, Record, RecordsInFile, Poses, PoseBatch, Skipped, Best,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from kernels.rotation import (
 )
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import Record, Window, without_text
+from multigpu.io.ligands import Record, RecordsInFile, without_text
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
@@ -79,7 +79,7 @@ class DockSpan:
     """
 
     first: int
-    records: tuple[Record | Window, ...]
+    records: tuple[Record | RecordsInFile, ...]
     poses: tuple[int, int]
     last: bool
     whole: bool

@@ -11,7 +11,7 @@ from multigpu.io import ligands
 from multigpu.io.autodock import for_maps, typed
 from multigpu.io.ligands import (
     ENDS,
-    Window,
+    RecordsInFile,
     ligand_sources,
     records,
     with_text,
@@ -162,7 +162,9 @@ def test_records__are_the_same_read_again(
     for part in (whole, whole[1:], whole[several - 1 : several + 1]):
         light = without_text(part)
         assert list(with_text(light, sources)) == part
-        assert sum(isinstance(each, Window) for each in light) == 1  # what is packed keeps its text
+        assert (
+            sum(isinstance(each, RecordsInFile) for each in light) == 1
+        )  # what is packed keeps its text
         assert [light[0].number, light[-1].last] == [part[0].number, part[-1].number]
 
 
