@@ -317,16 +317,9 @@ def _parse_pdb(lines: list[bytes]) -> Molecule:
     positions = _columns(lines, rows, PDB_X)
     elements = [_pdb_element(lines[row][12:14], lines[row][76:78]) for row in rows]
     return Molecule(
-        "pdb",
-        _pdb_title(b"".join(lines)),
-        lines,
-        rows,
-        _positions(positions),
-        elements,
-        [],
-        None,
-        [],
-    )
+        "pdb", _pdb_title(b"".join(lines)), lines, rows, _positions(positions), elements, [],
+        None, [],
+    )  # fmt: skip
 
 
 def _pdb_rows(lines: list[bytes]) -> list[int]:
