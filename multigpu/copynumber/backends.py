@@ -90,10 +90,16 @@ def backend_of(place: Place, threads: int) -> Backend:
     from kernels.normalization import cuda as normalization_cuda
     from kernels.segmentation import cuda as segmentation_cuda
 
+    def put(array: Any) -> Any:
+        there = cupy.asarray(array)
+        # It came through page-locked memory, of which CuPy would keep a block for every size.
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+        return there
+
     staging = Staging(lambda size: cupyx.empty_pinned(size, np.uint8))
     return Backend(
         normalization_cuda, cnmops_cuda, segmentation_cuda, {},
-        lambda: cupy.cuda.Device(place.gpu), cupy.asarray, cupy.asnumpy,
+        lambda: cupy.cuda.Device(place.gpu), put, cupy.asnumpy,
         staging.fetch, staging.close,
     )  # fmt: skip
 
