@@ -14,7 +14,9 @@ logger = logging.getLogger(__name__)
 
 PHRED_OFFSETS = (33, 64)
 DEFAULT_CHUNK_BYTES = 64 << 20
-DOCKING_LANES = 4  # chunks in hand per GPU; with more, the last ones on each take longer
+# Chunks in hand per GPU where six are too many:
+DOCKING_LANES = 4  # with more, the last ones on each take longer
+COPY_NUMBER_LANES = 2  # one chromosome computes, one is called and written
 MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
 MOST = 4096  # threads, or processes, of one machine
 

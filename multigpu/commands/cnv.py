@@ -10,7 +10,7 @@ import click
 
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
-from multigpu.config import RunOptions
+from multigpu.config import COPY_NUMBER_LANES, RunOptions
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
 
@@ -146,12 +146,11 @@ def command(**values: Any) -> None:
     """
     started = time.time()
     from multigpu.commands.running import begun
-    from multigpu.copynumber.job import GPU_LANES
-    from multigpu.workloads.cnv import prepare
+    from multigpu.copynumber.prepare import prepare
 
     running = run_options(values)
     with ExitStack() as stack:
-        devices, coming = begun(stack, running, values, GPU_LANES, prepare)
+        devices, coming = begun(stack, running, values, COPY_NUMBER_LANES, prepare)
         from multigpu.copynumber import output, summary
 
         _check(values)

@@ -19,7 +19,7 @@ from cluster.worker import Outcome
 from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu import preflight
-from multigpu.config import RunOptions
+from multigpu.config import COPY_NUMBER_LANES, RunOptions
 from multigpu.copynumber import assemble, matrices, sex
 from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 SEPARATORS = "\t\r\n"  # of the tables that are written
 FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
-GPU_LANES = 2  # chromosomes in hand per GPU: one computes, one is called and written
 FIGURES = 10  # CNV regions that the report shows
 
 
@@ -64,7 +63,7 @@ class CnvJob(Job):
     more      see `Job`
     """
 
-    lanes = GPU_LANES
+    lanes = COPY_NUMBER_LANES
 
     def __init__(
         self,

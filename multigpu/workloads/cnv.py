@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster import worker
 from cluster.plan import MEMORY_FRACTION, Cost, chunk_units
 from cluster.workload import Place
 from kernels.cnmops import ModelError
@@ -43,26 +42,7 @@ from multigpu.errors import UsageError
 from multigpu.preflight import Expected, require
 
 PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
-FEW = 256  # regions
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
-
-
-def prepare(gpu: str | None) -> None:
-    """Load what the first chromosome on a worker would wait for: modules, context and kernels.
-
-    The model's kernel is made for a number of samples, which nobody knows yet.
-    """
-    device, options = worker.device_of(gpu), CnvOptions()
-    backend = backend_of(worker.Here(worker.name(), device, worker.free(device)), 1)
-    counts = (np.arange(2 * FEW, dtype=np.int32) * 37 % 50 + 50).reshape(FEW, 2)
-    with backend.active():
-        backend.normalization.size_factors(
-            backend.put(counts), [slice(0, FEW)], normalization_options(options, None), ["few"],
-            totals=counts.sum(axis=0), **backend.more,
-        )  # fmt: skip
-        values = backend.put(np.log2(counts.T.reshape(-1) / 75))
-        tracks = np.arange(3, dtype=np.int64) * FEW
-        backend.segmentation.segment(values, tracks, segmentation_options(options), **backend.more)
 
 
 @dataclass(eq=False)
