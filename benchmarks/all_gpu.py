@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import common
-from common import HEADER, ROOT, Figure, markdown, python, say
+from common import HEADER, ROOT, Figure, markdown, say
+from processes import python
 from sanitize import TOOLS
 from scaling import CASES
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import common
 import numpy as np
-from common import Figure, Report, process, python, repeated, require
+from common import Figure, Report, repeated, require
 from numpy.typing import NDArray
+from processes import process, python
 
 from kernels.cnmops import reference
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions

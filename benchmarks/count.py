@@ -7,8 +7,9 @@ from pathlib import Path
 import common
 import numpy as np
 from alignments import REFERENCES, write_bam
-from common import Figure, Report, process, python, repeated, require, say
+from common import Figure, Report, repeated, require, say
 from data import in_page_cache, made
+from processes import process, python
 
 from kernels.counting.types import Counting
 from multigpu.io.counts import read_counts

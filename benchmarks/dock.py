@@ -16,8 +16,9 @@ from typing import Any
 
 import common
 import numpy as np
-from common import ROOT, Figure, Report, process, python, repeated, require
+from common import ROOT, Figure, Report, repeated, require
 from data import made
+from processes import process, python
 
 from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 from multigpu.io.ligands import sdf_ends

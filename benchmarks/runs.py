@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from common import LIMIT, ROOT, covered, python, require
+from common import ROOT, covered, require
+from processes import LIMIT, python
 
 STOPPED, GOING = 0.05, 0.05  # seconds of a worker that is made half as fast
 LOOK = 0.005  # seconds between two looks at a log

@@ -20,7 +20,8 @@ from typing import Any
 
 import common
 import numpy as np
-from common import markdown, python, require, say
+from common import markdown, require, say
+from processes import python
 
 from kernels import cnmops, normalization, rotation, scan, segmentation
 

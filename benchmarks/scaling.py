@@ -18,8 +18,9 @@ import common
 import dock
 import numpy as np
 import psutil
-from common import Figure, Report, python, require, say
+from common import Figure, Report, require, say
 from data import DefaultSet, copy_prefix, in_page_cache, made
+from processes import process, python
 from runs import (
     Disturbance,
     Job,
@@ -127,7 +128,7 @@ def scan_case(bench: Bench) -> Case:
     signatures = ("-s", str(files.signatures))
     once = bench.output / "once.tsv"
     single = ("scan", str(files.samples), *signatures)
-    common.process(python("-m", "multigpu", *single, "-o", str(once), "--gpus", "none", "-q"))
+    process(python("-m", "multigpu", *single, "-o", str(once), "--gpus", "none", "-q"))
     header, *rows = once.read_bytes().splitlines(keepends=True)
     expected = b"".join([header, *(copy_prefix(c) + row for c in range(copies) for row in rows)])
 

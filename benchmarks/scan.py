@@ -18,22 +18,10 @@ from typing import Any
 
 import common
 import numpy as np
-from common import (
-    FIRST,
-    Figure,
-    GpuSearch,
-    Letters,
-    Ran,
-    Report,
-    covered,
-    process,
-    python,
-    repeated,
-    require,
-    same_hits,
-)
+from common import FIRST, Figure, GpuSearch, Letters, Report, covered, repeated, require, same_hits
 from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of, parsed
 from numpy.typing import NDArray
+from processes import Ran, process, python
 
 from kernels.scan import Hits, Patterns
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
