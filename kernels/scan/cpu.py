@@ -2,44 +2,22 @@
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.buffers import Buffers
 from kernels.jit import lean
-from kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
-from kernels.scan.cpu_patterns import (
-    HELD,
-    STEPS,
-    TILE,
-    Index,
-    Target,
-    hashed,
-    make_index,
-    make_target,
-    may_have,
-    pack,
-    single,
-    window,
-)
+from kernels.scan.cpu_compare import Sink, append
+from kernels.scan.cpu_direct import compare_each, count_bits, hold, sweep, want
+from kernels.scan.cpu_patterns import HELD, TILE, Index, Target, make_index, make_target, pack
+from kernels.scan.cpu_probe import pass_over, probe
 from kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N, FEW_N, SeedPlan
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
 
 SPARSE = 128  # more of a tile's 512 positions than this are swept, fewer compared one by one
 FIRST_ROOM = 1 << 14  # hits
-
-
-class Sink(NamedTuple):
-    """Where hits go, and what is known of the record under way."""
-
-    record: NDArray[np.int32]
-    pattern: NDArray[np.int32]
-    start: NDArray[np.int64]
-    counts: NDArray[np.int64]  # [0] hits, more than there is room for: full; [1] length of `found`
-    best: NDArray[np.int64]  # [patterns] the record's first start of each, -1: none
-    found: NDArray[np.int32]  # [patterns] those that have one
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,374 +127,33 @@ def _search(
             if first and sink.counts[1] == target.lengths.shape[0]:
                 break
             if not target.unseeded.shape[0]:
-                tile = _pass_over(
+                tile = pass_over(
                     planes, tile, stop, index.k, index.stride, index.clean_filter, index.clean_shift
                 )
             if target.unseeded.shape[0]:
-                _want(wanted, tile, reach[1], reach[2])
-                _hold(planes, tile, held, strict)
-                _sweep(
+                want(wanted, tile, reach[1], reach[2])
+                hold(planes, tile, held, strict)
+                sweep(
                     planes, tile, held, wanted, alive, target, target.unseeded, reach, sink,
                     first, strict,
                 )  # fmt: skip
             if target.seeded.shape[0]:
                 wanted[:] = 0
-                _probe(planes, tile, wanted, target, index, reach, sink, first, strict)
-                if _count(wanted) > SPARSE:
-                    _hold(planes, tile, held, strict)
-                    _sweep(
+                probe(planes, tile, wanted, target, index, reach, sink, first, strict)
+                if count_bits(wanted) > SPARSE:
+                    hold(planes, tile, held, strict)
+                    sweep(
                         planes, tile, held, wanted, alive, target, target.seeded, reach, sink,
                         first, strict,
                     )  # fmt: skip
                 else:
-                    _compare_each(planes, tile, wanted, target, reach, sink, first, strict)
+                    compare_each(planes, tile, wanted, target, reach, sink, first, strict)
             tile += TILE
         for i in range(sink.counts[1]):
             p = sink.found[i]
-            _append(sink, record, p, sink.best[p])
+            append(sink, record, p, sink.best[p])
             sink.best[p] = -1
         if sink.counts[0] > sink.record.shape[0]:
             sink.counts[0] = before
             return record
     return offsets.shape[0] - 1
-
-
-@lean
-def _append(sink: Any, record: Any, p: Any, start: Any) -> None:
-    """Keeps a hit, or counts that there is no room."""
-    count = sink.counts[0]
-    if count < sink.record.shape[0]:
-        sink.record[count], sink.pattern[count], sink.start[count] = record, p, start
-        count += 1
-    else:
-        count = sink.record.shape[0] + 1
-    sink.counts[0] = count
-
-
-# ---- comparing -------------------------------------------------------------------------------
-
-
-@lean
-def _differ(s: Any, g: Any, strict: Any) -> Any:
-    """Which of 64 bases of the sample `s` do not match the pattern `g` (four planes each)."""
-    if strict:
-        return (s[0] & ~g[0]) | (s[1] & ~g[1]) | (s[2] & ~g[2]) | (s[3] & ~g[3])
-    return ~((s[0] & g[0]) | (s[1] & g[1]) | (s[2] & g[2]) | (s[3] & g[3]))
-
-
-@lean
-def _occurs(planes: Any, position: Any, target: Any, p: Any, strict: Any) -> Any:
-    """The complete comparison: does pattern p stand at `position`?"""
-    word = target.words[p]
-    for i in range(0, target.lengths[p], 64):
-        w = word + (i >> 6)
-        g = (target.planes[w, 0], target.planes[w, 1], target.planes[w, 2], target.planes[w, 3])
-        differ = _differ(window(planes, 0, position + i), g, strict)
-        left = target.lengths[p] - i
-        if left < 64:
-            differ &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
-        if differ:
-            return False
-    return True
-
-
-@lean
-def _check(
-    planes: Any, start: Any, p: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
-) -> None:
-    """Compares pattern p at the position `start` of the chunk and keeps the hit."""
-    record, begin, end = reach
-    if start < begin or start + target.lengths[p] > end:
-        return
-    if first and sink.best[p] >= 0 and sink.best[p] <= start - begin:
-        return
-    if not _occurs(planes, start, target, p, strict):
-        return
-    if not first:
-        _append(sink, record, p, start - begin)
-        return
-    if sink.best[p] < 0:
-        sink.found[sink.counts[1]] = p
-        sink.counts[1] += 1
-    sink.best[p] = start - begin
-
-
-# ---- the indexed way -------------------------------------------------------------------------
-
-
-@lean
-def _probe(
-    planes: Any, tile: Any, wanted: Any, target: Any, index: Any, reach: Any, sink: Any,
-    first: Any, strict: Any,
-) -> None:  # fmt: skip
-    """Every `stride`-th window of the record that begins in the tile is looked up.
-
-    The positions that only a window with too many ambiguous bases could find become `wanted`.
-    """
-    _, begin, end = reach
-    stride = index.stride
-    q = (max(begin, 64 * tile) + stride - 1) // stride * stride
-    stop = min(end, 64 * (tile + TILE) + index.k - 1)  # of the last window that begins in the tile
-    while True:
-        q, key, mask = _next_candidate(
-            planes, q, stop, index.k, stride, index.blanks, strict,
-            index.clean_filter, index.clean_shift, index.blank_filter, index.blank_shift,
-        )  # fmt: skip
-        if q < 0:
-            break
-        if popcount(mask) > index.blanks:
-            for position in range(max(begin, q - stride + 1), q + 1):
-                if position < 64 * tile:
-                    _compare(planes, position, target, reach, sink, first, strict)
-                else:
-                    i = position - 64 * tile
-                    wanted[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
-        else:
-            _follow(planes, q, key, mask, target, index, reach, sink, first, strict)
-        q += stride
-
-
-@lean
-def _follow(
-    planes: Any, q: Any, key: Any, mask: Any, target: Any, index: Any, reach: Any, sink: Any,
-    first: Any, strict: Any,
-) -> None:  # fmt: skip
-    """Checks every pattern that the index has for the window at q."""
-    n_masks = index.masks.shape[0]
-    entry = index.heads[key >> np.uint64(index.bucket_shift)]
-    while entry >= 0:
-        if index.entries[entry, 0] == np.int32(key) and index.masks[entry % n_masks] == mask:
-            seed = entry // n_masks
-            p = target.seeded[seed // index.stride]
-            start = q - seed % index.stride - target.anchors[p]
-            _check(planes, start, p, target, reach, sink, first, strict)
-        entry = index.entries[entry, 1]
-
-
-@lean
-def _next_candidate(
-    planes: Any, q: Any, end: Any, k: Any, stride: Any, most_blanks: Any, strict: Any,
-    clean_filter: Any, clean_shift: Any, blank_filter: Any, blank_shift: Any,
-) -> Any:  # fmt: skip
-    """The next window that the index may hold, or cannot: (position or -1, hash, blanked)."""
-    k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
-    while q + k <= end:
-        word = q >> 6
-        here, behind = _two_bits(planes, word), _two_bits(planes, word + 1)
-        clean = not (here[0] | (behind[0] & k_bits))
-        if clean and not _any_known(here, behind, k_bits, stride, clean_filter, clean_shift):
-            q = 64 * (word + 1)  # every stride divides 64
-            continue
-        stop = min(64 * (word + 1), end - k + 1)
-        while q < stop:
-            mask, low, high = _window_of(here, behind, q & 63, k_bits)
-            key = hashed(mask, low & ~mask, high & ~mask)
-            if mask == 0:
-                found = may_have(clean_filter, clean_shift, key) != 0
-            elif strict:  # a seed's single base is no superset of several
-                found = False
-            elif popcount(mask) > most_blanks:
-                found = True
-            else:
-                found = may_have(blank_filter, blank_shift, key) != 0
-            if found:
-                return q, key, mask
-            q += stride
-    return -1, np.uint64(0), np.uint64(0)
-
-
-@lean
-def _pass_over(
-    planes: Any, word: Any, stop: Any, k: Any, stride: Any, clean_filter: Any, clean_shift: Any
-) -> Any:
-    """The first word from `word` on in which a window may begin that the index has, or `stop`."""
-    k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
-    behind = _two_bits(planes, word)
-    while word < stop:
-        here, behind = behind, _two_bits(planes, word + 1)
-        if here[0] | (behind[0] & k_bits):
-            break
-        if _any_known(here, behind, k_bits, stride, clean_filter, clean_shift):
-            break
-        word += 1
-    return word
-
-
-@lean
-def _any_known(
-    here: Any, behind: Any, k_bits: Any, stride: Any, clean_filter: Any, clean_shift: Any
-) -> Any:
-    """Whether the filter has one of the windows that begin in a word without ambiguous bases.
-
-    All are looked up, without a branch in between; usual strides are literals, so that the compiler
-    knows the shifts.
-    """
-    if stride == 16:
-        return _known(here, behind, k_bits, 16, clean_filter, clean_shift)
-    if stride == 8:
-        return _known(here, behind, k_bits, 8, clean_filter, clean_shift)
-    return _known(here, behind, k_bits, stride, clean_filter, clean_shift)
-
-
-@lean
-def _known(
-    here: Any, behind: Any, k_bits: Any, stride: Any, clean_filter: Any, clean_shift: Any
-) -> Any:
-    known = np.uint64(0)
-    for shift in range(0, 64, stride):
-        _, low, high = _window_of(here, behind, shift, k_bits)
-        known |= may_have(clean_filter, clean_shift, hashed(0, low, high))
-    return known
-
-
-@lean
-def _two_bits(planes: Any, word: Any) -> Any:
-    """A word of the sample: which bases are ambiguous, and two bits a base, A 00 C 01 G 10 T 11."""
-    a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
-    return ~single(a, c, g, t), c | t, g | t
-
-
-@lean
-def _window_of(here: Any, behind: Any, shift: Any, k_bits: Any) -> Any:
-    """The window that begins at `shift` in the word `here`; `behind` is the word after it."""
-    down, up = np.uint64(shift), np.uint64(63 - shift)
-    return (
-        ((here[0] >> down) | (behind[0] << np.uint64(1) << up)) & k_bits,
-        ((here[1] >> down) | (behind[1] << np.uint64(1) << up)) & k_bits,
-        ((here[2] >> down) | (behind[2] << np.uint64(1) << up)) & k_bits,
-    )
-
-
-# ---- the direct way, few positions -----------------------------------------------------------
-
-
-@lean
-def _compare_each(
-    planes: Any, tile: Any, wanted: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
-) -> None:
-    for word in range(TILE):
-        left = wanted[word]
-        while left:
-            position = 64 * (tile + word) + trailing_zeros(left)
-            left &= left - np.uint64(1)
-            _compare(planes, position, target, reach, sink, first, strict)
-
-
-@lean
-def _compare(
-    planes: Any, position: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
-) -> None:
-    """All patterns with a seed, their anchors at `position`."""
-    under = window(planes, 0, position)
-    block, matching = _next_matching(target.seeded_anchor, 0, under, strict)
-    while matching:
-        p = target.seeded[block + trailing_zeros(np.uint64(matching))]
-        _check(planes, position - target.anchors[p], p, target, reach, sink, first, strict)
-        matching &= matching - 1
-        if not matching:
-            block, matching = _next_matching(target.seeded_anchor, block + 8, under, strict)
-
-
-@lean
-def _next_matching(anchor: Any, block: Any, under: Any, strict: Any) -> Any:
-    """The next eight anchors from `block` on of which one matches: (block, bits), bits 0: none."""
-    while block < anchor.shape[1]:
-        matching = matching_of_8(anchor, block, under, strict)
-        if matching:
-            return block, matching
-        block += 8
-    return block, 0
-
-
-# ---- the direct way, many positions ----------------------------------------------------------
-
-
-@lean
-def _want(wanted: Any, tile: Any, begin: Any, end: Any) -> None:
-    """All positions of the tile in [begin, end)."""
-    for word in range(TILE):
-        low = max(0, min(64, begin - 64 * (tile + word)))
-        high = max(0, min(64, end - 64 * (tile + word)))
-        bits = np.uint64(0)
-        if high > low:
-            bits = (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - (high - low))) << np.uint64(low)
-        wanted[word] = bits
-
-
-@lean
-def _count(wanted: Any) -> Any:
-    total = 0
-    for word in wanted:
-        total += popcount(word)
-    return total
-
-
-@lean
-def _hold(planes: Any, tile: Any, held: Any, strict: Any) -> None:
-    """The planes of the tile and of what follows, each plane's words side by side."""
-    for i in range(HELD):
-        word = min(tile + i, planes.shape[0] - 1)
-        a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
-        usable = single(a, c, g, t) if strict else np.uint64(0xFFFFFFFFFFFFFFFF)
-        held[i], held[HELD + i] = a & usable, c & usable
-        held[2 * HELD + i], held[3 * HELD + i] = g & usable, t & usable
-
-
-@lean
-def _sweep(
-    planes: Any, tile: Any, held: Any, wanted: Any, alive: Any, target: Any, chosen: Any,
-    reach: Any, sink: Any, first: Any, strict: Any,
-) -> None:  # fmt: skip
-    """Strikes out of the wanted positions those that differ in one of a pattern's bases."""
-    i = 0
-    before = 64 * tile - reach[1] if first else -1  # starts whose anchor lies before the tile
-    while True:
-        i = _next_alive(
-            i, chosen, held, target.steps, target.n_steps, target.anchors, sink.best, before,
-            wanted, alive,
-        )  # fmt: skip
-        if i < 0:
-            break
-        _check_each(planes, tile, alive, chosen[i], target, reach, sink, first, strict)
-        i += 1
-
-
-@lean
-def _next_alive(
-    i: Any, chosen: Any, held: Any, steps: Any, n_steps: Any, anchors: Any, best: Any,
-    before: Any, wanted: Any, alive: Any,
-) -> Any:  # fmt: skip
-    """The next of the chosen patterns, from the i-th on, that the steps leave positions: or -1.
-
-    These are in `alive`. A pattern whose first hit was found `before` the tile is passed over.
-    """
-    while i < chosen.shape[0]:
-        p = chosen[i]
-        if best[p] < 0 or best[p] + anchors[p] >= before:
-            for word in range(TILE):
-                alive[word] = wanted[word]
-            left = 1
-            for step in range(p * STEPS, p * STEPS + n_steps[p], 4):
-                left = strike_8(held, steps, step, alive)
-                if not left:
-                    break
-            if left:
-                return i
-        i += 1
-    return -1
-
-
-@lean
-def _check_each(
-    planes: Any, tile: Any, alive: Any, p: Any, target: Any, reach: Any, sink: Any,
-    first: Any, strict: Any,
-) -> None:  # fmt: skip
-    for word in range(TILE):
-        left = alive[word]
-        while left:
-            position = 64 * (tile + word) + trailing_zeros(left)
-            left &= left - np.uint64(1)
-            start = position - target.anchors[p]
-            _check(planes, start, p, target, reach, sink, first, strict)
-            if first and 0 <= sink.best[p] <= start - reach[1]:
-                return
