@@ -10,7 +10,6 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,9 +18,9 @@ from typing import Any
 import common
 import numpy as np
 from common import FIRST, Figure, GpuSearch, Letters, Report, covered, repeated, require, same_hits
-from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of, parsed
-from numpy.typing import NDArray
+from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of
 from processes import Ran, process, python
+from records import FromRecords, hit_rows, samples_of
 
 from kernels.scan import Hits, Patterns
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
@@ -160,79 +159,17 @@ def _alone(search: GpuSearch, patterns: Patterns, runs: int) -> dict[str, list[f
     return {name: _milliseconds(run, runs) for name, run in stages.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """A record as the classical programs hold them: in pageable memory of its own."""
-
-    name: str
-    bases: NDArray[np.uint8]
-    qualities: NDArray[np.uint8]
-
-
-class FromRecords:
-    """From samples in pageable memory to a list of matches, with buffers made before."""
-
-    def __init__(self, samples: list[Sample], signatures: Signatures, pieces: int) -> None:
-        from kernels.scan import cuda
-
-        self._cuda = cuda
-        self.samples, self.signatures = samples, signatures
-        self.names = [name.decode() for name in signatures.names]
-        offsets = np.zeros(len(samples) + 1, np.int64)
-        np.cumsum([len(sample.bases) for sample in samples], out=offsets[1:])
-        self.search = GpuSearch(Letters(cuda.pinned(int(offsets[-1])), offsets), pieces)
-        self.pool = ThreadPoolExecutor(common.cores())
-
-    def gather(self) -> list[list[Any]]:
-        """Start copying to pinned memory: for each piece, tasks to wait for; earlier ones first."""
-        parts = max(1, common.cores() // 2)
-        return [
-            [self.pool.submit(self._copy, piece, part, parts) for part in range(parts)]
-            for piece in self.search.pieces
-        ]
-
-    def _copy(self, piece: common.Piece, part: int, parts: int) -> None:
-        offsets, records = piece.chunk.offsets, len(piece.chunk.offsets) - 1
-        first, stop = part * records // parts, (part + 1) * records // parts
-        if first < stop:
-            bases = [s.bases for s in self.samples[piece.first + first : piece.first + stop]]
-            np.concatenate(bases, out=piece.chunk.letters[offsets[first] : offsets[stop]])
-
-    def index(self) -> Any:
-        return self._cuda.Scanner(Patterns.of(self.signatures.letters), FIRST)
-
-    def run(self) -> list[tuple[str, str, int, float]]:
-        scanner, tasks = self.pool.submit(self.index), self.gather()
-        for task_list, lane, piece in zip(
-            tasks, self.search.lanes, self.search.pieces, strict=True
-        ):
-            for task in task_list:
-                task.result()
-            lane.upload(piece.chunk)
-        hits = self.search.search(scanner.result())
-        return [self._match(r, p, s) for r, p, s in _rows(hits)]
-
-    def _match(self, record: int, pattern: int, start: int) -> tuple[str, str, int, float]:
-        sample, length = self.samples[record], len(self.signatures.letters[pattern])
-        total = int(sample.qualities[start : start + length].sum(dtype=np.int64))
-        return sample.name, self.names[pattern], start, (total - 33 * length) / length
-
-
-def _rows(hits: Hits) -> Iterator[tuple[int, int, int]]:
-    return zip(hits.record.tolist(), hits.pattern.tolist(), hits.start.tolist(), strict=True)
-
-
 def part_records(bench: Bench) -> Iterator[Figure]:
     """From records in pageable memory to the list of matches, scores too."""
     for n_percent in (10, 0):
         files = bench.default(n_percent)
         job = FromRecords(
-            _samples(files.samples), read_signatures([str(files.signatures)]), pieces=10
+            samples_of(files.samples), read_signatures([str(files.signatures)]), pieces=10
         )
         rows = [(*row[:3], repr(row[3])) for row in job.run()]
         require(rows == _cpu_rows(bench, files), "the matches are not those of the command line")
         seconds = repeated(job.run, bench.runs)
-        gather = repeated(lambda j=job: [t.result() for ts in j.gather() for t in ts], bench.runs)
+        gather = repeated(job.gathered, bench.runs)
         index = repeated(job.index, bench.runs)
         yield Figure(
             "records",
@@ -243,18 +180,6 @@ def part_records(bench: Bench) -> Iterator[Figure]:
             note=f"alone: gather {1e3 * np.median(gather):.3g}, sets and index "
             f"{1e3 * np.median(index):.3g}; {common.cores()} threads gather",
         )
-
-
-def _samples(path: Path) -> list[Sample]:
-    raw = np.fromfile(path, np.uint8)
-    return [
-        Sample(
-            raw[name:name_end].tobytes().decode(),
-            raw[first : first + length].copy(),
-            raw[quality : quality + length].copy(),
-        )
-        for name, name_end, first, length, quality in parsed(raw).tolist()
-    ]
 
 
 def _cpu_rows(bench: Bench, files: DefaultSet) -> list[tuple[str, str, int, str]]:
@@ -552,7 +477,7 @@ def part_hyperscan(bench: Bench) -> Iterator[Figure]:
     files, threads = bench.default(0), common.cores()
     case = Case.of(files)
     rival = _rival(bench, files, threads)
-    ours = [list(row) for row in _rows(case.hits)]
+    ours = [list(row) for row in hit_rows(case.hits)]
     require(rival["hits"] == ours, "Hyperscan finds other hits")
     size = case.data.offsets[-1] / 1e6
     theirs = rival.pop("seconds")

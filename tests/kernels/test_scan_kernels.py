@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernels import bases
-from kernels.bases import COMPLEMENTS, LETTER_SETS, encode, reverse_complement
+from kernels.bases import COMPLEMENTS, encode, reverse_complement
 from kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules, cpu, reference, seeds
 from kernels.scan.cpu_patterns import COSTS
 from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
@@ -314,6 +314,7 @@ def test_cuda_scan__of_more_hits_than_one_search_may_have_splits(
 
 # ---- illegal letters --------------------------------------------------------------------------
 
+LETTER_SETS = encode(np.arange(256, dtype=np.uint8))
 LEGAL = set(MEANING) | {letter.lower() for letter in MEANING}
 ILLEGAL = [value for value in range(256) if chr(value) not in LEGAL]
 
