@@ -91,9 +91,11 @@ def backend_of(place: Place, threads: int) -> Backend:
     from kernels.segmentation import cuda as segmentation_cuda
 
     def put(array: Any) -> Any:
-        there = cupy.asarray(array)
-        # It came through page-locked memory, of which CuPy would keep a block for every size.
-        cupy.get_default_pinned_memory_pool().free_all_blocks()
+        if isinstance(array, cupy.ndarray):
+            return array
+        # Not `asarray`, which copies to page-locked memory first and keeps a block of every size.
+        there = cupy.empty(array.shape, array.dtype)
+        there.set(array, stream=cupy.cuda.get_current_stream())
         return there
 
     staging = Staging(lambda size: cupyx.empty_pinned(size, np.uint8))
