@@ -78,12 +78,12 @@ class CnvJob(Job):
         **more: Any,
     ) -> None:
         super().__init__(run, **more)
-        self.counts, self.options = counts, options
+        self.regions, self.samples, self.options = counts.regions, counts.samples, options
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
         self.values = _columns(counts, controls)
-        self.blocks = counts.regions.blocks
+        self.blocks = self.regions.blocks
         self.totals = normalization.Counts(self.values, _cores()).totals()
         self.names = (*counts.samples, *(controls.samples if controls else ()))
         self._check_reads()
@@ -115,9 +115,8 @@ class CnvJob(Job):
 
     def spans(self) -> Iterator[CnvSpan]:
         """The chromosomes in the order of the input."""
-        regions = self.counts.regions
         for number, block in enumerate(self.blocks):
-            name = regions.names[regions.chrom[block.start]]
+            name = self.regions.names[self.regions.chrom[block.start]]
             ploidy = self.ploidy or sex.ploidy_on(name, self.sexes)
             yield CnvSpan(number, name, block.start, block.stop, ploidy)
 
@@ -134,6 +133,14 @@ class CnvJob(Job):
         shown     CNV regions to keep for figures
         scratch   a folder that workers on other machines see; else that for temporary files
         """
+        parts = self._parts(keep, store, shown, scratch)
+        del self.values  # what is left to be done takes its own memory
+        return self._assembled(parts, store, shown)
+
+    def _parts(
+        self, keep: tuple[str, ...], store: Path | None, shown: int, scratch: Path | None
+    ) -> list[CnvPart]:
+        """Of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
             files = [source.path] if isinstance(source, Mapped) else []
@@ -142,12 +149,13 @@ class CnvJob(Job):
             self.journal(about, {}, Codec(PART_CLASSES))
             self.planned(crew)
             if store is not None and not self.resuming:
-                self._create(store, keep)
+                classes = self.options.classes
+                matrices.create(store, self.regions, self.samples, classes, keep)
             workload = self._workload(source, keep, store, shown, crew.expected)
             outcomes = self.dispatched(crew, workload, self.spans())
             parts = [outcome.part for outcome in outcomes]
             check_unchanged(about, self.inputs)
-        return self._assembled(parts, store, shown)
+        return parts
 
     def _about(self, keep: tuple[str, ...], stored: bool, shown: int) -> dict[str, str]:
         """What must be the same for another run to go on with this one's journal."""
@@ -159,7 +167,7 @@ class CnvJob(Job):
             "figures": str(shown),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "samples": f"{len(self.names)}, content {blake2b(facts, digest_size=4).hexdigest()}",
-            "regions": f"{len(self.counts.regions):,} in {len(self.blocks)} chromosomes",
+            "regions": f"{len(self.regions):,} in {len(self.blocks)} chromosomes",
             "counts": f"content {self._content()}",
             **inputs_about(self.inputs),
         }
@@ -168,7 +176,7 @@ class CnvJob(Job):
         """A digest of the counts and their regions, by which a journal knows them."""
         if self._journal_path is None:
             return "unknown"
-        regions = self.counts.regions
+        regions = self.regions
         digest = blake2b(repr([regions.names, self._names(self.blocks)]).encode(), digest_size=8)
 
         def block_digest(block: slice) -> bytes:
@@ -184,8 +192,7 @@ class CnvJob(Job):
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
         """Where workers find the counts."""
-        regions = self.counts.regions
-        counts = InMemory(self.values, regions.start, regions.end)
+        counts = InMemory(self.values, self.regions.start, self.regions.end)
         if self.in_process:
             return counts
         return stack.enter_context(filed(counts, scratch) if self.remote else shared(counts))
@@ -203,7 +210,7 @@ class CnvJob(Job):
             options=self.options,
             counts=source,
             samples=self.names,
-            cases=len(self.counts.samples),
+            cases=len(self.samples),
             totals=self.totals,
             factors=self._factors(),
             cov=self._coverages(),
@@ -235,7 +242,7 @@ class CnvJob(Job):
         return np.broadcast_to(found.factors, (len(blocks), found.factors.shape[1]))
 
     def _names(self, blocks: Sequence[slice]) -> list[str]:
-        regions = self.counts.regions
+        regions = self.regions
         return [regions.names[regions.chrom[block.start]] for block in blocks]
 
     def _coverages(self) -> NDArray[np.float64] | None:
@@ -244,12 +251,8 @@ class CnvJob(Job):
             return None
         return np.asarray(normalization.coverages(self.values, _cores()))
 
-    def _create(self, store: Path, keep: tuple[str, ...]) -> None:
-        counts, classes = self.counts, self.options.classes
-        matrices.create(store, counts.regions, counts.samples, classes, keep)
-
     def _assembled(self, parts: list[CnvPart], store: Path | None, shown: int) -> CnvResult:
-        regions, samples = self.counts.regions, self.counts.samples
+        regions, samples = self.regions, self.samples
         segments = assemble.segment_table(parts, regions, self.options)
         place = (parts, regions, segments.take(segments.cnv), len(samples), self.options)
         pieces = [piece for part in parts for piece in part.pieces]
