@@ -110,14 +110,12 @@ class DaskWorkers:
         *arguments: Any,
         apart_from: Task | None = None,
     ) -> Task:
-        def done(future: Future) -> None:
-            report(*_result(future))
-
         where: dict[str, Any] = {}
         if apart_from is not None and (others := self._others(apart_from)):
             where = {"workers": others, "allow_other_workers": True}
         future = self._client.submit(function, *arguments, pure=False, **where)
-        future.add_done_callback(done)
+        # Not add_done_callback, whose one thread would fetch one result after the other.
+        self._client.loop.add_callback(_told, report, future)
         return DaskTask(future)
 
     def _others(self, task: Task) -> list[str]:
@@ -182,10 +180,14 @@ class DaskWorkers:
         return time.monotonic()
 
 
-def _result(future: Future) -> tuple[Any, Exception | None]:
-    """What a finished task gave, and what went wrong."""
+async def _told(report: Report, future: Future) -> None:
+    report(*await _result(future))
+
+
+async def _result(future: Future) -> tuple[Any, Exception | None]:
+    """What a task gave, or what went wrong; on the client's loop."""
     try:
-        return future.result(), None
+        return await future.result(), None
     except KilledWorker as error:
         return None, WorkerDied(error.last_worker.address, error.allowed_failures + 1)
     except (FutureCancelledError, CommClosedError, CancelledError) as error:
