@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from cluster import deploy, worker
 from cluster.codec import Codec
-from cluster.deploy import GPU_LANES, Deployment
+from cluster.deploy import GPU_LANES, Coming, Deployment
 from cluster.devices import Device
 from cluster.dispatch import Faults, dispatch
 from cluster.errors import DiskFull
@@ -86,7 +86,7 @@ class Job:
     """Workers for a workload, and a run of it that can be stopped and resumed.
 
     client   a `dask.distributed.Client` to use instead of what `run` says
-    coming   gives the workers, where they were started before (`cluster.deploy.starting`)
+    coming   the workers, where they were started before (`cluster.deploy.starting`)
     journal  where a run keeps what it has finished; None: nowhere
     """
 
@@ -97,7 +97,7 @@ class Job:
         run: RunOptions,
         client: Any = None,
         devices: tuple[Device, ...] | None = None,
-        coming: Callable[[], Workers] | None = None,
+        coming: Coming | None = None,
         journal: Path | None = None,
     ) -> None:
         self.run, self._client, self._coming, self._journal_path = run, client, coming, journal
@@ -199,6 +199,8 @@ class Job:
         for outcome in run:
             self.facts.add(outcome)
             yield outcome
+        if self._coming is not None:
+            self._coming.release()
 
     def planned(self, crew: Crew, **facts: Any) -> None:
         """Tell of the plan."""

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -66,38 +66,56 @@ class Deployment:
         return not self.remote and len(self.devices) < 2 and not self.processes
 
 
+class Coming:
+    """Workers that come up, and end, while other things are done; see `starting`."""
+
+    def __init__(self, make: Callable[[], Workers], end: Callable[[], None]) -> None:
+        self._end = end
+        self._pool = ThreadPoolExecutor(1, "workers")
+        self._made = self._pool.submit(make)
+        self._ended: Future[None] | None = None
+
+    def __call__(self) -> Workers:
+        """Waits for them. Raises what went wrong."""
+        return self._made.result()
+
+    def release(self) -> None:
+        """They have nothing to do any more."""
+        self._ended = self._pool.submit(self._end)
+
+    def close(self) -> None:
+        """Waits for those that end, and a while for those that are still coming."""
+        wait([self._made], CLOSE_TIMEOUT)
+        self._pool.shutdown(wait=False)
+        if self._ended is not None:
+            self._ended.result()
+
+
 @contextmanager
 def starting(
     deployment: Deployment, prepare: Callable[[str | None], object] = worker.free_bytes
-) -> Iterator[Callable[[], Workers]]:
-    """Workers that come up while the block does something else.
+) -> Iterator[Coming]:
+    """Workers that come up while the block does something else; what was started ends with it.
 
-    What is given waits for them, and raises what went wrong. One GPU's context comes up likewise.
+    One GPU's context comes up likewise.
 
     prepare  run on every worker process, with its GPU: loads what its first chunk would wait for
     """
     if len(deployment.devices) == 1:
         uuid = deployment.devices[0].uuid
         threading.Thread(target=context.start, args=(uuid,), daemon=True).start()
-    with contextlib.ExitStack() as stack:
-        if deployment.in_process:
-            found = stack.enter_context(workers(deployment))
-            yield lambda: found
-            return
 
-        def ready() -> Workers:
-            found = stack.enter_context(workers(deployment))
-            if not deployment.remote:
-                found.everywhere(prepare, found.gpu)  # what fails there fails again, and is said
-            return found
+    def ready() -> Workers:
+        found = stack.enter_context(workers(deployment))
+        if not (deployment.in_process or deployment.remote):
+            found.everywhere(prepare, found.gpu)  # what fails there fails again, and is said
+        return found
 
-        pool = ThreadPoolExecutor(1, "start")
-        coming = pool.submit(ready)
-        try:
-            yield coming.result
-        finally:
-            wait([coming], CLOSE_TIMEOUT)
-            pool.shutdown(wait=False)
+    with (
+        contextlib.ExitStack() as stack,
+        contextlib.closing(Coming(ready, stack.close)) as coming,
+    ):
+        yield coming
 
 
 @contextmanager

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cluster.deploy import GPU_LANES, starting
+from cluster.deploy import GPU_LANES, Coming, starting
 from cluster.devices import Device
 from cluster.output import check_output, failures_named, is_replaced
 from cluster.worker import free_bytes
-from cluster.workers import Workers
 from multigpu.config import RunOptions
 from multigpu.errors import UsageError
 
@@ -25,7 +24,7 @@ def begun(
     values: dict[str, Any],
     lanes: int = GPU_LANES,
     prepare: Callable[[str | None], object] = free_bytes,
-) -> tuple[tuple[Device, ...], Callable[[], Workers]]:
+) -> tuple[tuple[Device, ...], Coming]:
     """The devices, and the workers, which start while the input is looked at: see `starting`."""
     from multigpu.job import deployment
 

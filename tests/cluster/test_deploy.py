@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cluster import worker
@@ -33,6 +34,13 @@ def test_worker_processes__that_cannot_be_prepared_are_given(
 ) -> None:
     with starting(TWO, prepare) as coming:
         assert len(coming().present()) == 2
+
+
+def test_worker_processes__that_are_released_end_while_the_block_goes_on() -> None:
+    with starting(TWO) as coming:
+        processes = [psutil.Process(number) for number in coming().everywhere(os.getpid).values()]
+        coming.release()
+        assert not psutil.wait_procs(processes, timeout=10)[1]
 
 
 def test_threads__need_no_preparation(tmp_path: Path) -> None:
