@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,14 @@ from multigpu.batch import PoseBatch
 from multigpu.config import DOCKING_LANES, DockOptions, RunOptions
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
-from multigpu.io.ligands import LIGANDS, Record, ligand_sources, records
+from multigpu.io.ligands import (
+    LIGANDS,
+    Record,
+    RecordsInFile,
+    ligand_sources,
+    records,
+    without_text,
+)
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
 from multigpu.io.sources import expand, is_repeatable
@@ -141,9 +147,7 @@ class DockJob(Job):
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
                 self.report, crew.expected,
             )  # fmt: skip
-            light = not (self.in_process or self.remote)  # processes that see the same files
-            spans = dock_spans(self._records(), plan, light)
-            outcomes = self.dispatched(crew, workload, spans)
+            outcomes = self.dispatched(crew, workload, dock_spans(self._records(), plan))
             for part in _whole_parts(workload, outcomes):
                 self._take(part)
                 yield part
@@ -167,12 +171,16 @@ class DockJob(Job):
             **inputs_about(self._paths),
         }
 
-    def _records(self) -> Iterator[Record]:
+    def _records(self) -> Iterator[Record | RecordsInFile]:
         bad = {record.source: record for record in self._bad}
-        return chain.from_iterable(
-            [bad[number]] if number in bad else records(number, source)
-            for number, source in enumerate(self.sources)
-        )
+        same_files = not (self.in_process or self.remote)  # other processes that see them, too
+        for number, source in enumerate(self.sources):
+            if number in bad:
+                yield bad[number]
+            elif source.cuttable and same_files:
+                yield from without_text(number, source)
+            else:
+                yield from records(number, source)
 
     def _take(self, part: DockPart) -> None:
         self.facts.take(part)

@@ -6,9 +6,10 @@ read; `molecules` parses the records where they are docked.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,19 +44,31 @@ class Record:
 
     source    index of the source
     number    of the record in its source, from 1
-    at        where in its file the text stands; -1: it cannot be read there again
     """
 
     source: int
     number: int
     text: bytes
     error: str = ""
-    at: int = -1
+
+    # As `RecordsInFile`, of one:
 
     @property
     def last(self) -> int:
-        """Its number, as of several that end with it."""
         return self.number
+
+    @property
+    def size(self) -> int:
+        return len(self.text)
+
+    def __len__(self) -> int:
+        return 1
+
+    def fitting(self, size: int) -> int:
+        return int(self.size <= size)
+
+    def split(self, _count: int) -> "tuple[Record, None]":
+        return self, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,30 +90,35 @@ class RecordsInFile:
         """Number of the last one."""
         return self.number + len(self.lengths) - 1
 
+    @property
+    def size(self) -> int:
+        """Bytes of them all."""
+        return int(self.lengths.sum())
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def fitting(self, size: int) -> int:
+        """How many of the first ones have no more than `size` bytes together."""
+        return int(np.searchsorted(np.cumsum(self.lengths), size, "right"))
+
+    def split(self, count: int) -> "tuple[RecordsInFile, RecordsInFile | None]":
+        """The first `count` of them, and the others, if there are any."""
+        if count >= len(self):
+            return self, None
+        first = replace(self, lengths=self.lengths[:count])
+        number, at = self.number + count, self.at + first.size
+        return first, replace(self, number=number, at=at, lengths=self.lengths[count:])
+
     def records(self, sources: Sequence[Source]) -> Iterator[Record]:
         """They themselves. Raises InputError where the file cannot be read."""
-        path, room = sources[self.source].path, np.empty(int(self.lengths.sum()), np.uint8)
+        path, room = sources[self.source].path, np.empty(self.size, np.uint8)
         if read_into(path, self.at, room) < len(room):
             raise InputError(path, "was cut while it was read")
         text, begin = room.tobytes(), 0
         for number, length in enumerate(self.lengths.tolist(), self.number):
-            yield Record(self.source, number, text[begin : begin + length], "", self.at + begin)
+            yield Record(self.source, number, text[begin : begin + length])
             begin += length
-
-
-def without_text(records: Iterable[Record]) -> tuple[Record | RecordsInFile, ...]:
-    """The same, for a process that can read the files itself; what it cannot read has its text."""
-    out: list[Record | RecordsInFile] = []
-    for (source, readable), group in groupby(
-        records, lambda record: (record.source, record.at >= 0)
-    ):
-        some = list(group)
-        if readable:
-            lengths = np.array([len(record.text) for record in some], np.int64)
-            out.append(RecordsInFile(source, some[0].number, some[0].at, lengths))
-        else:
-            out += some
-    return tuple(out)
 
 
 def with_text(
@@ -149,7 +167,37 @@ def _without_path(error: InputError) -> str:
 
 def records(number: int, source: Source) -> Iterator[Record]:
     """The records of a source in order. What breaks it off is the last one's `error`."""
-    ends, left, count, passed = ENDS[source.layout], b"", 0, 0
+    for found in _found(number, source):
+        if isinstance(found, Record):
+            yield found
+            continue
+        places = pairwise([0, *found.ends])
+        for count, (begin, end) in enumerate(places, found.before + 1):
+            yield Record(number, count, found.text[begin:end])
+
+
+def without_text(number: int, source: Source) -> Iterator[Record | RecordsInFile]:
+    """The records of a file that whoever docks them can read there."""
+    for found in _found(number, source):
+        if isinstance(found, Record):
+            yield found
+        elif found.ends:
+            lengths = np.diff(found.ends, prepend=0).astype(np.int64)
+            yield RecordsInFile(number, found.before + 1, found.passed, lengths)
+
+
+class _Found(NamedTuple):
+    """Text that begins with a record, where those in it end, records and bytes before it."""
+
+    text: bytes
+    ends: list[int]
+    before: int
+    passed: int
+
+
+def _found(number: int, source: Source) -> Iterator[_Found | Record]:
+    """The records of each block of a source; a record alone says what is wrong."""
+    ends_in, left, count, passed = ENDS[source.layout], b"", 0, 0
     content = blocks(source, READ_BYTES)
     while True:
         try:
@@ -158,13 +206,9 @@ def records(number: int, source: Source) -> Iterator[Record]:
             yield Record(number, count + 1, b"", _without_path(error))
             return
         text = left if block is None else left + block.tobytes()
-        begin = 0
-        for end in ends(text, block is None):
-            count += 1
-            at = passed + begin if source.cuttable else -1
-            yield Record(number, count, text[begin:end], "", at)
-            begin = end
-        left, passed = text[begin:], passed + begin
+        ends = ends_in(text, block is None)
+        yield _Found(text, ends, count, passed)
+        count, passed, left = count + len(ends), passed + _last(ends), text[_last(ends) :]
         if block is None:
             if not count:
                 yield Record(number, 1, b"", "there is no molecule in it")

@@ -17,7 +17,7 @@ from kernels.rotation import (
 )
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import Record, RecordsInFile, without_text
+from multigpu.io.ligands import Record, RecordsInFile
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
@@ -138,28 +138,33 @@ def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise(borders))
 
 
-def dock_spans(records: Iterable[Record], plan: DockPlan, light: bool) -> Iterator[DockSpan]:
-    """Consecutive records as spans; those of poses follow each other.
-
-    light: without the text of those that stand in files
-    """
+def dock_spans(records: Iterable[Record | RecordsInFile], plan: DockPlan) -> Iterator[DockSpan]:
+    """Consecutive records as spans; those of poses follow each other."""
     for first, group in _groups(records, plan):
-        sent = without_text(group) if light else group
         for poses in plan.pose_spans:
             whole = len(plan.pose_spans) == 1
-            yield DockSpan(first, sent, poses, poses == plan.pose_spans[-1], whole)
+            yield DockSpan(first, group, poses, poses == plan.pose_spans[-1], whole)
 
 
-def _groups(records: Iterable[Record], plan: DockPlan) -> Iterator[tuple[int, tuple[Record, ...]]]:
+Group = tuple[Record | RecordsInFile, ...]
+
+
+def _groups(
+    records: Iterable[Record | RecordsInFile], plan: DockPlan
+) -> Iterator[tuple[int, Group]]:
     """As many records as a span may have, and the index of the first."""
-    first, size = 0, 0
-    group: list[Record] = []
-    for record in records:
-        full = len(group) >= plan.chunk_ligands or size + len(record.text) > plan.chunk_bytes
-        if group and full:
-            yield first, tuple(group)
-            first, group, size = first + len(group), [], 0
-        group.append(record)
-        size += len(record.text)
+    first, count, size = 0, 0, 0
+    group: list[Record | RecordsInFile] = []
+    for some in records:
+        left: Record | RecordsInFile | None = some
+        while left is not None:
+            fit = min(left.fitting(plan.chunk_bytes - size), plan.chunk_ligands - count)
+            if not fit and count:
+                yield first, tuple(group)
+                first, count, size, group = first + count, 0, 0, []
+                continue
+            head, left = left.split(max(1, fit))
+            group.append(head)
+            count, size = count + len(head), size + head.size
     if group:
         yield first, tuple(group)

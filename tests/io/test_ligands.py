@@ -1,11 +1,16 @@
 """Ligand files: where records end, what is in them, and how poses are written into them."""
 
 import gzip
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cluster.plan import Cost
 from multigpu.errors import InputError, UsageError
 from multigpu.io import ligands
 from multigpu.io.autodock import for_maps, typed
@@ -20,6 +25,7 @@ from multigpu.io.ligands import (
 from multigpu.io.molecules import MoleculeError, Positions, parse
 from multigpu.io.poses import SAME, format_of, render
 from multigpu.io.sources import expand
+from multigpu.workloads.dock_plan import DockPlan, dock_spans
 
 ETHANOL = b"""ethanol
   test              3D
@@ -152,27 +158,52 @@ def test_records__are_the_same_read_again(
     layout: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ligands, "READ_BYTES", size)
-    for name in ("plain", "packed.gz"):
-        text = b"".join(MANY[layout])
-        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    sources, _ = ligand_sources([str(tmp_path / "plain"), str(tmp_path / "packed.gz")], False)
-    whole = [record for i, source in enumerate(sources) for record in records(i, source)]
-    several = len(MANY[layout])
-    assert len(whole) == 2 * several > 2
-    for part in (whole, whole[1:], whole[several - 1 : several + 1]):
-        light = without_text(part)
-        assert list(with_text(light, sources)) == part
-        assert (
-            sum(isinstance(each, RecordsInFile) for each in light) == 1
-        )  # what is packed keeps its text
-        assert [light[0].number, light[-1].last] == [part[0].number, part[-1].number]
+    (tmp_path / "plain").write_bytes(b"".join(MANY[layout]))
+    sources, _ = ligand_sources([str(tmp_path / "plain")], False)
+    whole, light = list(records(0, sources[0])), list(without_text(0, sources[0]))
+    assert len(whole) == len(MANY[layout]) > 1
+    assert all(isinstance(each, RecordsInFile) for each in light)
+    assert list(with_text(light, sources)) == whole
+    assert [light[0].number, light[-1].last] == [whole[0].number, whole[-1].number]
+
+
+@given(
+    plain=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    chunk_bytes=st.integers(1, 8 * len(ETHANOL)),
+    chunk_ligands=st.integers(1, 8),
+)
+def test_spans__are_the_same_whether_ligands_are_sent_or_read(
+    plain: list[int], chunk_bytes: int, chunk_ligands: int
+) -> None:
+    plan = DockPlan(chunk_bytes, chunk_ligands, ((0, 10),), 0, Cost(1, 0), 1)
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{i}.sdf" for i in range(len(plain))]
+        for path, count in zip(paths, plain, strict=True):
+            path.write_bytes(
+                b"".join(ETHANOL.replace(b"A-17", b"A" * (1 + k)) for k in range(count))
+            )
+        sources, _ = ligand_sources([str(path) for path in paths], False)
+        both = []
+        for read in (records, without_text):
+            every = chain.from_iterable(read(i, source) for i, source in enumerate(sources))
+            both.append(
+                [
+                    (span.first, list(with_text(span.records, sources)))
+                    for span in dock_spans(every, plan)
+                ]
+            )
+    sent, found = both
+    assert sent == found
+    for _, group in sent:
+        size = sum(len(record.text) for record in group)
+        assert len(group) == 1 or (size <= chunk_bytes and len(group) <= chunk_ligands)
 
 
 def test_records__of_a_file_that_has_become_shorter(tmp_path: Path) -> None:
     path = tmp_path / "two.sdf"
     path.write_bytes(2 * ETHANOL)
     sources, _ = ligand_sources([str(path)], False)
-    light = without_text(records(0, sources[0]))
+    light = list(without_text(0, sources[0]))
     path.write_bytes(ETHANOL)
     with pytest.raises(InputError, match="was cut while it was read"):
         list(with_text(light, sources))
