@@ -85,6 +85,7 @@ POSE_DTYPES = {
     "quaternion": (np.float64, (4,)),
     "place": (np.float64, (3,)),
     "rmsd_to_input": (np.float64, ()),
+    "atoms": (np.int32, ()),
 }
 
 
@@ -102,7 +103,9 @@ class PoseBatch:
     quaternion     float64[n, 4]  w x y z, w not negative
     place          float64[n, 3]  where the centroid is, Å
     rmsd_to_input  float64[n]     Å over all atoms, as numbered
-    positions      n times float64[atoms, 3], Å
+    atoms          int32[n]
+    coordinates    float64[k, 3]  Å: of the atoms, as numbered, pose after pose; none at all where
+                                  the poses are known as texts
 
     Raises ValueError on any other dtype, shape or length; nothing is converted.
     """
@@ -117,7 +120,8 @@ class PoseBatch:
     quaternion: NDArray[np.float64]
     place: NDArray[np.float64]
     rmsd_to_input: NDArray[np.float64]
-    positions: list[NDArray[np.float64]]
+    atoms: NDArray[np.int32]
+    coordinates: NDArray[np.float64]
 
     def __post_init__(self) -> None:
         for name, (dtype, shape) in POSE_DTYPES.items():
@@ -125,13 +129,13 @@ class PoseBatch:
             if column.dtype != dtype or column.shape != (len(self), *shape):
                 wanted = f"{np.dtype(dtype)}{[len(self), *shape]}"
                 raise ValueError(f"{name}: {column.dtype}{list(column.shape)} instead of {wanted}")
-        if len(self.source) != len(self) or len(self.positions) != len(self):
+        if len(self.source) != len(self) or len(self.coordinates) not in (0, self.atoms.sum()):
             raise ValueError("columns of different length")
 
     def __len__(self) -> int:
         return len(self.ligand)
 
     @property
-    def atoms(self) -> NDArray[np.int32]:
-        """int32[n]: of each ligand."""
-        return np.array([len(each) for each in self.positions], np.int32)
+    def positions(self) -> list[NDArray[np.float64]]:
+        """float64[atoms, 3] of each pose, Å."""
+        return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []

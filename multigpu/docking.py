@@ -131,21 +131,23 @@ class DockJob(Job):
         """The chunk plan; without a crew, that of this machine."""
         return plan_dock(self.sources, self.field, self.search, self.capacity(crew), self.run)
 
-    def parts(self, fmt: str | None = None) -> Iterator[DockPart]:
+    def parts(self, fmt: str | None = None, lines: bool = False) -> Iterator[DockPart]:
         """The parts in order, with poses as text where `fmt` names its format.
+
+        lines: with lines for a table of scores
 
         Raises what stopped the run: with `on_error` "stop" the first ligand that cannot be
         docked, else InputError where none could.
         """
         with ExitStack() as stack:
             crew = self.crew(stack, [])  # workers of other machines get the text of the ligands
-            plan, about = self.plan(crew), self._about(fmt)
+            plan, about = self.plan(crew), self._about(fmt, lines)
             held = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **held)
             self.planned(crew, **held)
             workload = DockWorkload(
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
-                self.report, crew.expected,
+                lines, self.report, crew.expected,
             )  # fmt: skip
             outcomes = self.dispatched(crew, workload, dock_spans(self._records(), plan))
             for part in _whole_parts(workload, outcomes):
@@ -154,7 +156,7 @@ class DockJob(Job):
             check_unchanged(about, self._paths)
         self._conclude()
 
-    def _about(self, fmt: str | None) -> dict[str, str]:
+    def _about(self, fmt: str | None, lines: bool) -> dict[str, str]:
         """What must be the same for another run to go on with this one's journal."""
         digest = blake2b(digest_size=16)
         for array in (self.field.values, self.field.origin, self.field.spacing):
@@ -165,6 +167,7 @@ class DockJob(Job):
             "program": preflight.program(),
             "job": "dock",
             "poses": fmt or "columns",
+            "scores": "lines" if lines else "columns",
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket and rotations": digest.hexdigest()[:16],

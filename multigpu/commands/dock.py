@@ -95,10 +95,10 @@ def _write(job: Any, values: dict[str, Any]) -> None:
         keep_inputs(_read(values), scores, poses.errors)
         check_errors_path(poses.errors)
         with score_output(scores) as table:
-            for part in job.parts(pose_format(values["output"])):
+            for part in job.parts(pose_format(values["output"]), table.lines):
                 begin = time.time()
                 poses.write(part.names, part.layouts, part.texts)
-                table.write(part.rows)
+                table.write(part.rows, part.lines)
                 job.tell(Event("written", facts={"begin": begin}))
         write_errors(poses.errors, job.facts.skipped)
 

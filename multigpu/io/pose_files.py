@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -107,10 +108,9 @@ class _PoseFile:
             self.errors = str(Path(path).with_name(ERRORS))
 
     def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
-        for each in texts:
-            for text in each:
-                self._count += 1
-                self._out.write(_framed(text, self._fmt, self._count))
+        every = list(chain.from_iterable(texts))
+        self._out.write(_framed(every, self._fmt, self._count + 1))
+        self._count += len(every)
 
 
 class _PoseFolder:
@@ -121,10 +121,9 @@ class _PoseFolder:
 
     def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
         for name, layout, each in zip(names, layouts, texts, strict=True):
-            framed = [_framed(text, layout, pose) for pose, text in enumerate(each, 1)]
             path = self._folder / f"{self._unique(name)}.{layout}"
             with failures_named(self._target):
-                path.write_bytes(b"".join(framed))
+                path.write_bytes(_framed(each, layout, 1))
 
     def _unique(self, name: str) -> str:
         """A name for a file that no other ligand has, on any file system."""
@@ -137,10 +136,12 @@ class _PoseFolder:
         return unique
 
 
-def _framed(text: bytes, fmt: str, number: int) -> bytes:
+def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
+    """Poses one after the other; in some formats each a model, the first of them `number`."""
     if fmt not in MODELS:
-        return text
-    return b"MODEL %8d\n" % number + text + b"ENDMDL\n"
+        return b"".join(texts)
+    models = ((b"MODEL %8d\n" % k, text, b"ENDMDL\n") for k, text in enumerate(texts, number))
+    return b"".join(chain.from_iterable(models))
 
 
 @contextmanager

@@ -41,9 +41,14 @@ class Skipped:
 
 
 class ScoreSink(Protocol):
-    """Where rows go, in order."""
+    """Where rows go, in order.
 
-    def write(self, rows: PoseBatch) -> None: ...
+    lines  whether it takes them as lines, which `as_tsv` makes of them
+    """
+
+    lines: bool
+
+    def write(self, rows: PoseBatch, lines: bytes) -> None: ...
 
     def close(self) -> None: ...
 
@@ -74,7 +79,9 @@ def is_parquet(path: str) -> bool:
 
 
 class _Nowhere:
-    def write(self, rows: PoseBatch) -> None: ...
+    lines = False
+
+    def write(self, rows: PoseBatch, lines: bytes) -> None: ...
 
     def close(self) -> None: ...
 
@@ -84,15 +91,17 @@ class _Nowhere:
 class _TextScores:
     """Lines below a line of names."""
 
-    def __init__(self, raw: BinaryIO, path: str) -> None:
-        self._lines = Compressed(raw, compression_of(path))
-        self._lines.write(("\t".join(COLUMNS) + "\n").encode())
+    lines = True
 
-    def write(self, rows: PoseBatch) -> None:
-        self._lines.write(as_tsv(rows))
+    def __init__(self, raw: BinaryIO, path: str) -> None:
+        self._out = Compressed(raw, compression_of(path))
+        self._out.write(("\t".join(COLUMNS) + "\n").encode())
+
+    def write(self, rows: PoseBatch, lines: bytes) -> None:
+        self._out.write(lines)
 
     def close(self) -> None:
-        self._lines.close()
+        self._out.close()
 
     def abandon(self) -> None:
         """Nothing is held that would be written later."""
@@ -101,11 +110,13 @@ class _TextScores:
 class _ParquetScores:
     """Row groups of a Parquet file."""
 
+    lines = False
+
     def __init__(self, raw: BinaryIO) -> None:
         schema = to_arrow([]).schema
         self._groups = RowGroups(raw, schema, ["ligand", "source"])
 
-    def write(self, rows: PoseBatch) -> None:
+    def write(self, rows: PoseBatch, lines: bytes) -> None:
         self._groups.write(to_arrow([rows]))
 
     def close(self) -> None:

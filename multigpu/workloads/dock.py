@@ -30,7 +30,7 @@ from multigpu.io.inlets import STDIN
 from multigpu.io.ligands import LIGANDS, Record, RecordsInFile, with_text
 from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
 from multigpu.io.poses import SAME, Facts, render, with_remarks
-from multigpu.io.scores import Skipped, one_line
+from multigpu.io.scores import Skipped, as_tsv, one_line
 from multigpu.io.sources import Source, suffix_of
 from multigpu.preflight import Expected, require
 from multigpu.workloads.dock_plan import DockSpan
@@ -51,6 +51,7 @@ class DockPart:
     """What is known of the ligands of a span.
 
     rows      of the poses
+    lines     the rows as text for a table of scores, where that is wanted
     texts     of each docked ligand, in order, its poses in the format asked for
     names     of each docked ligand, and the layout of the file it came from
     outside   float64[ligands]: how far the centroid, or the given centre, is from the grid, Å
@@ -59,6 +60,7 @@ class DockPart:
 
     text_bytes: int
     rows: PoseBatch
+    lines: bytes
     texts: list[list[bytes]]
     names: list[str]
     layouts: list[str]
@@ -127,6 +129,7 @@ class DockWorkload:
 
     field   the pocket as the kernels see it; types: its maps, () for a plain grid
     fmt     format of the poses' text, `SAME` for that of the ligand; None: no text
+    lines   whether the table of scores is text
     report  ligands of every part that are sent back for a report
     expected  of a worker that is not this process
     """
@@ -137,6 +140,7 @@ class DockWorkload:
     types: tuple[str, ...]
     search: Search
     fmt: str | None = None
+    lines: bool = False
     report: int = 0
     expected: Expected | None = None
 
@@ -225,27 +229,30 @@ class DockWorkload:
 
     def answer(self, loaded: Loaded, poses: Poses) -> DockPart:
         """Rows, texts and what a report needs of the poses of these ligands."""
-        rows = self._rows(loaded, poses)
+        positions = placed(loaded.ligands, self.search, poses)
+        rows = self._rows(loaded, poses, positions)
         facts = _facts(rows)
         texts: list[list[bytes]] = [[] for _ in loaded.entries]
         if self.fmt is not None:
             ligands = poses.ligand.tolist()
             entries = [loaded.entries[i] for i in ligands]
-            rendered = _texts(entries, rows.positions, facts, self.fmt)
+            rendered = _texts(entries, positions, facts, self.fmt)
             for ligand, text in zip(ligands, rendered, strict=True):
                 texts[ligand].append(text)
         size = sum(len(entry.text) for entry in loaded.entries)
         names = [entry.name for entry in loaded.entries]
         layouts = [entry.layout for entry in loaded.entries]
+        best = self._best(loaded, rows, positions, poses, facts)
         return DockPart(
-            size, rows, texts, names, layouts, loaded.skipped, self._outside(loaded),
-            self._best(loaded, rows, poses, facts),
+            size, rows, as_tsv(rows) if self.lines else b"", texts, names, layouts,
+            loaded.skipped, self._outside(loaded), best,
         )  # fmt: skip
 
-    def _rows(self, loaded: Loaded, poses: Poses) -> PoseBatch:
+    def _rows(self, loaded: Loaded, poses: Poses, positions: Sequence[Positions]) -> PoseBatch:
+        """All about the poses; where their positions are in texts they are not here, too."""
         ligands, search = loaded.ligands, self.search
         entries = [loaded.entries[i] for i in poses.ligand.tolist()]
-        positions = placed(ligands, search, poses)
+        here = positions if self.fmt is None else ()
         matrices, shifts = search.placements(poses.pose)
         rotations = poses.pose // search.shifts.count
         rank = np.arange(len(poses)) - np.searchsorted(poses.ligand, poses.ligand) + 1
@@ -260,7 +267,8 @@ class DockWorkload:
             quaternions(matrices) + 0.0,  # no -0.0
             search.targets(ligands)[poses.ligand] + shifts,
             _rmsds(ligands, poses, positions),
-            positions,
+            np.diff(ligands.offsets)[poses.ligand].astype(np.int32),
+            np.concatenate([np.empty((0, 3)), *here]),
         )
 
     def _angles(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -276,14 +284,15 @@ class DockWorkload:
         return distances
 
     def _best(
-        self, loaded: Loaded, rows: PoseBatch, poses: Poses, facts: Sequence[Facts]
-    ) -> list[Best]:
+        self, loaded: Loaded, rows: PoseBatch, positions: Sequence[Positions], poses: Poses,
+        facts: Sequence[Facts],
+    ) -> list[Best]:  # fmt: skip
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][: self.report]
         found = []
         for row in order.tolist():
             entry = loaded.entries[poses.ligand[row]]
-            sdf = render(entry.molecule, entry.name, "sdf", rows.positions[row], facts[row])
+            sdf = render(entry.molecule, entry.name, "sdf", positions[row], facts[row])
             found.append(Best(entry.index, entry.name, float(rows.score[row]), sdf))
         return found
 
