@@ -101,7 +101,7 @@ class DockOptions:
 class RunOptions:
     """Where and how a job runs; none of it changes a result.
 
-    max_chunk_bytes no chunk is larger; None: as serves the job, 32 MB to 128 MiB
+    max_chunk_bytes no chunk is larger; None: as serves the job, 32 MB to 256 MiB
     threads         CPU threads, or chunks in hand per GPU; 0: as many as serve
     processes       worker processes on this machine; 0: as few as possible
     mixed           whether workers without a GPU may help those that have one

@@ -28,6 +28,8 @@ from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)
 
+MOST_LANES = 12  # on all GPUs: so many threads read as fast as a host's memory can be read,
+LEAST_LANES = 3  # unless each GPU would have fewer
 BEGUN_ANEW = "multigpu: begun anew; --resume would have gone on with the interrupted run"
 SAID = {  # events that a user is told of, as warnings
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
@@ -244,12 +246,10 @@ class Job:
 
 
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: int = GPU_LANES) -> Deployment:
-    """Where a job with these options runs; lanes: chunks in hand per GPU."""
-    cores = len(os.sched_getaffinity(0))
-    threads = run.threads or (min(lanes, max(2, cores)) if devices else cores)
+    """Where a job with these options runs; lanes: chunks in hand per GPU, at most."""
     return Deployment(
         devices,
-        threads,
+        run.threads or _threads(len(devices), lanes),
         run.processes,
         run.scheduler,
         run.scheduler_file,
@@ -258,6 +258,14 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: int = GPU_LA
         run.cpu_fallback,
         run.dashboard,
     )
+
+
+def _threads(devices: int, lanes: int) -> int:
+    """CPU threads or, where there are GPUs, chunks in hand for each of them."""
+    cores = len(os.sched_getaffinity(0))
+    if not devices:
+        return cores
+    return min(lanes, max(2, cores), max(LEAST_LANES, MOST_LANES // devices))
 
 
 def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:

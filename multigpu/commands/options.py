@@ -104,7 +104,7 @@ CLUSTER = (
     ),
     click.option(
         "--max-chunk-bytes", type=int, metavar="N",
-        help="No chunk is larger; else as serves: 32 MB to 128 MiB.",
+        help="No chunk is larger; else as serves: 32 MB to 256 MiB.",
     ),
     click.option(
         "--threads", type=int, default=0, metavar="N",

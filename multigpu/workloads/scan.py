@@ -29,7 +29,8 @@ from multigpu.preflight import Expected, require
 PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
 CACHED_BYTES = 32_000_000  # a chunk on a GPU of this process
-DISPATCHED_BYTES = 128 << 20  # on a GPU of another: 40 GB/s are 300 chunks a second, each a message
+DISPATCHED_BYTES = 256 << 20  # on a GPU of another, as each chunk is several messages; but no
+IN_HAND_BYTES = 768 << 20  # more than this in all lanes
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
 
@@ -362,7 +363,8 @@ def plan_scan(
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + 2 * total + largest)
     serves = DEFAULT_CHUNK_BYTES
     if here.gpu:
-        serves = CACHED_BYTES if in_process else DISPATCHED_BYTES
+        dispatched = min(DISPATCHED_BYTES, IN_HAND_BYTES // here.lanes)
+        serves = CACHED_BYTES if in_process else dispatched
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes(serves))
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
