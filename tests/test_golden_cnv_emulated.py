@@ -12,7 +12,7 @@ from golden_cnv import load
 
 from multigpu.config import RunOptions
 from multigpu.copynumber import matrices
-from multigpu.copynumber.backends import Backend, Staging
+from multigpu.copynumber.backends import Backend, Staging, host
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
@@ -48,7 +48,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Backend:
     staging = Staging(lambda size: np.full(size, 255, np.uint8))
     return Backend(
         normalization, cnmops, segmentation, {}, nullcontext, normalization.cupy.asarray, get,
-        staging.fetch, staging.close,
+        host, staging.fetch, staging.close,
     )  # fmt: skip
 
 

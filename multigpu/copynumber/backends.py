@@ -17,7 +17,7 @@ from kernels.normalization.types import groups
 from kernels.segmentation import Circular, Segmentation
 from multigpu.copynumber.options import CnvOptions
 
-STAGED_BYTES = 256 << 20  # of a matrix; a larger one is copied at once, in twice the time
+STAGED_BYTES = 256 << 20  # page-locked at a time; what is larger is copied as it is, more slowly
 CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may be given
 
 
@@ -26,6 +26,7 @@ class Backend:
     """The kernels of a place, and the way of arrays there and back.
 
     more  keywords for the kernels: how many threads
+    room  new memory of so many bytes from which `put` is fast
     fetch large matrices: get in two steps, the second of which does without the device
     close gives back what `fetch` has kept to be used again
     """
@@ -37,6 +38,7 @@ class Backend:
     active: Callable[[], AbstractContextManager[Any]]
     put: Callable[[Any], Any]
     get: Callable[[Any], Any]
+    room: Callable[[int], NDArray[np.uint8]]
     fetch: Callable[[Any], Callable[[], Any]]
     close: Callable[[], None]
 
@@ -71,6 +73,11 @@ class Staging:
         self._buffers.clear()
 
 
+def host(size: int) -> NDArray[np.uint8]:
+    """uint8[size] with anything in it."""
+    return np.empty(size, np.uint8)
+
+
 def backend_of(place: Place, threads: int) -> Backend:
     """The kernels for a place."""
     if place.gpu is None:
@@ -80,7 +87,7 @@ def backend_of(place: Place, threads: int) -> Backend:
 
         return Backend(
             normalization, cnmops, segmentation, {"threads": threads},
-            nullcontext, lambda host: host, lambda here: here, lambda here: lambda: here,
+            nullcontext, lambda there: there, lambda here: here, host, lambda here: lambda: here,
             lambda: None,
         )  # fmt: skip
     import cupy
@@ -98,10 +105,15 @@ def backend_of(place: Place, threads: int) -> Backend:
         there.set(array, stream=cupy.cuda.get_current_stream())
         return there
 
-    staging = Staging(lambda size: cupyx.empty_pinned(size, np.uint8))
+    def pinned(size: int) -> NDArray[np.uint8]:
+        room: NDArray[np.uint8] = cupyx.empty_pinned(size, np.uint8)
+        return room
+
+    staging = Staging(pinned)
     return Backend(
         normalization_cuda, cnmops_cuda, segmentation_cuda, {},
         lambda: cupy.cuda.Device(place.gpu), put, cupy.asnumpy,
+        lambda size: pinned(size) if size <= STAGED_BYTES else host(size),
         staging.fetch, staging.close,
     )  # fmt: skip
 

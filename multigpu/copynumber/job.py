@@ -25,7 +25,7 @@ from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.source import CountsSource, InMemory, Mapped, filed, shared
+from multigpu.copynumber.source import CountsSource, InFile, InMemory, filed, shared
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError, quoted
 from multigpu.io.counts import Counts
@@ -143,7 +143,7 @@ class CnvJob(Job):
         """Of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
-            files = [source.path] if isinstance(source, Mapped) else []
+            files = [source.path] if isinstance(source, InFile) else []
             crew = self.crew(stack, files, [str(store.parent)] if store else [])
             about = self._about(keep, store is not None, shown)
             self.journal(about, {}, Codec(PART_CLASSES))

@@ -1,24 +1,36 @@
-"""Where workers find counts and regions: in this process, or in what they map."""
+"""Where workers find counts and regions: in this process, or in a file."""
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.errors import InputError
+from multigpu.io.sources import read_into
+
+PIECE_BYTES = 16 << 20  # written at a time by each of
+THREADS = 8
+
 Columns = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
+Room = Callable[[int], NDArray[np.uint8]]  # so many bytes, which may be those given before
 
 
 class CountsSource(Protocol):
     """Counts of all regions, and where these lie; it pickles."""
 
-    def rows(self, first: int, stop: int) -> Columns:
-        """[stop - first, samples]: int32 or float64; start and end of each region."""
+    def rows(self, first: int, stop: int, room: Room) -> Columns:
+        """[stop - first, samples]: int32 or float64; start and end of each region.
+
+        room: memory for counts that do not lie in this process
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,41 +41,65 @@ class InMemory:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
-    def rows(self, first: int, stop: int) -> Columns:
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """In their order in files."""
+        return self.start, self.end, self.values
+
+    def rows(self, first: int, stop: int, room: Room) -> Columns:
         return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """Other processes map them, so that they pass through no scheduler: start, end, counts."""
+class InFile:
+    """A file of start, end and counts, which other processes read: they pass no scheduler."""
 
     path: str
     dtype: str
     shape: tuple[int, int]
 
-    def rows(self, first: int, stop: int) -> Columns:
+    def rows(self, first: int, stop: int, room: Room) -> Columns:
         places = np.memmap(self.path, np.int64, "r", shape=(2, self.shape[0]))
-        values = np.memmap(self.path, self.dtype, "r", places.nbytes, self.shape)
-        return np.asarray(values[first:stop]), *np.asarray(places[:, first:stop])
+        width = self.shape[1] * np.dtype(self.dtype).itemsize
+        # Counts are read, not mapped: all of them are used, and each new page would be a fault.
+        raw = room((stop - first) * width)
+        if read_into(self.path, places.nbytes + first * width, raw) < len(raw):
+            raise InputError(self.path, "was cut while it was read")
+        counts = raw.view(self.dtype).reshape(stop - first, self.shape[1])
+        return counts, *np.asarray(places[:, first:stop])
 
 
 @contextmanager
-def shared(counts: InMemory) -> Iterator[Mapped]:
+def shared(counts: InMemory) -> Iterator[InFile]:
     """A copy in memory for processes of this machine; it goes with the last of them."""
     with os.fdopen(os.memfd_create("multigpu-counts"), "wb") as file:
         yield _written(counts, f"/proc/{os.getpid()}/fd/{file.fileno()}")
 
 
 @contextmanager
-def filed(counts: InMemory, folder: Path | None) -> Iterator[Mapped]:
+def filed(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
     """A copy in a file of `folder` (else of the system's temporary one) for a while."""
     with tempfile.TemporaryDirectory(prefix="multigpu-", dir=folder) as place:
         yield _written(counts, str(Path(place) / "counts"))
 
 
-def _written(counts: InMemory, path: str) -> Mapped:
-    with Path(path).open("wb") as file:
-        for array in (counts.start, counts.end, counts.values):
-            array.tofile(file)
+def _written(counts: InMemory, path: str) -> InFile:
+    """By several threads: most of the time goes into new pages."""
+    arrays = [array.reshape(-1).view(np.uint8) for array in counts.arrays()]
+    begins = accumulate((len(array) for array in arrays), initial=0)
+    pieces = [
+        (array[at : at + PIECE_BYTES], begin + at)
+        for array, begin in zip(arrays, begins, strict=False)
+        for at in range(0, len(array), PIECE_BYTES)
+    ]
+    with Path(path).open("wb", buffering=0) as file, ThreadPoolExecutor(THREADS) as pool:
+        for task in [pool.submit(_put, file.fileno(), *piece) for piece in pieces]:
+            task.result()
     regions, samples = counts.values.shape
-    return Mapped(path, counts.values.dtype.str, (regions, samples))
+    return InFile(path, counts.values.dtype.str, (regions, samples))
+
+
+def _put(file: int, data: NDArray[np.uint8], at: int) -> None:
+    left = data.data
+    while left:
+        count = os.pwrite(file, left, at)
+        left, at = left[count:], at + count

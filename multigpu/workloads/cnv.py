@@ -99,13 +99,21 @@ class CnvSession:
         self.budget = budget
         self.model = model_options(workload.options)
         self._device = threading.Lock()
+        self._own = threading.local()  # of each lane
 
     def load(self, span: CnvSpan) -> Loaded:
         """The chromosome's counts; no copy where they lie in this process."""
-        counts, start, end = self.workload.counts.rows(span.first, span.stop)
+        counts, start, end = self.workload.counts.rows(span.first, span.stop, self._room)
         if self.options.norm == 1 and self.options.model != "single":
             counts = wiped(counts, self.options, span.ploidy)
         return Loaded(span, counts, start, end)
+
+    def _room(self, size: int) -> NDArray[np.uint8]:
+        """Memory for the counts of this lane's chromosome, after that of its next one."""
+        if not hasattr(self._own, "room") or len(self._own.room) < size:
+            self._own.room = self.backend.room(size)
+        room: NDArray[np.uint8] = self._own.room[:size]
+        return room
 
     def compute(self, loaded: Loaded) -> Computed:
         """Stages 2 to 4. Raises UsageError for what R stops at, too."""
@@ -281,6 +289,7 @@ class CnvSession:
         return Calling(self.workload, self.coverages(), loaded, computed).part()
 
     def close(self) -> None:
+        self._own = threading.local()
         self.backend.close()
 
 

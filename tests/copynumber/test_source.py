@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from multigpu.copynumber.source import Columns, InMemory, Mapped, filed, shared
+from multigpu.copynumber.source import Columns, InFile, InMemory, filed, shared
 
-Place = Callable[[InMemory], AbstractContextManager[Mapped]]
+Place = Callable[[InMemory], AbstractContextManager[InFile]]
 
 
 def counts(kind: type) -> InMemory:
@@ -22,13 +23,17 @@ def same(a: Columns, b: Columns) -> bool:
     return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
+def room(size: int) -> NDArray[np.uint8]:
+    return np.empty(size, np.uint8)
+
+
 @pytest.mark.parametrize("kind", [np.int32, np.float64])
 @pytest.mark.parametrize("place", [shared, lambda counts: filed(counts, None)])
 def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None:
     whole = counts(kind)
     with place(whole) as there, multiprocessing.get_context("spawn").Pool(1) as other:
-        assert same(other.apply(there.rows, (2, 6)), whole.rows(2, 6))
-        assert same(there.rows(0, 7), whole.rows(0, 7))
+        assert same(other.apply(there.rows, (2, 6, room)), whole.rows(2, 6, room))
+        assert same(there.rows(0, 7, room), whole.rows(0, 7, room))
 
 
 def test_shared__goes_with_the_block() -> None:
