@@ -73,13 +73,25 @@ def dispatch(
 ) -> Iterator[Outcome[P]]:
     """Run every span; yield the outcomes in order.
 
-    What the journal has is not run again; what is run is written there before it is given out.
-    `spans` is advanced only as outcomes are taken, so that neither a fast reader nor a late chunk
-    lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
+    What is run is written to the journal before it is given out; `spans` are those behind what it
+    has. They are advanced only as outcomes are taken, so that neither a fast reader nor a late
+    chunk lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
     """
     with contextlib.closing(_Dispatch(workers, workload, spans, journal, faults, tell)) as run:
-        yield from run.resumed()
         yield from run.outcomes()
+
+
+def resumed(
+    journal: Journal, workload: Workload[S, P], spans: Iterator[S], tell: Listener = unheard
+) -> Iterator[Outcome[P]]:
+    """What the journal has, of the first spans, which are not run again; no worker is needed."""
+    for number, part in enumerate(journal.parts()):
+        span = next(spans, None)
+        if span is None:
+            raise Failure("the journal holds more than the input")
+        workload.correct(span, part)  # it may keep account; the part is right already
+        tell(Event("resumed", facts={"chunk": number}))
+        yield Outcome(part)
 
 
 class _Dispatch(Generic[S, P]):
@@ -96,7 +108,7 @@ class _Dispatch(Generic[S, P]):
     ) -> None:
         self._workers, self._workload, self._journal = workers, workload, journal
         self._faults, self._listener = faults, tell
-        self._spans = enumerate(spans)
+        self._spans = enumerate(spans, journal.held if journal else 0)
         self._more = True  # spans
         self._line: deque[_Chunk[S, P]] = deque()
         self._under_way: dict[_Chunk[S, P], None] = {}  # the one that began first comes first
@@ -117,16 +129,6 @@ class _Dispatch(Generic[S, P]):
         self._workers.dismiss(self._workload.key)
 
     # ---- the order of the input ---------------------------------------------------------------
-
-    def resumed(self) -> Iterator[Outcome[P]]:
-        """What the journal has, of the first spans."""
-        for part in self._journal.parts() if self._journal else ():
-            number, span = next(self._spans, (-1, None))
-            if span is None:
-                raise Failure("the journal holds more than the input")
-            self._workload.correct(span, part)  # it may keep account; the part is right already
-            self._tell("resumed", chunk=number)
-            yield Outcome(part)
 
     def outcomes(self) -> Iterator[Outcome[P]]:
         while True:

@@ -99,7 +99,7 @@ class ScanJob(Job):
 
     def plan(self, crew: Crew | None = None) -> ScanPlan:
         """The chunk plan; without a crew, that of this machine."""
-        here = self.capacity(crew)
+        here = crew.capacity if crew else self.capacity
         return plan_scan(self.sources, self.signatures, here, self.run, self.in_process)
 
     def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
@@ -111,12 +111,11 @@ class ScanJob(Job):
             about = self._about(fmt)
             held = self.journal(about, {"chunk_bytes": plan.chunk_bytes}, Codec(PART_CLASSES))
             self.chunk_plan = plan.with_chunks(held["chunk_bytes"], sources)
-            self.planned(crew, chunk_bytes=self.chunk_plan.chunk_bytes)
             workload = ScanWorkload(
                 uuid.uuid4().hex, sources, self.signatures, self.options, fmt, crew.expected
             )
             spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
-            yield from self.dispatched(crew, workload, spans)
+            yield from self.dispatched(crew, workload, spans, **held)
             check_unchanged(about, self._paths)
 
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:

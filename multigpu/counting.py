@@ -149,7 +149,7 @@ class CountJob(Job):
                 crew.expected,
             )  # fmt: skip
             stored = sum(Path(files[number].path).stat().st_size for number in numbers)
-            size = balanced(stored, self.run.chunk_bytes(), crew.workers.threads)
+            size = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
             for outcome in self.dispatched(crew, workload, self._spans(workload, numbers, size)):
                 yield outcome.part
 

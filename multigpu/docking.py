@@ -129,7 +129,8 @@ class DockJob(Job):
 
     def plan(self, crew: Crew | None = None) -> DockPlan:
         """The chunk plan; without a crew, that of this machine."""
-        return plan_dock(self.sources, self.field, self.search, self.capacity(crew), self.run)
+        here = crew.capacity if crew else self.capacity
+        return plan_dock(self.sources, self.field, self.search, here, self.run)
 
     def parts(self, fmt: str | None = None, lines: bool = False) -> Iterator[DockPart]:
         """The parts in order, with poses as text where `fmt` names its format.
@@ -144,12 +145,12 @@ class DockJob(Job):
             plan, about = self.plan(crew), self._about(fmt, lines)
             held = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **held)
-            self.planned(crew, **held)
             workload = DockWorkload(
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
                 lines, self.report, crew.expected,
             )  # fmt: skip
-            outcomes = self.dispatched(crew, workload, dock_spans(self._records(), plan))
+            spans = dock_spans(self._records(), plan)
+            outcomes = self.dispatched(crew, workload, spans, **held)
             for part in _whole_parts(workload, outcomes):
                 self._take(part)
                 yield part

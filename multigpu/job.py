@@ -2,9 +2,10 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from cluster import deploy, worker
 from cluster.codec import Codec
 from cluster.deploy import GPU_LANES, Coming, Deployment
 from cluster.devices import Device
-from cluster.dispatch import Faults, dispatch
+from cluster.dispatch import Faults, dispatch, resumed
 from cluster.errors import DiskFull
 from cluster.events import Event, Listener
 from cluster.journal import Journal
@@ -72,16 +73,22 @@ class Facts:
 
 @dataclass(frozen=True)
 class Crew:
-    """Workers that have been looked at.
+    """Workers for a job; those elsewhere have been looked at.
 
-    free_bytes  on the device that has least
-    fitness     what each of those elsewhere said
+    capacity  what they can compute with
+    coming    gives them: those of this machine may still be on their way
+    fitness   what each of those elsewhere said
     """
 
-    workers: Workers
-    free_bytes: int
+    capacity: Capacity
+    coming: Callable[[], Workers]
     fitness: dict[str, Fitness] = field(default_factory=dict)
     expected: Expected | None = None  # of those that join later; None: nobody can
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Waits for them. Raises what went wrong."""
+        return self.coming()
 
 
 class Job:
@@ -142,24 +149,23 @@ class Job:
             return min(device.free_bytes for device in self.devices)
         return worker.free_bytes(None)
 
-    def capacity(self, crew: Crew | None = None) -> Capacity:
-        """That of a crew; without one, of this machine."""
-        if crew is None:
-            lanes, count = self.deployment.threads, max(1, len(self.devices))
-            return Capacity(self.free_here(), lanes * count, lanes, bool(self.devices))
-        workers = crew.workers
-        return Capacity(crew.free_bytes, workers.threads, workers.lanes, workers.gpu is not None)
+    @property
+    def capacity(self) -> Capacity:
+        """That of this machine."""
+        here = self.deployment
+        lanes, count = here.lanes, here.workers
+        return Capacity(self.free_here(), lanes * count, lanes, bool(self.devices))
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """The workers, all fit for a job with these inputs, which have absolute paths.
 
         Raises Failure that names every worker that is not, with all that is wrong with it.
         """
+        if not self.remote:
+            return Crew(self.capacity, self._coming or partial(self._started, stack))
         workers = self._workers(stack)
         if self.run.gpus == "none":
             workers.gpu = None
-        if not self.remote:
-            return Crew(workers, self.free_here())
         wanted = preflight.expected(inputs, folders)
         found = _examined(workers, wanted)
         if workers.gpu is not None and not any(fitness.gpu for fitness in found.values()):
@@ -172,13 +178,17 @@ class Job:
         problems = [f"worker {n}: {'; '.join(f.problems)}" for n, f in found.items() if f.problems]
         if problems:
             raise Failure("\n  ".join(["not all workers can take part:", *problems]))
-        return Crew(workers, min(f.free_bytes for f in found.values()), found, wanted)
+        free = min(fitness.free_bytes for fitness in found.values())
+        capacity = Capacity(free, workers.threads, workers.lanes, workers.gpu is not None)
+        return Crew(capacity, lambda: workers, found, wanted)
 
     def _workers(self, stack: ExitStack) -> Workers:
+        """Those of a running cluster."""
         if self._client is not None:
             return deploy.of_client(self._client, worker.FIRST, self.run.worker_timeout)
-        if self._coming is not None:
-            return self._coming()
+        return self._coming() if self._coming else self._started(stack)
+
+    def _started(self, stack: ExitStack) -> Workers:
         return stack.enter_context(deploy.workers(self.deployment))
 
     # ---- running ------------------------------------------------------------------------------
@@ -193,21 +203,28 @@ class Job:
         return self._journal.plan
 
     def dispatched(
-        self, crew: Crew, workload: Workload[S, P], spans: Iterable[S]
+        self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
     ) -> Iterator[Outcome[P]]:
-        """The parts in order, those of the journal first."""
+        """The parts in order, those of the journal first, while the workers come up.
+
+        plan: facts to be told of it
+        """
+        if self._journal is not None:
+            for outcome in resumed(self._journal, workload, spans, self.tell):
+                self.facts.add(outcome)
+                yield outcome
+        self._planned(crew.workers, **plan)
         faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
-        run = dispatch(crew.workers, workload, spans, self._journal, faults, self.tell)
-        for outcome in run:
+        for outcome in dispatch(crew.workers, workload, spans, self._journal, faults, self.tell):
             self.facts.add(outcome)
             yield outcome
         if self._coming is not None:
             self._coming.release()
 
-    def planned(self, crew: Crew, **facts: Any) -> None:
+    def _planned(self, workers: Workers, **plan: Any) -> None:
         """Tell of the plan."""
-        facts = {"chunks": self.chunks, "threads": crew.workers.threads, **facts}
-        self.tell(Event("planned", facts={**facts, "workers": sorted(crew.workers.present())}))
+        facts = {"chunks": self.chunks, "threads": workers.threads, **plan}
+        self.tell(Event("planned", facts={**facts, "workers": sorted(workers.present())}))
 
     def tell(self, event: Event) -> None:
         """Something happened."""

@@ -61,6 +61,16 @@ class Deployment:
         return bool(self.scheduler or self.scheduler_file)
 
     @property
+    def workers(self) -> int:
+        """How many there are, this process included, unless a running cluster has them."""
+        return len(self.devices) or max(1, self.processes)
+
+    @property
+    def lanes(self) -> int:
+        """Threads of each: a GPU has all of `threads`, the CPU's are divided."""
+        return self.threads if self.devices else max(1, self.threads // self.workers)
+
+    @property
     def in_process(self) -> bool:
         """Whether threads of this process do it."""
         return not self.remote and len(self.devices) < 2 and not self.processes
@@ -267,14 +277,13 @@ def _local_cluster(deployment: Deployment) -> Iterator[Any]:
 
                 cluster = LocalCUDACluster(
                     CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
-                    threads_per_worker=deployment.threads,
+                    threads_per_worker=deployment.lanes,
                     device_memory_limit=None,
                     **common,
                 )
             else:
-                threads = max(1, deployment.threads // deployment.processes)
                 cluster = LocalCluster(
-                    n_workers=deployment.processes, threads_per_worker=threads, **common
+                    n_workers=deployment.workers, threads_per_worker=deployment.lanes, **common
                 )
         try:
             # No default client: it would belong to the thread that makes it.

@@ -147,7 +147,6 @@ class CnvJob(Job):
             crew = self.crew(stack, files, [str(store.parent)] if store else [])
             about = self._about(keep, store is not None, shown)
             self.journal(about, {}, Codec(PART_CLASSES))
-            self.planned(crew)
             if store is not None and not self.resuming:
                 classes = self.options.classes
                 matrices.create(store, self.regions, self.samples, classes, keep)
