@@ -202,6 +202,40 @@ def test_scan__long_signatures(
     assert_same(got, reference.scan(chunk, patterns, rules))
 
 
+@pytest.mark.parametrize("share_of_n", [0.8, 0.9, 0.97, 0.995])
+@pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
+def test_scan__samples_of_which_little_is_known(
+    exact: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
+) -> None:
+    """Their few single bases tell more than those of the signatures."""
+    rng = np.random.default_rng([11, int(1000 * share_of_n), first])
+    use_plan(monkeypatch, exact, SeedPlan(8, 4, 1))
+    clean = rng.choice(text("ACGT"), 12_000)
+    signatures = taken_from(clean, [150, 600, 900, 2500, 5000, 7000] * 2, rng)
+    samples = widened(clean, 0.002, rng)
+    samples[rng.random(len(clean)) < share_of_n] = ord("N")
+    lengths = [40, 9000, 0, 1300, 1660]
+    chunk, patterns = cut(samples, lengths), Patterns.of(signatures, True)
+    rules = Rules(first=first)
+    got = exact.Scanner(patterns, rules).scan(chunk)
+    assert len(got)
+    assert_same(got, reference.scan(chunk, patterns, rules))
+
+
+def test_scan__single_bases_farther_away_than_are_listed(
+    exact: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_plan(monkeypatch, exact, SeedPlan(8, 4, 1))
+    letters = np.full(18_000, ord("N"), np.uint8)
+    letters[[100, 17_500]] = ord("T")
+    signature = np.resize(text("ACGT"), 17_600)
+    patterns, chunk = Patterns.of([signature]), cut(letters, [18_000])
+    for rules in (Rules(first=True), Rules(first=False)):
+        got = exact.Scanner(patterns, rules).scan(chunk)
+        assert_same(got, reference.scan(chunk, patterns, rules))
+        assert not rules.first or got.start.tolist() == [1]
+
+
 @pytest.mark.parametrize("share_of_n", [0.05, 0.3, 0.9])
 def test_scan__records_in_which_all_is_found_early(
     exact: Any, monkeypatch: pytest.MonkeyPatch, share_of_n: float
