@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import cupy
@@ -25,6 +25,7 @@ TILE_A, TILE_B, TILE_C = 2, 4, 4  # rotations that a warp takes together
 SHARE = 2048  # scores that a block settles
 MOST_ATOMS = 1 << 22
 PACK_BLOCKS = 1 << 12
+ALIGNED = 16  # bytes
 
 _SPACE = np.dtype(
     [("table", POINTER), ("quaternions", POINTER), ("step", "<f8")]
@@ -169,7 +170,7 @@ class Scores:
         self._of, self._many = searcher, len(ligands)
         self._module = searcher.module(ligands.channels.shape[1])
         starts = searcher.search.targets(ligands) - searcher.field.origin
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "offsets": ligands.offsets,
             "places": ligands.relative,
             "channels": ligands.channels,
@@ -178,8 +179,8 @@ class Scores:
             "moments": ligands.moments,
             "doubt": bounds.doubt,
         }
-        self._arrays = {name: cupy.asarray(np.ascontiguousarray(a)) for name, a in arrays.items()}
-        self._ligands = struct(_LIGANDS, **self._arrays)
+        self._copied, places = _copied(arrays)
+        self._ligands = struct(_LIGANDS, **places)
         self.held = cupy.empty(self._many * most, np.float32)
         self._greatest = cupy.empty(self._many, np.uint32)
         blocks = self._many * _ceil(most, SHARE)
@@ -231,6 +232,18 @@ class Scores:
 
     def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
         launch_blocks(self._module, name, self._many * blocks, THREADS, *arguments)
+
+
+def _copied(arrays: dict[str, NDArray[Any]]) -> tuple[Any, dict[str, int]]:
+    """All of them on the device by one copy, and the address of each."""
+    contents = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.values()]
+    sizes = (ALIGNED * _ceil(len(content), ALIGNED) for content in contents)
+    *begins, size = accumulate(sizes, initial=0)
+    packed = np.empty(size, np.uint8)
+    for begin, content in zip(begins, contents, strict=True):
+        packed[begin : begin + len(content)] = content
+    there = cupy.asarray(packed)
+    return there, {name: there.data.ptr + at for name, at in zip(arrays, begins, strict=True)}
 
 
 def _tiles(search: Search, part: range) -> tuple[int, Sequence[int]]:
