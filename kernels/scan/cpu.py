@@ -13,6 +13,7 @@ from kernels.scan.cpu_compare import Sink, append
 from kernels.scan.cpu_direct import compare_each, count_bits, hold, sweep, want
 from kernels.scan.cpu_patterns import HELD, TILE, Index, Target, make_index, make_target, pack
 from kernels.scan.cpu_probe import pass_over, probe
+from kernels.scan.cpu_singles import SINGLES
 from kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N, FEW_N, SeedPlan
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
 
@@ -70,13 +71,13 @@ class Scanner:
         if illegal >= 0:
             raise BadBaseError(illegal)
         way = self.way(ambiguous / max(1, len(chunk.letters)))
-        scratch = np.empty(4 * HELD + 2 * TILE, np.uint64)
+        scratch, singles = np.empty(4 * HELD + 2 * TILE, np.uint64), np.empty(SINGLES, np.int64)
         done, room, parts = 0, FIRST_ROOM, [Hits.none()]
         while done < len(chunk.offsets) - 1:
             sink = self._sink(room)
             stop = _search(
                 planes, chunk.offsets, done, way.target, way.index, sink, scratch,
-                self.rules.first, self.rules.strict,
+                singles, self.rules.first, self.rules.strict,
             )  # fmt: skip
             count = int(sink.counts[0])
             parts.append(Hits(sink.record[:count], sink.pattern[:count], sink.start[:count]))
@@ -109,11 +110,11 @@ class Scanner:
 @lean
 def _search(
     planes: Any, offsets: Any, begin: Any, target: Any, index: Any, sink: Any, scratch: Any,
-    first: Any, strict: Any,
+    singles: Any, first: Any, strict: Any,
 ) -> Any:  # fmt: skip
     """Searches the records from `begin` on; returns the first one for which there was no room.
 
-    scratch: uint64[4 * HELD + 2 * TILE], anything.
+    scratch: uint64[4 * HELD + 2 * TILE], singles: int64[SINGLES]; anything.
 
     With `first` a record has at most one hit of each pattern, the first.
     """
@@ -134,8 +135,8 @@ def _search(
                 want(wanted, tile, reach[1], reach[2])
                 hold(planes, tile, held, strict)
                 sweep(
-                    planes, tile, held, wanted, alive, target, target.unseeded, reach, sink,
-                    first, strict,
+                    planes, tile, held, wanted, alive, singles, target, target.unseeded, reach,
+                    sink, first, strict,
                 )  # fmt: skip
             if target.seeded.shape[0]:
                 wanted[:] = 0
@@ -143,8 +144,8 @@ def _search(
                 if count_bits(wanted) > SPARSE:
                     hold(planes, tile, held, strict)
                     sweep(
-                        planes, tile, held, wanted, alive, target, target.seeded, reach, sink,
-                        first, strict,
+                        planes, tile, held, wanted, alive, singles, target, target.seeded, reach,
+                        sink, first, strict,
                     )  # fmt: skip
                 else:
                     compare_each(planes, tile, wanted, target, reach, sink, first, strict)

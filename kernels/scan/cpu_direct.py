@@ -8,6 +8,7 @@ from kernels.jit import lean
 from kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
 from kernels.scan.cpu_compare import check
 from kernels.scan.cpu_patterns import HELD, STEPS, TILE, single, window
+from kernels.scan.cpu_singles import list_singles, strike_by_singles
 
 # ---- the direct way, few positions -----------------------------------------------------------
 
@@ -86,15 +87,22 @@ def hold(planes: Any, tile: Any, held: Any, strict: Any) -> None:
 
 @lean
 def sweep(
-    planes: Any, tile: Any, held: Any, wanted: Any, alive: Any, target: Any, chosen: Any,
-    reach: Any, sink: Any, first: Any, strict: Any,
+    planes: Any, tile: Any, held: Any, wanted: Any, alive: Any, singles: Any, target: Any,
+    chosen: Any, reach: Any, sink: Any, first: Any, strict: Any,
 ) -> None:  # fmt: skip
-    """Strikes out of the wanted positions those that differ in one of a pattern's bases."""
+    """Strikes out of the wanted positions those that differ in one of a pattern's bases.
+
+    singles: int64[SINGLES], anything
+    """
+    listed = -1
+    if not strict and target.backwards.shape[1]:
+        listed = list_singles(planes, tile, singles)
     i = 0
     before = 64 * tile - reach[1] if first else -1  # starts whose anchor lies before the tile
     while True:
         i = _next_alive(
-            i, chosen, held, target.steps, target.n_steps, target.anchors, sink.best, before,
+            i, chosen, held, target.steps, target.n_steps, target.anchors, target.lengths,
+            target.backwards, target.backwards_begin, singles, listed, sink.best, before,
             wanted, alive,
         )  # fmt: skip
         if i < 0:
@@ -105,27 +113,42 @@ def sweep(
 
 @lean
 def _next_alive(
-    i: Any, chosen: Any, held: Any, steps: Any, n_steps: Any, anchors: Any, best: Any,
-    before: Any, wanted: Any, alive: Any,
+    i: Any, chosen: Any, held: Any, steps: Any, n_steps: Any, anchors: Any, lengths: Any,
+    backwards: Any, begins: Any, singles: Any, listed: Any, best: Any, before: Any, wanted: Any,
+    alive: Any,
 ) -> Any:  # fmt: skip
-    """The next of the chosen patterns, from the i-th on, that the steps leave positions: or -1.
+    """The next of the chosen patterns, from the i-th on, that is left positions: or -1.
 
     These are in `alive`. A pattern whose first hit was found `before` the tile is passed over.
+    listed: of the sample's single bases, which then strike; -1: the steps do.
     """
     while i < chosen.shape[0]:
         p = chosen[i]
         if best[p] < 0 or best[p] + anchors[p] >= before:
             for word in range(TILE):
                 alive[word] = wanted[word]
-            left = 1
-            for step in range(p * STEPS, p * STEPS + n_steps[p], 4):
-                left = strike_8(held, steps, step, alive)
-                if not left:
-                    break
+            if listed < 0:
+                left = _strike_by_steps(held, steps, p * STEPS, n_steps[p], alive)
+            else:
+                size = (lengths[p] + 63) >> 6
+                left = strike_by_singles(
+                    backwards, begins[p], size, anchors[p], singles, listed, alive
+                )
             if left:
                 return i
         i += 1
     return -1
+
+
+@lean
+def _strike_by_steps(held: Any, steps: Any, begin: Any, count: Any, alive: Any) -> Any:
+    """Strikes out of `alive` what differs in one of the pattern's bases; 0: nothing is left."""
+    left = 1
+    for step in range(begin, begin + count, 4):
+        left = strike_8(held, steps, step, alive)
+        if not left:
+            break
+    return left
 
 
 @lean

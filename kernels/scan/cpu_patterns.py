@@ -22,6 +22,9 @@ TILE = 8  # words that a sweep holds: 512 positions
 AHEAD = 64  # words behind them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
 STEPS = 512  # bases of a pattern that a sweep looks at
+PADDING = TILE + 1  # words on both sides of a pattern backwards: all that a tile may reach over
+BACKWARDS_BYTES = 256 << 20  # of all patterns; where it would be more there are none
+REVERSED = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uint8)
 
 
 class Index(NamedTuple):
@@ -55,6 +58,8 @@ class Target(NamedTuple):
     seeded_anchor: NDArray[np.uint64]  # [4, seeded + padding], 64 bases from the anchor on
     steps: NDArray[np.uint16]  # [n * STEPS], single bases from the anchor on: see `_list_steps`
     n_steps: NDArray[np.int32]  # [n]
+    backwards: NDArray[np.uint64]  # [4, words], the planes in the opposite order: see `_backwards`
+    backwards_begin: NDArray[np.int64]  # [n], the first word of each there
 
 
 def make_target(patterns: Patterns, bases: float, ambiguous: float) -> tuple[Target, SeedPlan]:
@@ -68,8 +73,9 @@ def make_target(patterns: Patterns, bases: float, ambiguous: float) -> tuple[Tar
     anchor = _anchor_planes(planes, words, anchors, seeded)
     steps, n_steps = _list_steps(planes, words, patterns.lengths, anchors)
     target = Target(
-        planes, words, patterns.lengths, anchors, seeded, unseeded, anchor, steps, n_steps
-    )
+        planes, words, patterns.lengths, anchors, seeded, unseeded, anchor, steps, n_steps,
+        *_backwards(planes, words, patterns.lengths),
+    )  # fmt: skip
     return target, plan
 
 
@@ -287,6 +293,28 @@ def _list_steps(planes: Any, words: Any, lengths: Any, anchors: Any) -> Any:
         for i in range(count, STEPS):
             steps[p * STEPS + i] = steps[p * STEPS + count - 1] if count else 0
     return steps, counts
+
+
+def _backwards(
+    planes: NDArray[np.uint64], words: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The planes of each pattern from its last base to its first, and the word where it begins.
+
+    Around each there are PADDING words that match everything.
+    """
+    sizes = (lengths + 63) // 64
+    begins = np.cumsum(sizes + 2 * PADDING) - sizes - PADDING
+    total = int(sizes.sum()) + 2 * PADDING * len(sizes)
+    if 32 * total > BACKWARDS_BYTES:
+        return np.empty((4, 0), np.uint64), begins
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ours = planes[np.repeat(words[:-1], sizes) + within].T
+    flipped = REVERSED[np.ascontiguousarray(ours).view(np.uint8)].reshape(4, -1, 8)[:, :, ::-1]
+    out = np.full((4, total), ALL)
+    out[:, np.repeat(begins + sizes - 1, sizes) - within] = (
+        np.ascontiguousarray(flipped).reshape(4, -1).view(np.uint64)
+    )
+    return out, begins
 
 
 @lean

@@ -146,12 +146,32 @@ def long_ones(ambiguous: float) -> Case:
     return [planted(rng, size, signatures, ambiguous, size // 700) for size in sizes], signatures
 
 
+def under_n(share: float) -> Case:
+    """Most of the sample is N, so that its few single bases tell more than the signatures'."""
+    rng = np.random.default_rng(int(1000 * share))
+    clean = random_letters(rng, 12_000, 0)
+    signatures = []
+    for length in (150, 500, 900, 2500, 5000, 7000):
+        begin = int(rng.integers(len(clean) - length))
+        signature = clean[begin : begin + length].copy()
+        other = signature.copy()
+        other[rng.integers(length)] = ord("A")
+        some_n = signature.copy()
+        some_n[rng.random(length) < 0.1] = ord("N")
+        signatures += [signature, other, some_n, random_letters(rng, length, 0.1)]
+    sample = clean.copy()
+    sample[rng.random(len(clean)) < share] = ord("N")
+    return [sample[:50], sample, clean[:3000], sample[3000:]], [*signatures, clean[100:400]]
+
+
 FIXED = {
     "word lengths": word_lengths(),
     "repeats": repeats(),
     "long, no N": long_ones(0.0),
     "long, 10 % N": long_ones(0.1),
     "long, 60 % N": long_ones(0.6),
+    "long, 96 % N": under_n(0.96),  # more single bases than are listed
+    "long, 99.8 % N": under_n(0.998),
 }
 
 
