@@ -1,12 +1,12 @@
 """Where workers find counts and regions: in this process, or in a file."""
 
+import mmap
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.io.sources import read_into
 
-PIECE_BYTES = 16 << 20  # written at a time by each of
+PIECE_BYTES = 16 << 20  # copied at a time by each of
 THREADS = 8
 
 Columns = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
@@ -45,6 +45,11 @@ class InMemory:
         """In their order in files."""
         return self.start, self.end, self.values
 
+    def as_in(self, path: str) -> "InFile":
+        """The same in a file that has them."""
+        regions, samples = self.values.shape
+        return InFile(path, self.values.dtype.str, (regions, samples))
+
     def rows(self, first: int, stop: int, room: Room) -> Columns:
         return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
@@ -71,35 +76,35 @@ class InFile:
 @contextmanager
 def shared(counts: InMemory) -> Iterator[InFile]:
     """A copy in memory for processes of this machine; it goes with the last of them."""
-    with os.fdopen(os.memfd_create("multigpu-counts"), "wb") as file:
-        yield _written(counts, f"/proc/{os.getpid()}/fd/{file.fileno()}")
+    with os.fdopen(os.memfd_create("multigpu-counts"), "r+b") as file:
+        size = sum(array.nbytes for array in counts.arrays())
+        file.truncate(size)
+        with mmap.mmap(file.fileno(), size) as mapped:
+            _fill(mapped, counts.arrays())
+        yield counts.as_in(f"/proc/{os.getpid()}/fd/{file.fileno()}")
 
 
 @contextmanager
 def filed(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
     """A copy in a file of `folder` (else of the system's temporary one) for a while."""
     with tempfile.TemporaryDirectory(prefix="multigpu-", dir=folder) as place:
-        yield _written(counts, str(Path(place) / "counts"))
+        path = Path(place) / "counts"
+        with path.open("wb") as file:
+            for array in counts.arrays():
+                array.tofile(file)
+        yield counts.as_in(str(path))
 
 
-def _written(counts: InMemory, path: str) -> InFile:
-    """By several threads: most of the time goes into new pages."""
-    arrays = [array.reshape(-1).view(np.uint8) for array in counts.arrays()]
-    begins = accumulate((len(array) for array in arrays), initial=0)
-    pieces = [
-        (array[at : at + PIECE_BYTES], begin + at)
-        for array, begin in zip(arrays, begins, strict=False)
-        for at in range(0, len(array), PIECE_BYTES)
-    ]
-    with Path(path).open("wb", buffering=0) as file, ThreadPoolExecutor(THREADS) as pool:
-        for task in [pool.submit(_put, file.fileno(), *piece) for piece in pieces]:
-            task.result()
-    regions, samples = counts.values.shape
-    return InFile(path, counts.values.dtype.str, (regions, samples))
-
-
-def _put(file: int, data: NDArray[np.uint8], at: int) -> None:
-    left = data.data
-    while left:
-        count = os.pwrite(file, left, at)
-        left, at = left[count:], at + count
+def _fill(memory: mmap.mmap, arrays: Sequence[NDArray[Any]]) -> None:
+    """One array after the other, by several threads: most of the time goes into new pages."""
+    begin, pieces = 0, []
+    whole = np.frombuffer(memory, np.uint8)
+    for array in arrays:
+        content = array.reshape(-1).view(np.uint8)
+        for at in range(0, len(content), PIECE_BYTES):
+            piece = content[at : at + PIECE_BYTES]
+            pieces.append((whole[begin + at :][: len(piece)], piece))
+        begin += len(content)
+    with ThreadPoolExecutor(THREADS) as pool:
+        for copied in [pool.submit(np.copyto, *piece) for piece in pieces]:
+            copied.result()
