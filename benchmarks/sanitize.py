@@ -48,7 +48,7 @@ def same(got: Any, expected: Any, what: str, relative: float = 0.0, absolute: fl
 
 def scan_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     """All rules and shares of N, so that every way of comparing is gone."""
-    for share, first, strict in product((0.0, 0.1, 0.6, 1.0), (True, False), (True, False)):
+    for share, first, strict in product((0.0, 0.1, 0.6, 0.9, 1.0), (True, False), (True, False)):
         signatures = [letters(random, int(n), share) for n in random.integers(1, 150, 20)]
         signatures += [letters(random, int(n), share) for n in random.integers(40, 300, 10)]
         records = [letters(random, int(n), share) for n in random.integers(0, 800, 12)]
