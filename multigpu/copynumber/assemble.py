@@ -88,11 +88,11 @@ def _region_table(
     chrom, start, end = regions.chrom[first], regions.start[first], regions.end[stop - 1]
     if mispaired:
         chrom = compat.region_chromosomes(chrom, regions.names)
-    copies = np.full((len(first), samples), options.main, np.int32)
-    for number in np.unique(chrom).tolist():
-        here, own = chrom == number, cnvs.take(cnvs.chrom == number)
-        copies[here] = region_copy_numbers(
-            start[here], end[here], own.start, own.end, own.sample, own.copy_number,
-            samples, options.main,
-        )  # fmt: skip
+    # Chromosomes lie behind each other, in as many bases as the longest one needs.
+    room = max(int(end.max(initial=0)), int(cnvs.end.max(initial=0)))
+    before, own = chrom.astype(np.int64) * room, cnvs.chrom.astype(np.int64) * room
+    copies = region_copy_numbers(
+        before + start, before + end, own + cnvs.start, own + cnvs.end, cnvs.sample,
+        cnvs.copy_number, samples, options.main,
+    )  # fmt: skip
     return RegionTable(chrom, start, end, copies, np.full(copies.shape, np.nan))

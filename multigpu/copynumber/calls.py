@@ -4,7 +4,7 @@ Rows are regions, numbered through one chromosome. A span of rows is (first, sto
 The rules are those of the golden data (docs/cnv.md), Klambauer et al. 2012 for the model.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from multigpu.copynumber.options import CnvOptions
 
 NOT_CALLED = -1  # the copy number of segments where there was nothing to call
+PAIRS = 1 << 18  # of CNVs and regions that are compared at a time: they fit into a cache
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -178,13 +179,35 @@ def region_copy_numbers(
 ) -> Indices:  # fmt: skip
     """[regions, samples]: of the sample's first CNV that overlaps the region, else the main class.
 
-    All in bases of one chromosome.
+    All in bases; of several chromosomes, each lies behind those before it.
     """
     result = np.full((len(start), samples), main, np.int32)
-    for k in range(len(sample) - 1, -1, -1):  # backwards, so that the first one stays
-        touched = (start < cnv_end[k]) & (end > cnv_start[k])
-        result[touched, sample[k]] = copy_number[k]
+    for cnv, region in overlaps(start, end, cnv_start, cnv_end):
+        result[region, sample[cnv]] = copy_number[cnv]  # of several, the one written last stays
     return result
+
+
+def overlaps(
+    start: Rows, end: Rows, cnv_start: Rows, cnv_end: Rows
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """All (CNVs, regions) that share a base, from the last CNV to the first; in blocks.
+
+    Regions stand in any order and may overlap each other. By their starts, those that can share a
+    base with a CNV follow each other: the first one, or one before it, is the first to reach beyond
+    the CNV's start, and the last one is the last to start before its end.
+    """
+    order = np.argsort(start, kind="stable")
+    first = np.searchsorted(np.maximum.accumulate(end[order]), cnv_start, "right")
+    counts = np.maximum(np.searchsorted(start[order], cnv_end) - first, 0)
+    backwards = np.arange(len(counts))[::-1]
+    block = np.cumsum(counts[backwards]) // PAIRS
+    for few in np.split(backwards, np.flatnonzero(np.diff(block)) + 1):
+        several = counts[few]
+        cnv = np.repeat(few, several)
+        before = np.cumsum(several) - several  # pairs of other CNVs
+        region = order[np.arange(len(cnv)) + np.repeat(first[few] - before, several)]
+        touched = end[region] > cnv_start[cnv]
+        yield cnv[touched], region[touched]
 
 
 def fractional(value: Floats, options: CnvOptions) -> Floats:

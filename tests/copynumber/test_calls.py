@@ -107,6 +107,29 @@ def test_region_copy_numbers__the_first_overlapping_cnv_of_a_sample_counts() -> 
     assert copies.tolist() == [[4, 2, 2], [2, 3, 2]]
 
 
+SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 15)), max_size=25)
+
+
+@given(SPANS, SPANS, st.integers(1, 3), st.integers(1, 30))
+def test_region_copy_numbers__are_those_of_a_loop_over_the_cnvs(
+    regions: list[tuple[int, int]], cnvs: list[tuple[int, int]], samples: int, pairs: int
+) -> None:
+    start, cnv_start = (np.array([at for at, _ in spans], np.int64) for spans in (regions, cnvs))
+    end, cnv_end = (np.array([a + n for a, n in spans], np.int64) for spans in (regions, cnvs))
+    sample = np.arange(len(cnvs), dtype=np.int32) * 7 % samples
+    copy_number = np.arange(len(cnvs), dtype=np.int32) + 3  # which of them it was
+    expected = np.full((len(regions), samples), 2)
+    for k in reversed(range(len(cnvs))):
+        touched = (start < cnv_end[k]) & (end > cnv_start[k])
+        expected[touched, sample[k]] = copy_number[k]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calls, "PAIRS", pairs)
+        found = calls.region_copy_numbers(
+            start, end, cnv_start, cnv_end, sample, copy_number, samples, 2
+        )
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_fractional__r_pads_a_vector_to_one_width() -> None:
     copies = calls.fractional(np.array([0.0, 3.0, -1.0]), COHORT)
     assert calls.fractional_labels(copies, COHORT) == ["CN2.0", "CN16.0", "CN1.0"]
