@@ -216,8 +216,17 @@ def fractional(value: Floats, options: CnvOptions) -> Floats:
     return np.round(scale * np.exp2(value), 1)
 
 
-def fractional_labels(copies: Floats, options: CnvOptions) -> list[str]:
-    """`CN1.7`; R pads all of a vector to one width: `CN 1.7` beside `CN16.0`."""
-    texts = [f"{value:.1f}" for value in copies.tolist()]
-    width = max(map(len, texts), default=0) if options.compat_r else 0
-    return ["CN" + text.rjust(width) for text in texts]
+def fractional_labels(copies: Floats, options: CnvOptions) -> tuple[Indices, list[str]]:
+    """Which label every copy number has, and the labels: `CN1.7`.
+
+    R pads all of a vector, or of each row of a matrix, to one width: `CN 1.7` beside `CN16.0`.
+    """
+    values, places = np.unique(copies, return_inverse=True)
+    texts = [f"{value:.1f}" for value in values.tolist()]
+    width = np.zeros(1, np.int32)
+    if options.compat_r:
+        lengths = np.array([len(text) for text in texts], np.int32)
+        width = lengths[places].max(axis=-1, keepdims=True, initial=0)
+    widths = range(int(width.max(initial=0)) + 1)
+    labels = ["CN" + text.rjust(n) for n in widths for text in texts]
+    return (width * len(texts) + places).astype(np.int32), labels

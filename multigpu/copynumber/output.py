@@ -4,8 +4,10 @@ import importlib.util
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from cluster.output import failures_named, own
@@ -135,15 +137,22 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
 
     genome  IGV's name of it; None: by the length of the first chromosome
     """
-    for name, table in result.tables().items():
-        (folder / f"{name}.tsv").write_bytes(tables.tsv(table))
-    (folder / "cnvs.bed").write_bytes(tables.bed(result))
-    (folder / "segments.seg").write_bytes(tables.seg(result))
-    if with_vcf:
-        write_vcf(result, folder / VCF)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:  # Arrow lets go of the GIL
+        vcf = [pool.submit(write_vcf, result, folder / VCF)] if with_vcf else []
+        texts = {"segments.seg": partial(tables.seg, result)}
+        for name, table in result.tables().items():
+            texts[f"{name}.tsv"] = partial(tables.tsv, table)
+        texts["cnvs.bed"] = partial(tables.bed, result)
+        written = [pool.submit(_write, folder / name, text) for name, text in texts.items()]
+        for done in (*vcf, *written):
+            done.result()
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     session = tables.igv_session(genome or tables.genome_of(result), tracks)
     (folder / SESSION).write_bytes(session)
+
+
+def _write(path: Path, text: Callable[[], bytes]) -> None:
+    path.write_bytes(text())
 
 
 def write_report(result: CnvResult, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -78,10 +79,10 @@ class RegionTable:
         return len(self.chrom)
 
 
-def class_labels(copy_number: Indices, classes: Sequence[str]) -> NDArray[np.object_]:
-    """The label of every index; MISSING for NOT_CALLED."""
+def class_labels(copy_number: Indices, classes: Sequence[str]) -> tuple[Indices, list[str]]:
+    """Which label every index stands for, and the labels: MISSING for NOT_CALLED."""
     assert NOT_CALLED == -1  # the last one
-    return np.array([*classes, MISSING], object)[copy_number]
+    return copy_number % (len(classes) + 1), [*classes, MISSING]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class CnvResult:
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def called(self) -> SegmentTable:
         """The segments that are CNVs."""
         return self.segments.take(self.segments.cnv)
@@ -160,10 +161,6 @@ class CnvResult:
     def _segments(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         import pyarrow as pa
 
-        if fractional:
-            labels: Any = fractional_labels(segments.fractional, self.options)
-        else:
-            labels = class_labels(segments.copy_number, self.options.classes)
         return pa.table(
             {
                 "chrom": names(segments.chrom, self.regions.names),
@@ -172,24 +169,27 @@ class CnvResult:
                 "sample": names(segments.sample, self.samples),
                 "median": segments.median,
                 "mean": segments.mean,
-                "copy_number": pa.array(labels, pa.string()),
+                "copy_number": names(*self._labels(segments, fractional)),
             }
         )
 
     def _regions(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
         import pyarrow as pa
 
-        if fractional:  # R formats each row by itself
-            rows: Any = [fractional_labels(row, self.options) for row in regions.fractional]
-            labels = np.array(rows, object).reshape(regions.fractional.shape)
-        else:
-            labels = class_labels(regions.copy_number, self.options.classes)
+        indices, labels = self._labels(regions, fractional)
         columns = [names(regions.chrom, self.regions.names), regions.start, regions.end]
-        columns += [pa.array(column, pa.string()) for column in labels.T]
+        columns += [names(column, labels) for column in indices.T]
         return pa.table(
             [pa.array(column) for column in columns],
             names=["chrom", "start", "end", *self.samples],
         )
+
+    def _labels(
+        self, table: SegmentTable | RegionTable, fractional: bool
+    ) -> tuple[Indices, list[str]]:
+        if fractional:
+            return fractional_labels(table.fractional, self.options)
+        return class_labels(table.copy_number, self.options.classes)
 
 
 def names(indices: Indices, of: Sequence[str]) -> "pa.Array":

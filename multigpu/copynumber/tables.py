@@ -2,11 +2,12 @@
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from multigpu.copynumber.calls import Indices
+from multigpu.copynumber.lines import block_rows, blocks, joined, lines, texts
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels, names
 
@@ -23,30 +24,15 @@ GENOMES = {  # by the length of the first chromosome
     195_471_971: "mm10",
 }
 FIRST_CHROMOSOME = ("chr1", "1")
-LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # fractions between that Arrow and Python write alike
+BED_COLUMNS = 9
 
 
 def tsv(table: "pa.Table") -> bytes:
     """A header and a line for every row; numbers as the shortest text that reads back equal."""
-    import pyarrow.compute as pc
-
-    lines = pc.binary_join_element_wise(*map(_texts, table.columns), "\t")
-    return "\n".join(["\t".join(table.column_names), *lines.to_pylist(), ""]).encode()
-
-
-def _texts(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
-    """As Python writes them. Arrow, which is faster, writes some numbers with other exponents."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = column.cast(pa.string())
-    if not pa.types.is_floating(column.type):
-        return texts
-    numbers = column.to_numpy()
-    size = np.abs(numbers)
-    others = ~((size > LEAST_ALIKE) & (size < MOST_ALIKE)) | (numbers == np.rint(numbers))
-    python = pa.array(map(repr, numbers[others].tolist()), pa.string())
-    return pc.replace_with_mask(texts, pa.array(others), python)
+    header = "\t".join(table.column_names) + "\n"
+    step = block_rows(table.num_columns)
+    blocks = table.combine_chunks().to_batches(max_chunksize=step)
+    return b"".join([header.encode(), *(lines(*block.columns) for block in blocks)])
 
 
 def direction(copy_number: Indices, options: CnvOptions) -> Indices:
@@ -58,17 +44,23 @@ def direction(copy_number: Indices, options: CnvOptions) -> Indices:
 def bed(result: CnvResult) -> bytes:
     """The CNVs as BED9: losses red, gains blue; the score is 100 times |mean|, at most 1000."""
     cnvs = result.called
-    cnvs = cnvs.take(np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom)))
+    order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
+    return b"".join(
+        _bed_lines(result, cnvs.take(order[rows])) for rows in blocks(len(cnvs), BED_COLUMNS)
+    )
+
+
+def _bed_lines(result: CnvResult, cnvs: SegmentTable) -> bytes:
+    options = result.options
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
-    colour = np.array([LOSS, NEUTRAL, GAIN], object)[
-        direction(cnvs.copy_number, result.options) + 1
-    ]
-    labels = class_labels(cnvs.copy_number, result.options.classes)
-    rows = zip(*_places(result, cnvs), labels, score.tolist(), colour, strict=True)
-    return "".join(
-        f"{chrom}\t{start}\t{end}\t{sample}:{label}\t{score}\t.\t{start}\t{end}\t{colour}\n"
-        for chrom, start, end, sample, label, score, colour in rows
-    ).encode()
+    sample = names(cnvs.sample, result.samples)
+    label = names(*class_labels(cnvs.copy_number, options.classes))
+    colour = names(direction(cnvs.copy_number, options) + 1, (LOSS, NEUTRAL, GAIN))
+    place = texts(cnvs.start), texts(cnvs.end)
+    return lines(
+        names(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
+        score, ".", *place, colour,
+    )  # fmt: skip
 
 
 def seg(result: CnvResult) -> bytes:
@@ -85,13 +77,6 @@ def seg(result: CnvResult) -> bytes:
         "seg.mean": segments.mean,
     }
     return tsv(pa.table(columns))
-
-
-def _places(result: CnvResult, table: SegmentTable) -> tuple[list[Any], ...]:
-    """chromosome, start, end, sample of every row."""
-    chromosomes = np.array(result.regions.names, object)[table.chrom].tolist()
-    samples = np.array(result.samples, object)[table.sample].tolist()
-    return chromosomes, table.start.tolist(), table.end.tolist(), samples
 
 
 def igv_session(genome: str | None, tracks: Sequence[str] = TRACKS) -> bytes:
@@ -112,8 +97,10 @@ def _kind(track: str) -> str:
 
 def genome_of(result: CnvResult) -> str | None:
     """The IGV name of the genome whose first chromosome ends where the regions do, if any."""
+    regions = result.regions
     for name in FIRST_CHROMOSOME:
-        if name in result.regions.names:
-            rows = result.regions.chrom == result.regions.names.index(name)
-            return GENOMES.get(int(result.regions.end[rows].max()))
+        if name in regions.names:
+            number = regions.names.index(name)
+            own = [block for block in regions.blocks if regions.chrom[block.start] == number]
+            return GENOMES.get(max((int(regions.end[block].max()) for block in own), default=0))
     return None

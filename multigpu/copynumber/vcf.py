@@ -2,14 +2,28 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu import __version__
-from multigpu.copynumber.result import CnvResult
+from multigpu.copynumber.calls import Indices, Rows
+from multigpu.copynumber.lines import blocks, joined, lines, texts
+from multigpu.copynumber.result import CnvResult, names
 from multigpu.copynumber.tables import direction
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 LARGEST_TABIX = 1 << 29  # positions beyond it need the other kind of index
+COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
+
+# By what the samples of a region have: no change, losses, gains, both.
+ALLELES = ("<CNV>", "<DEL>", "<DUP>", "<DEL>,<DUP>")
+TYPES = ("CNV", "DEL", "DUP", "CNV")
+CLAIMS = ("D", "D", "D", "D,D")
+BOTH = 3
 
 HEADER = f"""\
 ##fileformat=VCFv4.4
@@ -33,55 +47,57 @@ def write_vcf(result: CnvResult, path: Path) -> None:
 
     place = str(path.absolute())  # htslib takes "s3:x" for an address
     with pysam.BGZFile(place, "wb", None) as file:
-        file.write(_header(result).encode())
-        for line in _records(result):
-            file.write(line.encode())
+        file.write(b"".join([_header(result).encode(), *_records(result)]))
     far = bool(len(result.called_regions)) and result.called_regions.end.max() >= LARGEST_TABIX
     pysam.tabix_index(place, preset="vcf", force=True, csi=bool(far))
 
 
 def _header(result: CnvResult) -> str:
     contigs = "".join(f"##contig=<ID={name}>\n" for name in result.regions.names)
-    columns = ["CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT"]
-    return f"{HEADER}{contigs}#{chr(9).join([*columns, *result.samples])}\n"
+    return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
 
 
-def _records(result: CnvResult) -> Iterator[str]:
+def _records(result: CnvResult) -> Iterator[bytes]:
+    """The lines of all regions, many at a time, in the order of the places."""
+    regions = result.called_regions
+    order = np.lexsort((regions.end, regions.start, regions.chrom))
+    for rows in blocks(len(order), len(COLUMNS) + len(result.samples)):
+        yield _lines(result, order[rows])
+
+
+def _lines(result: CnvResult, rows: NDArray[np.intp]) -> bytes:
     """Symbolic alleles begin at the base before the first changed one.
 
     Before the first base of a chromosome there is none that programs can look up: there the record
     begins at 1 and is a base shorter.
     """
-    regions = result.called_regions
-    names = np.array(result.regions.names, object)[regions.chrom].tolist()
-    places = zip(regions.start.tolist(), regions.end.tolist(), strict=True)
-    signs = direction(regions.copy_number, result.options)
-    lost, gained = ((signs == sign).any(axis=1).tolist() for sign in (-1, 1))
-    copies = np.array(_copies(result.options.classes), object)[regions.copy_number].tolist()
-    rows = list(zip(names, places, lost, gained, copies, strict=True))
-    order = np.lexsort((regions.end, regions.start, regions.chrom))
-    for row in order.tolist():
-        name, (start, end), *changed, numbers = rows[row]
-        position, kinds = max(1, start), _kinds(*changed)
-        fields = [
-            name, str(position), f"cnv{row + 1}", "N",
-            ",".join(f"<{kind}>" for kind in kinds), ".", "PASS",
-            _info(kinds, position, end), "CN", *numbers,
-        ]  # fmt: skip
-        yield "\t".join(fields) + "\n"
+    regions, copies = result.called_regions, result.called_regions.copy_number[rows]
+    position, end = np.maximum(1, regions.start[rows]), regions.end[rows]
+    kind = _kinds(direction(copies, result.options))
+    numbers = _copies(result.options.classes)
+    return lines(
+        names(regions.chrom[rows], result.regions.names), position, joined("cnv", rows + 1), "N",
+        names(kind, ALLELES), ".", "PASS", _info(kind, position, end), "CN",
+        *(names(column, numbers) for column in (copies % len(numbers)).T),  # -1 is the last
+    )  # fmt: skip
 
 
-def _info(kinds: list[str], position: int, end: int) -> str:
-    lengths = ",".join([str(end - position)] * len(kinds))
-    claims = ",".join(["D"] * len(kinds))
-    kind = kinds[0] if len(kinds) == 1 else "CNV"
-    return f"SVTYPE={kind};SVLEN={lengths};SVCLAIM={claims};END={end};IMPRECISE"
+def _kinds(signs: Indices) -> Indices:
+    """An index of ALLELES for every region: what the samples have that are changed."""
+    lost, gained = ((signs == sign).any(axis=1) for sign in (-1, 1))
+    kinds: Indices = lost + 2 * gained.astype(np.int32)
+    return kinds
 
 
-def _kinds(lost: bool, gained: bool) -> list[str]:
-    """The alleles of a region: what the samples have that are changed."""
-    kinds = [kind for kind, there in (("DEL", lost), ("DUP", gained)) if there]
-    return kinds or ["CNV"]
+def _info(kind: Indices, position: Rows, end: Rows) -> "pa.Array":
+    import pyarrow.compute as pc
+
+    length = texts(end - position)
+    lengths = pc.if_else(kind == BOTH, joined(length, length, by=","), length)
+    return joined(
+        "SVTYPE=", names(kind, TYPES), ";SVLEN=", lengths, ";SVCLAIM=", names(kind, CLAIMS),
+        ";END=", end, ";IMPRECISE",
+    )  # fmt: skip
 
 
 def _copies(classes: tuple[str, ...]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Self
 
@@ -43,7 +44,7 @@ class Regions:
         """The rows of these indices, in this order; the names stay."""
         return Regions(self.names, self.chrom[rows], self.start[rows], self.end[rows])
 
-    @property
+    @cached_property
     def blocks(self) -> list[slice]:
         """The rows of every run of one chromosome, in order."""
         if not len(self):

@@ -1,5 +1,7 @@
 """From segments to calls: the rules one by one; the golden cases hold them together."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -132,6 +134,17 @@ def test_region_copy_numbers__are_those_of_a_loop_over_the_cnvs(
 
 def test_fractional__r_pads_a_vector_to_one_width() -> None:
     copies = calls.fractional(np.array([0.0, 3.0, -1.0]), COHORT)
-    assert calls.fractional_labels(copies, COHORT) == ["CN2.0", "CN16.0", "CN1.0"]
-    padded = calls.fractional_labels(copies, CnvOptions(compat_r=True))
-    assert padded == ["CN 2.0", "CN16.0", "CN 1.0"]
+    compat = CnvOptions(compat_r=True)
+    assert labelled(copies, COHORT) == ["CN2.0", "CN16.0", "CN1.0"]
+    assert labelled(copies, compat) == ["CN 2.0", "CN16.0", "CN 1.0"]
+    assert labelled(np.array([[2.0, 16.0], [1.0, 2.0]]), compat) == [
+        ["CN 2.0", "CN16.0"],
+        ["CN1.0", "CN2.0"],
+    ]
+    assert labelled(copies[:0], compat) == labelled(copies[:0], COHORT) == []
+
+
+def labelled(copies: calls.Floats, options: CnvOptions) -> list[Any]:
+    indices, labels = calls.fractional_labels(copies, options)
+    found: list[Any] = np.array(labels, object)[indices].tolist()
+    return found

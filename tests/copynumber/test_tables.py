@@ -12,6 +12,7 @@ import pytest
 from cohorts import result
 
 from multigpu.copynumber import tables
+from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult, RegionTable
 from multigpu.copynumber.vcf import LARGEST_TABIX, write_vcf
 from multigpu.io.regions import Regions
@@ -46,14 +47,28 @@ def test_tsv__numbers_read_back_equal() -> None:
 def test_tsv__has_numbers_as_python_writes_them() -> None:
     rng = np.random.default_rng(1)
     spread = rng.normal(size=20_000) * 10.0 ** rng.integers(-20, 20, 20_000)
-    near = np.array([1e-4, 1e9, 1e10, 1e15, 1e16, 1e17])
+    near = np.array([1e-100, 1e-99, 1e-10, 1e-9, 1e-7, 1e-5, 1e-4, 1e9, 1e10, 1e15, 1e16, 1e17])
     odd = np.array([0.0, -0.0, 1.0, -3.0, np.nan, np.inf, -np.inf, 5e-324, 1e308])
     around = [np.nextafter(near, 0), near, np.nextafter(near, np.inf)]
-    numbers = np.concatenate([spread, np.round(spread, 2), odd, *around])
+    whole = np.rint(rng.normal(size=1_000) * 1e8)
+    numbers = np.concatenate([spread, np.round(spread, 2), whole, odd, *around])
     table = pa.table({"x": numbers, "y": np.arange(len(numbers))})
     lines = [f"{x!r}\t{y}" for y, x in enumerate(numbers.tolist())]
     assert tables.tsv(table).decode().split("\n") == ["x\ty", *lines, ""]
     assert tables.tsv(table.slice(0, 0)) == b"x\ty\n"
+
+
+def test_files__are_the_same_in_blocks_of_a_few_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def files(name: str) -> list[bytes]:
+        (tmp_path / name).mkdir()
+        write_tables(result(), tmp_path / name, None, True)
+        return [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
+
+    whole = files("whole")
+    monkeypatch.setattr("multigpu.copynumber.lines.CELLS", 20)
+    assert files("few") == whole
 
 
 def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:

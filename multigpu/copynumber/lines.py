@@ -1,0 +1,72 @@
+"""Lines of text from columns; Arrow joins them, without a Python object for each row."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CELLS = 1 << 18  # joined at a time: far below 2 GiB of text, which is the most Arrow joins
+LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # fractions between that Arrow and Python write alike
+TINY = 1e-9  # below it they do so again, because all exponents have two digits or more
+
+Column: TypeAlias = "pa.Array | NDArray[Any] | str"  # a text is the same in all rows
+
+
+def block_rows(columns: int) -> int:
+    """How many rows are joined at a time."""
+    return max(1, CELLS // columns)
+
+
+def blocks(rows: int, columns: int) -> Iterator[slice]:
+    """The rows that are joined at a time."""
+    step = block_rows(columns)
+    return (slice(at, at + step) for at in range(0, rows, step))
+
+
+def lines(*columns: Column) -> bytes:
+    """A line for every row, one row at least, with tabs between the columns."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = joined(*columns, by="\t")
+    every = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
+    text: bytes = pc.binary_join(every, "\n")[0].as_buffer().to_pybytes()
+    return text + b"\n"
+
+
+def joined(*columns: Column, by: str = "") -> "pa.Array":
+    """The texts of each row as one."""
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise(*map(_texts_or_text, columns), by)
+
+
+def _texts_or_text(column: Column) -> "pa.Array | str":
+    return column if isinstance(column, str) else texts(column)
+
+
+def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
+    """Numbers as Python writes them: the shortest text that reads back equal. Texts stay.
+
+    Arrow, which is faster, writes whole numbers without ".0", and some with other exponents.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pa.array(column) if isinstance(column, np.ndarray) else column
+    found = values.cast(pa.string())
+    if not pa.types.is_floating(values.type):
+        return found
+    numbers = values.to_numpy(zero_copy_only=False)
+    size = np.abs(numbers)
+    whole = (size < MOST_ALIKE) & (numbers == np.rint(numbers))
+    others = ~((size < TINY) | ((size > LEAST_ALIKE) & (size < MOST_ALIKE)))
+    unlike = pa.array(whole | others)
+    python = pa.array(map(repr, numbers[others].tolist()), pa.string())
+    as_whole = joined(found.filter(unlike), ".0")
+    written = pc.replace_with_mask(as_whole, pa.array(others[whole | others]), python)
+    return pc.replace_with_mask(found, unlike, written)
