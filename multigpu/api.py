@@ -13,7 +13,7 @@ from cluster.codec import Codec
 from cluster.worker import Outcome
 from multigpu import preflight
 from multigpu.batch import Batch
-from multigpu.config import RunOptions, ScanOptions
+from multigpu.config import SCAN_LANES, RunOptions, ScanOptions
 from multigpu.io.ahead import Streams
 from multigpu.io.signatures import Signatures, read_signatures
 from multigpu.io.sources import Source, expand, inspect, is_repeatable
@@ -52,6 +52,8 @@ class ScanJob(Job):
 
     streams  where the first stream may have been begun; more: see `Job`
     """
+
+    lanes = SCAN_LANES
 
     def __init__(
         self,

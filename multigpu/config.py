@@ -14,11 +14,32 @@ logger = logging.getLogger(__name__)
 
 PHRED_OFFSETS = (33, 64)
 DEFAULT_CHUNK_BYTES = 64 << 20
-# Chunks in hand per GPU where six are too many:
-DOCKING_LANES = 4  # with more, the last ones on each take longer
-COPY_NUMBER_LANES = 2  # one chromosome computes, one is called and written
 MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
 MOST = 4096  # threads, or processes, of one machine
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How many chunks are in hand on each GPU: some load, some compute, some finish.
+
+    most      where that is useful
+    together  on all GPUs of a machine, unless each had fewer than `least`
+    """
+
+    most: int
+    together: int = MOST
+    least: int = 1
+
+    def each(self, gpus: int) -> int:
+        """How many there are on one of so many GPUs."""
+        return min(self.most, max(self.least, self.together // gpus))
+
+
+# Twelve threads read as fast as the memory of a host can be read.
+SCAN_LANES = Lanes(6, together=12, least=3)
+DOCKING_LANES = Lanes(4)  # with more, the last ones on each take longer
+COPY_NUMBER_LANES = Lanes(2)  # one chromosome computes, one is called and written
+NO_LANES = Lanes(0)  # no GPU does it
 
 
 @dataclass(frozen=True)

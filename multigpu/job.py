@@ -11,7 +11,7 @@ from typing import Any
 
 from cluster import deploy, worker
 from cluster.codec import Codec
-from cluster.deploy import GPU_LANES, Coming, Deployment
+from cluster.deploy import Coming, Deployment
 from cluster.devices import Device
 from cluster.dispatch import Faults, dispatch, resumed
 from cluster.errors import DiskFull
@@ -22,15 +22,13 @@ from cluster.worker import Outcome
 from cluster.workers import Workers
 from cluster.workload import P, S, Workload
 from multigpu import preflight
-from multigpu.config import RunOptions
+from multigpu.config import Lanes, RunOptions
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
 from multigpu.io.sources import fingerprint_or_none
 from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)
 
-MOST_LANES = 12  # on all GPUs: so many threads read as fast as a host's memory can be read,
-LEAST_LANES = 3  # unless each GPU would have fewer
 BEGUN_ANEW = "multigpu: begun anew; --resume would have gone on with the interrupted run"
 SAID = {  # events that a user is told of, as warnings
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
@@ -99,7 +97,7 @@ class Job:
     journal  where a run keeps what it has finished; None: nowhere
     """
 
-    lanes = GPU_LANES  # chunks in hand per GPU, unless --threads says so
+    lanes: Lanes  # unless --threads says how many chunks are in hand on a GPU
 
     def __init__(
         self,
@@ -262,11 +260,13 @@ class Job:
             self._journal.remove()
 
 
-def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: int = GPU_LANES) -> Deployment:
-    """Where a job with these options runs; lanes: chunks in hand per GPU, at most."""
+def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
+    """Where a job with these options runs."""
+    cores = len(os.sched_getaffinity(0))
+    usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
     return Deployment(
         devices,
-        run.threads or _threads(len(devices), lanes),
+        run.threads or usual,
         run.processes,
         run.scheduler,
         run.scheduler_file,
@@ -275,14 +275,6 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: int = GPU_LA
         run.cpu_fallback,
         run.dashboard,
     )
-
-
-def _threads(devices: int, lanes: int) -> int:
-    """CPU threads or, where there are GPUs, chunks in hand for each of them."""
-    cores = len(os.sched_getaffinity(0))
-    if not devices:
-        return cores
-    return min(lanes, max(2, cores), max(LEAST_LANES, MOST_LANES // devices))
 
 
 def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:

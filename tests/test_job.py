@@ -1,4 +1,4 @@
-"""What all jobs share: when a journal stays."""
+"""What all jobs share: when a journal stays, how many chunks are in hand."""
 
 import errno
 import os
@@ -11,6 +11,7 @@ import pytest
 
 import multigpu
 from cluster.events import Event
+from multigpu.config import COPY_NUMBER_LANES, DOCKING_LANES, SCAN_LANES
 from multigpu.errors import Failure, Unreadable
 from multigpu.io import plain_fastq, sources
 
@@ -92,3 +93,14 @@ def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "journal").exists()
     assert sum(map(len, rows)) > 0
     writer.join()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "scan", "docking", "copy_numbers"),
+    [(1, 6, 4, 2), (2, 6, 4, 2), (3, 4, 4, 2), (8, 3, 4, 2)],
+)
+def test_lanes__of_a_scan_are_fewer_where_there_are_many_gpus(
+    gpus: int, scan: int, docking: int, copy_numbers: int
+) -> None:
+    lanes = (SCAN_LANES, DOCKING_LANES, COPY_NUMBER_LANES)
+    assert [each.each(gpus) for each in lanes] == [scan, docking, copy_numbers]

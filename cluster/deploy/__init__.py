@@ -30,7 +30,6 @@ CONNECT_GRACE = 1.0
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
 LOGGED_MESSAGES = 10  # that Dask keeps of each connection, with all that is in them; else 1000
-GPU_LANES = 6  # chunks on their way through one GPU: some load, some compute, some finish
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cluster.deploy import GPU_LANES, Coming, starting
+from cluster.deploy import Coming, starting
 from cluster.devices import Device
 from cluster.output import check_output, failures_named, is_replaced
 from cluster.worker import free_bytes
-from multigpu.config import RunOptions
+from multigpu.config import Lanes, RunOptions
 from multigpu.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def begun(
     stack: ExitStack,
     running: RunOptions,
     values: dict[str, Any],
-    lanes: int = GPU_LANES,
+    lanes: Lanes,
     prepare: Callable[[str | None], object] = free_bytes,
 ) -> tuple[tuple[Device, ...], Coming]:
     """The devices, and the workers, which start while the input is looked at: see `starting`."""

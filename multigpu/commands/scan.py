@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_options, scan_options
+from multigpu.config import SCAN_LANES
 from multigpu.errors import UsageError
 
 
@@ -36,7 +37,7 @@ def command(**values: Any) -> None:
 
         scanning, running = scan_options(values), run_options(values)
         output = values["output"]
-        devices, coming = begun(stack, running, values)
+        devices, coming = begun(stack, running, values, SCAN_LANES)
         from cluster.journal import beside
         from cluster.output import is_replaced
         from multigpu.api import ScanJob
