@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cluster.plan import balanced
 from kernels.counting.types import Counting
-from multigpu.config import NO_LANES, RunOptions
+from multigpu.config import RunOptions
 from multigpu.errors import InputError, UsageError
 from multigpu.io.alignments import (
     Alignments,
@@ -73,8 +73,6 @@ class CountOptions:
 
 class CountJob(Job):
     """A count: opened (all files looked at), and run once, on CPUs also where there are GPUs."""
-
-    lanes = NO_LANES
 
     def __init__(
         self, files: Sequence[str], options: CountOptions, run: RunOptions, client: Any = None

@@ -22,7 +22,7 @@ from cluster.worker import Outcome
 from cluster.workers import Workers
 from cluster.workload import P, S, Workload
 from multigpu import preflight
-from multigpu.config import Lanes, RunOptions
+from multigpu.config import NO_LANES, Lanes, RunOptions
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
 from multigpu.io.sources import fingerprint_or_none
 from multigpu.preflight import Expected, Fitness, unanswered
@@ -97,7 +97,7 @@ class Job:
     journal  where a run keeps what it has finished; None: nowhere
     """
 
-    lanes: Lanes  # unless --threads says how many chunks are in hand on a GPU
+    lanes = NO_LANES  # unless --threads says how many chunks are in hand on a GPU
 
     def __init__(
         self,
