@@ -168,7 +168,7 @@ class DockJob(Job):
             "program": preflight.program(),
             "job": "dock",
             "poses": fmt or "columns",
-            "scores": "lines" if lines else "columns",
+            "scores": "text" if lines else "columns",
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket and rotations": digest.hexdigest()[:16],

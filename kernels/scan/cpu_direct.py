@@ -127,7 +127,7 @@ def _next_alive(
         if best[p] < 0 or best[p] + anchors[p] >= before:
             for word in range(TILE):
                 alive[word] = wanted[word]
-            if listed < 0:
+            if listed < 0 or begins[p] < 0:
                 left = _strike_by_steps(held, steps, p * STEPS, n_steps[p], alive)
             else:
                 size = (lengths[p] + 63) >> 6

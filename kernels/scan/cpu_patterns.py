@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit, lean
 from kernels.native import planes_of_64, planes_of_64_sets, popcount, trailing_zeros
-from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, plan_seeds
+from kernels.scan.seeds import FEW_N, LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.types import Patterns
 
 COSTS = Costs(probe=10.0, candidate=100.0, direct=0.12, entry=40.0, max_entries=1 << 24)  # ns
@@ -23,7 +23,7 @@ AHEAD = 64  # words behind them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
 STEPS = 512  # bases of a pattern that a sweep looks at
 PADDING = TILE + 1  # words on both sides of a pattern backwards: all that a tile may reach over
-BACKWARDS_BYTES = 256 << 20  # of all patterns; where it would be more there are none
+LONG = 64 * TILE  # bases; only patterns so long are there backwards: the steps of others are few
 REVERSED = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uint8)
 
 
@@ -59,7 +59,7 @@ class Target(NamedTuple):
     steps: NDArray[np.uint16]  # [n * STEPS], single bases from the anchor on: see `_list_steps`
     n_steps: NDArray[np.int32]  # [n]
     backwards: NDArray[np.uint64]  # [4, words], the planes in the opposite order: see `_backwards`
-    backwards_begin: NDArray[np.int64]  # [n], the first word of each there
+    backwards_begin: NDArray[np.int64]  # [n], the first word of each there, or NOTHING
 
 
 def make_target(patterns: Patterns, bases: float, ambiguous: float) -> tuple[Target, SeedPlan]:
@@ -74,7 +74,7 @@ def make_target(patterns: Patterns, bases: float, ambiguous: float) -> tuple[Tar
     steps, n_steps = _list_steps(planes, words, patterns.lengths, anchors)
     target = Target(
         planes, words, patterns.lengths, anchors, seeded, unseeded, anchor, steps, n_steps,
-        *_backwards(planes, words, patterns.lengths),
+        *_backwards(planes, words, patterns.lengths, ambiguous > FEW_N),
     )  # fmt: skip
     return target, plan
 
@@ -296,22 +296,21 @@ def _list_steps(planes: Any, words: Any, lengths: Any, anchors: Any) -> Any:
 
 
 def _backwards(
-    planes: NDArray[np.uint64], words: NDArray[np.int64], lengths: NDArray[np.int64]
+    planes: NDArray[np.uint64], words: NDArray[np.int64], lengths: NDArray[np.int64], wanted: bool
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The planes of each pattern from its last base to its first, and the word where it begins.
+    """The planes of each long pattern from its last base to its first, and where each begins.
 
-    Around each there are PADDING words that match everything.
+    Around each there are PADDING words that match everything. wanted: else none are made
     """
-    sizes = (lengths + 63) // 64
-    begins = np.cumsum(sizes + 2 * PADDING) - sizes - PADDING
-    total = int(sizes.sum()) + 2 * PADDING * len(sizes)
-    if 32 * total > BACKWARDS_BYTES:
-        return np.empty((4, 0), np.uint64), begins
+    begins = np.full(len(lengths), NOTHING, np.int64)
+    chosen = np.flatnonzero(lengths >= LONG) if wanted else np.empty(0, np.int64)
+    sizes = (lengths[chosen] + 63) // 64
+    begins[chosen] = ours = np.cumsum(sizes + 2 * PADDING) - sizes - PADDING
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ours = planes[np.repeat(words[:-1], sizes) + within].T
-    flipped = REVERSED[np.ascontiguousarray(ours).view(np.uint8)].reshape(4, -1, 8)[:, :, ::-1]
-    out = np.full((4, total), ALL)
-    out[:, np.repeat(begins + sizes - 1, sizes) - within] = (
+    forwards = planes[np.repeat(words[chosen], sizes) + within].T
+    flipped = REVERSED[np.ascontiguousarray(forwards).view(np.uint8)].reshape(4, -1, 8)[:, :, ::-1]
+    out = np.full((4, int(sizes.sum()) + 2 * PADDING * len(sizes)), ALL)
+    out[:, np.repeat(ours + sizes - 1, sizes) - within] = (
         np.ascontiguousarray(flipped).reshape(4, -1).view(np.uint64)
     )
     return out, begins
