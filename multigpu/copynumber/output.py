@@ -144,7 +144,7 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
             texts[f"{name}.tsv"] = partial(tables.tsv, table)
         texts["cnvs.bed"] = partial(tables.bed, result)
         written = [pool.submit(_write, folder / name, text) for name, text in texts.items()]
-        for done in (*vcf, *written):
+        for done in (*written, *vcf):  # htslib does not say that a disk is full
             done.result()
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     session = tables.igv_session(genome or tables.genome_of(result), tracks)
