@@ -76,9 +76,11 @@ class Bench:
     def output(self) -> Path:
         return Path(tempfile.mkdtemp(prefix="multigpu-scaling-", dir=self.folder))
 
-    def where(self, devices: int) -> tuple[str, ...]:
+    def where(self, devices: int, head_start: bool = False) -> tuple[str, ...]:
+        """head_start: whether the program may begin by itself, which short jobs end with."""
         if self.gpu:
-            return ("--gpus", ",".join(map(str, range(devices))))
+            workers = () if head_start or devices == 1 else ("--workers", str(devices))
+            return ("--gpus", ",".join(map(str, range(devices))), *workers)
         return ("--gpus", "none", "--workers", str(devices), "--threads", str(devices))
 
     def named(self, devices: int) -> str:
@@ -225,10 +227,12 @@ class Series:
         self.bench, self.case, self.job = bench, case, case.job
         self.expected: dict[str, str] = {}
 
-    def run(self, devices: int, *more: str, disturbed: Disturbance = nothing) -> Ran:
+    def run(
+        self, devices: int, *more: str, disturbed: Disturbance = nothing, head_start: bool = False
+    ) -> Ran:
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
-        running = Running(self.job, folder, *self.bench.where(devices), *more)
+        running = Running(self.job, folder, *self.bench.where(devices, head_start), *more)
         return self._ended(running, folder, disturbed)
 
     def _ended(self, running: Running, folder: Path, disturbed: Disturbance) -> Ran:
@@ -263,11 +267,12 @@ class Series:
         """Killed when most chunks are finished; how many were, and the run that goes on."""
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
-        first = Running(self.job, folder, *self.bench.where(devices))
+        where = self.bench.where(devices, head_start=True)
+        first = Running(self.job, folder, *where)
         first.until(int(KILLED_AT * chunks))
         require(first.alive(), "the run had ended before it could be killed")
         first.kill()
-        second = Running(self.job, folder, *self.bench.where(devices), "--resume")
+        second = Running(self.job, folder, *where, "--resume")
         ran = self._ended(second, folder, nothing)
         require(ran.count("resumed") > 0, "nothing was resumed")
         return ran.count("resumed"), ran
@@ -286,8 +291,11 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     whole = series.median(bench.most)
     bench.tell(case.job, bench.most, "", whole, alone)
     yield from undisturbed(bench, case, bench.most, whole, alone)
+    begun = series.run(bench.most, head_start=True)
+    bench.tell(case.job, bench.most, "as it starts", begun, None)
+    yield from started(bench, case, bench.most, begun)
+    yield resume(bench, series, begun)
     yield from disturbed(bench, series, whole, alone)
-    yield resume(bench, series, whole)
     for devices in bench.devices[1:-1]:
         ran = series.median(devices)
         bench.tell(case.job, devices, "", ran, alone)
@@ -295,18 +303,25 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     say(f"  {name}: the same bytes in all runs")
 
 
+def started(bench: Bench, case: Case, devices: int, ran: Ran) -> Iterator[Figure]:
+    """What a user waits for."""
+    name, where = case.job.name, bench.named(devices)
+    yield Figure("scaling", f"{name}, {where}: process", "s", [ran.seconds],
+                 note=f"{ran.work:.3g} s from the first chunk to the last")  # fmt: skip
+    yield Figure("scaling", f"{name}, {where}: from the command to the first finished chunk", "s",
+                 [ran.first_chunk], STARTED if devices == 8 else None)  # fmt: skip
+
+
 def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) -> Iterator[Figure]:
     """The asked figures are those of eight devices."""
     name, where = case.job.name, bench.named(devices)
     eight = devices == 8
-    yield Figure("scaling", f"{name}, {where}: process", "s", [ran.seconds],
-                 note=f"{ran.work:.3g} s from the first chunk to the last")  # fmt: skip
-    yield Figure("scaling", f"{name}, {where}: from the command to the first finished chunk", "s",
-                 [ran.first_chunk], STARTED if eight else None)  # fmt: skip
     if devices > 1:
         yield Figure("scaling", f"{name}, {where} against one, without start-up", "×",
                      [alone.work / ran.work], case.asked if eight else None, at_most=False,
-                     note=f"whole processes {alone.seconds / ran.seconds:.2f} ×")  # fmt: skip
+                     note=f"work {ran.work:.3g} s, process {ran.seconds:.3g} s")  # fmt: skip
+    else:
+        yield from started(bench, case, 1, ran)
     busy = [max(steps.values()) for steps in ran.busy().values()]
     yield Figure("scaling", f"{name}, {where}: busiest step's share of the time, each device", "%",
                  [100 * share for share in busy])  # fmt: skip

@@ -102,7 +102,7 @@ class LocalWorkers:
         function: Callable[..., Any],
         *arguments: Any,
         apart_from: Task | None = None,
-    ) -> Task:
+    ) -> "Future[Any]":
         def done(future: "Future[Any]") -> None:
             if not future.cancelled():
                 error = future.exception()

@@ -263,11 +263,15 @@ class Job:
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
     """Where a job with these options runs."""
     cores = len(os.sched_getaffinity(0))
-    usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
+
+    def threads(gpus: int) -> int:
+        return run.threads or (min(lanes.each(gpus), max(2, cores)) if gpus else cores)
+
     return Deployment(
         devices,
-        run.threads or usual,
+        threads(len(devices)),
         run.processes,
+        threads(1) if len(devices) > 1 and not run.processes else 0,
         run.scheduler,
         run.scheduler_file,
         run.connect_timeout,

@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from multiprocessing import resource_tracker
@@ -20,6 +22,7 @@ from typing import Any
 from cluster import context, worker
 from cluster.devices import Device
 from cluster.errors import Failure, UsageError, first_line
+from cluster.head_start import HeadStart
 from cluster.workers import LocalWorkers, Workers, within
 
 logger = logging.getLogger(__name__)
@@ -39,6 +42,8 @@ class Deployment:
     devices    the GPUs of this machine to use; none means its CPU
     threads    CPU threads, or chunks in hand per GPU
     processes  workers as processes of their own even without several GPUs (0: as few as possible)
+    head_start      threads of this process that begin, on the first device, while worker processes
+                    start; 0: none
     worker_timeout  seconds without any worker, or without an answer, after which a run fails
     cpu_fallback    whether the CPU may take over from a device that fails
     dashboard       whether Dask's status page is served, on the loopback
@@ -47,6 +52,7 @@ class Deployment:
     devices: tuple[Device, ...] = ()
     threads: int = 1
     processes: int = 0
+    head_start: int = 0
     scheduler: str | None = None
     scheduler_file: str | None = None
     connect_timeout: float = 30.0
@@ -74,30 +80,49 @@ class Deployment:
         """Whether threads of this process do it."""
         return not self.remote and len(self.devices) < 2 and not self.processes
 
+    @property
+    def local_cluster(self) -> bool:
+        """Whether processes of this machine do it, which are started for that."""
+        return not (self.remote or self.in_process)
+
+    @property
+    def first_gpu(self) -> str | None:
+        """The UUID of the device that this process works with, if it does."""
+        return self.devices[0].uuid if self.devices else None
+
 
 class Coming:
-    """Workers that come up, and end, while other things are done; see `starting`."""
+    """Workers that come up, and end, while other things are done; see `starting`.
 
-    def __init__(self, make: Callable[[], Workers], end: Callable[[], None]) -> None:
-        self._end = end
+    here  threads of this process that begin with the work before the workers are there
+    """
+
+    def __init__(
+        self, make: Callable[[], Workers], end: Callable[[], None], here: LocalWorkers | None
+    ) -> None:
+        self._end, self._here = end, here
         self._pool = ThreadPoolExecutor(1, "workers")
         self._made = self._pool.submit(make)
         self._ended: Future[None] | None = None
 
     def __call__(self) -> Workers:
-        """Waits for them. Raises what went wrong."""
-        return self._made.result()
+        """Waits for them, unless others begin. Raises what went wrong."""
+        return HeadStart(self._here, self._made) if self._here else self._made.result()
 
     def release(self) -> None:
         """They have nothing to do any more."""
-        self._ended = self._pool.submit(self._end)
+        self._ended = self._ended or self._pool.submit(self._end)
 
     def close(self) -> None:
-        """Waits for those that end, and a while for those that are still coming."""
-        wait([self._made], CLOSE_TIMEOUT)
-        self._pool.shutdown(wait=False)
-        if self._ended is not None:
+        """Waits for those that are there to end; those that still come do so behind our back."""
+        if self._here:
+            self._here.close()
+        else:
+            wait([self._made], CLOSE_TIMEOUT)
+        self.release()
+        if self._made.done() and self._ended:
             self._ended.result()
+        self._pool.shutdown(wait=False)
 
 
 @contextmanager
@@ -106,25 +131,30 @@ def starting(
 ) -> Iterator[Coming]:
     """Workers that come up while the block does something else; what was started ends with it.
 
-    One GPU's context comes up likewise.
+    The context of the GPU that this process works with comes up likewise.
 
     prepare  run on every worker process, with its GPU: loads what its first chunk would wait for
     """
-    if len(deployment.devices) == 1:
-        uuid = deployment.devices[0].uuid
-        threading.Thread(target=context.start, args=(uuid,), daemon=True).start()
+    gpu, here = deployment.first_gpu, None
+    if gpu and (deployment.in_process or deployment.head_start):
+        threading.Thread(target=context.start, args=(gpu,), daemon=True).start()
+    if deployment.head_start:
+        here = LocalWorkers(deployment.head_start, gpu, deployment.cpu_fallback)
+    with contextlib.ExitStack() as around:
+        stack, folder = contextlib.ExitStack(), ""
+        if deployment.local_cluster:
+            folder = tempfile.mkdtemp(prefix="multigpu-")
+            remove = partial(shutil.rmtree, folder, ignore_errors=True)
+            around.callback(remove)
+            stack.callback(remove)  # workers that come late make it again
 
-    def ready() -> Workers:
-        found = stack.enter_context(workers(deployment))
-        if not (deployment.in_process or deployment.remote):
-            found.everywhere(prepare, found.gpu)  # what fails there fails again, and is said
-        return found
+        def ready() -> Workers:
+            found = stack.enter_context(_workers(deployment, folder))
+            if deployment.local_cluster:
+                found.everywhere(prepare, found.gpu)  # what fails there fails again, and is said
+            return found
 
-    with (
-        contextlib.ExitStack() as stack,
-        contextlib.closing(Coming(ready, stack.close)) as coming,
-    ):
-        yield coming
+        yield around.enter_context(contextlib.closing(Coming(ready, stack.close, here)))
 
 
 @contextmanager
@@ -133,10 +163,16 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
 
     One GPU, or the CPU, is served by threads of this process, more GPUs by a process each.
     """
+    with starting(deployment) as coming:
+        yield coming()
+
+
+@contextmanager
+def _workers(deployment: Deployment, folder: str) -> Iterator[Workers]:
+    """folder: for files of a local cluster, of which there are none unless something goes wrong."""
     with contextlib.ExitStack() as stack:
         if deployment.in_process:
-            gpu = deployment.devices[0].uuid if deployment.devices else None
-            local = LocalWorkers(deployment.threads, gpu, deployment.cpu_fallback)
+            local = LocalWorkers(deployment.threads, deployment.first_gpu, deployment.cpu_fallback)
             stack.callback(local.close)
             yield local
             return
@@ -146,7 +182,7 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
             client = _connect(deployment)
             stack.callback(_close, client)
         else:
-            client = stack.enter_context(_local_cluster(deployment))
+            client = stack.enter_context(_local_cluster(deployment, folder))
         if deployment.dashboard:
             _say_dashboard(client)
         gpu = worker.FIRST if deployment.remote or deployment.devices else None
@@ -244,24 +280,21 @@ def _check_scheduler_file(path: Path) -> None:
 
 
 @contextmanager
-def _local_cluster(deployment: Deployment) -> Iterator[Any]:
+def _local_cluster(deployment: Deployment, folder: str) -> Iterator[Any]:
     """A client of worker processes on this machine, one for each GPU. Nothing listens off loopback.
 
-    The workers' folder is for their files, of which there are none unless something goes wrong.
+    folder: for their files.
     """
     import dask
     from distributed import Client, LocalCluster
 
     _quiet_tracker()
-    with (
-        tempfile.TemporaryDirectory(prefix="multigpu-") as folder,
-        dask.config.set({
-            "distributed.scheduler.allowed-failures": 0,
-            "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
-            "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
-            "temporary-directory": folder,  # the scheduler's, which takes no `local_directory`
-        }),
-    ):  # fmt: skip
+    with dask.config.set({
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
+        "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
+        "temporary-directory": folder,  # the scheduler's, which takes no `local_directory`
+    }):  # fmt: skip
         common = {
             "host": LOOPBACK,
             "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces

@@ -1,0 +1,147 @@
+"""Threads of this process that begin while other workers are on their way."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from toy import Part, Toy
+
+from cluster import worker
+from cluster.deploy import Deployment, starting
+from cluster.dispatch import dispatch
+from cluster.errors import DeviceFailed, Failure
+from cluster.head_start import HeadStart
+from cluster.worker import Outcome
+from cluster.workers import LocalWorkers, Workers
+
+BEGUN = Deployment(threads=2, processes=2, head_start=2)
+
+
+@pytest.fixture
+def here() -> Iterator[LocalWorkers]:
+    threads = LocalWorkers(2, None)
+    yield threads
+    threads.close()
+
+
+def parts(outcomes: list[Outcome[Part]]) -> list[Part]:
+    return [outcome.part for outcome in outcomes]
+
+
+def squares(count: int) -> list[Part]:
+    return [(number, number * number) for number in range(count)]
+
+
+def asleep(seconds: float, count: int) -> dict[tuple[str, int], Callable[[], None]]:
+    return {("compute", number): lambda: time.sleep(seconds) for number in range(count)}
+
+
+def test_job__that_is_short_is_done_before_the_others_come(here: LocalWorkers) -> None:
+    never: Future[Workers] = Future()
+    outcomes = list(dispatch(HeadStart(here, never), Toy("short"), range(40)))
+    assert parts(outcomes) == squares(40)
+    assert {outcome.worker for outcome in outcomes} == {worker.name()}
+
+
+def test_job__that_is_long_is_gone_on_with_by_the_others() -> None:
+    toy = Toy("long", asleep(0.02, 1500))
+    begin = time.monotonic()
+    with starting(BEGUN) as coming:
+        workers = coming()
+        assert time.monotonic() - begin < 1
+        assert (workers.threads, workers.present()) == (2, {worker.name()})
+        outcomes = list(dispatch(workers, toy, range(1500)))
+        assert len(workers.present()) == 3
+    assert parts(outcomes) == squares(1500)
+    by = {outcome.worker for outcome in outcomes}
+    assert len(by) == 3
+    assert worker.name() in by
+    assert outcomes[0].worker == worker.name() != outcomes[-1].worker
+
+
+def test_threads__give_their_memory_back_when_the_others_have_come(
+    here: LocalWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not before all that they have been given is done."""
+    dismissed: list[str] = []
+    monkeypatch.setattr(here, "dismiss", dismissed.append)
+    coming: Future[Workers] = Future()
+    gate = threading.Event()
+    both = HeadStart(here, coming)
+    both.admit(Toy("memory"))
+    both.submit(lambda *_: None, gate.wait, 30)
+    coming.set_result(LocalWorkers(5, None))
+    both.present()
+    assert both.threads == 5
+    both.present()
+    assert dismissed == []
+    gate.set()
+    while not dismissed:
+        time.sleep(0.01)
+        both.present()
+    assert dismissed == ["memory"]
+
+
+def test_others__that_cannot_come_are_told(here: LocalWorkers) -> None:
+    failed: Future[Workers] = Future()
+    failed.set_exception(Failure("the workers could not be started: no memory"))
+    with pytest.raises(Failure, match="could not be started: no memory"):
+        list(dispatch(HeadStart(here, failed), Toy("failed", asleep(0.1, 100)), range(100)))
+
+
+def test_device__that_fails_here_is_left_to_the_others() -> None:
+    here = os.getpid()
+
+    def fail_here() -> None:
+        if os.getpid() == here:
+            raise DeviceFailed(worker.name(), "an ECC error")
+
+    told: list[str] = []
+    with starting(BEGUN) as coming:
+        toy = Toy("device", {("compute", 3): fail_here})
+        outcomes = list(dispatch(coming(), toy, range(30), tell=lambda e: told.append(e.name)))
+    assert parts(outcomes) == squares(30)
+    assert told.count("retired") == 1
+    assert outcomes[3].worker != worker.name()
+
+
+def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> None:
+    given: list[Any] = []
+
+    class Others(LocalWorkers):
+        def submit(
+            self, report: Any, function: Any, *arguments: Any, apart_from: Any = None
+        ) -> Any:
+            given.append(apart_from)
+            return super().submit(report, function, *arguments)
+
+    coming: Future[Workers] = Future()
+    both = HeadStart(here, coming)
+    late = both.submit(lambda *_: None, time.sleep, 0)
+    coming.set_result(Others(1, None))
+    both.present()
+    again = both.submit(lambda *_: None, time.sleep, 0, apart_from=late)
+    both.submit(lambda *_: None, time.sleep, 0, apart_from=again)
+    assert given == [None, again]
+
+
+def test_workers__that_are_still_coming_are_not_waited_for(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(tmp_path))
+        before = set(psutil.Process().children(recursive=True))
+        begin = time.monotonic()
+        with starting(BEGUN) as coming:
+            assert parts(list(dispatch(coming(), Toy("quick"), range(9)))) == squares(9)
+        assert time.monotonic() - begin < 1
+        while any(thread.name.startswith("workers") for thread in threading.enumerate()):
+            time.sleep(0.05)  # what was started ends by itself
+        started = set(psutil.Process().children(recursive=True)) - before
+        workers = [process for process in started if "spawn_main" in str(process.cmdline())]
+        assert psutil.wait_procs(workers, timeout=10)[1] == []
+        assert list(tmp_path.iterdir()) == []
