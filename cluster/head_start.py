@@ -1,9 +1,10 @@
 """Threads of this process that begin with the work while others are still on their way.
 
 Eight worker processes with a GPU each take seven seconds to come up. Until then the first GPU works
-for the program itself; a job that is short is done by then, and a long one has lost nothing.
+for the program itself. A job of a second never has them started.
 """
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -11,37 +12,48 @@ from typing import Any
 from cluster.workers import Inbox, LocalWorkers, Report, Task, Workers
 from cluster.workload import Workload
 
+ALONE = 1.0  # seconds of a job before others are started
+
 
 class HeadStart:
     """Threads of this process until other workers have come, then those.
 
-    What the threads have been given they finish. `present`, which is asked again and again, looks
-    whether the others are there; it raises what went wrong with them.
+    `present`, which is asked again and again, has the others started when the job goes on for some
+    time, and looks whether they are there; it raises what went wrong with them. Their first tasks
+    take long, as all that these need is loaded; meanwhile the threads go on. What they have been
+    given they finish.
+
+    begin: has the others started, if they are not on their way; gives them
     """
 
-    def __init__(self, here: LocalWorkers, coming: "Future[Workers]") -> None:
-        self.gpu = here.gpu
-        self._here, self._coming = here, coming
-        self._now: Workers = here
+    def __init__(self, here: LocalWorkers, begin: Callable[[], "Future[Workers]"]) -> None:
+        self.gpu = here.gpu  # for the next task, as all that is chosen
+        self._here, self._begin = here, begin
+        self._next: Workers = here
+        self._others: Workers | None = None
         self._workload: Workload[Any, Any] | None = None
         self._given: list[Future[Any]] = []  # to the threads of this process
+        self._begun: float | None = None  # the job
+        self._tried = 0  # tasks that the others have been given
+        self._at_work = threading.Event()  # they have finished one
 
     @property
     def threads(self) -> int:
-        return self._now.threads
+        others = self._others.threads if self._others else 0
+        return others if self._at_work.is_set() else others + self._here.threads
 
     @property
     def lanes(self) -> int:
-        return self._now.lanes
+        return self._next.lanes
 
     def admit(self, workload: Workload[Any, Any]) -> None:
         self._workload = workload
-        self._now.admit(workload)
+        self._here.admit(workload)
 
     def dismiss(self, key: str) -> None:
         self._here.dismiss(key)
-        if self._now is not self._here:
-            self._now.dismiss(key)
+        if self._others:
+            self._others.dismiss(key)
 
     def submit(
         self,
@@ -50,39 +62,72 @@ class HeadStart:
         *arguments: Any,
         apart_from: Task | None = None,
     ) -> Task:
-        if self._now is self._here:
+        task: Task
+        if self._next is self._here:
             task = self._here.submit(report, function, *arguments)
             self._given.append(task)
-            return task
-        if apart_from in self._given:  # every one of the others is apart from it
-            apart_from = None
-        return self._now.submit(report, function, *arguments, apart_from=apart_from)
+        else:
+
+            def noticed(outcome: Any, error: Exception | None) -> None:
+                self._at_work.set()
+                report(outcome, error)
+
+            if apart_from in self._given:  # every one of the others is apart from it
+                apart_from = None
+            self._tried += 1
+            task = self._next.submit(noticed, function, *arguments, apart_from=apart_from)
+        self._choose()
+        return task
+
+    def _choose(self) -> None:
+        """Who gets the next task."""
+        others = self._others
+        if others and (self._at_work.is_set() or self._tried < others.threads):
+            self._next = others
+        else:
+            self._next = self._here
+        self.gpu = self._next.gpu
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        return self._now.everywhere(function, *arguments)
+        return self._next.everywhere(function, *arguments)
 
     def present(self) -> set[str]:
-        if self._now is self._here:
-            if self._coming.done():
-                self._take_over()
-        elif self._workload and self._given and all(task.done() for task in self._given):
+        here = self._here.present()
+        if self._others is None:
+            self._look_for_others()
+        elif self._at_work.is_set():
+            self._rest()
+        self._choose()
+        return here | self._others.present() if self._others else here
+
+    def _look_for_others(self) -> None:
+        if self._begun is None:
+            self._begun = self.clock()
+        if self.clock() - self._begun >= ALONE and self._begin().done():
+            self._take(self._begin())
+
+    def _rest(self) -> None:
+        """Give the device's memory back to its worker when the threads are done."""
+        if self._workload and self._given and all(task.done() for task in self._given):
             self._given.clear()
-            self._here.dismiss(self._workload.key)  # and the device's memory is free for its worker
-        return self._here.present() | self._now.present()
+            self._here.dismiss(self._workload.key)
 
     def retire(self, name: str) -> None:
         """The device of this process, too, has a worker of its own, for which it may be good."""
         if name not in self._here.present():
-            self._now.retire(name)
-        elif self._now is self._here:
-            self._take_over()
+            assert self._others
+            self._others.retire(name)
+            return
+        if self._others is None:
+            self._take(self._begin())
+        self._at_work.set()
+        self._choose()
 
-    def _take_over(self) -> None:
-        """Waits for the others."""
-        self._now = self._coming.result()
-        self.gpu = self._now.gpu
+    def _take(self, others: "Future[Workers]") -> None:
+        """Waits for them."""
+        self._others = others.result()
         if self._workload is not None:
-            self._now.admit(self._workload)
+            self._others.admit(self._workload)
 
     def inbox(self) -> Inbox:
         return self._here.inbox()

@@ -100,14 +100,21 @@ class Coming:
     def __init__(
         self, make: Callable[[], Workers], end: Callable[[], None], here: LocalWorkers | None
     ) -> None:
-        self._end, self._here = end, here
+        self._make, self._end, self._here = make, end, here
         self._pool = ThreadPoolExecutor(1, "workers")
-        self._made = self._pool.submit(make)
+        self._made: Future[Workers] | None = None
         self._ended: Future[None] | None = None
+        if here is None:
+            self.begin()
+
+    def begin(self) -> "Future[Workers]":
+        """Have them started, if they are not on their way."""
+        self._made = self._made or self._pool.submit(self._make)
+        return self._made
 
     def __call__(self) -> Workers:
         """Waits for them, unless others begin. Raises what went wrong."""
-        return HeadStart(self._here, self._made) if self._here else self._made.result()
+        return HeadStart(self._here, self.begin) if self._here else self.begin().result()
 
     def release(self) -> None:
         """They have nothing to do any more."""
@@ -118,9 +125,9 @@ class Coming:
         if self._here:
             self._here.close()
         else:
-            wait([self._made], CLOSE_TIMEOUT)
+            wait([self.begin()], CLOSE_TIMEOUT)
         self.release()
-        if self._made.done() and self._ended:
+        if self._ended and (self._made is None or self._made.done()):
             self._ended.result()
         self._pool.shutdown(wait=False)
 

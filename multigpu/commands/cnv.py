@@ -151,6 +151,7 @@ def command(**values: Any) -> None:
     running = run_options(values)
     with ExitStack() as stack:
         devices, coming = begun(stack, running, values, COPY_NUMBER_LANES, prepare)
+        coming.begin()  # reading takes as long as workers take to come up
         from multigpu.copynumber import output, summary
 
         _check(values)

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def asleep(seconds: float, count: int) -> dict[tuple[str, int], Callable[[], Non
 
 def test_job__that_is_short_is_done_before_the_others_come(here: LocalWorkers) -> None:
     never: Future[Workers] = Future()
-    outcomes = list(dispatch(HeadStart(here, never), Toy("short"), range(40)))
+    outcomes = list(dispatch(HeadStart(here, lambda: never), Toy("short"), range(40)))
     assert parts(outcomes) == squares(40)
     assert {outcome.worker for outcome in outcomes} == {worker.name()}
 
@@ -53,6 +53,7 @@ def test_job__that_is_long_is_gone_on_with_by_the_others() -> None:
     toy = Toy("long", asleep(0.02, 1500))
     begin = time.monotonic()
     with starting(BEGUN) as coming:
+        coming.begin()
         workers = coming()
         assert time.monotonic() - begin < 1
         assert (workers.threads, workers.present()) == (2, {worker.name()})
@@ -65,34 +66,53 @@ def test_job__that_is_long_is_gone_on_with_by_the_others() -> None:
     assert outcomes[0].worker == worker.name() != outcomes[-1].worker
 
 
-def test_threads__give_their_memory_back_when_the_others_have_come(
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are started when the job begins."""
+    monkeypatch.setattr("cluster.head_start.ALONE", 0.0)
+
+
+def unheard(*_: object) -> None:
+    pass
+
+
+@pytest.mark.usefixtures("at_once")
+def test_threads__go_on_until_the_others_have_finished_something(
     here: LocalWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But not before all that they have been given is done."""
+    """And give their memory back, but not before all that they have been given is done."""
     dismissed: list[str] = []
     monkeypatch.setattr(here, "dismiss", dismissed.append)
     coming: Future[Workers] = Future()
-    gate = threading.Event()
-    both = HeadStart(here, coming)
+    both = HeadStart(here, lambda: coming)
     both.admit(Toy("memory"))
-    both.submit(lambda *_: None, gate.wait, 30)
-    coming.set_result(LocalWorkers(5, None))
+    first, loaded = threading.Event(), threading.Event()
+    both.submit(unheard, first.wait, 30)
+    others = LocalWorkers(1, "a GPU")
+    coming.set_result(others)
     both.present()
-    assert both.threads == 5
+    assert (both.threads, both.gpu) == (3, "a GPU")
+    tried = both.submit(unheard, loaded.wait, 30)
+    assert (both.threads, both.gpu) == (3, None)  # here, until that is done
+    loaded.set()
+    wait([tried])  # type: ignore[list-item]
     both.present()
+    assert (both.threads, both.gpu) == (1, "a GPU")
     assert dismissed == []
-    gate.set()
+    first.set()
     while not dismissed:
         time.sleep(0.01)
         both.present()
     assert dismissed == ["memory"]
+    others.close()
 
 
+@pytest.mark.usefixtures("at_once")
 def test_others__that_cannot_come_are_told(here: LocalWorkers) -> None:
     failed: Future[Workers] = Future()
     failed.set_exception(Failure("the workers could not be started: no memory"))
     with pytest.raises(Failure, match="could not be started: no memory"):
-        list(dispatch(HeadStart(here, failed), Toy("failed", asleep(0.1, 100)), range(100)))
+        list(dispatch(HeadStart(here, lambda: failed), Toy("failed", asleep(0.1, 100)), range(100)))
 
 
 def test_device__that_fails_here_is_left_to_the_others() -> None:
@@ -111,6 +131,7 @@ def test_device__that_fails_here_is_left_to_the_others() -> None:
     assert outcomes[3].worker != worker.name()
 
 
+@pytest.mark.usefixtures("at_once")
 def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> None:
     given: list[Any] = []
 
@@ -122,15 +143,24 @@ def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> 
             return super().submit(report, function, *arguments)
 
     coming: Future[Workers] = Future()
-    both = HeadStart(here, coming)
-    late = both.submit(lambda *_: None, time.sleep, 0)
-    coming.set_result(Others(1, None))
+    both = HeadStart(here, lambda: coming)
+    late = both.submit(unheard, time.sleep, 0)
+    coming.set_result(Others(2, None))
     both.present()
-    again = both.submit(lambda *_: None, time.sleep, 0, apart_from=late)
-    both.submit(lambda *_: None, time.sleep, 0, apart_from=again)
+    again = both.submit(unheard, time.sleep, 0, apart_from=late)
+    both.submit(unheard, time.sleep, 0, apart_from=again)
     assert given == [None, again]
 
 
+def test_job__of_a_second_has_no_others_started() -> None:
+    before = set(psutil.Process().children(recursive=True))
+    with starting(BEGUN) as coming:
+        toy = Toy("a second", asleep(0.1, 5))
+        assert parts(list(dispatch(coming(), toy, range(9)))) == squares(9)
+        assert set(psutil.Process().children(recursive=True)) == before
+
+
+@pytest.mark.usefixtures("at_once")
 def test_workers__that_are_still_coming_are_not_waited_for(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path))
