@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multigpu.copynumber.job import CnvJob
     from multigpu.copynumber.result import CnvResult
     from multigpu.counting import CountOptions
-    from multigpu.io.counts import Counts
+    from multigpu.io.counts import Counts, Empty
 
 
 def _real(name: str, metavar: str, text: str) -> Decorator:
@@ -220,9 +220,13 @@ def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
 
 def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any) -> "CnvJob":
     """All input read, all options checked. Alignments are counted, and the counts written."""
+    import numpy as np
+
     from multigpu.copynumber import inputs, output
     from multigpu.copynumber.job import CnvJob
+    from multigpu.io import shareable
     from multigpu.io.counts import write_counts
+    from multigpu.job import deployment
 
     chosen, counting = cnv_options(values), count_options(values)
     if counting.cache is None:
@@ -230,12 +234,15 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
 
     cases, others = list(values["inputs"]), list(values["controls"])
     aligned = inputs.are_alignments(cases)
-    counts = _read(cases, aligned, counting, running, values)
+    here = deployment(running, more["devices"], COPY_NUMBER_LANES)
+    # Worker processes of this machine then find the counts where they were read.
+    empty = shareable.empty if here.local_cluster else np.empty
+    counts = _read(cases, aligned, counting, running, values, empty)
     if aligned:
         write_counts(str(folder / output.COUNTS), counts)
     controls = None
     if others:
-        controls = _read(others, inputs.are_alignments(others), counting, running, values)
+        controls = _read(others, inputs.are_alignments(others), counting, running, values, empty)
     names = [*counts.samples, *(controls.samples if controls else ())]
     ploidy = values["ploidy"] and inputs.ploidies(inputs.read_facts(values["ploidy"]), names)
     sexes: tuple[str, ...] = ()
@@ -255,6 +262,7 @@ def _read(
     counting: "CountOptions",
     running: RunOptions,
     values: dict[str, Any],
+    empty: "Empty",
 ) -> "Counts":
     """The counts of a table, or of alignments; the log is of the run behind it."""
     from multigpu.commands.running import watched
@@ -262,7 +270,7 @@ def _read(
     from multigpu.io.counts import read_counts
 
     if not aligned:
-        return read_counts(paths[0])
+        return read_counts(paths[0], empty)
     job = CountJob(paths, counting, running)
     with watched({**values, "log_json": None, "trace": None}, job, "count", counted):
         return job.counts()

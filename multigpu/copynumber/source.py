@@ -1,9 +1,7 @@
-"""Where workers find counts and regions: in this process, or in a file."""
+"""Where workers find counts and regions: in this process, or in files."""
 
-import mmap
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
+from multigpu.io import shareable
 from multigpu.io.sources import read_into
 
 PIECE_BYTES = 16 << 20  # copied at a time by each of
@@ -42,46 +41,73 @@ class InMemory:
     end: NDArray[np.int64]
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """In their order in files."""
+        """Start, end and counts."""
         return self.start, self.end, self.values
-
-    def as_in(self, path: str) -> "InFile":
-        """The same in a file that has them."""
-        regions, samples = self.values.shape
-        return InFile(path, self.values.dtype.str, (regions, samples))
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
         return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
 
 @dataclass(frozen=True)
-class InFile:
-    """A file of start, end and counts, which other processes read: they pass no scheduler."""
-
+class ArrayInFile:
     path: str
     dtype: str
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
+    begin: int = 0  # byte
+
+    @classmethod
+    def of(cls, array: NDArray[Any], path: str, begin: int = 0) -> "ArrayInFile":
+        return cls(path, array.dtype.str, array.shape, begin)
+
+    def mapped(self) -> NDArray[Any]:
+        return np.memmap(self.path, self.dtype, "r", self.begin, self.shape)
+
+    def read(self, first: int, stop: int, room: Room) -> NDArray[Any]:
+        """Rows [first, stop)."""
+        rows = (stop - first, *self.shape[1:])
+        width = int(np.prod(self.shape[1:])) * np.dtype(self.dtype).itemsize
+        raw = room(rows[0] * width)
+        if read_into(self.path, self.begin + first * width, raw) < len(raw):
+            raise InputError(self.path, "was cut while it was read")
+        return raw.view(self.dtype).reshape(rows)
+
+
+@dataclass(frozen=True)
+class InFile:
+    """Files that other processes read: counts pass no scheduler."""
+
+    start: ArrayInFile
+    end: ArrayInFile
+    values: ArrayInFile
+
+    @property
+    def path(self) -> str:
+        return self.values.path
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
-        places = np.memmap(self.path, np.int64, "r", shape=(2, self.shape[0]))
-        width = self.shape[1] * np.dtype(self.dtype).itemsize
         # Counts are read, not mapped: all of them are used, and each new page would be a fault.
-        raw = room((stop - first) * width)
-        if read_into(self.path, places.nbytes + first * width, raw) < len(raw):
-            raise InputError(self.path, "was cut while it was read")
-        counts = raw.view(self.dtype).reshape(stop - first, self.shape[1])
-        return counts, *np.asarray(places[:, first:stop])
+        counts = self.values.read(first, stop, room)
+        start, end = (np.asarray(each.mapped()[first:stop]) for each in (self.start, self.end))
+        return counts, start, end
 
 
 @contextmanager
 def shared(counts: InMemory) -> Iterator[InFile]:
-    """A copy in memory for processes of this machine; it goes with the last of them."""
-    with os.fdopen(os.memfd_create("multigpu-counts"), "r+b") as file:
-        size = sum(array.nbytes for array in counts.arrays())
-        file.truncate(size)
-        with mmap.mmap(file.fileno(), size) as mapped:
-            _fill(mapped, counts.arrays())
-        yield counts.as_in(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+    """For processes of this machine: the arrays themselves where these have a path, else copies."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        arrays = [
+            each if shareable.path_of(each) else _copy(each, pool) for each in counts.arrays()
+        ]
+    yield InFile(*(ArrayInFile.of(a, shareable.path_of(a) or "") for a in arrays))
+
+
+def _copy(array: NDArray[Any], pool: ThreadPoolExecutor) -> NDArray[Any]:
+    """By several threads: most of the time goes into new pages."""
+    copy = shareable.empty(array.shape, array.dtype)
+    rows = max(1, PIECE_BYTES * len(array) // max(1, array.nbytes))
+    pieces = [slice(at, at + rows) for at in range(0, len(array), rows)]
+    list(pool.map(lambda piece: np.copyto(copy[piece], array[piece]), pieces))
+    return copy
 
 
 @contextmanager
@@ -89,22 +115,9 @@ def filed(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
     """A copy in a file of `folder` (else of the system's temporary one) for a while."""
     with tempfile.TemporaryDirectory(prefix="multigpu-", dir=folder) as place:
         path = Path(place) / "counts"
+        found = []
         with path.open("wb") as file:
             for array in counts.arrays():
+                found.append(ArrayInFile.of(array, str(path), file.tell()))
                 array.tofile(file)
-        yield counts.as_in(str(path))
-
-
-def _fill(memory: mmap.mmap, arrays: Sequence[NDArray[Any]]) -> None:
-    """One array after the other, by several threads: most of the time goes into new pages."""
-    begin, pieces = 0, []
-    whole = np.frombuffer(memory, np.uint8)
-    for array in arrays:
-        content = array.reshape(-1).view(np.uint8)
-        for at in range(0, len(content), PIECE_BYTES):
-            piece = content[at : at + PIECE_BYTES]
-            pieces.append((whole[begin + at :][: len(piece)], piece))
-        begin += len(content)
-    with ThreadPoolExecutor(THREADS) as pool:
-        for copied in [pool.submit(np.copyto, *piece) for piece in pieces]:
-            copied.result()
+        yield InFile(*found)

@@ -5,7 +5,7 @@ As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and 
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ LARGEST = np.iinfo(np.int32).max
 MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit anywhere
 
 Values = NDArray[np.int32] | NDArray[np.float64]
+Empty = Callable[[tuple[int, ...], Any], NDArray[Any]]  # shape and dtype to an array
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +84,10 @@ class _Rows:
         return np.array(number, np.int32)[self.chrom]
 
     @classmethod
-    def empty(cls, rows: int, samples: int, kind: Any) -> Self:
+    def empty(cls, rows: int, samples: int, kind: Any, empty: Empty) -> Self:
         """Room for so many rows."""
-        start, end = np.empty(rows, np.int64), np.empty(rows, np.int64)
-        return cls([], np.empty(rows, np.int32), start, end, np.empty((rows, samples), kind))
+        start, end = empty((rows,), np.int64), empty((rows,), np.int64)
+        return cls([], np.empty(rows, np.int32), start, end, empty((rows, samples), kind))
 
     def part(self, first: int, stop: int, names: Sequence[str] = ()) -> Self:
         """Some of these rows, as views."""
@@ -95,8 +96,10 @@ class _Rows:
         return type(self)(list(names), *columns)
 
 
-def read_counts(path: str) -> Counts:
+def read_counts(path: str, empty: Empty = np.empty) -> Counts:
     """A table in order: rows that are not are sorted, which the notes say.
+
+    empty: makes large arrays, where their size is known beforehand
 
     Chromosomes keep the order in which they appear. Raises InputError with row (from 1) and column
     of a count that is missing, no number, negative or not finite, and for what else is no table.
@@ -108,7 +111,7 @@ def read_counts(path: str) -> Counts:
     if not is_regular(path):
         raise InputError(path, "Parquet must be a file, for it is not read in order")
     samples = _parquet_samples(path)
-    return _in_order(path, samples, *_parquet(path, samples))
+    return _in_order(path, samples, *_parquet(path, samples, empty))
 
 
 def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
@@ -271,14 +274,14 @@ class _Fractional(Exception):
     """A count is no whole number, or does not fit int32."""
 
 
-def _parquet(path: str, samples: Sequence[str]) -> tuple[Regions, Values]:
+def _parquet(path: str, samples: Sequence[str], empty: Empty) -> tuple[Regions, Values]:
     """All rows. A count that is not whole is found on the way: then all are read once more."""
     with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
-        return _decoded(path, samples, np.int32)
-    return _decoded(path, samples, np.float64)
+        return _decoded(path, samples, np.int32, empty)
+    return _decoded(path, samples, np.float64, empty)
 
 
-def _decoded(path: str, samples: Sequence[str], kind: Any) -> tuple[Regions, Values]:
+def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
     """Row groups decoded by several threads, each to its place in the arrays of the whole."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -288,7 +291,7 @@ def _decoded(path: str, samples: Sequence[str], kind: Any) -> tuple[Regions, Val
         numbers = range(metadata.num_row_groups)
         sizes = (metadata.row_group(number).num_rows for number in numbers)
         borders = list(accumulate(sizes, initial=0))
-        whole = _Rows.empty(borders[-1], len(samples), kind)
+        whole = _Rows.empty(borders[-1], len(samples), kind, empty)
 
     def decode(number: int, first: int, stop: int) -> _Rows:
         with _as_parquet(path), pq.ParquetFile(

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.copynumber.source import Columns, InFile, InMemory, filed, shared
+from multigpu.io import shareable
 
 Place = Callable[[InMemory], AbstractContextManager[InFile]]
 
@@ -40,6 +41,26 @@ def test_shared__goes_with_the_block() -> None:
     with shared(counts(np.int32)) as there:
         assert Path(there.path).exists()
     assert not Path(there.path).exists()
+
+
+def test_shared__does_not_copy_what_has_a_path() -> None:
+    whole = counts(np.int32)
+    there = [shareable.empty(array.shape, array.dtype) for array in whole.arrays()]
+    for copy, array in zip(there, whole.arrays(), strict=True):
+        copy[:] = array
+    start, end, values = there
+    with shared(InMemory(values, start, end)) as found:
+        values[3, 1] = 99
+        assert found.rows(3, 4, room)[0].tolist() == [[9, 99, 11]]
+        assert same(found.rows(0, 3, room), whole.rows(0, 3, room))
+
+
+def test_shared__copies_a_part_of_what_has_a_path() -> None:
+    whole = shareable.empty((9, 3), np.int32)
+    whole[:] = np.arange(27).reshape(9, 3)
+    part = InMemory(whole[2:], np.arange(7), np.arange(7))
+    with shared(part) as found:
+        assert found.rows(0, 1, room)[0].tolist() == [[6, 7, 8]]
 
 
 def test_filed__leaves_nothing_in_the_folder(tmp_path: Path) -> None:
