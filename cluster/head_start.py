@@ -1,34 +1,48 @@
 """Threads of this process that begin with the work while others are still on their way.
 
 Eight worker processes with a GPU each take seven seconds to come up. Until then the first GPU works
-for the program itself. A job of a second never has them started.
+for the program itself. A job of a few seconds never has them started.
 """
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Protocol
 
 from cluster.workers import Inbox, LocalWorkers, Report, Task, Workers
 from cluster.workload import Workload
 
-ALONE = 1.0  # seconds of a job before others are started
+ALONE = 1.0  # seconds of a job before others are thought of; they are started
+WORTH = 5.0  # where it seems to take so many seconds more
+
+Left = Callable[[], int | None]
+
+
+class Coming(Protocol):
+    """Others that can be started."""
+
+    @property
+    def made(self) -> "Future[Workers] | None":
+        """They, once they are on their way."""
+
+    def begin(self) -> "Future[Workers]":
+        """Have them started, if they are not on their way."""
 
 
 class HeadStart:
     """Threads of this process until other workers have come, then those.
 
-    `present`, which is asked again and again, has the others started when the job goes on for some
-    time, and looks whether they are there; it raises what went wrong with them. Their first tasks
+    `present`, which is asked again and again, has the others started where there is enough left for
+    them, and looks whether they are there; it raises what went wrong with them. Their first tasks
     take long, as all that these need is loaded; meanwhile the threads go on. What they have been
     given they finish.
 
-    begin: has the others started, if they are not on their way; gives them
+    left: about how many chunks are not finished, if that is known
     """
 
-    def __init__(self, here: LocalWorkers, begin: Callable[[], "Future[Workers]"]) -> None:
+    def __init__(self, here: LocalWorkers, coming: Coming, left: Left) -> None:
         self.gpu = here.gpu  # for the next task, as all that is chosen
-        self._here, self._begin = here, begin
+        self._here, self._coming, self._left = here, coming, left
         self._next: Workers = here
         self._others: Workers | None = None
         self._workload: Workload[Any, Any] | None = None
@@ -101,10 +115,24 @@ class HeadStart:
         return here | self._others.present() if self._others else here
 
     def _look_for_others(self) -> None:
-        if self._begun is None:
+        first = self._begun is None
+        if first:
             self._begun = self.clock()
-        if self.clock() - self._begun >= ALONE and self._begin().done():
-            self._take(self._begin())
+        if self._coming.made is None and self._worth_it():
+            self._coming.begin()
+        if self._coming.made and self._coming.made.done():
+            self._take(self._coming.made)
+            if first:  # they were there before the job, and need no help
+                self._at_work.set()
+
+    def _worth_it(self) -> bool:
+        """Whether others would come in time, as far as one can tell."""
+        assert self._begun is not None
+        spent, left = self.clock() - self._begun, self._left()
+        done = sum(task.done() for task in self._given)
+        if spent < ALONE:
+            return False
+        return left is None or not done or left * spent / done > WORTH
 
     def _rest(self) -> None:
         """Give the device's memory back to its worker when the threads are done."""
@@ -119,7 +147,7 @@ class HeadStart:
             self._others.retire(name)
             return
         if self._others is None:
-            self._take(self._begin())
+            self._take(self._coming.begin())
         self._at_work.set()
         self._choose()
 

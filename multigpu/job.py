@@ -160,7 +160,7 @@ class Job:
         Raises Failure that names every worker that is not, with all that is wrong with it.
         """
         if not self.remote:
-            return Crew(self.capacity, self._coming or partial(self._started, stack))
+            return Crew(self.capacity, partial(self._started, stack))
         workers = self._workers(stack)
         if self.run.gpus == "none":
             workers.gpu = None
@@ -184,10 +184,15 @@ class Job:
         """Those of a running cluster."""
         if self._client is not None:
             return deploy.of_client(self._client, worker.FIRST, self.run.worker_timeout)
-        return self._coming() if self._coming else self._started(stack)
+        return self._started(stack)
 
     def _started(self, stack: ExitStack) -> Workers:
-        return stack.enter_context(deploy.workers(self.deployment))
+        coming = self._coming or stack.enter_context(deploy.starting(self.deployment))
+        return coming(self._left)
+
+    def _left(self) -> int | None:
+        """About how many chunks are not finished, where that is known."""
+        return None if self.chunks is None else self.chunks - self.facts.chunks
 
     # ---- running ------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from typing import Any
 from cluster import context, worker
 from cluster.devices import Device
 from cluster.errors import Failure, UsageError, first_line
-from cluster.head_start import HeadStart
+from cluster.head_start import HeadStart, Left
 from cluster.workers import LocalWorkers, Workers, within
 
 logger = logging.getLogger(__name__)
@@ -102,33 +102,39 @@ class Coming:
     ) -> None:
         self._make, self._end, self._here = make, end, here
         self._pool = ThreadPoolExecutor(1, "workers")
-        self._made: Future[Workers] | None = None
+        self.made: Future[Workers] | None = None
         self._ended: Future[None] | None = None
         if here is None:
             self.begin()
 
     def begin(self) -> "Future[Workers]":
         """Have them started, if they are not on their way."""
-        self._made = self._made or self._pool.submit(self._make)
-        return self._made
+        self.made = self.made or self._pool.submit(self._make)
+        return self.made
 
-    def __call__(self) -> Workers:
-        """Waits for them, unless others begin. Raises what went wrong."""
-        return HeadStart(self._here, self.begin) if self._here else self.begin().result()
+    def __call__(self, left: Left = lambda: None) -> Workers:
+        """Waits for them, unless threads of this process begin. Raises what went wrong.
+
+        left: about how many chunks of the job are not finished, if that is known
+        """
+        return HeadStart(self._here, self, left) if self._here else self.begin().result()
 
     def release(self) -> None:
         """They have nothing to do any more."""
         self._ended = self._ended or self._pool.submit(self._end)
 
     def close(self) -> None:
-        """Waits for those that are there to end; those that still come do so behind our back."""
+        """Waits for them to end; but where threads of this process began, nobody waits for others.
+
+        These end behind our back, or with this process.
+        """
+        self.release()
         if self._here:
             self._here.close()
         else:
             wait([self.begin()], CLOSE_TIMEOUT)
-        self.release()
-        if self._ended and (self._made is None or self._made.done()):
-            self._ended.result()
+            if self.begin().done() and self._ended:
+                self._ended.result()
         self._pool.shutdown(wait=False)
 
 

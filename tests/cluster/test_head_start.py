@@ -23,6 +23,22 @@ from cluster.workers import LocalWorkers, Workers
 BEGUN = Deployment(threads=2, processes=2, head_start=2)
 
 
+class Given:
+    """Others that are started by somebody else."""
+
+    def __init__(self, others: "Future[Workers]") -> None:
+        self.made: Future[Workers] | None = None
+        self._others = others
+
+    def begin(self) -> "Future[Workers]":
+        self.made = self._others
+        return self.made
+
+
+def unknown() -> None:
+    """How many chunks are left."""
+
+
 @pytest.fixture
 def here() -> Iterator[LocalWorkers]:
     threads = LocalWorkers(2, None)
@@ -44,7 +60,7 @@ def asleep(seconds: float, count: int) -> dict[tuple[str, int], Callable[[], Non
 
 def test_job__that_is_short_is_done_before_the_others_come(here: LocalWorkers) -> None:
     never: Future[Workers] = Future()
-    outcomes = list(dispatch(HeadStart(here, lambda: never), Toy("short"), range(40)))
+    outcomes = list(dispatch(HeadStart(here, Given(never), unknown), Toy("short"), range(40)))
     assert parts(outcomes) == squares(40)
     assert {outcome.worker for outcome in outcomes} == {worker.name()}
 
@@ -84,8 +100,9 @@ def test_threads__go_on_until_the_others_have_finished_something(
     dismissed: list[str] = []
     monkeypatch.setattr(here, "dismiss", dismissed.append)
     coming: Future[Workers] = Future()
-    both = HeadStart(here, lambda: coming)
+    both = HeadStart(here, Given(coming), unknown)
     both.admit(Toy("memory"))
+    both.present()
     first, loaded = threading.Event(), threading.Event()
     both.submit(unheard, first.wait, 30)
     others = LocalWorkers(1, "a GPU")
@@ -112,7 +129,11 @@ def test_others__that_cannot_come_are_told(here: LocalWorkers) -> None:
     failed: Future[Workers] = Future()
     failed.set_exception(Failure("the workers could not be started: no memory"))
     with pytest.raises(Failure, match="could not be started: no memory"):
-        list(dispatch(HeadStart(here, lambda: failed), Toy("failed", asleep(0.1, 100)), range(100)))
+        list(
+            dispatch(
+                HeadStart(here, Given(failed), unknown), Toy("failed", asleep(0.1, 100)), range(100)
+            )
+        )
 
 
 def test_device__that_fails_here_is_left_to_the_others() -> None:
@@ -143,7 +164,7 @@ def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> 
             return super().submit(report, function, *arguments)
 
     coming: Future[Workers] = Future()
-    both = HeadStart(here, lambda: coming)
+    both = HeadStart(here, Given(coming), unknown)
     late = both.submit(unheard, time.sleep, 0)
     coming.set_result(Others(2, None))
     both.present()
@@ -152,12 +173,36 @@ def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> 
     assert given == [None, again]
 
 
-def test_job__of_a_second_has_no_others_started() -> None:
-    before = set(psutil.Process().children(recursive=True))
-    with starting(BEGUN) as coming:
-        toy = Toy("a second", asleep(0.1, 5))
-        assert parts(list(dispatch(coming(), toy, range(9)))) == squares(9)
-        assert set(psutil.Process().children(recursive=True)) == before
+@pytest.mark.parametrize(
+    ("seconds", "left", "started"),
+    [(0.9, 999, False), (1.1, None, True), (1.1, 9, False), (1.1, 10, True)],
+)
+def test_others__are_started_where_there_is_enough_left(
+    here: LocalWorkers,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    left: int | None,
+    started: bool,
+) -> None:
+    monkeypatch.setattr(here, "clock", lambda: now)
+    others = Given(Future())
+    now = 0.0
+    begun = HeadStart(here, others, lambda: left)
+    begun.present()
+    wait([begun.submit(unheard, int) for _ in range(2)])  # type: ignore[list-item]
+    now = seconds
+    begun.present()
+    assert (others.made is not None) == started
+
+
+def test_others__that_are_there_before_the_job_do_it(here: LocalWorkers) -> None:
+    others = LocalWorkers(5, "a GPU")
+    given = Given(Future())
+    given.begin().set_result(others)
+    begun = HeadStart(here, given, unknown)
+    begun.present()
+    assert (begun.threads, begun.gpu) == (5, "a GPU")
+    others.close()
 
 
 @pytest.mark.usefixtures("at_once")
