@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from cluster.workers import Inbox, LocalWorkers, Report, Task, Workers
 from cluster.workload import Workload
 
-ALONE = 1.0  # seconds of a job before others are thought of; they are started
-WORTH = 5.0  # where it seems to take so many seconds more
+ALONE = 2.0  # seconds of a job before others are thought of: its first chunks say little
+WORTH = 10.0  # seconds that a job must seem to take beyond these: others slow it while they come up
+FEW = 2  # finished tasks tell how long one takes
 
 Left = Callable[[], int | None]
 
@@ -47,7 +48,8 @@ class HeadStart:
         self._others: Workers | None = None
         self._workload: Workload[Any, Any] | None = None
         self._given: list[Future[Any]] = []  # to the threads of this process
-        self._begun: float | None = None  # the job
+        self._begun: float | None = None  # the job,
+        self._finished: list[float] = []  # and the tasks of the threads: by the clock
         self._tried = 0  # tasks that the others have been given
         self._at_work = threading.Event()  # they have finished one
 
@@ -63,6 +65,8 @@ class HeadStart:
     def admit(self, workload: Workload[Any, Any]) -> None:
         self._workload = workload
         self._here.admit(workload)
+        if self._others:
+            self._others.admit(workload)
 
     def dismiss(self, key: str) -> None:
         self._here.dismiss(key)
@@ -76,20 +80,23 @@ class HeadStart:
         *arguments: Any,
         apart_from: Task | None = None,
     ) -> Task:
+        def finished_here(outcome: Any, error: Exception | None) -> None:
+            self._finished.append(self.clock())
+            report(outcome, error)
+
+        def finished_there(outcome: Any, error: Exception | None) -> None:
+            self._at_work.set()
+            report(outcome, error)
+
         task: Task
         if self._next is self._here:
-            task = self._here.submit(report, function, *arguments)
+            task = self._here.submit(finished_here, function, *arguments)
             self._given.append(task)
         else:
-
-            def noticed(outcome: Any, error: Exception | None) -> None:
-                self._at_work.set()
-                report(outcome, error)
-
             if apart_from in self._given:  # every one of the others is apart from it
                 apart_from = None
             self._tried += 1
-            task = self._next.submit(noticed, function, *arguments, apart_from=apart_from)
+            task = self._next.submit(finished_there, function, *arguments, apart_from=apart_from)
         self._choose()
         return task
 
@@ -128,11 +135,15 @@ class HeadStart:
     def _worth_it(self) -> bool:
         """Whether others would come in time, as far as one can tell."""
         assert self._begun is not None
-        spent, left = self.clock() - self._begun, self._left()
-        done = sum(task.done() for task in self._given)
-        if spent < ALONE:
+        now, left, finished = self.clock(), self._left(), self._finished
+        if now - self._begun < ALONE:
             return False
-        return left is None or not done or left * spent / done > WORTH
+        if left is None or len(finished) < FEW:
+            return True
+        each = (now - finished[0]) / (
+            len(finished) - 1
+        )  # the first one waited for much to be loaded
+        return left * each > WORTH
 
     def _rest(self) -> None:
         """Give the device's memory back to its worker when the threads are done."""

@@ -175,7 +175,7 @@ def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> 
 
 @pytest.mark.parametrize(
     ("seconds", "left", "started"),
-    [(0.9, 999, False), (1.1, None, True), (1.1, 9, False), (1.1, 10, True)],
+    [(1.9, 999, False), (2.1, None, True), (2.1, 14, False), (2.1, 15, True)],
 )
 def test_others__are_started_where_there_is_enough_left(
     here: LocalWorkers,
@@ -184,25 +184,27 @@ def test_others__are_started_where_there_is_enough_left(
     left: int | None,
     started: bool,
 ) -> None:
+    now = 0.0
     monkeypatch.setattr(here, "clock", lambda: now)
     others = Given(Future())
-    now = 0.0
     begun = HeadStart(here, others, lambda: left)
     begun.present()
-    wait([begun.submit(unheard, int) for _ in range(2)])  # type: ignore[list-item]
+    for time_now in (0.7, 1.0, 1.2):
+        now = time_now
+        reported = threading.Event()
+        begun.submit(lambda *_, reported=reported: reported.set(), int)
+        assert reported.wait(9)
     now = seconds
     begun.present()
     assert (others.made is not None) == started
 
 
-def test_others__that_are_there_before_the_job_do_it(here: LocalWorkers) -> None:
-    others = LocalWorkers(5, "a GPU")
-    given = Given(Future())
-    given.begin().set_result(others)
-    begun = HeadStart(here, given, unknown)
-    begun.present()
-    assert (begun.threads, begun.gpu) == (5, "a GPU")
-    others.close()
+def test_others__that_are_there_before_the_job_do_it() -> None:
+    with starting(BEGUN) as coming:
+        coming.begin().result()
+        outcomes = list(dispatch(coming(), Toy("there"), range(9)))
+    assert parts(outcomes) == squares(9)
+    assert worker.name() not in {outcome.worker for outcome in outcomes}
 
 
 @pytest.mark.usefixtures("at_once")
