@@ -1,25 +1,30 @@
 """Threads of this process that begin with the work while others are still on their way.
 
 Eight worker processes with a GPU each take seven seconds to come up. Until then the first GPU works
-for the program itself. A job of a few seconds never has them started.
+for the program itself. Where that is soon done they are not started, unless they were before.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from cluster.errors import Failure, Lost, UsageError
 from cluster.workers import Inbox, LocalWorkers, Report, Task, Workers
 from cluster.workload import Workload
 
+logger = logging.getLogger(__name__)
+
 ALONE = 2.0  # seconds of a job before others are thought of: its first chunks say little
 WORTH = 10.0  # seconds that a job must seem to take beyond these: others slow it while they come up
+LOADING = 2.0  # seconds that others need for their first chunks, as for all that these need
 FEW = 2  # finished tasks tell how long one takes
 
 Left = Callable[[], int | None]
 
 
-class Coming(Protocol):
+class Startable(Protocol):
     """Others that can be started."""
 
     @property
@@ -34,29 +39,35 @@ class HeadStart:
     """Threads of this process until other workers have come, then those.
 
     `present`, which is asked again and again, has the others started where there is enough left for
-    them, and looks whether they are there; it raises what went wrong with them. Their first tasks
-    take long, as all that these need is loaded; meanwhile the threads go on. What they have been
-    given they finish.
+    them, and looks whether they are there. Until they have finished something the threads go on,
+    and what these have been given they finish. Where the others cannot be started, the threads go
+    on alone, which is said. Only the others count as present: the threads do not come and go.
 
     left: about how many chunks are not finished, if that is known
     """
 
-    def __init__(self, here: LocalWorkers, coming: Coming, left: Left) -> None:
+    def __init__(self, here: LocalWorkers, startable: Startable, left: Left) -> None:
         self.gpu = here.gpu  # for the next task, as all that is chosen
-        self._here, self._coming, self._left = here, coming, left
+        self._here, self._startable, self._left = here, startable, left
         self._next: Workers = here
         self._others: Workers | None = None
+        self._possible = True  # that there will be others
+        self._at_work = threading.Event()  # they have finished something
         self._workload: Workload[Any, Any] | None = None
-        self._given: list[Future[Any]] = []  # to the threads of this process
-        self._begun: float | None = None  # the job,
-        self._finished: list[float] = []  # and the tasks of the threads: by the clock
-        self._tried = 0  # tasks that the others have been given
-        self._at_work = threading.Event()  # they have finished one
+        self._begun: float | None = None  # the job, by the clock
+        self._first: float | None = None  # task of the threads that was finished
+        self._given_here = self._given_there = 0  # tasks
+        self._under_way: list[Future[Any]] = []  # of the threads
+        self._in_use = True  # the device, by the threads
 
     @property
     def threads(self) -> int:
-        others = self._others.threads if self._others else 0
-        return others if self._at_work.is_set() else others + self._here.threads
+        if self._others is None:
+            return self._here.threads
+        if self._at_work.is_set():
+            return self._others.threads
+        # The dispatcher gives each thread two tasks, and they get one until they have finished it.
+        return self._here.threads + -(-self._others.threads // 2)
 
     @property
     def lanes(self) -> int:
@@ -81,29 +92,35 @@ class HeadStart:
         apart_from: Task | None = None,
     ) -> Task:
         def finished_here(outcome: Any, error: Exception | None) -> None:
-            self._finished.append(self.clock())
+            if self._first is None:
+                self._first = self.clock()
             report(outcome, error)
 
         def finished_there(outcome: Any, error: Exception | None) -> None:
-            self._at_work.set()
+            if type(error) is not Lost:  # as one is that was cancelled
+                self._at_work.set()
             report(outcome, error)
 
         task: Task
         if self._next is self._here:
+            self._given_here += 1
             task = self._here.submit(finished_here, function, *arguments)
-            self._given.append(task)
+            self._under_way = [*self._not_finished(), task]
         else:
-            if apart_from in self._given:  # every one of the others is apart from it
+            self._given_there += 1
+            if isinstance(apart_from, Future):  # one of the threads': all others are apart from it
                 apart_from = None
-            self._tried += 1
             task = self._next.submit(finished_there, function, *arguments, apart_from=apart_from)
         self._choose()
         return task
 
+    def _not_finished(self) -> "list[Future[Any]]":
+        return [task for task in self._under_way if not task.done()]
+
     def _choose(self) -> None:
         """Who gets the next task."""
         others = self._others
-        if others and (self._at_work.is_set() or self._tried < others.threads):
+        if others and (self._at_work.is_set() or self._given_there < others.threads):
             self._next = others
         else:
             self._next = self._here
@@ -113,42 +130,51 @@ class HeadStart:
         return self._next.everywhere(function, *arguments)
 
     def present(self) -> set[str]:
-        here = self._here.present()
-        if self._others is None:
+        if self._others is None and self._possible:
             self._look_for_others()
-        elif self._at_work.is_set():
+        if self._others and self._at_work.is_set():
             self._rest()
         self._choose()
-        return here | self._others.present() if self._others else here
+        return self._others.present() if self._others else set()
 
     def _look_for_others(self) -> None:
-        first = self._begun is None
-        if first:
+        before_the_job = self._begun is None
+        if self._begun is None:
             self._begun = self.clock()
-        if self._coming.made is None and self._worth_it():
-            self._coming.begin()
-        if self._coming.made and self._coming.made.done():
-            self._take(self._coming.made)
-            if first:  # they were there before the job, and need no help
+        made = self._startable.made
+        if made is None:
+            if self.clock() - self._begun >= ALONE and self._takes_longer_than(WORTH):
+                self._startable.begin()
+        elif made.done() and (before_the_job or self._takes_longer_than(LOADING)):
+            self._take(made)
+            if self._others and before_the_job:  # they need no help
                 self._at_work.set()
 
-    def _worth_it(self) -> bool:
-        """Whether others would come in time, as far as one can tell."""
-        assert self._begun is not None
-        now, left, finished = self.clock(), self._left(), self._finished
-        if now - self._begun < ALONE:
-            return False
-        if left is None or len(finished) < FEW:
+    def _takes_longer_than(self, seconds: float) -> bool:
+        """Whether the job goes on for so long, as far as one can tell."""
+        left, finished = self._left(), self._given_here - len(self._not_finished())
+        if left is None or self._first is None or finished < FEW:
             return True
-        each = (now - finished[0]) / (
-            len(finished) - 1
-        )  # the first one waited for much to be loaded
-        return left * each > WORTH
+        # The first task had much to load.
+        return left * (self.clock() - self._first) / (finished - 1) > seconds
+
+    def _take(self, made: "Future[Workers]") -> None:
+        """Waits for the others."""
+        try:
+            self._others = made.result()
+        except UsageError:
+            raise
+        except Failure as error:
+            self._possible = False
+            logger.warning("multigpu: %s; the first GPU goes on alone", error)
+            return
+        if self._workload is not None:
+            self._others.admit(self._workload)
 
     def _rest(self) -> None:
         """Give the device's memory back to its worker when the threads are done."""
-        if self._workload and self._given and all(task.done() for task in self._given):
-            self._given.clear()
+        if self._in_use and self._workload and not self._not_finished():
+            self._in_use = False
             self._here.dismiss(self._workload.key)
 
     def retire(self, name: str) -> None:
@@ -157,16 +183,13 @@ class HeadStart:
             assert self._others
             self._others.retire(name)
             return
+        self._in_use = False  # nothing can be given back
         if self._others is None:
-            self._take(self._coming.begin())
+            self._take(self._startable.begin())
+        if self._others is None:
+            raise Failure("there is no other device")
         self._at_work.set()
         self._choose()
-
-    def _take(self, others: "Future[Workers]") -> None:
-        """Waits for them."""
-        self._others = others.result()
-        if self._workload is not None:
-            self._others.admit(self._workload)
 
     def inbox(self) -> Inbox:
         return self._here.inbox()

@@ -142,9 +142,13 @@ class Job:
         return None
 
     def free_here(self) -> int:
-        """Bytes that are free on the device of this machine that has least."""
+        """Bytes that are free on the device of this machine that has least.
+
+        With a head start two processes share the first one for a while.
+        """
         if self.devices:
-            return min(device.free_bytes for device in self.devices)
+            shares = 2 if self.deployment.head_start else 1
+            return min(device.free_bytes for device in self.devices) // shares
         return worker.free_bytes(None)
 
     @property
@@ -208,7 +212,7 @@ class Job:
     def dispatched(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
     ) -> Iterator[Outcome[P]]:
-        """The parts in order, those of the journal first, while the workers come up.
+        """The parts in order, those of the journal first, for which no worker is needed.
 
         plan: facts to be told of it
         """
@@ -226,8 +230,9 @@ class Job:
 
     def _planned(self, workers: Workers, **plan: Any) -> None:
         """Tell of the plan."""
+        present = sorted(workers.present())  # which may change the threads
         facts = {"chunks": self.chunks, "threads": workers.threads, **plan}
-        self.tell(Event("planned", facts={**facts, "workers": sorted(workers.present())}))
+        self.tell(Event("planned", facts={**facts, "workers": present}))
 
     def tell(self, event: Event) -> None:
         """Something happened."""
@@ -268,15 +273,13 @@ class Job:
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
     """Where a job with these options runs."""
     cores = len(os.sched_getaffinity(0))
-
-    def threads(gpus: int) -> int:
-        return run.threads or (min(lanes.each(gpus), max(2, cores)) if gpus else cores)
-
+    usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
+    threads = run.threads or usual
     return Deployment(
         devices,
-        threads(len(devices)),
+        threads,
         run.processes,
-        threads(1) if len(devices) > 1 and not run.processes else 0,
+        threads if len(devices) > 1 and not run.processes else 0,
         run.scheduler,
         run.scheduler_file,
         run.connect_timeout,

@@ -62,13 +62,12 @@ class Progress:
 
     def _lines(self) -> list[str]:
         """One for the run, one for each device."""
-        memory = self._memory()
-        lines = [self._line()]
-        for number, (name, lane) in enumerate(sorted(self._lanes.items())):
+        lines = [self._line() + self._memory()]
+        for name, lane in sorted(self._lanes.items()):
             spent = max(time.time() - lane.begin, 1e-9)
             lines.append(
                 f"{name}  {min(lane.busy / spent, 1):4.0%} computing  chunk {lane.chunk:,}"
-                f"  {lane.chunks / spent:.1f} chunks/s  {memory.get(number, '')}"
+                f"  {lane.chunks / spent:.1f} chunks/s"
             )
         return lines
 
@@ -83,16 +82,16 @@ class Progress:
             line += f"  {left // 60:.0f}:{left % 60:02.0f} left"
         return line
 
-    def _memory(self) -> dict[int, str]:
-        """Of the GPUs of this machine, in the order of the lanes where each has one."""
-        if len(self._job.devices) != len(self._lanes):
-            return {}
+    def _memory(self) -> str:
+        """What is used of the GPUs of this machine, in their order."""
+        if not self._job.devices:
+            return ""
         from cluster.devices import survey
 
         ours = {device.uuid for device in self._job.devices}
         used = [
-            f"{(device.total_bytes - device.free_bytes) / 2**30:.1f} GiB"
+            f"{(device.total_bytes - device.free_bytes) / 2**30:.1f}"
             for device in survey().devices
             if device.uuid in ours
         ]
-        return dict(enumerate(used))
+        return f"  {' '.join(used)} GiB on GPUs"

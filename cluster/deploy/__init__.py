@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -33,6 +33,18 @@ CONNECT_GRACE = 1.0
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
 LOGGED_MESSAGES = 10  # that Dask keeps of each connection, with all that is in them; else 1000
+
+
+@dataclass
+class _Settings:
+    """Of Dask, while somebody uses it."""
+
+    users: int = 0
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+
+_settings, _settings_lock = _Settings(), threading.Lock()
+_one_at_a_time = threading.Lock()  # clusters are made
 
 
 @dataclass(frozen=True)
@@ -95,12 +107,17 @@ class Coming:
     """Workers that come up, and end, while other things are done; see `starting`.
 
     here  threads of this process that begin with the work before the workers are there
+    over  set when nobody waits for them any more
     """
 
     def __init__(
-        self, make: Callable[[], Workers], end: Callable[[], None], here: LocalWorkers | None
+        self,
+        make: Callable[[], Workers],
+        end: Callable[[], None],
+        here: LocalWorkers | None,
+        over: threading.Event,
     ) -> None:
-        self._make, self._end, self._here = make, end, here
+        self._make, self._end, self._here, self._over = make, end, here, over
         self._pool = ThreadPoolExecutor(1, "workers")
         self.made: Future[Workers] | None = None
         self._ended: Future[None] | None = None
@@ -121,7 +138,12 @@ class Coming:
 
     def release(self) -> None:
         """They have nothing to do any more."""
-        self._ended = self._ended or self._pool.submit(self._end)
+        self._over.set()
+        if self._ended is None:
+            try:
+                self._ended = self._pool.submit(self._end)
+            except RuntimeError:  # the interpreter ends, and so do its pools
+                self._end()
 
     def close(self) -> None:
         """Waits for them to end; but where threads of this process began, nobody waits for others.
@@ -131,9 +153,9 @@ class Coming:
         self.release()
         if self._here:
             self._here.close()
-        else:
-            wait([self.begin()], CLOSE_TIMEOUT)
-            if self.begin().done() and self._ended:
+        elif self.made:
+            wait([self.made], CLOSE_TIMEOUT)
+            if self.made.done() and self._ended:
                 self._ended.result()
         self._pool.shutdown(wait=False)
 
@@ -142,9 +164,10 @@ class Coming:
 def starting(
     deployment: Deployment, prepare: Callable[[str | None], object] = worker.free_bytes
 ) -> Iterator[Coming]:
-    """Workers that come up while the block does something else; what was started ends with it.
+    """Workers that come up while the block does something else, at once or when they are asked for.
 
-    The context of the GPU that this process works with comes up likewise.
+    What was started ends with the block, or soon after it where threads of this process have a head
+    start. The context of the GPU that this process works with comes up at once.
 
     prepare  run on every worker process, with its GPU: loads what its first chunk would wait for
     """
@@ -152,9 +175,9 @@ def starting(
     if gpu and (deployment.in_process or deployment.head_start):
         threading.Thread(target=context.start, args=(gpu,), daemon=True).start()
     if deployment.head_start:
-        here = LocalWorkers(deployment.head_start, gpu, deployment.cpu_fallback)
+        here = LocalWorkers(deployment.head_start, gpu)
     with contextlib.ExitStack() as around:
-        stack, folder = contextlib.ExitStack(), ""
+        stack, over, folder = contextlib.ExitStack(), threading.Event(), ""
         if deployment.local_cluster:
             folder = tempfile.mkdtemp(prefix="multigpu-")
             remove = partial(shutil.rmtree, folder, ignore_errors=True)
@@ -162,17 +185,21 @@ def starting(
             stack.callback(remove)  # workers that come late make it again
 
         def ready() -> Workers:
-            found = stack.enter_context(_workers(deployment, folder))
+            if deployment.local_cluster:
+                _import_dask()  # which takes a while
+                if over.is_set():
+                    raise Failure("nobody waits for the workers")
+            found = stack.enter_context(_made(deployment, folder))
             if deployment.local_cluster:
                 found.everywhere(prepare, found.gpu)  # what fails there fails again, and is said
             return found
 
-        yield around.enter_context(contextlib.closing(Coming(ready, stack.close, here)))
+        yield around.enter_context(contextlib.closing(Coming(ready, stack.close, here, over)))
 
 
 @contextmanager
 def workers(deployment: Deployment) -> Iterator[Workers]:
-    """The workers of a deployment; what was started for it ends with the block.
+    """The workers of a deployment; what was started for it ends with the block, as in `starting`.
 
     One GPU, or the CPU, is served by threads of this process, more GPUs by a process each.
     """
@@ -181,7 +208,7 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
 
 
 @contextmanager
-def _workers(deployment: Deployment, folder: str) -> Iterator[Workers]:
+def _made(deployment: Deployment, folder: str) -> Iterator[Workers]:
     """folder: for files of a local cluster, of which there are none unless something goes wrong."""
     with contextlib.ExitStack() as stack:
         if deployment.in_process:
@@ -190,7 +217,7 @@ def _workers(deployment: Deployment, folder: str) -> Iterator[Workers]:
             yield local
             return
         _import_dask()
-        stack.enter_context(_quiet_dask())
+        stack.enter_context(_dask_as_wanted())
         if deployment.remote:
             client = _connect(deployment)
             stack.callback(_close, client)
@@ -298,51 +325,47 @@ def _local_cluster(deployment: Deployment, folder: str) -> Iterator[Any]:
 
     folder: for their files.
     """
-    import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     _quiet_tracker()
-    with dask.config.set({
-        "distributed.scheduler.allowed-failures": 0,
-        "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
-        "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
-        "temporary-directory": folder,  # the scheduler's, which takes no `local_directory`
-    }):  # fmt: skip
-        common = {
-            "host": LOOPBACK,
-            "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
-            "scheduler_kwargs": {"dashboard": deployment.dashboard},
-            "memory_limit": 0,
-            "silence_logs": logging.CRITICAL,
-            "local_directory": folder,
-        }
-        with _start_named(), _deaf_children():
-            if deployment.devices:
-                from dask_cuda import LocalCUDACluster
+    with _start_named(), _deaf_children():
+        cluster = _cluster(deployment, folder)
+    try:
+        # No default client: it would belong to the thread that makes it.
+        # Parts come from the workers themselves, not through the scheduler in this process.
+        client = Client(
+            cluster, timeout=deployment.connect_timeout, set_as_default=False,
+            direct_to_workers=True,
+        )  # fmt: skip
+        with contextlib.closing(client):
+            client.run(worker.end_at_once, on_error="ignore")
+            yield client
+    finally:
+        with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
+            cluster.close(timeout=CLOSE_TIMEOUT)
 
-                cluster = LocalCUDACluster(
-                    CUDA_VISIBLE_DEVICES=[device.uuid for device in deployment.devices],
-                    threads_per_worker=deployment.lanes,
-                    device_memory_limit=None,
-                    **common,
-                )
-            else:
-                cluster = LocalCluster(
-                    n_workers=deployment.workers, threads_per_worker=deployment.lanes, **common
-                )
-        try:
-            # No default client: it would belong to the thread that makes it.
-            # Parts come from the workers themselves, not through the scheduler in this process.
-            client = Client(
-                cluster, timeout=deployment.connect_timeout, set_as_default=False,
-                direct_to_workers=True,
-            )  # fmt: skip
-            with contextlib.closing(client):
-                client.run(worker.end_at_once, on_error="ignore")
-                yield client
-        finally:
-            with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
-                cluster.close(timeout=CLOSE_TIMEOUT)
+
+def _cluster(deployment: Deployment, folder: str) -> Any:
+    import dask
+    from distributed import LocalCluster
+
+    common = {
+        "host": LOOPBACK,
+        "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
+        "scheduler_kwargs": {"dashboard": deployment.dashboard},
+        "memory_limit": 0,
+        "silence_logs": logging.CRITICAL,
+        "local_directory": folder,
+        "threads_per_worker": deployment.lanes,
+    }
+    # The scheduler takes no `local_directory`.
+    with _one_at_a_time, dask.config.set({"temporary-directory": folder}):
+        if not deployment.devices:
+            return LocalCluster(n_workers=deployment.workers, **common)
+        from dask_cuda import LocalCUDACluster
+
+        gpus = [device.uuid for device in deployment.devices]
+        return LocalCUDACluster(CUDA_VISIBLE_DEVICES=gpus, device_memory_limit=None, **common)
 
 
 @contextmanager
@@ -384,14 +407,34 @@ def _quiet_tracker() -> None:
 
 
 @contextmanager
-def _quiet_dask() -> Iterator[None]:
-    """Dask reports lost connections while a cluster closes; what matters arrives as exceptions."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
+def _dask_as_wanted() -> Iterator[None]:
+    """Dask's settings, which are those of the process: the first takes them, the last gives back.
+
+    Dask reports lost connections while a cluster closes; what matters arrives as exceptions.
+    """
+    with _settings_lock:
+        if not _settings.users:
+            _settings.stack = contextlib.ExitStack()
+            _set_all(_settings.stack)
+        _settings.users += 1
     try:
         yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+        with _settings_lock:
+            _settings.users -= 1
+            if not _settings.users:
+                _settings.stack.close()
+
+
+def _set_all(stack: contextlib.ExitStack) -> None:
+    import dask
+
+    stack.enter_context(dask.config.set({
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
+        "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
+    }))  # fmt: skip
+    for name in ("distributed", "tornado", "asyncio"):
+        dask_logger = logging.getLogger(name)
+        stack.callback(dask_logger.setLevel, dask_logger.level)
+        dask_logger.setLevel(logging.CRITICAL)

@@ -112,7 +112,7 @@ CLUSTER = (
     ),
     click.option(
         "--workers", "processes", type=int, default=0, metavar="N",
-        help="Worker processes on this machine; 0: as few as possible.",
+        help="Worker processes on this machine, which do all work; 0: as few as possible.",
     ),
     click.option(
         "--chunk-timeout", type=float, metavar="SECONDS",

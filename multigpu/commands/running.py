@@ -25,7 +25,7 @@ def begun(
     lanes: Lanes,
     prepare: Callable[[str | None], object] = free_bytes,
 ) -> tuple[tuple[Device, ...], Coming]:
-    """The devices, and the workers, which start while the input is looked at: see `starting`."""
+    """The devices, and their workers, which may start while the input is read: see `starting`."""
     from multigpu.job import deployment
 
     if values["quiet"]:

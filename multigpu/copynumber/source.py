@@ -95,19 +95,21 @@ class InFile:
 def shared(counts: InMemory) -> Iterator[InFile]:
     """For processes of this machine: the arrays themselves where these have a path, else copies."""
     with ThreadPoolExecutor(THREADS) as pool:
-        arrays = [
-            each if shareable.path_of(each) else _copy(each, pool) for each in counts.arrays()
-        ]
-    yield InFile(*(ArrayInFile.of(a, shareable.path_of(a) or "") for a in arrays))
+        found = [_with_path(array, pool) for array in counts.arrays()]
+    yield InFile(*(ArrayInFile.of(array, path) for array, path in found))  # while `found` is here
 
 
-def _copy(array: NDArray[Any], pool: ThreadPoolExecutor) -> NDArray[Any]:
-    """By several threads: most of the time goes into new pages."""
+def _with_path(array: NDArray[Any], pool: ThreadPoolExecutor) -> tuple[NDArray[Any], str]:
+    """The array, or a copy made by several threads: most of the time goes into new pages."""
+    if path := shareable.path_of(array):
+        return array, path
     copy = shareable.empty(array.shape, array.dtype)
     rows = max(1, PIECE_BYTES * len(array) // max(1, array.nbytes))
     pieces = [slice(at, at + rows) for at in range(0, len(array), rows)]
     list(pool.map(lambda piece: np.copyto(copy[piece], array[piece]), pieces))
-    return copy
+    path = shareable.path_of(copy)
+    assert path
+    return copy, path
 
 
 @contextmanager

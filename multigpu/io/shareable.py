@@ -9,6 +9,8 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.worker import free_bytes
+
 
 class _Memory(mmap.mmap):
     """A mapping that knows its file."""
@@ -17,9 +19,11 @@ class _Memory(mmap.mmap):
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """As `np.empty`, in memory that has a path."""
+    """As `np.empty`, in memory that has a path. Raises MemoryError where that does not suffice."""
     kind = np.dtype(dtype)
     size = max(1, prod(shape) * kind.itemsize)
+    if size > free_bytes(None):  # the system would give more than it has
+        raise MemoryError(f"{size:,} bytes of memory are not there")
     descriptor = os.memfd_create("multigpu")
     os.ftruncate(descriptor, size)
     memory = _Memory(descriptor, size)
@@ -36,6 +40,8 @@ def path_of(array: NDArray[Any]) -> str | None:
     owner: Any = array
     while isinstance(owner, np.ndarray | memoryview):
         owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
-    if not isinstance(owner, _Memory) or array.nbytes != len(owner):
+    if not isinstance(owner, _Memory) or not array.flags.c_contiguous:
+        return None
+    if array.nbytes != len(owner):
         return None
     return f"/proc/{os.getpid()}/fd/{owner.descriptor}"

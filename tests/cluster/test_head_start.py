@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -15,7 +16,7 @@ from toy import Part, Toy
 from cluster import worker
 from cluster.deploy import Deployment, starting
 from cluster.dispatch import dispatch
-from cluster.errors import DeviceFailed, Failure
+from cluster.errors import DeviceFailed, Failure, Lost, WorkerDied
 from cluster.head_start import HeadStart
 from cluster.worker import Outcome
 from cluster.workers import LocalWorkers, Workers
@@ -72,9 +73,9 @@ def test_job__that_is_long_is_gone_on_with_by_the_others() -> None:
         coming.begin()
         workers = coming()
         assert time.monotonic() - begin < 1
-        assert (workers.threads, workers.present()) == (2, {worker.name()})
+        assert (workers.threads, workers.present()) == (2, set())
         outcomes = list(dispatch(workers, toy, range(1500)))
-        assert len(workers.present()) == 3
+        assert len(workers.present()) == 2
     assert parts(outcomes) == squares(1500)
     by = {outcome.worker for outcome in outcomes}
     assert len(by) == 3
@@ -108,7 +109,7 @@ def test_threads__go_on_until_the_others_have_finished_something(
     others = LocalWorkers(1, "a GPU")
     coming.set_result(others)
     both.present()
-    assert (both.threads, both.gpu) == (3, "a GPU")
+    assert (both.threads, both.gpu) == (3, "a GPU")  # half of theirs, rounded up
     tried = both.submit(unheard, loaded.wait, 30)
     assert (both.threads, both.gpu) == (3, None)  # here, until that is done
     loaded.set()
@@ -125,15 +126,89 @@ def test_threads__go_on_until_the_others_have_finished_something(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_others__that_cannot_come_are_told(here: LocalWorkers) -> None:
+def test_others__that_cannot_come_are_done_without_which_is_said(
+    here: LocalWorkers, caplog: pytest.LogCaptureFixture
+) -> None:
     failed: Future[Workers] = Future()
     failed.set_exception(Failure("the workers could not be started: no memory"))
-    with pytest.raises(Failure, match="could not be started: no memory"):
-        list(
-            dispatch(
-                HeadStart(here, Given(failed), unknown), Toy("failed", asleep(0.1, 100)), range(100)
-            )
-        )
+    toy = Toy("failed", asleep(0.02, 200))
+    outcomes = dispatch(HeadStart(here, Given(failed), unknown), toy, range(200))
+    assert parts(list(outcomes)) == squares(200)
+    said = "multigpu: the workers could not be started: no memory; the first GPU goes on alone"
+    assert caplog.messages == [said]
+
+
+def test_device__that_fails_where_no_others_can_come_ends_the_run(here: LocalWorkers) -> None:
+    def fail() -> None:
+        raise DeviceFailed(worker.name(), "an ECC error")
+
+    failed: Future[Workers] = Future()
+    failed.set_exception(Failure("no memory"))
+    toy = Toy("lost", {("compute", 3): fail})
+    with pytest.raises(Failure, match="an ECC error; there is no other device"):
+        list(dispatch(HeadStart(here, Given(failed), unknown), toy, range(30)))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_parts__that_were_made_here_are_not_kept(here: LocalWorkers) -> None:
+    made: list[weakref.ref[Any]] = []
+
+    class Large:
+        pass
+
+    def make() -> Large:
+        large = Large()
+        made.append(weakref.ref(large))
+        return large
+
+    begun = HeadStart(here, Given(Future()), unknown)
+    begun.present()
+    for _ in range(9):
+        reported = threading.Event()
+        begun.submit(lambda *_, reported=reported: reported.set(), make)
+        assert reported.wait(9)
+    assert sum(reference() is not None for reference in made) <= 3
+
+
+@pytest.mark.usefixtures("at_once")
+def test_others__whose_task_was_cancelled_are_not_at_work(here: LocalWorkers) -> None:
+    reports: list[Any] = []
+
+    class Others(LocalWorkers):
+        def submit(
+            self, report: Any, function: Any, *arguments: Any, apart_from: Any = None
+        ) -> Any:
+            reports.append(report)
+            return None
+
+    coming: Future[Workers] = Future()
+    both = HeadStart(here, Given(coming), unknown)
+    both.present()
+    coming.set_result(Others(2, None))
+    both.present()
+    both.submit(unheard, int)
+    both.submit(unheard, int)
+    assert both.threads == 3
+    reports[0](None, Lost("cancelled"))
+    assert both.threads == 3
+    reports[1](None, WorkerDied("one", 1))
+    assert both.threads == 2
+
+
+@pytest.mark.usefixtures("at_once")
+def test_others__that_come_for_the_last_chunks_are_not_given_them(here: LocalWorkers) -> None:
+    left = 99
+    coming: Future[Workers] = Future()
+    both = HeadStart(here, Given(coming), lambda: left)
+    both.present()
+    for _ in range(3):
+        reported = threading.Event()
+        both.submit(lambda *_, reported=reported: reported.set(), time.sleep, 0.01)
+        assert reported.wait(9)
+    coming.set_result(LocalWorkers(5, "a GPU"))
+    left = 1
+    both.present()
+    assert (both.threads, both.gpu) == (2, None)
 
 
 def test_device__that_fails_here_is_left_to_the_others() -> None:
@@ -161,16 +236,17 @@ def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> 
             self, report: Any, function: Any, *arguments: Any, apart_from: Any = None
         ) -> Any:
             given.append(apart_from)
-            return super().submit(report, function, *arguments)
+            return f"task {len(given)}"
 
     coming: Future[Workers] = Future()
     both = HeadStart(here, Given(coming), unknown)
+    both.present()
     late = both.submit(unheard, time.sleep, 0)
     coming.set_result(Others(2, None))
     both.present()
     again = both.submit(unheard, time.sleep, 0, apart_from=late)
     both.submit(unheard, time.sleep, 0, apart_from=again)
-    assert given == [None, again]
+    assert given == [None, again] == [None, "task 1"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,31 @@
+"""The program as it runs on several GPUs, where there is none: `python head_started.py scan …`.
+
+Two threads of it begin, slowly; two worker processes are started at once and take over.
+"""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import multigpu.job
+from cluster import head_start, worker
+from multigpu.__main__ import run
+
+SLOW = 0.03  # seconds that a chunk takes longer in this process
+
+deployment, part = multigpu.job.deployment, worker._part
+
+
+def several(*arguments: Any) -> Any:
+    return replace(deployment(*arguments), threads=2, processes=2, head_start=2)
+
+
+def slow(*arguments: Any) -> Any:
+    time.sleep(SLOW)
+    return part(*arguments)
+
+
+if __name__ == "__main__":  # worker processes import it, too
+    multigpu.job.deployment, worker._part = several, slow
+    head_start.ALONE = head_start.WORTH = 0.0
+    run()
