@@ -16,7 +16,8 @@ from toy import Broken, Bulky, Part, Toy, ToySession
 
 from cluster import worker
 from cluster.dask_workers import DaskWorkers
-from cluster.deploy import LOGGED_MESSAGES, LOOPBACK, Deployment, workers
+from cluster.deploy import Deployment, workers
+from cluster.deploy.clients import LOGGED_MESSAGES, LOOPBACK
 from cluster.dispatch import LINE_PER_THREAD, dispatch
 from cluster.errors import Failure, UsageError
 from cluster.worker import Outcome

@@ -1,0 +1,255 @@
+"""Dask's clients: of a scheduler that runs, or of processes of this machine that are started."""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from ipaddress import ip_address
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any
+
+from cluster import worker
+from cluster.deploy.deployment import Deployment
+from cluster.errors import Failure, UsageError, first_line
+from cluster.workers import within
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+CLOSE_TIMEOUT = 2.0  # seconds, and
+CONNECT_GRACE = 1.0
+LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
+PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
+LOGGED_MESSAGES = 10  # that Dask keeps of each connection, with all that is in them; else 1000
+
+
+@dataclass
+class _Settings:
+    """Of Dask, while somebody uses it."""
+
+    users: int = 0
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+
+_settings, _settings_lock = _Settings(), threading.Lock()
+_one_at_a_time = threading.Lock()  # clusters are made
+
+
+def import_dask() -> None:
+    """Raises UsageError where its configuration is wrong."""
+    try:
+        import distributed  # noqa: F401 - reads Dask's configuration
+    except ValueError as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def client_of(deployment: Deployment, folder: str) -> Iterator[Any]:
+    """A `dask.distributed.Client`, which ends with the block, as does what was started for it.
+
+    folder: for files of processes of this machine, of which there are none unless something goes
+    wrong
+    """
+    import_dask()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_dask_as_wanted())
+        if deployment.remote:
+            client = _connect(deployment)
+            stack.callback(_close, client)
+        else:
+            client = stack.enter_context(_local_cluster(deployment, folder))
+        if deployment.dashboard:
+            _say_dashboard(client)
+        yield client
+
+
+def _say_dashboard(client: Any) -> None:
+    if find_spec("bokeh") is None:
+        logger.warning("multigpu: Dask's status page needs bokeh: pip install bokeh")
+    else:
+        logger.warning("multigpu: Dask's status page is %s", client.dashboard_link)
+
+
+def warn_of_listeners(client: Any) -> None:
+    """Dask runs what it is sent; whom it listens to is known by TLS, or by its being here."""
+    from distributed.comm.addressing import get_address_host
+
+    address = client.scheduler.address
+    if not address.startswith(PRIVATE) and not _is_loopback(get_address_host(address)):
+        logger.warning(
+            "multigpu: %s runs what anybody sends who can reach it: use TLS (docs/clusters.md)",
+            address,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _connect(deployment: Deployment) -> Any:
+    from distributed import Client
+
+    where = deployment.scheduler or deployment.scheduler_file
+    kind: dict[str, Any] = {"address": deployment.scheduler}
+    if deployment.scheduler_file:
+        _check_scheduler_file(Path(deployment.scheduler_file))
+        kind = {"scheduler_file": deployment.scheduler_file}
+    limit = deployment.connect_timeout
+    try:
+        return within(
+            limit + CONNECT_GRACE, lambda: Client(**kind, timeout=limit, set_as_default=False)
+        )
+    except (OSError, TimeoutError) as error:
+        reason = first_line(error) if str(error) else "is it tcp:// or tls://?"
+        raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
+    except (RuntimeError, TypeError, ValueError) as error:  # the address, or settings of TLS
+        raise UsageError(f"{where}: {first_line(error)}") from error
+
+
+def _close(client: Any) -> None:
+    """Where the scheduler does not answer, the connection ends with the process."""
+    with contextlib.suppress(TimeoutError):
+        client.close(timeout=CLOSE_TIMEOUT)
+
+
+def _check_scheduler_file(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            known = json.loads(file.read(LARGEST_SCHEDULER_FILE).decode())  # as Dask reads it
+    except OSError as error:
+        raise UsageError(f"{path}: no such scheduler file") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
+    if not isinstance(known, dict) or not isinstance(known.get("address"), str):
+        raise UsageError(f"{path}: this is no scheduler file: no address")
+
+
+@contextmanager
+def _local_cluster(deployment: Deployment, folder: str) -> Iterator[Any]:
+    """A client of worker processes on this machine, one for each GPU. Nothing listens off loopback.
+
+    folder: for their files.
+    """
+    from distributed import Client
+
+    _quiet_tracker()
+    with _start_named(), _deaf_children():
+        cluster = _cluster(deployment, folder)
+    try:
+        # No default client: it would belong to the thread that makes it.
+        # Parts come from the workers themselves, not through the scheduler in this process.
+        client = Client(
+            cluster, timeout=deployment.connect_timeout, set_as_default=False,
+            direct_to_workers=True,
+        )  # fmt: skip
+        with contextlib.closing(client):
+            client.run(worker.end_at_once, on_error="ignore")
+            yield client
+    finally:
+        with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
+            cluster.close(timeout=CLOSE_TIMEOUT)
+
+
+def _cluster(deployment: Deployment, folder: str) -> Any:
+    import dask
+    from distributed import LocalCluster
+
+    common = {
+        "host": LOOPBACK,
+        "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
+        "scheduler_kwargs": {"dashboard": deployment.dashboard},
+        "memory_limit": 0,
+        "silence_logs": logging.CRITICAL,
+        "local_directory": folder,
+        "threads_per_worker": deployment.lanes,
+    }
+    # The scheduler takes no `local_directory`.
+    with _one_at_a_time, dask.config.set({"temporary-directory": folder}):
+        if not deployment.devices:
+            return LocalCluster(n_workers=deployment.workers, **common)
+        from dask_cuda import LocalCUDACluster
+
+        gpus = [device.uuid for device in deployment.devices]
+        return LocalCUDACluster(CUDA_VISIBLE_DEVICES=gpus, device_memory_limit=None, **common)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Ctrl-C reaches all processes of a terminal, but the first one decides.
+
+    Threads that begin here, and the processes that these start then or later, never see it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _start_named() -> Iterator[None]:
+    """Workers that die while they start are a failure of the run."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = first_line(error)
+        raise Failure(f"the workers could not be started: {reason}") from error
+
+
+def _quiet_tracker() -> None:
+    """Start Python's watcher of semaphores such that it does not complain.
+
+    It outlives this process, and would where workers are late to end.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        os.environ.pop("PYTHONWARNINGS")
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+@contextmanager
+def _dask_as_wanted() -> Iterator[None]:
+    """Dask's settings, which are those of the process: the first takes them, the last gives back.
+
+    Dask reports lost connections while a cluster closes; what matters arrives as exceptions.
+    """
+    with _settings_lock:
+        if not _settings.users:
+            _settings.stack = contextlib.ExitStack()
+            _set_all(_settings.stack)
+        _settings.users += 1
+    try:
+        yield
+    finally:
+        with _settings_lock:
+            _settings.users -= 1
+            if not _settings.users:
+                _settings.stack.close()
+
+
+def _set_all(stack: contextlib.ExitStack) -> None:
+    import dask
+
+    stack.enter_context(dask.config.set({
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
+        "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
+    }))  # fmt: skip
+    for name in ("distributed", "tornado", "asyncio"):
+        dask_logger = logging.getLogger(name)
+        stack.callback(dask_logger.setLevel, dask_logger.level)
+        dask_logger.setLevel(logging.CRITICAL)
