@@ -45,8 +45,7 @@ def test_run__that_workers_end_gives_the_same_bytes(
     assert len(workers_of(log)) > 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 0), (signal.SIGKILL, 2)])
 def test_run__that_is_ended_is_gone_on_with(
     begun: Job, undisturbed: bytes, tmp_path: Path, number: signal.Signals, workers: int
 ) -> None:

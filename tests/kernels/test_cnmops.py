@@ -450,8 +450,9 @@ def test_posterior__sums_to_one(counts: Any, function: str) -> None:
 @settings(max_examples=40)
 @given(COUNTS, st.floats(0, 20), st.floats(0, 20))
 def test_weight_of_the_main_class__grows_with_the_prior(counts: Any, a: float, b: float) -> None:
+    """In a cycle. Several may lead to another maximum: seed 15736 has 0.996 at 19, 0.992 at 20."""
     low, high = (
-        cpu.model(counts, np.ones(5), Model(prior_impact=impact)).alpha[:, 2]
+        cpu.model(counts, np.ones(5), Model(prior_impact=impact, cycles=1)).alpha[:, 2]
         for impact in sorted([a, b])
     )
     assert (high >= low - 1e-12).all()
