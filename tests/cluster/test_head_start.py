@@ -21,7 +21,7 @@ from cluster.head_start import HeadStart
 from cluster.worker import Outcome
 from cluster.workers import LocalWorkers, Workers
 
-BEGUN = Deployment(threads=2, processes=2, head_start=2)
+BEGUN = Deployment(threads=8, processes=2, head_start=2)
 
 
 class Given:
