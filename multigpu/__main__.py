@@ -2,10 +2,14 @@
 
 import gc
 import os
+import signal
 import sys
+import threading
+from typing import Any
 
 INTERRUPTED = 130
 OBJECTS_BEFORE_GARBAGE = 100_000  # loading makes many and throws none away: a sixth of its time
+AGAIN_SECONDS = 0.01
 SWITCH_SECONDS = 0.0005  # what a thread that decompresses waits for one that loads modules
 
 
@@ -14,6 +18,7 @@ def run() -> None:
     gc.set_threshold(OBJECTS_BEFORE_GARBAGE)
     sys.setswitchinterval(SWITCH_SECONDS)
     _hold_standard_files()
+    sys.unraisablehook = not_lost
     try:
         from multigpu.cli import main
     except KeyboardInterrupt:
@@ -21,6 +26,14 @@ def run() -> None:
         sys.stderr.flush()
         os._exit(INTERRUPTED)
     main()
+
+
+def not_lost(ignored: Any) -> None:
+    """Ctrl-C that a callback of a C library, as Numba's compiler has them, ignores comes again."""
+    if ignored.exc_type is KeyboardInterrupt:
+        threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def _hold_standard_files() -> None:

@@ -270,3 +270,24 @@ def test_workers__leave_nothing_in_the_folder_for_temporary_files(
     ended = in_shell(f'TMPDIR={tmp_path}/tmp "$@"', *small_scan, "--workers", "2")
     assert (ended.status, ended.err) == (0, "")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_interrupt__that_a_callback_of_a_library_ignores_comes_again() -> None:
+    code = """
+import ctypes, os, signal, sys, time
+from multigpu.__main__ import not_lost
+sys.unraisablehook = not_lost
+@ctypes.CFUNCTYPE(None)
+def interrupted():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(9)
+try:
+    interrupted()
+    time.sleep(9)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+    begin = time.monotonic()
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (7, b"")
+    assert time.monotonic() - begin < 5
