@@ -11,7 +11,7 @@ import multigpu.job
 from cluster import head_start, worker
 from multigpu.__main__ import run
 
-SLOW = 0.03  # seconds that a chunk takes longer in this process
+SLOW = 0.1  # seconds that a chunk takes longer in this process
 
 deployment, part = multigpu.job.deployment, worker._part
 
