@@ -146,9 +146,16 @@ class HeadStart:
             if self.clock() - self._begun >= ALONE and self._takes_longer_than(WORTH):
                 self._startable.begin()
         elif made.done() and (before_the_job or self._takes_longer_than(LOADING)):
-            self._take(made)
-            if self._others and before_the_job:  # they need no help
-                self._at_work.set()
+            try:
+                self._take(made)
+            except UsageError:
+                raise
+            except Failure as error:
+                self._possible = False
+                logger.warning("multigpu: %s; the first GPU goes on alone", error)
+            else:
+                if before_the_job:  # they need no help
+                    self._at_work.set()
 
     def _takes_longer_than(self, seconds: float) -> bool:
         """Whether the job goes on for so long, as far as one can tell."""
@@ -159,15 +166,8 @@ class HeadStart:
         return left * (self.clock() - self._first) / (finished - 1) > seconds
 
     def _take(self, made: "Future[Workers]") -> None:
-        """Waits for the others."""
-        try:
-            self._others = made.result()
-        except UsageError:
-            raise
-        except Failure as error:
-            self._possible = False
-            logger.warning("multigpu: %s; the first GPU goes on alone", error)
-            return
+        """Waits for the others. Raises what went wrong with them."""
+        self._others = made.result()
         if self._workload is not None:
             self._others.admit(self._workload)
 
@@ -185,9 +185,10 @@ class HeadStart:
             return
         self._in_use = False  # nothing can be given back
         if self._others is None:
-            self._take(self._startable.begin())
-        if self._others is None:
-            raise Failure("there is no other device")
+            try:
+                self._take(self._startable.begin())
+            except Failure as error:
+                raise Failure("there is no other device") from error
         self._at_work.set()
         self._choose()
 

@@ -25,8 +25,12 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     if size > free_bytes(None):  # the system would give more than it has
         raise MemoryError(f"{size:,} bytes of memory are not there")
     descriptor = os.memfd_create("multigpu")
-    os.ftruncate(descriptor, size)
-    memory = _Memory(descriptor, size)
+    try:
+        os.ftruncate(descriptor, size)
+        memory = _Memory(descriptor, size)
+    except OSError as error:
+        os.close(descriptor)
+        raise MemoryError(f"{size:,} bytes of memory are not there") from error
     memory.descriptor = descriptor
     finalize(memory, os.close, descriptor)
     return np.frombuffer(memory, kind, prod(shape)).reshape(shape)

@@ -138,7 +138,9 @@ def test_others__that_cannot_come_are_done_without_which_is_said(
     assert caplog.messages == [said]
 
 
-def test_device__that_fails_where_no_others_can_come_ends_the_run(here: LocalWorkers) -> None:
+def test_device__that_fails_where_no_others_can_come_ends_the_run(
+    here: LocalWorkers, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail() -> None:
         raise DeviceFailed(worker.name(), "an ECC error")
 
@@ -147,6 +149,7 @@ def test_device__that_fails_where_no_others_can_come_ends_the_run(here: LocalWor
     toy = Toy("lost", {("compute", 3): fail})
     with pytest.raises(Failure, match="an ECC error; there is no other device"):
         list(dispatch(HeadStart(here, Given(failed), unknown), toy, range(30)))
+    assert caplog.messages == []
 
 
 @pytest.mark.usefixtures("at_once")

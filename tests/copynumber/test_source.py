@@ -76,6 +76,14 @@ def test_shareable__refuses_what_is_not_there() -> None:
         shareable.empty((1 << 43,), np.int8)
 
 
+def test_shareable__refuses_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr("multigpu.io.shareable.free_bytes", lambda _: 1 << 62)
+    with pytest.raises(MemoryError, match="bytes of memory are not there"):
+        shareable.empty((1 << 60,), np.int8)
+    assert len(list(Path("/proc/self/fd").iterdir())) == held
+
+
 def test_filed__leaves_nothing_in_the_folder(tmp_path: Path) -> None:
     with filed(counts(np.int32), tmp_path) as there:
         assert tmp_path in Path(there.path).parents
