@@ -22,14 +22,7 @@ from multigpu.batch import PoseBatch
 from multigpu.config import DOCKING_LANES, DockOptions, RunOptions
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
-from multigpu.io.ligands import (
-    LIGANDS,
-    Record,
-    RecordsInFile,
-    ligand_sources,
-    records,
-    without_text,
-)
+from multigpu.io.ligands import LIGANDS, Records, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
 from multigpu.io.sources import expand, is_repeatable
@@ -175,16 +168,14 @@ class DockJob(Job):
             **inputs_about(self._paths),
         }
 
-    def _records(self) -> Iterator[Record | RecordsInFile]:
-        bad = {record.source: record for record in self._bad}
+    def _records(self) -> Iterator[Records]:
+        bad = {each.source: each for each in self._bad}
         same_files = not (self.in_process or self.remote)  # other processes that see them, too
         for number, source in enumerate(self.sources):
             if number in bad:
                 yield bad[number]
-            elif source.cuttable and same_files:
-                yield from without_text(number, source)
             else:
-                yield from records(number, source)
+                yield from records(number, source, not (source.cuttable and same_files))
 
     def _take(self, part: DockPart) -> None:
         self.facts.take(part)

@@ -19,12 +19,12 @@ from cluster.plan import Capacity
 from multigpu import InputError, UsageError
 from multigpu.cli import cli
 from multigpu.config import DockOptions, RunOptions
+from multigpu.io import texts
 from multigpu.io.ligands import ENDS
 from multigpu.io.molecules import parse
 from multigpu.io.pockets import read_pocket
 from multigpu.io.sources import Source
 from multigpu.simulate_docking import ligands, pocket
-from multigpu.workloads import dock as dock_workload
 from multigpu.workloads import dock_plan
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -287,21 +287,47 @@ def pdbqt(number: int, molecule: Any) -> str:
     return "".join([f"MODEL {number}\n{said}ROOT\n", *atoms, "ENDROOT\nTORSDOF 0\nENDMDL\n"])
 
 
+def sdf(number: int, molecule: Any) -> str:
+    text: str = molecule.text.decode()
+    return text if number % 3 else "\n" + text.partition("\n")[2]
+
+
+@pytest.mark.parametrize("options", [(), ("--top", "3"), ("--center", "0,-9998,99999")])
+@pytest.mark.parametrize("output", ["poses.sdf", "poses.pdb", "poses/"])
+def test_dock__of_plain_sdf_gives_the_same_bytes_as_one_by_one(
+    dock: Dock, library: Path, monkeypatch: pytest.MonkeyPatch, output: str,
+    options: tuple[str, ...],
+) -> None:  # fmt: skip
+    some = [sdf(i, each) for i, each in enumerate(molecules(library / "ligands.sdf"))]
+    some[5] = some[5].replace("M  END", "M  AND")
+    some[7] = some[7].replace("\n", "\r\n")
+    some[9] = some[9].replace("V2000", "     ")
+    assert_same_at_once(dock, monkeypatch, "some.sdf", some, output, options, b"before its 'M END'")
+
+
 @pytest.mark.parametrize("options", [(), ("--top", "3"), ("--center", "0,-998,9999")])
 @pytest.mark.parametrize("output", ["poses.pdbqt", "poses.sdf", "poses/"])
 def test_dock__of_plain_pdbqt_gives_the_same_bytes_as_one_by_one(
     dock: Dock, library: Path, monkeypatch: pytest.MonkeyPatch, output: str,
     options: tuple[str, ...],
 ) -> None:  # fmt: skip
-    texts = [pdbqt(i, each) for i, each in enumerate(molecules(library / "ligands.sdf"))]
-    texts[5] = texts[5].replace("0.000 C", "0.000")  # no type
-    texts[7] = texts[7].replace("\n", "\r\n")
-    texts[9] = texts[9].replace(" 1.00 ", " 1,00 ")  # nobody reads it
-    Path("some.pdbqt").write_bytes("".join(texts).encode())
+    some = [pdbqt(i, each) for i, each in enumerate(molecules(library / "ligands.sdf"))]
+    some[5] = some[5].replace("0.000 C", "0.000")  # no type
+    some[7] = some[7].replace("\n", "\r\n")
+    some[9] = some[9].replace(" 1.00 ", " 1,00 ")  # nobody reads it
+    assert_same_at_once(dock, monkeypatch, "some.pdbqt", some, output, options, b"no AutoDock type")
+
+
+def assert_same_at_once(
+    dock: Dock, monkeypatch: pytest.MonkeyPatch, name: str, some: list[str], output: str,
+    options: tuple[str, ...], reason: bytes,
+) -> None:  # fmt: skip
+    """Of records of which some are plain; for the others a reason is told."""
+    Path(name).write_bytes("".join(some).encode())
 
     def written(several: int) -> dict[str, bytes]:
-        monkeypatch.setattr(dock_workload, "SEVERAL", several)
-        assert dock("-o", output, *options, of="some.pdbqt") == SOME_SKIPPED
+        monkeypatch.setattr(texts, "SEVERAL", several)
+        assert dock("-o", output, *options, of=name) == SOME_SKIPPED
         found = [path for path in Path().rglob("*") if path.is_file()]
         return {str(path): path.read_bytes() for path in found}
 
@@ -309,7 +335,7 @@ def test_dock__of_plain_pdbqt_gives_the_same_bytes_as_one_by_one(
     if output.endswith("/"):
         shutil.rmtree(output)
     assert written(COUNT + 1) == at_once
-    assert any(b"no AutoDock type" in text for text in at_once.values())
+    assert any(reason in text for text in at_once.values())
 
 
 def test_dock__of_several_poses_gives_the_same_bytes_in_tiny_chunks(

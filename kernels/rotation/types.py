@@ -112,6 +112,8 @@ class Ligands:
     def __getitem__(self, span: slice) -> "Ligands":
         """Consecutive ligands."""
         begin, end, _ = span.indices(len(self))
+        if (begin, end) == (0, len(self)):
+            return self
         atoms = slice(self.offsets[begin], self.offsets[max(begin, end)])
         offsets = self.offsets[begin : max(begin, end) + 1] - self.offsets[begin]
         return Ligands(self.positions[atoms], offsets, self.channels[atoms], self.weights[atoms])
@@ -231,6 +233,11 @@ class Poses:
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
+    def of(self, begin: int, end: int) -> "Poses":
+        """Those of consecutive ligands, which are numbered anew."""
+        some = slice(*np.searchsorted(self.ligand, (begin, end)))
+        return Poses(self.ligand[some] - begin, self.pose[some], self.score[some])
+
     def moved(self, ligands: int) -> "Poses":
         """The same, of ligands that many further on."""
         return Poses(self.ligand + ligands, self.pose, self.score)
@@ -238,7 +245,9 @@ class Poses:
     @classmethod
     def joined(cls, parts: Sequence["Poses"]) -> "Poses":
         """All poses of the parts, in the order of this class."""
-        parts = [cls.none(), *parts]
+        parts = [part for part in parts if len(part)]
+        if len(parts) < 2:
+            return parts[0] if parts else cls.none()
         ligand, pose, score = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("ligand", "pose", "score")
@@ -252,14 +261,24 @@ class Poses:
         return Poses(self.ligand[first], self.pose[first], self.score[first])
 
 
-def placed(ligands: Ligands, search: Search, poses: Poses) -> list[Floats]:
-    """The atoms of each pose, float64[atoms of its ligand, 3] in Å."""
-    targets = search.targets(ligands)
+def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
+    """int64[atoms]: the atoms of each pose's ligand, pose after pose."""
+    sizes = ligands.sizes[poses.ligand]
+    ahead = ligands.offsets[poses.ligand] - (np.cumsum(sizes) - sizes)
+    atoms: Indices = np.repeat(ahead, sizes) + np.arange(sizes.sum())
+    return atoms
+
+
+def placed(ligands: Ligands, search: Search, poses: Poses) -> Floats:
+    """float64[atoms, 3]: where the atoms of each pose are, pose after pose; Å."""
     matrices, shifts = search.placements(poses.pose)
-    out = []
-    for ligand, matrix, shift in zip(poses.ligand, matrices, shifts, strict=True):
-        atoms = ligands.relative[ligands.offsets[ligand] : ligands.offsets[ligand + 1]]
-        out.append(atoms @ matrix.T + (targets[ligand] + shift))
+    starts = search.targets(ligands)[poses.ligand] + shifts
+    pose = np.repeat(np.arange(len(poses)), ligands.sizes[poses.ligand])
+    x, y, z = ligands.relative[atoms_of(ligands, poses)].T
+    out = np.empty((len(pose), 3))
+    for axis in range(3):
+        row = matrices[pose, axis]
+        out[:, axis] = row[:, 0] * x + row[:, 1] * y + row[:, 2] * z + starts[pose, axis]
     return out
 
 

@@ -97,7 +97,7 @@ def _write(job: Any, values: dict[str, Any]) -> None:
         with score_output(scores) as table:
             for part in job.parts(pose_format(values["output"]), table.lines):
                 begin = time.time()
-                poses.write(part.names, part.layouts, part.texts)
+                poses.write(part.names, part.layouts, part.counts, part.texts)
                 table.write(part.rows, part.lines)
                 job.tell(Event("written", facts={"begin": begin}))
         write_errors(poses.errors, job.facts.skipped)

@@ -18,7 +18,7 @@ SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -43,26 +43,45 @@ class Typed:
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """What a search needs to know of a ligand.
+    """What a search needs to know of ligands, one after the other.
 
-    positions  float64[n, 3], Å
-    types      int32[n]: index into the pocket's maps, -1 where an atom scores nothing
-    charges    float64[n], e
+    positions  float64[atoms, 3], Å
+    types      int32[atoms]: index into the pocket's maps, -1 where an atom scores nothing
+    charges    float64[atoms], e
+    sizes      int64[n]: atoms of each
     """
 
     positions: Positions
     types: NDArray[np.int32]
     charges: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Atoms"]) -> "Atoms":
+        """The ligands of all parts; there must be one."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = ([getattr(part, field.name) for part in parts] for field in fields(cls))
+        return cls(*map(np.concatenate, columns))
+
+    def __getitem__(self, span: slice) -> "Atoms":
+        """Consecutive ligands."""
+        first, last, _ = span.indices(len(self.sizes))
+        sizes = self.sizes[first:last]
+        begin = int(self.sizes[:first].sum())
+        atoms = slice(begin, begin + int(sizes.sum()))
+        return Atoms(self.positions[atoms], self.types[atoms], self.charges[atoms], sizes)
 
 
 def atoms_for(molecule: Molecule, maps: Sequence[str]) -> Atoms:
     """As `for_maps`; without maps there are neither types nor charges: all are 0."""
     count = len(molecule.positions)
+    size = np.array([count], np.int64)
     if not maps:
-        return Atoms(molecule.positions, np.zeros(count, np.int32), np.zeros(count))
+        return Atoms(molecule.positions, np.zeros(count, np.int32), np.zeros(count), size)
     found, number = for_maps(molecule, maps), {name: i for i, name in enumerate(maps)}
     types = np.array([number.get(name, -1) for name in found.types], np.int32)
-    return Atoms(molecule.positions, types, found.charges)
+    return Atoms(molecule.positions, types, found.charges, size)
 
 
 def typed(molecule: Molecule) -> Typed:

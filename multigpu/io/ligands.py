@@ -5,17 +5,16 @@ read; `molecules` parses the records where they are docked.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.io.sources import Kind, Source, blocks, inspect, read_into, suffix_of
+from multigpu.io.texts import Texts
 
 READ_BYTES = 4 << 20
 
@@ -38,52 +37,25 @@ SIGNS = (  # of the content, where the name tells nothing
 )
 
 
-@dataclass(frozen=True)
-class Record:
-    """The text of one molecule, or what is wrong with the file from here on.
-
-    source    index of the source
-    number    of the record in its source, from 1
-    """
-
-    source: int
-    number: int
-    text: bytes
-    error: str = ""
-
-    # As `RecordsInFile`, of one:
-
-    @property
-    def last(self) -> int:
-        return self.number
-
-    @property
-    def size(self) -> int:
-        return len(self.text)
-
-    def __len__(self) -> int:
-        return 1
-
-    def fitting(self, size: int) -> int:
-        return int(self.size <= size)
-
-    def split(self, _count: int) -> "tuple[Record, None]":
-        return self, None
-
-
 @dataclass(frozen=True, eq=False)
-class RecordsInFile:
-    """Consecutive records of a plain file, without their text.
+class Records:
+    """Consecutive records of a source, one molecule each.
 
-    number   of the first one
-    at       where it stands in the file
+    source   index of the source
+    number   of the first record in its source, from 1
     lengths  int64[n], bytes
+    text     of all of them, bytes where they are not split any more; None where whoever docks
+             them reads it in the file
+    at       where it stands in the file
+    error    what is wrong with the source from the first record on, which then is the only one
     """
 
     source: int
     number: int
-    at: int
     lengths: NDArray[np.int64]
+    text: bytes | memoryview | None
+    at: int = 0
+    error: str = ""
 
     @property
     def last(self) -> int:
@@ -102,34 +74,31 @@ class RecordsInFile:
         """How many of the first ones have no more than `size` bytes together."""
         return int(np.searchsorted(np.cumsum(self.lengths), size, "right"))
 
-    def split(self, count: int) -> "tuple[RecordsInFile, RecordsInFile | None]":
+    def split(self, count: int) -> "tuple[Records, Records | None]":
         """The first `count` of them, and the others, if there are any."""
+        size = int(self.lengths[:count].sum())
+        text = None if self.text is None else memoryview(self.text)
+        mine = None if text is None else bytes(text[:size])
+        first = replace(self, lengths=self.lengths[:count], text=mine)
         if count >= len(self):
-            return self, None
-        first = replace(self, lengths=self.lengths[:count])
-        number, at = self.number + count, self.at + first.size
-        return first, replace(self, number=number, at=at, lengths=self.lengths[count:])
+            return first, None
+        rest = None if text is None else text[size:]
+        number, at, lengths = self.number + count, self.at + size, self.lengths[count:]
+        return first, replace(self, number=number, at=at, lengths=lengths, text=rest)
 
-    def records(self, sources: Sequence[Source]) -> Iterator[Record]:
-        """They themselves. Raises InputError where the file cannot be read."""
+    def texts(self, sources: Sequence[Source]) -> Texts:
+        """Each of them. Raises InputError where the file cannot be read."""
+        if self.text is not None:
+            return Texts.one_after_the_other(np.frombuffer(self.text, np.uint8), self.lengths)
         path, room = sources[self.source].path, np.empty(self.size, np.uint8)
         if read_into(path, self.at, room) < len(room):
             raise InputError(path, "was cut while it was read")
-        text, begin = room.tobytes(), 0
-        for number, length in enumerate(self.lengths.tolist(), self.number):
-            yield Record(self.source, number, text[begin : begin + length])
-            begin += length
+        return Texts.one_after_the_other(room, self.lengths)
 
 
-def with_text(
-    records: Iterable[Record | RecordsInFile], sources: Sequence[Source]
-) -> Iterator[Record]:
-    """All of them as records."""
-    for each in records:
-        if isinstance(each, RecordsInFile):
-            yield from each.records(sources)
-        else:
-            yield each
+def broken(source: int, number: int, error: str) -> Records:
+    """A record that says what is wrong with its source."""
+    return Records(source, number, np.zeros(1, np.int64), b"", error=error)
 
 
 def _layout(path: str, start: bytes) -> str:
@@ -143,13 +112,13 @@ LIGANDS = Kind(
 )
 
 
-def ligand_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[Record]]:
+def ligand_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[Records]]:
     """What is known of each file; files that are no ligands, as records, where these are skipped.
 
     Raises InputError for the first of them otherwise.
     """
     sources: list[Source] = []
-    bad: list[Record] = []
+    bad: list[Records] = []
     for number, path in enumerate(paths):
         try:
             sources.append(inspect(path, LIGANDS))
@@ -157,7 +126,7 @@ def ligand_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list
             if not skip:
                 raise
             sources.append(Source(path, None, "none", ""))
-            bad.append(Record(number, 1, b"", _without_path(error)))
+            bad.append(broken(number, 1, _without_path(error)))
     return sources, bad
 
 
@@ -165,53 +134,30 @@ def _without_path(error: InputError) -> str:
     return f"{error.where}: {error.problem}" if error.where else error.problem
 
 
-def records(number: int, source: Source) -> Iterator[Record]:
-    """The records of a source in order. What breaks it off is the last one's `error`."""
-    for found in _found(number, source):
-        if isinstance(found, Record):
-            yield found
-            continue
-        places = pairwise([0, *found.ends])
-        for count, (begin, end) in enumerate(places, found.before + 1):
-            yield Record(number, count, found.text[begin:end])
+def records(number: int, source: Source, with_text: bool = True) -> Iterator[Records]:
+    """The records of a source in order, those of a block together.
 
-
-def without_text(number: int, source: Source) -> Iterator[Record | RecordsInFile]:
-    """The records of a file that whoever docks them can read there."""
-    for found in _found(number, source):
-        if isinstance(found, Record):
-            yield found
-        elif found.ends:
-            lengths = np.diff(found.ends, prepend=0).astype(np.int64)
-            yield RecordsInFile(number, found.before + 1, found.passed, lengths)
-
-
-class _Found(NamedTuple):
-    """Text that begins with a record, where those in it end, records and bytes before it."""
-
-    text: bytes
-    ends: list[int]
-    before: int
-    passed: int
-
-
-def _found(number: int, source: Source) -> Iterator[_Found | Record]:
-    """The records of each block of a source; a record alone says what is wrong."""
+    What breaks it off is the last one's `error`. with_text: else whoever docks them can read the
+    file, which is plain.
+    """
     ends_in, left, count, passed = ENDS[source.layout], b"", 0, 0
     content = blocks(source, READ_BYTES)
     while True:
         try:
             block = next(content, None)
         except InputError as error:
-            yield Record(number, count + 1, b"", _without_path(error))
+            yield broken(number, count + 1, _without_path(error))
             return
         text = left if block is None else left + block.tobytes()
         ends = ends_in(text, block is None)
-        yield _Found(text, ends, count, passed)
+        if ends:
+            lengths = np.diff(ends, prepend=0).astype(np.int64)
+            held = text[: ends[-1]] if with_text else None
+            yield Records(number, count + 1, lengths, held, passed)
         count, passed, left = count + len(ends), passed + _last(ends), text[_last(ends) :]
         if block is None:
             if not count:
-                yield Record(number, 1, b"", "there is no molecule in it")
+                yield broken(number, 1, "there is no molecule in it")
             return
 
 

@@ -6,14 +6,11 @@ A record is *plain* where
     the lines of its atoms have all columns, with numbers in decimals as in `-14.459`;
     the type of each atom is a word of one to three letters, and has a map.
 
-What is not plain is read and written one by one, by `molecules` and `poses`, which also say what is
-wrong with it. Plain records come out the same there, which takes five times as long: this here
-makes no objects for atoms or lines, and does not hold the interpreter.
+See `plain`.
 """
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,54 +19,55 @@ from numpy.typing import NDArray
 from kernels.jit import jit
 from kernels.native import copy_bytes, find_byte
 from multigpu.io.autodock import Atoms
+from multigpu.io.columns import glued, labelled
 from multigpu.io.molecules import Positions
-from multigpu.io.poses import DROPPED
+from multigpu.io.plain import (
+    BLANK,
+    NEWLINE,
+    Plain,
+    are_lines,
+    begins_with,
+    found_in,
+    number,
+    put_number,
+    words,
+)
+from multigpu.io.poses import DROPPED, OUR_REMARK
+from multigpu.io.texts import Texts
 
-NEWLINE, BLANK, PLUS, MINUS, POINT, ZERO = b"\n +-.0"
-PLACE, WIDTH = 30, 8  # columns: x y z of this width,
+PLACE, WIDTH, DECIMALS = 30, 8, 3  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,
 TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
-TENS = 10.0 ** np.arange(CHARGE_END - CHARGE + 1)
-SPLIT = 2.0**27 + 1  # cuts a float64 into two halves, whose products with 1000 are exact
+ATOM_WORDS, DROPPED_WORDS = words([b"ATOM  ", b"HETATM"]), words(DROPPED)
+REMARK_WORDS, NAME_WORDS = words([b"REMARK"]), words([b"Name = "])
 
 
-def _words(words: Sequence[bytes]) -> NDArray[np.uint8]:
-    """uint8[n, longest]; zeros behind the shorter ones."""
-    longest = max(map(len, words))
-    return np.array([list(word.ljust(longest, b"\0")) for word in words], np.uint8)
-
-
-ATOM_WORDS, DROPPED_WORDS = _words([b"ATOM  ", b"HETATM"]), _words(DROPPED)
-
-
-def read(texts: Sequence[bytes], maps: Sequence[str]) -> list[Atoms | None]:
-    """The atoms of each record; None for one that is not plain. maps: () takes every type."""
-    raw, borders = _joined(texts)
+def read(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> Plain:
+    """The wanted ones of these records, as far as they are plain. maps: () takes every type."""
     codes = np.array([_code(name) for name in maps], np.int64)
-    positions, charges, types, offsets = _read(raw, borders, codes)
-    return [
-        Atoms(positions[a:b], types[a:b], charges[a:b]) if a < b else None
-        for a, b in pairwise(offsets.tolist())
-    ]
+    positions, charges, types, sizes, begins, lengths, named = _read(
+        texts.raw, texts.begins, texts.lengths, wanted, codes
+    )
+    atoms = Atoms(positions, types, charges, sizes)
+    return Plain(atoms, Texts(texts.raw, begins, lengths), named)
 
 
-def moved(texts: Sequence[bytes], positions: Sequence[Positions]) -> list[bytes]:
-    """Plain records with these coordinates, without their lines of models and of our remarks.
+def posed(
+    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
+    facts: Mapping[str, Texts],
+) -> Texts:  # fmt: skip
+    """Plain records with other coordinates, and what is said of the poses before them.
 
-    Empty where a coordinate is too long for its columns.
+    atoms: int64[n], how many of the positions, float64[sum, 3], are of each. names: "" for one that
+    says its own. Empty where a coordinate is too long for its columns. As `poses.render`.
     """
-    raw, borders = _joined(texts)
-    places = np.concatenate([*positions, np.empty((0, 3))])
-    offsets = np.array(list(accumulate(map(len, positions), initial=0)), np.int64)
-    out, ends = _moved(raw, borders, places, offsets, DROPPED_WORDS)
-    data = out.tobytes()
-    return [data[a:b] for a, b in pairwise(ends.tolist())]
-
-
-def _joined(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """All of them as one, and their borders in it."""
-    raw = np.frombuffer(bytearray().join(texts), np.uint8)
-    return raw, np.array(list(accumulate(map(len, texts), initial=0)), np.int64)
+    named = Texts.of_words(f"REMARK  Name = {name}\n" if name else "" for name in names)
+    heads = glued(named, *labelled(facts, OUR_REMARK + b"%b ", b"\n"))
+    raw, lengths = _posed(
+        texts.raw, texts.begins, texts.lengths, positions, np.cumsum(atoms) - atoms, heads.raw,
+        heads.begins, heads.lengths,
+    )  # fmt: skip
+    return Texts.one_after_the_other(raw, lengths)
 
 
 def _code(name: str) -> int:
@@ -78,58 +76,40 @@ def _code(name: str) -> int:
     return int.from_bytes(letters, "big") if len(letters) <= TYPE_END - TYPE else -1
 
 
-# ---- lines ------------------------------------------------------------------------------------
-
-
-@jit
-def _begins(raw: Any, at: Any, stop: Any, words: Any) -> Any:
-    """Whether raw[at:stop] begins with one of the words."""
-    for i in range(words.shape[0]):
-        letter = 0
-        while letter < words.shape[1] and words[i, letter] != 0:
-            if at + letter >= stop or raw[at + letter] != words[i, letter]:
-                break
-            letter += 1
-        if letter == words.shape[1] or words[i, letter] == 0:
-            return True
-    return False
-
-
-@jit
-def _are_lines(raw: Any, at: Any, stop: Any) -> Any:
-    """Whether raw[at:stop] consists of lines, without other control characters."""
-    if at == stop or raw[stop - 1] != NEWLINE:
-        return False
-    controls = 0
-    for byte in raw[at:stop]:
-        controls += (byte < BLANK) & (byte != NEWLINE)
-    return controls == 0
-
-
 # ---- reading ----------------------------------------------------------------------------------
 
 
 @jit
-def _read(raw: Any, borders: Any, codes: Any) -> Any:
-    """Places, charges and types of all atoms, and which are whose: none of what is not plain."""
-    most = raw.shape[0] // TYPE + 1
+def _read(raw: Any, begins: Any, lengths: Any, wanted: Any, codes: Any) -> Any:
+    """Places, charges and types of all atoms, and how many each has: none of what is not plain.
+
+    Then where the name of each is, and whether it stays.
+    """
+    most = lengths.sum() // TYPE + 1
     positions, charges = np.empty((most, 3), np.float64), np.empty(most, np.float64)
-    types, offsets = np.empty(most, np.int32), np.zeros(borders.shape[0], np.int64)
-    atom = 0
-    for i in range(borders.shape[0] - 1):
-        at, stop = borders[i], borders[i + 1]
-        plain = _are_lines(raw, at, stop)
+    types, sizes = np.empty(most, np.int32), np.zeros(begins.shape[0], np.int64)
+    names, widths = np.zeros_like(sizes), np.zeros_like(sizes)
+    named = np.zeros(begins.shape[0], np.bool_)
+    first = 0
+    for i in range(begins.shape[0]):
+        atom, at, stop = first, begins[i], begins[i] + lengths[i]
+        plain = wanted[i] and are_lines(raw, at, stop)
         while plain and at < stop:
             end = find_byte(raw, at, stop, NEWLINE)
             plain = raw[at] != BLANK
-            if _begins(raw, at, end, ATOM_WORDS):
+            if begins_with(raw, at, end, ATOM_WORDS):
                 plain = _read_atom(raw, at, end, codes, positions[atom], charges, types, atom)
                 atom += 1
+            elif not named[i] and begins_with(raw, at, end, REMARK_WORDS):
+                said = found_in(raw, at + REMARK_WORDS.shape[1], end, NAME_WORDS)
+                if said >= 0 and names[i] == 0:
+                    names[i] = said + NAME_WORDS.shape[1]
+                    widths[i] = end - names[i]
+                named[i] = said >= 0 and not begins_with(raw, at, end, DROPPED_WORDS)
             at = end + 1
-        if not plain:
-            atom = offsets[i]
-        offsets[i + 1] = atom
-    return positions[:atom], charges[:atom], types[:atom], offsets
+        if plain:
+            sizes[i], first = atom - first, atom
+    return positions[:first], charges[:first], types[:first], sizes, names, widths, named
 
 
 @jit
@@ -141,40 +121,10 @@ def _read_atom(
         return False
     for axis in range(3):
         begin = at + PLACE + WIDTH * axis
-        place[axis] = _number(raw, begin, begin + WIDTH)
-    charges[atom] = _number(raw, at + CHARGE, at + CHARGE_END)
+        place[axis] = number(raw, begin, begin + WIDTH)
+    charges[atom] = number(raw, at + CHARGE, at + CHARGE_END)
     types[atom] = _type(raw, at + TYPE, min(at + TYPE_END, end), codes)
     return types[atom] >= 0 and not math.isnan(place.sum() + charges[atom])
-
-
-@jit
-def _number(raw: Any, at: Any, stop: Any) -> Any:
-    """What Python's `float` gives for a decimal number with blanks around it; else NaN.
-
-    Its digits are a whole number below 2^53, and so is the power of ten that divides it, so that
-    the quotient is rounded once.
-    """
-    while at < stop and raw[at] == BLANK:
-        at += 1
-    while stop > at and raw[stop - 1] == BLANK:
-        stop -= 1
-    negative = at < stop and raw[at] == MINUS
-    if negative or (at < stop and raw[at] == PLUS):
-        at += 1
-    whole, digits, decimals, seen_point = 0, 0, 0, False
-    for byte in raw[at:stop]:
-        if byte == POINT and not seen_point:
-            seen_point = True
-        elif ZERO <= byte <= ZERO + 9:
-            whole = 10 * whole + (byte - ZERO)
-            digits += 1
-            decimals += seen_point
-        else:
-            return np.nan
-    if digits == 0:
-        return np.nan
-    value = whole / TENS[decimals]
-    return -value if negative else value
 
 
 @jit
@@ -201,25 +151,31 @@ def _type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
 
 
 @jit
-def _moved(raw: Any, borders: Any, places: Any, offsets: Any, dropped: Any) -> Any:
-    """The texts one after the other, and where each ends."""
-    out, ends = np.empty(raw.shape[0], np.uint8), np.zeros(borders.shape[0], np.int64)
-    size = 0
-    for i in range(borders.shape[0] - 1):
-        at, stop, atom, fits = borders[i], borders[i + 1], offsets[i], True
+def _posed(
+    raw: Any, begins: Any, lengths: Any, places: Any, atoms: Any, head: Any, head_begins: Any,
+    head_lengths: Any,
+) -> Any:  # fmt: skip
+    """The texts one after the other, and how long each is."""
+    out = np.empty(lengths.sum() + head_lengths.sum(), np.uint8)
+    sizes = np.zeros(begins.shape[0], np.int64)
+    begin = 0
+    for i in range(begins.shape[0]):
+        at, stop, atom, fits = begins[i], begins[i] + lengths[i], atoms[i], True
+        copy_bytes(out, begin, head, head_begins[i], head_lengths[i])
+        size = head_lengths[i]
         while fits and at < stop:
             end = find_byte(raw, at, stop, NEWLINE) + 1
-            if not _begins(raw, at, end, dropped):
-                copy_bytes(out, size, raw, at, end - at)
-                if _begins(raw, at, end, ATOM_WORDS):
-                    fits = _put_place(out, size + PLACE, places[atom])
+            if not begins_with(raw, at, end, DROPPED_WORDS):
+                copy_bytes(out, begin + size, raw, at, end - at)
+                if begins_with(raw, at, end, ATOM_WORDS):
+                    fits = _put_place(out, begin + size + PLACE, places[atom])
                     atom += 1
                 size += end - at
             at = end
-        if not fits:
-            size = ends[i]
-        ends[i + 1] = size
-    return out[:size], ends
+        if fits:
+            sizes[i] = size
+            begin += size
+    return out[:begin], sizes
 
 
 @jit
@@ -227,43 +183,5 @@ def _put_place(out: Any, at: Any, place: Any) -> Any:
     """Whether the coordinates fit."""
     fits = True
     for axis in range(3):
-        fits &= _put_number(out, at + WIDTH * axis, place[axis])
+        fits &= put_number(out, at + WIDTH * axis, place[axis], WIDTH, DECIMALS)
     return fits
-
-
-@jit
-def _put_number(out: Any, at: Any, value: Any) -> Any:
-    """As `%8.3f`, if it has eight letters."""
-    whole = _thousandths(abs(value))
-    negative = math.copysign(1.0, value) < 0
-    if whole >= (1_000_000 if negative else 10_000_000):
-        return False
-    last = at + WIDTH - 1
-    for i in range(WIDTH):
-        if i == 3:
-            out[last - i] = POINT
-        elif whole > 0 or i < 5:
-            out[last - i] = ZERO + whole % 10
-            whole //= 10
-        else:
-            out[last - i] = MINUS if negative else BLANK
-            negative = False
-    return True
-
-
-@jit
-def _thousandths(value: Any) -> Any:
-    """The whole number nearest to 1000 × value, which is not negative; the even one of two.
-
-    The exact product is `product` + `rest` (Dekker).
-    """
-    if value >= 1e5:  # it does not fit
-        return 100_000_000
-    product = 1000.0 * value
-    high = SPLIT * value - (SPLIT * value - value)
-    rest = (1000.0 * high - product) + 1000.0 * (value - high)
-    whole = int(product)
-    beyond = (product - whole) - 0.5
-    if beyond > 0 or (beyond == 0 and (rest > 0 or (rest == 0 and whole % 2 == 1))):
-        return whole + 1
-    return whole

@@ -5,9 +5,12 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cluster.journal import beside
 from cluster.output import (
@@ -22,13 +25,12 @@ from cluster.output import (
 from multigpu.errors import UsageError
 from multigpu.io.compressed import Compressed, compression_of
 from multigpu.io.poses import SAME, format_of
+from multigpu.io.texts import Texts
 
 MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
 LONGEST_NAME = 100  # characters of a ligand's name in that of its file
-
-Texts = Sequence[Sequence[bytes]]  # of each ligand, its poses
 
 
 class PoseSink(Protocol):
@@ -43,8 +45,10 @@ class PoseSink(Protocol):
     @property
     def errors(self) -> str: ...
 
-    def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
-        """The poses of some ligands, and the formats of their texts."""
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        """The poses of some ligands, how many each has, and the formats of their texts."""
 
 
 def pose_format(path: str | None) -> str:
@@ -107,10 +111,11 @@ class _PoseFile:
             self.scores = str(Path(path).with_name(f"{Path(path).name[: len(stem)]}.{SCORES}"))
             self.errors = str(Path(path).with_name(ERRORS))
 
-    def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
-        every = list(chain.from_iterable(texts))
-        self._out.write(_framed(every, self._fmt, self._count + 1))
-        self._count += len(every)
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        self._out.write(_framed(texts.each(), self._fmt, self._count + 1))
+        self._count += len(texts)
 
 
 class _PoseFolder:
@@ -119,11 +124,14 @@ class _PoseFolder:
         self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
         self._taken: set[str] = {"scores", "errors"}
 
-    def write(self, names: Sequence[str], layouts: Sequence[str], texts: Texts) -> None:
-        for name, layout, each in zip(names, layouts, texts, strict=True):
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        each = iter(texts.each())
+        for name, layout, count in zip(names, layouts, counts.tolist(), strict=True):
             path = self._folder / f"{self._unique(name)}.{layout}"
             with failures_named(self._target):
-                path.write_bytes(_framed(each, layout, 1))
+                path.write_bytes(_framed(list(islice(each, count)), layout, 1))
 
     def _unique(self, name: str) -> str:
         """A name for a file that no other ligand has, on any file system."""

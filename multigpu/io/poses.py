@@ -94,15 +94,12 @@ def _rewrite_mol2(_: Molecule, lines: list[bytes], __: str, facts: Facts) -> byt
 
 def _rewrite_pdb(_: Molecule, lines: list[bytes], name: str, facts: Facts) -> bytes:
     kept = [line for line in lines if not line.startswith(DROPPED) and line.strip() != b"END"]
-    return with_remarks(_ended(b"".join(kept)), name, facts)
+    record = _ended(b"".join(kept))
+    return remarks("" if pdb_name(record) else name, facts) + record
 
 
-def with_remarks(record: bytes, name: str, facts: Facts) -> bytes:
-    """PDB or PDBQT with the facts before it, and the name where it does not say one."""
-    return _remarks("" if pdb_name(record) else name, facts) + record
-
-
-def _remarks(name: str, facts: Facts) -> bytes:
+def remarks(name: str, facts: Facts) -> bytes:
+    """What stands before a PDB or PDBQT: the facts, and the name if there is one."""
     head = f"REMARK  Name = {name}\n" if name else ""
     ours = OUR_REMARK.decode()
     return "".join([head, *(f"{ours}{key} {value}\n" for key, value in facts.items())]).encode()
@@ -192,7 +189,7 @@ def _build_pdb(molecule: Molecule, name: str, positions: Positions, facts: Facts
         for at in range(0, len(found), 4):
             row = "".join(f"{b:5d}" for b in found[at : at + 4])
             lines.append(f"CONECT{a + 1:5d}{row}\n")
-    return _remarks(molecule.name or name, facts) + "".join(lines).encode()
+    return remarks(molecule.name or name, facts) + "".join(lines).encode()
 
 
 def _build_pdbqt(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
@@ -204,7 +201,7 @@ def _build_pdbqt(molecule: Molecule, name: str, positions: Positions, facts: Fac
         for line, charge, kind in zip(atoms, found.charges.tolist(), found.types, strict=True)
     ]
     root = "".join(["ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
-    return _remarks(molecule.name or name, facts) + root.encode()
+    return remarks(molecule.name or name, facts) + root.encode()
 
 
 def _pdb_atoms(molecule: Molecule, positions: Positions, tail: str) -> list[str]:

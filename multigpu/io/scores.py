@@ -15,6 +15,7 @@ from multigpu.batch import PoseBatch
 from multigpu.errors import UsageError
 from multigpu.io.compressed import Compressed, compression_of
 from multigpu.io.parquet import RowGroups, pyarrow
+from multigpu.io.texts import Texts, are_several
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,6 +132,8 @@ def as_tsv(rows: PoseBatch) -> bytes:
 
     Quaternions have nine decimals, places and distances four.
     """
+    if are_several(len(rows)):
+        return _as_tsv_at_once(rows)
     columns = [
         rows.ligand, rows.pose.tolist(), rows.score.tolist(),
         *([_angle(each) for each in column] for column in rows.angles.T.tolist()),
@@ -139,6 +142,24 @@ def as_tsv(rows: PoseBatch) -> bytes:
         rows.source,
     ]  # fmt: skip
     return "".join(map(ROW.__mod__, zip(*columns, strict=True))).encode("utf-8", "replace")
+
+
+def _as_tsv_at_once(rows: PoseBatch) -> bytes:
+    """The same without objects for all that stands in a row."""
+    from multigpu.io.columns import decimals, glued, whole
+
+    angles, which = np.unique(rows.angles, return_inverse=True, equal_nan=True)
+    angle = Texts.of_words(map(_angle, angles.tolist()))
+    scores = Texts.of_words(map(repr, rows.score.tolist()))
+    columns = [
+        Texts.of_words(rows.ligand), whole(rows.pose), scores,
+        *(angle.take(column) for column in which.reshape(rows.angles.shape).T),
+        decimals(rows.quaternion, 9), decimals(_lengths(rows.place), 4),
+        decimals(_lengths(rows.rmsd_to_input), 4), whole(rows.rotation), whole(rows.atoms),
+        Texts.of_words(rows.source),
+    ]  # fmt: skip
+    tabbed = [piece for column in columns for piece in (b"\t", column)]
+    return glued(*tabbed[1:], b"\n").raw.tobytes()
 
 
 def _lengths(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,10 +4,8 @@ A span has whole ligands and all poses. Where a search is so fine that one ligan
 poses are cut into spans instead, whose best are merged: the highest score, then the lowest index.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import PurePath
 from typing import Protocol
 
 import numpy as np
@@ -20,19 +18,19 @@ from kernels.rotation import (
     Ligands,
     Poses,
     Search,
-    energy_terms,
+    atoms_of,
     placed,
     quaternions,
 )
 from multigpu.batch import PoseBatch
-from multigpu.io.autodock import Atoms, atoms_for
-from multigpu.io.inlets import STDIN
-from multigpu.io.ligands import LIGANDS, Record, RecordsInFile, with_text
-from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
-from multigpu.io.poses import SAME, Facts, render, with_remarks
-from multigpu.io.scores import Skipped, as_tsv, one_line
-from multigpu.io.sources import Source, suffix_of
+from multigpu.io.ligands import Records
+from multigpu.io.molecules import Positions
+from multigpu.io.poses import Facts, render
+from multigpu.io.scores import Skipped, as_tsv
+from multigpu.io.sources import Source
+from multigpu.io.texts import Texts
 from multigpu.preflight import Expected, require
+from multigpu.workloads.dock_ligands import Loaded, Loader
 from multigpu.workloads.dock_plan import DockSpan
 
 
@@ -52,8 +50,9 @@ class DockPart:
 
     rows      of the poses
     lines     the rows as text for a table of scores, where that is wanted
-    texts     of each docked ligand, in order, its poses in the format asked for
+    texts     of the poses in the format asked for, where one is
     names     of each docked ligand, and the layout of the file it came from
+    counts    int64[ligands]: poses of each docked ligand
     outside   float64[ligands]: how far the centroid, or the given centre, is from the grid, Å
     best      the ligands with the highest scores, for a report
     """
@@ -61,9 +60,10 @@ class DockPart:
     text_bytes: int
     rows: PoseBatch
     lines: bytes
-    texts: list[list[bytes]]
+    texts: Texts
     names: list[str]
     layouts: list[str]
+    counts: NDArray[np.int64]
     skipped: list[Skipped]
     outside: NDArray[np.float64]
     best: list[Best]
@@ -79,41 +79,10 @@ class FoundPart:
 
 Part = DockPart | FoundPart
 PART_CLASSES = (  # what a journal of a docking run holds
-    DockPart, FoundPart, DockSpan, Record, RecordsInFile, Poses, PoseBatch, Skipped, Best,
+    DockPart, FoundPart, DockSpan, Records, Poses, PoseBatch, Skipped, Best, Texts,
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """A ligand that can be docked.
-
-    index   in the whole input
-    text    its record
-    parsed  None for plain PDBQT, of which only the columns were read
-    """
-
-    index: int
-    path: str
-    name: str
-    layout: str
-    text: bytes
-    parsed: Molecule | None
-
-    @property
-    def molecule(self) -> Molecule:
-        return self.parsed or parse(self.text, self.layout)
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """The ligands of a span, and the same ones as the kernels see them."""
-
-    entries: list[Entry]
-    ligands: Ligands
-    skipped: list[Skipped]
-
-
-SEVERAL = 64  # ligands of a span that are worth the time to load what reads them all at once
 ATOM_BYTES = 128  # of an atom on a device: its place, channels and weights
 
 
@@ -162,68 +131,7 @@ class DockWorkload:
 
     def load(self, span: DockSpan) -> Loaded:
         """The ligands of a span; those that cannot be docked are skipped, with the reason."""
-        entries: list[Entry] = []
-        found: list[Atoms] = []
-        skipped: list[Skipped] = []
-        records = list(with_text(span.records, self.sources))
-        read = zip(records, self._plain(records), strict=True)
-        for index, (record, atoms) in enumerate(read, span.first):
-            source, name, molecule = self.sources[record.source], self._name(record), None
-            if atoms is None:
-                try:
-                    molecule = self._molecule(record, name)
-                    atoms = atoms_for(molecule, self.types)
-                except MoleculeError as error:
-                    skipped.append(Skipped(source.path, record.number, name, str(error)))
-                    continue
-            entries.append(Entry(index, source.path, name, source.layout, record.text, molecule))
-            found.append(atoms)
-        return Loaded(entries, self._ligands(found), skipped)
-
-    def _plain(self, records: Sequence[Record]) -> list[Atoms | None]:
-        """The atoms of those that are plain PDBQT and stay so, if they are many."""
-        found: list[Atoms | None] = [None] * len(records)
-        several = [
-            i for i, record in enumerate(records)
-            if self.sources[record.source].layout == "pdbqt" and not record.error
-        ]  # fmt: skip
-        if len(several) >= SEVERAL and self.fmt in (None, SAME, "pdbqt"):
-            from multigpu.io import pdbqt
-
-            atoms = pdbqt.read([records[i].text for i in several], self.types)
-            for i, each in zip(several, atoms, strict=True):
-                found[i] = each
-        return found
-
-    def _name(self, record: Record) -> str:
-        """What the record says, else the name of its file."""
-        source = self.sources[record.source]
-        if record.text and (name := one_line(title(record.text, source.layout))):
-            return name
-        path = source.path
-        name = "ligand" if path == STDIN else PurePath(path).name
-        if suffix := suffix_of(name, LIGANDS):
-            name = name[: name.lower().rindex(suffix)]
-        return name if record.number == 1 else f"{name}_{record.number}"
-
-    def _molecule(self, record: Record, name: str) -> Molecule:
-        if record.error:
-            raise MoleculeError(record.error)
-        molecule = parse(record.text, self.sources[record.source].layout)
-        if self.fmt not in (None, SAME, molecule.layout):
-            render(molecule, name, self.fmt, molecule.positions, {})  # can it be written?
-        return molecule
-
-    def _ligands(self, found: Sequence[Atoms]) -> Ligands:
-        """As the kernels see them; in maps of AutoGrid, with channels and weights by type."""
-        plain = Ligands.plain([atoms.positions for atoms in found])
-        if not (self.types and found):
-            return plain
-        types = np.concatenate([atoms.types for atoms in found])
-        charges = np.concatenate([atoms.charges for atoms in found])
-        channels, weights = energy_terms(np.maximum(types, 0), charges, len(self.types))
-        weights[types < 0] = 0
-        return Ligands(plain.positions, plain.offsets, channels, weights)
+        return Loader(self.sources, self.types, self.fmt).load(span.records, span.first)
 
     # ---- their poses --------------------------------------------------------------------------
 
@@ -231,35 +139,29 @@ class DockWorkload:
         """Rows, texts and what a report needs of the poses of these ligands."""
         positions = placed(loaded.ligands, self.search, poses)
         rows = self._rows(loaded, poses, positions)
-        facts = _facts(rows)
-        texts: list[list[bytes]] = [[] for _ in loaded.entries]
-        if self.fmt is not None:
-            ligands = poses.ligand.tolist()
-            entries = [loaded.entries[i] for i in ligands]
-            rendered = _texts(entries, positions, facts, self.fmt)
-            for ligand, text in zip(ligands, rendered, strict=True):
-                texts[ligand].append(text)
-        size = sum(len(entry.text) for entry in loaded.entries)
-        names = [entry.name for entry in loaded.entries]
-        layouts = [entry.layout for entry in loaded.entries]
-        best = self._best(loaded, rows, positions, poses, facts)
         return DockPart(
-            size, rows, as_tsv(rows) if self.lines else b"", texts, names, layouts,
-            loaded.skipped, self._outside(loaded), best,
-        )  # fmt: skip
+            int(loaded.texts.lengths.sum()),
+            rows,
+            as_tsv(rows) if self.lines else b"",
+            _texts(loaded, poses, rows, positions, self.fmt) if self.fmt else Texts.of([]),
+            loaded.names,
+            [source.layout for source in loaded.sources],
+            np.bincount(poses.ligand, minlength=len(loaded.names)),
+            loaded.skipped,
+            self._outside(loaded),
+            self._best(loaded, poses, rows, positions),
+        )
 
-    def _rows(self, loaded: Loaded, poses: Poses, positions: Sequence[Positions]) -> PoseBatch:
+    def _rows(self, loaded: Loaded, poses: Poses, positions: Positions) -> PoseBatch:
         """All about the poses; where their positions are in texts they are not here, too."""
-        ligands, search = loaded.ligands, self.search
-        entries = [loaded.entries[i] for i in poses.ligand.tolist()]
-        here = positions if self.fmt is None else ()
+        ligands, search, which = loaded.ligands, self.search, poses.ligand.tolist()
         matrices, shifts = search.placements(poses.pose)
         rotations = poses.pose // search.shifts.count
         rank = np.arange(len(poses)) - np.searchsorted(poses.ligand, poses.ligand) + 1
         return PoseBatch(
-            [entry.name for entry in entries],
-            [entry.path for entry in entries],
-            np.array([entry.index for entry in entries], np.int64),
+            [loaded.names[i] for i in which],
+            [loaded.sources[i].path for i in which],
+            loaded.index[poses.ligand],
             rank.astype(np.int32),
             rotations,
             poses.score,
@@ -267,8 +169,8 @@ class DockWorkload:
             quaternions(matrices) + 0.0,  # no -0.0
             search.targets(ligands)[poses.ligand] + shifts,
             _rmsds(ligands, poses, positions),
-            np.diff(ligands.offsets)[poses.ligand].astype(np.int32),
-            np.concatenate([np.empty((0, 3)), *here]),
+            ligands.sizes[poses.ligand].astype(np.int32),
+            np.empty((0, 3)) if self.fmt else positions,
         )
 
     def _angles(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -284,16 +186,17 @@ class DockWorkload:
         return distances
 
     def _best(
-        self, loaded: Loaded, rows: PoseBatch, positions: Sequence[Positions], poses: Poses,
-        facts: Sequence[Facts],
-    ) -> list[Best]:  # fmt: skip
+        self, loaded: Loaded, poses: Poses, rows: PoseBatch, positions: Positions
+    ) -> list[Best]:
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][: self.report]
+        of_row = _by_row(rows, positions) if len(order) else []
         found = []
         for row in order.tolist():
-            entry = loaded.entries[poses.ligand[row]]
-            sdf = render(entry.molecule, entry.name, "sdf", positions[row], facts[row])
-            found.append(Best(entry.index, entry.name, float(rows.score[row]), sdf))
+            ligand, name = int(poses.ligand[row]), rows.ligand[row]
+            molecule, facts = loaded.molecule(ligand), _facts(rows, row)
+            sdf = render(molecule, name, "sdf", of_row[row], facts)
+            found.append(Best(int(rows.ligand_index[row]), name, float(rows.score[row]), sdf))
         return found
 
     def merged(self, found: Sequence[FoundPart]) -> DockPart:
@@ -302,57 +205,77 @@ class DockWorkload:
         return self.answer(self.load(found[-1].span), poses)
 
 
-def _facts(rows: PoseBatch) -> list[Facts]:
-    """What a pose's text says about it."""
-    columns = zip(
-        rows.score.tolist(), rows.pose.tolist(), rows.rotation.tolist(),
-        rows.rmsd_to_input.tolist(), strict=True,
-    )  # fmt: skip
-    return [
-        {
-            "score": f"{score:.6f}", "pose": str(pose), "rotation": str(rotation),
-            "rmsd_to_input": f"{rmsd:.4f}",
-        }
-        for score, pose, rotation, rmsd in columns
-    ]  # fmt: skip
+def _by_row(rows: PoseBatch, positions: Positions) -> list[Positions]:
+    return np.split(positions, np.cumsum(rows.atoms)[:-1])
 
 
-def _texts(
-    entries: Sequence[Entry], positions: Sequence[Positions], facts: Sequence[Facts], fmt: str
-) -> Iterator[bytes]:
-    """The poses as text; all arguments have one for each."""
-    moved = _moved(entries, positions)
-    for entry, record, place, said in zip(entries, moved, positions, facts, strict=True):
-        if record:
-            yield with_remarks(record, entry.name, said)
-        else:
-            yield render(entry.molecule, entry.name, fmt, place, said)
-
-
-def _moved(entries: Sequence[Entry], positions: Sequence[Positions]) -> list[bytes]:
-    """Plain PDBQT with these positions, all of it at once; empty for what goes one by one."""
-    found = [b""] * len(entries)
-    plain = [row for row, entry in enumerate(entries) if not entry.parsed]
-    if plain:
-        from multigpu.io import pdbqt
-
-        texts = pdbqt.moved([entries[i].text for i in plain], [positions[i] for i in plain])
-        for row, text in zip(plain, texts, strict=True):
-            found[row] = text
-    return found
-
-
-def _rmsds(ligands: Ligands, poses: Poses, positions: Sequence[Positions]) -> Positions:
+def _rmsds(ligands: Ligands, poses: Poses, positions: Positions) -> NDArray[np.float64]:
     """float64[k], Å: from where each pose's ligand was."""
-    if not positions:
+    if not len(poses):
         return np.empty(0)
-    begins = ligands.offsets[poses.ligand]
-    before = [ligands.positions[a : a + len(b)] for a, b in zip(begins, positions, strict=True)]
-    squares = ((np.concatenate(before) - np.concatenate(positions)) ** 2).sum(axis=1)
-    borders = np.cumsum([0, *map(len, positions)])
-    sums = np.array([np.add.reduce(squares[a:b]) for a, b in pairwise(borders.tolist())])
-    distances: NDArray[np.float64] = np.sqrt(sums / np.diff(borders))
+    squares = ((ligands.positions[atoms_of(ligands, poses)] - positions) ** 2).sum(axis=1)
+    sizes = ligands.sizes[poses.ligand]
+    distances: NDArray[np.float64] = np.sqrt(
+        np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
+    )
     return distances
+
+
+# ---- poses as text ----------------------------------------------------------------------------
+
+
+def _texts(loaded: Loaded, poses: Poses, rows: PoseBatch, positions: Positions, fmt: str) -> Texts:
+    """The poses: of plain records all at once, others one by one."""
+    plain = ~np.isin(poses.ligand, list(loaded.parsed))
+    found = _posed(loaded, poses.ligand[plain], rows, plain, positions)
+    if plain.all() and found.lengths.all():
+        return found
+    texts, each, posed = [], _by_row(rows, positions), iter(found.each())
+    for row, ligand in enumerate(poses.ligand.tolist()):
+        text = next(posed) if plain[row] else b""
+        texts.append(
+            text or render(
+                loaded.molecule(ligand), rows.ligand[row], fmt, each[row], _facts(rows, row)
+            )
+        )  # fmt: skip
+    return Texts.of(texts)
+
+
+def _posed(
+    loaded: Loaded, ligand: NDArray[np.int64], rows: PoseBatch, plain: NDArray[np.bool_],
+    positions: Positions,
+) -> Texts:  # fmt: skip
+    """Of the plain rows; empty where a pose has to be written alone."""
+    if not len(ligand):
+        return Texts.of([])
+    from multigpu.io import pdbqt, sdf
+    from multigpu.io.columns import decimals, whole
+
+    posed = {"pdbqt": pdbqt.posed, "sdf": sdf.posed}[loaded.sources[ligand[0]].layout]
+    facts = {
+        "score": decimals(rows.score[plain], 6),
+        "pose": whole(rows.pose[plain]),
+        "rotation": whole(rows.rotation[plain]),
+        "rmsd_to_input": decimals(rows.rmsd_to_input[plain], 4),
+    }
+    nameless = [
+        "" if named else loaded.names[i]
+        for i, named in zip(ligand.tolist(), loaded.named[ligand].tolist(), strict=True)
+    ]
+    atoms = rows.atoms.astype(np.int64)
+    return posed(
+        loaded.texts.take(ligand), atoms[plain], positions[np.repeat(plain, atoms)], nameless, facts
+    )
+
+
+def _facts(rows: PoseBatch, row: int) -> Facts:
+    """What a pose's text says about it; for many at once see `_posed`."""
+    return {
+        "score": f"{rows.score[row]:.6f}",
+        "pose": str(rows.pose[row]),
+        "rotation": str(rows.rotation[row]),
+        "rmsd_to_input": f"{rows.rmsd_to_input[row]:.4f}",
+    }
 
 
 class DockSession:
@@ -379,10 +302,7 @@ class DockSession:
         middle = len(whole.ligands) // 2
         if not middle:
             return ()
-        return tuple(
-            (span, Loaded(whole.entries[part], whole.ligands[part], []))
-            for part in (slice(middle), slice(middle, None))
-        )
+        return (span, whole[:middle]), (span, whole[middle:])
 
     def joined(
         self, loaded: tuple[DockSpan, Loaded], halves: Sequence[tuple[DockSpan, Loaded]],

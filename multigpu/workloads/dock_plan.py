@@ -17,7 +17,7 @@ from kernels.rotation import (
 )
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import Record, RecordsInFile
+from multigpu.io.ligands import Records
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
@@ -79,7 +79,7 @@ class DockSpan:
     """
 
     first: int
-    records: tuple[Record | RecordsInFile, ...]
+    records: tuple[Records, ...]
     poses: tuple[int, int]
     last: bool
     whole: bool
@@ -138,7 +138,7 @@ def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise(borders))
 
 
-def dock_spans(records: Iterable[Record | RecordsInFile], plan: DockPlan) -> Iterator[DockSpan]:
+def dock_spans(records: Iterable[Records], plan: DockPlan) -> Iterator[DockSpan]:
     """Consecutive records as spans; those of poses follow each other."""
     for first, group in _groups(records, plan):
         for poses in plan.pose_spans:
@@ -146,17 +146,15 @@ def dock_spans(records: Iterable[Record | RecordsInFile], plan: DockPlan) -> Ite
             yield DockSpan(first, group, poses, poses == plan.pose_spans[-1], whole)
 
 
-Group = tuple[Record | RecordsInFile, ...]
+Group = tuple[Records, ...]
 
 
-def _groups(
-    records: Iterable[Record | RecordsInFile], plan: DockPlan
-) -> Iterator[tuple[int, Group]]:
+def _groups(records: Iterable[Records], plan: DockPlan) -> Iterator[tuple[int, Group]]:
     """As many records as a span may have, and the index of the first."""
     first, count, size = 0, 0, 0
-    group: list[Record | RecordsInFile] = []
+    group: list[Records] = []
     for some in records:
-        left: Record | RecordsInFile | None = some
+        left: Records | None = some
         while left is not None:
             fit = min(left.fitting(plan.chunk_bytes - size), plan.chunk_ligands - count)
             if not fit and count:

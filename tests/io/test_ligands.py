@@ -1,6 +1,7 @@
 """Ligand files: where records end, what is in them, and how poses are written into them."""
 
 import gzip
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,15 +17,13 @@ from multigpu.io import ligands
 from multigpu.io.autodock import for_maps, typed
 from multigpu.io.ligands import (
     ENDS,
-    RecordsInFile,
+    Records,
     ligand_sources,
     records,
-    with_text,
-    without_text,
 )
 from multigpu.io.molecules import MoleculeError, Positions, parse
 from multigpu.io.poses import SAME, format_of, render
-from multigpu.io.sources import expand
+from multigpu.io.sources import Source, expand
 from multigpu.workloads.dock_plan import DockPlan, dock_spans
 
 ETHANOL = b"""ethanol
@@ -111,6 +110,15 @@ def cut(text: bytes, ends: list[int]) -> list[bytes]:
     return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
+def each(found: Iterable[Records], sources: Sequence[Source]) -> list[tuple[int, int, bytes]]:
+    """Source, number and text of every record."""
+    return [
+        (some.source, some.number + k, text)
+        for some in found
+        for k, text in enumerate(some.texts(sources).each())
+    ]
+
+
 # ---- where records end ------------------------------------------------------------------------
 
 
@@ -146,10 +154,10 @@ def test_records__are_the_same_from_blocks_of_any_size(
     path = tmp_path / f"some.{layout}.gz"
     path.write_bytes(gzip.compress(text))
     sources, bad = ligand_sources([str(path)], skip=True)
-    found = list(records(0, sources[0]))
+    found = each(records(0, sources[0]), sources)
+    wanted = cut(text, ENDS[layout](text, True))
     assert bad == []
-    assert [record.text for record in found] == cut(text, ENDS[layout](text, True))
-    assert [record.number for record in found] == list(range(1, len(found) + 1))
+    assert found == [(0, number, text) for number, text in enumerate(wanted, 1)]
 
 
 @pytest.mark.parametrize("layout", MANY)
@@ -160,11 +168,11 @@ def test_records__are_the_same_read_again(
     monkeypatch.setattr(ligands, "READ_BYTES", size)
     (tmp_path / "plain").write_bytes(b"".join(MANY[layout]))
     sources, _ = ligand_sources([str(tmp_path / "plain")], False)
-    whole, light = list(records(0, sources[0])), list(without_text(0, sources[0]))
-    assert len(whole) == len(MANY[layout]) > 1
-    assert all(isinstance(each, RecordsInFile) for each in light)
-    assert list(with_text(light, sources)) == whole
-    assert [light[0].number, light[-1].last] == [whole[0].number, whole[-1].number]
+    whole, light = list(records(0, sources[0])), list(records(0, sources[0], with_text=False))
+    assert all(some.text is None for some in light)
+    assert len(each(whole, sources)) == len(MANY[layout]) > 1
+    assert each(light, sources) == each(whole, sources)
+    assert [light[0].number, light[-1].last] == [1, len(MANY[layout])]
 
 
 @given(
@@ -184,18 +192,19 @@ def test_spans__are_the_same_whether_ligands_are_sent_or_read(
             )
         sources, _ = ligand_sources([str(path) for path in paths], False)
         both = []
-        for read in (records, without_text):
-            every = chain.from_iterable(read(i, source) for i, source in enumerate(sources))
-            both.append(
-                [
-                    (span.first, list(with_text(span.records, sources)))
-                    for span in dock_spans(every, plan)
-                ]
+        for with_text in (True, False):
+            every = chain.from_iterable(
+                records(i, source, with_text) for i, source in enumerate(sources)
             )
+            spans = list(dock_spans(every, plan))
+            assert all(
+                isinstance(some.text, bytes) == with_text for s in spans for some in s.records
+            )
+            both.append([(span.first, each(span.records, sources)) for span in spans])
     sent, found = both
     assert sent == found
     for _, group in sent:
-        size = sum(len(record.text) for record in group)
+        size = sum(len(text) for _, _, text in group)
         assert len(group) == 1 or (size <= chunk_bytes and len(group) <= chunk_ligands)
 
 
@@ -203,10 +212,10 @@ def test_records__of_a_file_that_has_become_shorter(tmp_path: Path) -> None:
     path = tmp_path / "two.sdf"
     path.write_bytes(2 * ETHANOL)
     sources, _ = ligand_sources([str(path)], False)
-    light = list(without_text(0, sources[0]))
+    light = list(records(0, sources[0], with_text=False))
     path.write_bytes(ETHANOL)
     with pytest.raises(InputError, match="was cut while it was read"):
-        list(with_text(light, sources))
+        each(light, sources)
 
 
 def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
@@ -217,7 +226,7 @@ def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
     sources, _ = ligand_sources([str(path)], skip=True)
     *good, last = records(0, sources[0])
     assert last.error == "gzip data ends early: the file is truncated"
-    assert last.number == len(good) + 1
+    assert last.number == good[-1].last + 1 > 1
 
 
 def test_records__of_a_file_without_atoms_say_so(tmp_path: Path) -> None:

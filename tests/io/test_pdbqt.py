@@ -2,14 +2,17 @@
 
 import random
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from multigpu.io import pdbqt
 from multigpu.io.autodock import atoms_for
-from multigpu.io.molecules import parse
-from multigpu.io.poses import render, with_remarks
+from multigpu.io.molecules import Positions, parse, title
+from multigpu.io.plain import Plain
+from multigpu.io.poses import render
+from multigpu.io.texts import Texts
 
 LINES = [
     b"MODEL        1",
@@ -71,24 +74,38 @@ def bits(numbers: np.ndarray) -> bytes:
     return struct.pack(f"{numbers.size}d", *numbers.ravel())
 
 
+def read(*texts: bytes, maps: tuple[str, ...] = MAPS) -> Plain:
+    return pdbqt.read(Texts.of(texts), np.ones(len(texts), np.bool_), maps)
+
+
+def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
+    """With the places and, before it, a name for those that have none."""
+    atoms = np.array([len(each) for each in places])
+    facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
+    some = names or [""] * len(texts)
+    return pdbqt.posed(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+
+
 def assert_same_as_alone(text: bytes, maps: tuple[str, ...]) -> bool:
     """Whether it is plain; then it is the same as one by one."""
     neighbours = [PLAIN, text, PLAIN]
-    before, atoms, after = pdbqt.read(neighbours, MAPS if maps else ())
-    assert before is not None
-    assert after is not None
-    if atoms is None:
+    found = read(*neighbours, maps=maps)
+    size = found.atoms.sizes.tolist()
+    assert size[0] == size[2] == 3
+    if not size[1]:
         return False
-    molecule = parse(text, "pdbqt")
+    molecule, atoms = parse(text, "pdbqt"), found.atoms[1:2]
     wanted = atoms_for(molecule, maps)
     assert bits(atoms.positions) == bits(wanted.positions)
     assert bits(atoms.charges) == bits(molecule.charges)
     assert atoms.types.tolist() == wanted.types.tolist()
+    assert found.names[1].decode("utf-8", "replace").strip() == title(text, "pdbqt")
     places = molecule.positions[:, ::-1] / 3 - 0.0005
-    _, found, _ = pdbqt.moved(neighbours, [before.positions, places, after.positions])
-    if found:
-        said = with_remarks(found, "name", FACTS)
-        assert said == render(molecule, "name", "pdbqt", places, FACTS)
+    name = "" if found.named[1] else "name"
+    some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
+    _, pose, _ = posed(neighbours, some, "", name, "")
+    if pose:
+        assert pose == render(molecule, "name", "pdbqt", places, FACTS)
     else:
         assert any(len(b"%.3f" % number) > 8 for number in places.ravel().tolist())
     return True
@@ -131,7 +148,7 @@ def test_coordinates__are_rounded_as_python_rounds() -> None:
     )
     values = values[(values > -999.9995) & (values < 9999.9995)]
     values = values[: len(values) // 9 * 9].reshape(-1, 3, 3)
-    found = pdbqt.moved([PLAIN] * len(values), list(values))
+    found = posed([PLAIN] * len(values), list(values))
     for text, places in zip(found, values.tolist(), strict=True):
         lines = [line for line in text.splitlines() if line.startswith((b"ATOM", b"HETATM"))]
         assert [line[30:54] for line in lines] == [b"%8.3f%8.3f%8.3f" % tuple(p) for p in places]
@@ -139,20 +156,24 @@ def test_coordinates__are_rounded_as_python_rounds() -> None:
 
 @pytest.mark.parametrize("far", [9999.9996, -999.9996, 1e9, -1e9, 123456.0])
 def test_coordinates__that_are_too_long_are_left_to_one_by_one(far: float) -> None:
-    (atoms,) = pdbqt.read([PLAIN], MAPS)
-    assert atoms is not None
+    atoms = read(PLAIN).atoms
     places = atoms.positions.copy()
     places[1, 1] = far
-    first, second, third = pdbqt.moved([PLAIN] * 3, [atoms.positions, places, atoms.positions])
+    first, second, third = posed([PLAIN] * 3, [atoms.positions, places, atoms.positions])
     assert second == b""
     assert first == third != b""
 
 
 def test_names__of_maps_that_are_too_long_fit_no_type() -> None:
-    assert pdbqt.read([PLAIN], ("OA", "HD", "N", "LONG"))[0] is not None
-    assert pdbqt.read([PLAIN.replace(b"OA", b"NG")], ("HD", "N", "LONG"))[0] is None
+    assert read(PLAIN, maps=("OA", "HD", "N", "LONG")).atoms.sizes == 3
+    assert read(PLAIN.replace(b"OA", b"NG"), maps=("HD", "N", "LONG")).atoms.sizes == 0
 
 
 def test_nothing__is_nothing() -> None:
-    assert pdbqt.read([], MAPS) == []
-    assert pdbqt.moved([], []) == []
+    assert len(read().atoms.sizes) == 0
+
+
+def test_records__that_are_not_wanted_are_not_read() -> None:
+    found = pdbqt.read(Texts.of([PLAIN] * 3), np.array([True, False, True]), MAPS)
+    assert found.atoms.sizes.tolist() == [3, 0, 3]
+    assert [len(name) > 0 for name in found.names.each()] == [True, False, True]

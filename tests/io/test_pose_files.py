@@ -5,15 +5,23 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cluster.errors import DiskFull, UsageError
 from multigpu.io.pose_files import check_poses, pose_output
+from multigpu.io.texts import Texts
 
 
 def write(path: Path, *names: str) -> None:
     with pose_output(f"{path}/") as poses:
-        poses.write(names, ["sdf"] * len(names), [[b"pose\n"]] * len(names))
+        poses.write(names, ["sdf"] * len(names), *one_pose(len(names)))
+
+
+def one_pose(ligands: int) -> tuple[NDArray[np.int64], Texts]:
+    """Of each."""
+    return np.ones(ligands, np.int64), Texts.of([b"pose\n"] * ligands)
 
 
 def left(folder: Path) -> list[str]:
@@ -41,7 +49,7 @@ def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:
     with pose_output(f"{tmp_path}/poses/") as poses:
         with pytest.raises(UsageError, match="poses/: another run is writing it"):
             write(tmp_path / "poses", "b")
-        poses.write(["a"], ["sdf"], [[b"pose\n"]])
+        poses.write(["a"], ["sdf"], *one_pose(1))
     assert left(tmp_path / "poses") == ["a.sdf"]
 
 

@@ -64,7 +64,7 @@ def test_golden__the_best_pose_is_found(golden: Path, backend: str, name: str) -
     poses = searcher(backend, case.field, case.search).best(case.ligands)
     assert len(poses) == 1
     assert poses.score[0] == pytest.approx(float(case.expected["score"]), rel=1e-6)
-    atoms = placed(case.ligands, case.search, poses)[0]
+    atoms = placed(case.ligands, case.search, poses)
     np.testing.assert_allclose(atoms, case.expected["atoms"], atol=1e-9)
 
 
@@ -86,7 +86,7 @@ def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str
     for precision in (45, 10, 4):
         case = golden_case(golden / "dock" / "real_1stp", precision)
         poses = searcher(backend, case.field, case.search).best(case.ligands)
-        apart = placed(case.ligands, case.search, poses)[0] - case.given["crystal"]
+        apart = placed(case.ligands, case.search, poses) - case.given["crystal"]
         distances.append(math.sqrt((apart**2).sum(axis=1).mean()))
     assert distances[1] == pytest.approx(case.facts["rmsd_to_crystal"], abs=1e-6)
     assert distances[0] > distances[1] > distances[2]
@@ -209,7 +209,7 @@ def test_place__permuted_atoms_take_the_same_places(backend: str) -> None:
     assert one.pose == other.pose
     assert one.score == pytest.approx(other.score, rel=1e-12)
     np.testing.assert_allclose(
-        placed(permuted, search, other)[0], placed(ligands, search, one)[0][order], atol=1e-12
+        placed(permuted, search, other), placed(ligands, search, one)[order], atol=1e-12
     )
 
 
@@ -297,7 +297,8 @@ def test_top__poses_are_apart_and_in_order(backend: str) -> None:
     field, ligands = random_field(rng), random_ligands(rng, [10, 2])
     search = Search(EulerRotations(30), Shifts(0.5, 0.5), top=6, min_rmsd=1.5)
     poses = searcher(backend, field, search).best(ligands)
-    atoms = placed(ligands, search, poses)
+    borders = np.cumsum(ligands.sizes[poses.ligand])[:-1]
+    atoms = np.split(placed(ligands, search, poses), borders)
     for ligand in range(2):
         mine = np.flatnonzero(poses.ligand == ligand)
         assert 2 <= len(mine) <= 6

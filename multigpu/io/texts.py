@@ -1,0 +1,78 @@
+"""Many texts as one buffer and where each is in it, without an object for each."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEVERAL = 64
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.int64]
+
+
+def are_several(count: int) -> bool:
+    """Whether so many rows are worth the time to load what is compiled for many at once."""
+    return count >= SEVERAL
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Text i is raw[begins[i] : begins[i] + lengths[i]].
+
+    raw      uint8[size]; what is in no text may be anything
+    begins   int64[n], in any order
+    lengths  int64[n]
+    """
+
+    raw: Bytes
+    begins: Places
+    lengths: Places
+
+    @classmethod
+    def one_after_the_other(cls, raw: Bytes, lengths: Places) -> "Texts":
+        """They fill `raw` from its begin."""
+        return cls(raw, np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> "Texts":
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        return cls.one_after_the_other(np.frombuffer(b"".join(texts), np.uint8), lengths)
+
+    @classmethod
+    def of_words(cls, words: Iterable[str]) -> "Texts":
+        """What UTF-8 cannot say becomes a question mark: names of files may be any bytes."""
+        return cls.of([word.encode("utf-8", "replace") for word in words])
+
+    @classmethod
+    def joined(cls, parts: Sequence["Texts"]) -> "Texts":
+        """The texts of all parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = np.cumsum([0, *(len(part.raw) for part in parts)])[:-1].tolist()
+        return cls(
+            np.concatenate([np.empty(0, np.uint8), *(part.raw for part in parts)]),
+            np.concatenate(
+                [np.empty(0, np.int64)]
+                + [part.begins + size for part, size in zip(parts, sizes, strict=True)]
+            ),
+            np.concatenate([np.empty(0, np.int64), *(part.lengths for part in parts)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __getitem__(self, i: int) -> bytes:
+        begin = self.begins[i]
+        return self.raw[begin : begin + self.lengths[i]].tobytes()
+
+    def take(self, which: "Places | slice | NDArray[np.bool_]") -> "Texts":
+        """Some of them, in the same buffer."""
+        return Texts(self.raw, self.begins[which], self.lengths[which])
+
+    def each(self) -> list[bytes]:
+        """All of them as objects."""
+        raw = self.raw.tobytes()
+        ends = (self.begins + self.lengths).tolist()
+        return [raw[a:b] for a, b in zip(self.begins.tolist(), ends, strict=True)]

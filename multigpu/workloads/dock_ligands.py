@@ -1,0 +1,179 @@
+"""Records of ligands to what a search takes: plain ones all at once, others one by one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.rotation import Ligands, energy_terms
+from multigpu.io.autodock import Atoms, atoms_for
+from multigpu.io.inlets import STDIN
+from multigpu.io.ligands import LIGANDS, Records
+from multigpu.io.molecules import Molecule, MoleculeError, parse, title
+from multigpu.io.poses import SAME, render
+from multigpu.io.scores import Skipped, one_line
+from multigpu.io.sources import Source, suffix_of
+from multigpu.io.texts import Texts, are_several
+
+if TYPE_CHECKING:
+    from multigpu.io.plain import Plain
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Ligands that can be docked, and what was skipped.
+
+    ligands  as the kernels see them
+    index    int64[n]: of each in the whole input
+    sources  of each
+    names    of each
+    texts    the record of each
+    named    bool[n]: whether a plain record says its name, if an empty one
+    parsed   what the others say, by their number here
+    """
+
+    ligands: Ligands
+    index: Indices
+    sources: list[Source]
+    names: list[str]
+    texts: Texts
+    named: NDArray[np.bool_]
+    parsed: Mapping[int, Molecule]
+    skipped: list[Skipped]
+
+    def __getitem__(self, span: slice) -> "Loaded":
+        """Consecutive ones; those that were skipped are in none."""
+        inside = range(*span.indices(len(self.names)))
+        parsed = {i - inside.start: each for i, each in self.parsed.items() if i in inside}
+        return Loaded(
+            self.ligands[span], self.index[span], self.sources[span], self.names[span],
+            self.texts.take(span), self.named[span], parsed, [],
+        )  # fmt: skip
+
+    def molecule(self, i: int) -> Molecule:
+        return self.parsed.get(i) or parse(self.texts[i], self.sources[i].layout)
+
+
+@dataclass(frozen=True, eq=False)
+class Loader:
+    """types: the pocket's maps, () for a plain grid; fmt: of the poses' text, None: no text"""
+
+    sources: Sequence[Source]
+    types: tuple[str, ...]
+    fmt: str | None
+
+    def load(self, records: Sequence[Records], first: int) -> Loaded:
+        """first: index of the first record in the whole input"""
+        texts = Texts.joined([each.texts(self.sources) for each in records])
+        sources = [self.sources[each.source] for each in records for _ in range(len(each))]
+        numbers = [number for each in records for number in range(each.number, each.last + 1)]
+        plain, names, named = self._plain(records, texts)
+        others: dict[int, Atoms] = {}
+        parsed: dict[int, Molecule] = {}
+        skipped: list[Skipped] = []
+        errors = _errors(records)
+        for i in np.flatnonzero(plain.sizes == 0).tolist():
+            if text := texts[i]:
+                names[i] = one_line(title(text, sources[i].layout))
+            names[i] = names[i] or _file_name(sources[i], numbers[i])
+            try:
+                if i in errors:
+                    raise MoleculeError(errors[i])
+                parsed[i] = self._molecule(text, sources[i].layout, names[i])
+                others[i] = atoms_for(parsed[i], self.types)
+            except MoleculeError as error:
+                skipped.append(Skipped(sources[i].path, numbers[i], names[i], str(error)))
+        atoms = _merged(plain, others)
+        docked = np.flatnonzero(atoms.sizes)
+        which = docked.tolist()
+        return Loaded(
+            self._ligands(atoms, docked),
+            docked + first,
+            [sources[i] for i in which],
+            [names[i] or _file_name(sources[i], numbers[i]) for i in which],
+            texts.take(docked),
+            named[docked],
+            {k: parsed[i] for k, i in enumerate(which) if i in others},
+            skipped,
+        )
+
+    def _plain(
+        self, records: Sequence[Records], texts: Texts
+    ) -> tuple[Atoms, list[str], NDArray[np.bool_]]:
+        """Atoms and names of what is plain and stays so, if it is much; none of the others."""
+        layout = self._layout(records[0])
+        wanted = np.repeat(
+            [self._layout(each) == layout and not each.error for each in records],
+            [len(each) for each in records],
+        )
+        found = None
+        if self.fmt in (None, SAME, layout) and are_several(wanted.sum()):
+            found = self._read(layout, texts, wanted)
+        if found is None:
+            none = Atoms(
+                np.empty((0, 3)), np.empty(0, np.int32), np.empty(0), np.zeros(len(texts), np.int64)
+            )
+            return none, [""] * len(texts), np.zeros(len(texts), np.bool_)
+        names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
+        return found.atoms, names, found.named
+
+    def _read(self, layout: str, texts: Texts, wanted: NDArray[np.bool_]) -> "Plain | None":
+        if layout == "pdbqt":
+            from multigpu.io import pdbqt
+
+            return pdbqt.read(texts, wanted, self.types)
+        if layout == "sdf" and not self.types:
+            from multigpu.io import sdf
+
+            return sdf.read(texts, wanted)
+        return None
+
+    def _layout(self, records: Records) -> str:
+        return self.sources[records.source].layout
+
+    def _molecule(self, text: bytes, layout: str, name: str) -> Molecule:
+        molecule = parse(text, layout)
+        if self.fmt not in (None, SAME, molecule.layout):
+            render(molecule, name, self.fmt, molecule.positions, {})  # can it be written?
+        return molecule
+
+    def _ligands(self, atoms: Atoms, docked: Indices) -> Ligands:
+        """As the kernels see them; in maps of AutoGrid, with channels and weights by type."""
+        offsets = np.zeros(len(docked) + 1, np.int64)
+        np.cumsum(atoms.sizes[docked], out=offsets[1:])
+        if not self.types:
+            channels = np.zeros((len(atoms.types), 1), np.int32)
+            return Ligands(atoms.positions, offsets, channels, np.ones(channels.shape))
+        types = np.maximum(atoms.types, 0)
+        channels, weights = energy_terms(types, atoms.charges, len(self.types))
+        weights[atoms.types < 0] = 0
+        return Ligands(atoms.positions, offsets, channels, weights)
+
+
+def _errors(records: Sequence[Records]) -> dict[int, str]:
+    """What is wrong with sources, by the number of the record that says so."""
+    begins = accumulate(map(len, records), initial=0)
+    return {i: each.error for i, each in zip(begins, records, strict=False) if each.error}
+
+
+def _merged(plain: Atoms, others: Mapping[int, Atoms]) -> Atoms:
+    """Those of the others in their places, where `plain` has none."""
+    parts, begin = [], 0
+    for i, each in others.items():
+        parts += [plain[begin:i], each]
+        begin = i + 1
+    return Atoms.joined([*parts, plain[begin:]])
+
+
+def _file_name(source: Source, number: int) -> str:
+    """What a record is called that says no name."""
+    name = "ligand" if source.path == STDIN else PurePath(source.path).name
+    if suffix := suffix_of(name, LIGANDS):
+        name = name[: name.lower().rindex(suffix)]
+    return name if number == 1 else f"{name}_{number}"
