@@ -19,13 +19,13 @@ from cluster.plan import Capacity
 from multigpu import InputError, UsageError
 from multigpu.cli import cli
 from multigpu.config import DockOptions, RunOptions
-from multigpu.io import texts
+from multigpu.io import scores
 from multigpu.io.ligands import ENDS
 from multigpu.io.molecules import parse
 from multigpu.io.pockets import read_pocket
 from multigpu.io.sources import Source
 from multigpu.simulate_docking import ligands, pocket
-from multigpu.workloads import dock_plan
+from multigpu.workloads import dock_ligands, dock_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 COUNT = 30
@@ -326,7 +326,8 @@ def assert_same_at_once(
     Path(name).write_bytes("".join(some).encode())
 
     def written(several: int) -> dict[str, bytes]:
-        monkeypatch.setattr(texts, "SEVERAL", several)
+        for module in (dock_ligands, scores):
+            monkeypatch.setattr(module, "are_several", lambda count: count >= several)
         assert dock("-o", output, *options, of=name) == SOME_SKIPPED
         found = [path for path in Path().rglob("*") if path.is_file()]
         return {str(path): path.read_bytes() for path in found}

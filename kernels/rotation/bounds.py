@@ -44,6 +44,9 @@ certain b, and its s is at least L less the largest E of those: the threshold.
 with an atom within δ of one is *undecided*: the kernels give it the score +inf, so that it is
 always computed in double precision, and it takes no part in max s. All other poses have every
 atom on the right side, and the above holds for them; with "nearest" G is 0.
+
+`bounds.cuh` has the same formulas for a GPU, there over the terms of one ligand, here over their
+kinds. The sums come in other orders, so the last digits differ; SLACK covers both.
 """
 
 from dataclasses import dataclass
@@ -121,8 +124,8 @@ class LigandBounds:
     def place(self) -> Floats:
         """float64[n]: δ"""
         field, ligands = self.field_bounds.field, self.ligands
-        length = np.sqrt((ligands.relative**2).sum(axis=1))
-        radius = np.maximum.reduceat(length, ligands.offsets[:-1])
+        squared = np.einsum("ij,ij->i", ligands.relative, ligands.relative)
+        radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))
         far = np.abs(self.search.targets(ligands) - field.origin) + self.search.shifts.radius
         reach = ((radius[:, None] + far) / field.spacing).max(axis=1)
         error: Floats = SLACK * 10 * UNIT * (reach + 1)
@@ -196,18 +199,17 @@ class LigandBounds:
         little: NDArray[np.bool_] = SLACK * self.place[:, None] * fits.max(axis=0) <= 1
         return little
 
-    def prepare(self) -> None:
-        """Finds out what `thresholds` needs, while a device is at the scores."""
-        _ = self.errors, self.top
-
-    def thresholds(self, greatest: NDArray[np.float32]) -> NDArray[np.float32]:
-        """float32[n]: poses with a lower score cannot win.
+    def thresholds(
+        self, greatest: NDArray[np.float32], some: slice = slice(None)
+    ) -> NDArray[np.float32]:
+        """float32[n]: poses with a lower score cannot win. Of some of the ligands, or of all.
 
         greatest: float32[n], of the decided poses that were looked at; -inf: there was none.
         """
-        errors, highest = self.errors, greatest.astype(np.float64)[:, None]
-        at_most = self.top - np.r_[0.0, SHORTFALLS[:-1]] + errors
-        at_least = self.top - SHORTFALLS - errors
+        errors, top = self.errors[some], self.top[some]
+        highest = greatest.astype(np.float64)[:, None]
+        at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
+        at_least = top - SHORTFALLS - errors
         possible = (at_most >= highest) & (at_least <= highest)
         lowest = highest - _largest(errors, possible)
         threshold = (lowest - _largest(errors, at_most >= lowest))[:, 0]

@@ -1,5 +1,7 @@
 """The search on a CPU: in Numba, one thread a call, without the GIL."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from kernels.rotation.rounds import best, check, span_of
 from kernels.rotation.types import Field, Ligands, Poses, Search
 
 MOST_SCORES = 1 << 24  # that are held at a time: 64 MiB
+TOGETHER = 256  # ligands whose bounds are found together
 
 
 class Searcher:
@@ -27,27 +30,33 @@ class Searcher:
         """As `reference.Searcher.best`."""
         check(self.field, ligands)
         span, taken = span_of(self.search, span), apart_from or Poses.none()
-        found = [
-            self._best(ligands[i : i + 1], span, taken.pose[taken.ligand == i]).moved(i)
-            for i in range(len(ligands))
-        ]
+        found = []
+        for begin in range(0, len(ligands), TOGETHER):
+            some = ligands[begin : begin + TOGETHER]
+            bounds = LigandBounds(self.bounds, some, self.search)
+            for i, body in enumerate(bodies_of(some, self, bounds.doubt)):
+                struck = taken.pose[taken.ligand == begin + i]
+                found.append(self._best(Scores(self, body, bounds, i), span, struck, begin + i))
         return Poses.joined(found)
 
-    def _best(self, ligand: Ligands, span: range, taken: NDArray[np.int64]) -> Poses:
-        bounds = LigandBounds(self.bounds, ligand, self.search)
-        scores = Scores(self, body_of(ligand, self, bounds.doubt[0]))
+    def _best(self, scores: "Scores", span: range, taken: NDArray[np.int64], ligand: int) -> Poses:
         struck = Poses(np.zeros(len(taken), np.int64), taken, np.zeros(len(taken)))
-        return best(scores, bounds, span, MOST_SCORES, struck)
+        return best(scores, self.search, span, MOST_SCORES, struck).moved(ligand)
 
 
 class Scores:
-    """The scores of one ligand: `rounds.Scores`."""
+    """The scores of one ligand: `rounds.Scores`. It has a number among those of the bounds."""
 
-    def __init__(self, searcher: Searcher, body: Body) -> None:
+    def __init__(self, searcher: Searcher, body: Body, bounds: LigandBounds, number: int) -> None:
         self._of, self._body = searcher, body
+        self._bounds, self._some = bounds, slice(number, number + 1)
         self._turned = np.empty((2, 12))
         self._rows, self._cells = np.empty((17, BLOCK), np.float32), np.empty(BLOCK, np.uint32)
         self._begin, self.held = 0, np.empty(0, np.float32)
+
+    def begin(self) -> None:
+        self._greatest = np.full(1, -np.inf, np.float32)
+        self._pose, self._score = -1, -np.inf
 
     def score(self, part: range) -> None:
         self._begin, self.held = part.start, np.empty(len(part), np.float32)
@@ -63,17 +72,21 @@ class Scores:
                 self._of.search.min_rmsd**2, self._turned,
             )  # fmt: skip
 
-    def greatest(self) -> NDArray[np.float32]:
-        return np.array([cpu_poses.greatest(self.held)], np.float32)
-
-    def settle(self, thresholds: NDArray[np.float32]) -> Poses:
+    def settle(self) -> None:
+        self._greatest = np.maximum(self._greatest, cpu_poses.greatest(self.held))
+        threshold = self._bounds.thresholds(self._greatest, self._some)[0]
         pose, score = cpu_poses.settle(
-            self._of.grid, self._of.space, self._body, self._begin, self.held, thresholds[0],
+            self._of.grid, self._of.space, self._body, self._begin, self.held, threshold,
             self._turned[0],
         )  # fmt: skip
-        if pose < 0:
+        # Parts come in the order of their poses, so among equals the one that is held has won.
+        if pose >= 0 and (self._pose < 0 or score > self._score):
+            self._pose, self._score = pose, score
+
+    def winners(self) -> Poses:
+        if self._pose < 0:
             return Poses.none()
-        return Poses(np.zeros(1, np.int64), np.array([pose]), np.array([score]))
+        return Poses(np.zeros(1, np.int64), np.array([self._pose]), np.array([self._score]))
 
 
 def _grid(field: Field) -> Grid:
@@ -95,13 +108,19 @@ def _space(search: Search) -> Space:
     return Space(0, 0, np.empty((0, 2)), rotations.quaternions, side, step)
 
 
-def body_of(ligand: Ligands, searcher: Searcher, doubt: np.float32) -> Body:
-    start = searcher.search.targets(ligand)[0] - searcher.field.origin
-    return Body(
-        start * searcher.grid.per_unit,
-        ligand.relative,
-        ligand.channels,
-        ligand.weights,
-        ligand.moments[0],
-        doubt,
-    )
+def bodies_of(ligands: Ligands, searcher: Searcher, doubt: NDArray[np.float32]) -> list[Body]:
+    """One for each ligand. doubt: float32[n]"""
+    starts = searcher.search.targets(ligands) - searcher.field.origin
+    starts *= searcher.grid.per_unit
+    borders = ligands.offsets.tolist()
+    return [
+        Body(
+            starts[i],
+            ligands.relative[begin:end],
+            ligands.channels[begin:end],
+            ligands.weights[begin:end],
+            ligands.moments[i],
+            doubt[i],
+        )
+        for i, (begin, end) in enumerate(pairwise(borders))
+    ]

@@ -2,8 +2,8 @@
 
 import math
 import threading
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -11,9 +11,9 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.launch import POINTER, launch_blocks, struct
-from kernels.rotation.bounds import FieldBounds, LigandBounds
-from kernels.rotation.memory import MOST_SCORES
+from kernels.launch import POINTER, struct
+from kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK, FieldBounds, LigandBounds
+from kernels.rotation.memory import MOST_LIGANDS, MOST_SCORES
 from kernels.rotation.rotations import EulerRotations, ListedRotations
 from kernels.rotation.rounds import best, check, span_of
 from kernels.rotation.types import Field, Ligands, Poses, Search
@@ -25,7 +25,6 @@ TILE_A, TILE_B, TILE_C = 2, 4, 4  # rotations that a warp takes together
 SHARE = 2048  # scores that a block settles
 MOST_ATOMS = 1 << 22
 PACK_BLOCKS = 1 << 12
-ALIGNED = 16  # bytes
 
 _SPACE = np.dtype(
     [("table", POINTER), ("quaternions", POINTER), ("step", "<f8")]
@@ -37,15 +36,18 @@ _FIELD = np.dtype(
 )
 _PART = np.dtype(
     [("begin", "<i8"), ("poses", "<i8")]
-    + [(name, "<u4") for name in ("blocks", "plane", "tiles_b", "tiles_c")]
+    + [(name, "<u4") for name in ("plane", "tiles_b", "tiles_c", "_")]
 )
-_LIGANDS = np.dtype(
-    [
-        (name, POINTER)
-        for name in ("offsets", "places", "channels", "weights", "starts", "moments", "doubt")
-    ]
+_STEEPNESS = np.dtype([(name, POINTER) for name in ("values", "kappas", "tops")])
+_ARRAYS = ("offsets", "places", "weights", "starts", "deltas", "channels", "doubt")
+_LIGANDS = np.dtype([(name, POINTER) for name in _ARRAYS] + [("count", "<u4"), ("_", "<u4")])
+_TAKEN = np.dtype(
+    [("moments", POINTER), ("poses", POINTER), ("min_squared", "<f8")]
+    + [(name, "<u4") for name in ("ranks", "_")]
 )
 _WINNER = np.dtype([("pose", "<i8"), ("score", "<f8")])
+
+Kernel = Callable[[tuple[int], tuple[int], Sequence[Any]], None]
 
 
 @cache
@@ -53,9 +55,17 @@ def _module(euler: bool, linear: bool, zero: bool, terms: int) -> Any:
     defines = {"EULER": int(euler), "LINEAR": int(linear), "ZERO": int(zero), "TERMS": terms}
     defines |= {"THREADS": THREADS, "SHARE": SHARE}
     defines |= {"TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
-    options = ["--std=c++17", "--fmad=false"]
+    defines |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS)}
+    options = ["--std=c++17", "--fmad=false", f"-DSLACK={SLACK}"]
     options += [f"-D{name}={value}" for name, value in defines.items()]
     return cupy.RawModule(code=source("rotation", "search.cu"), options=tuple(options))
+
+
+@cache
+def _kernel(name: str, *variant: Any) -> Kernel:
+    """To look one up in CuPy's module takes longer than to launch it."""
+    kernel: Kernel = _module(*variant).get_function(name)
+    return kernel
 
 
 class Searcher:
@@ -73,12 +83,14 @@ class Searcher:
         with stream:
             self.space = self._space()
             self.grid = self._grid()
+            self.steepness = self._steepness()
         stream.synchronize()
 
-    def module(self, terms: int) -> Any:
+    def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
+        """Queues a kernel for ligands of so many terms on the current stream."""
         euler = isinstance(self.search.rotations, EulerRotations)
         linear, zero = self.field.interpolation == "linear", self.field.outside == "zero"
-        return _module(euler, linear, zero, terms)
+        _kernel(name, euler, linear, zero, terms)((blocks,), (THREADS,), arguments)
 
     def _space(self) -> NDArray[Any]:
         rotations, shifts = self.search.rotations, self.search.shifts
@@ -99,11 +111,21 @@ class Searcher:
         self._values = nodes = cupy.asarray(self.field.values)
         if self.field.interpolation == "linear":
             self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)
-            launch_blocks(
-                self.module(1), "pack_cells", PACK_BLOCKS, THREADS, struct(_FIELD, **shape), nodes,
-                np.uint32(channels), self._values,
+            self.launch(
+                "pack_cells", 1, PACK_BLOCKS, struct(_FIELD, **shape), nodes, np.uint32(channels),
+                self._values,
             )  # fmt: skip
         return struct(_FIELD, **shape, values=self._values)
+
+    def _steepness(self) -> NDArray[Any]:
+        """Of each κ the powers together, which a block's threads read."""
+        by_kappa = np.ascontiguousarray(np.moveaxis(self.bounds.steepness, 2, 1))
+        self._table = {
+            "values": cupy.asarray(by_kappa),
+            "kappas": cupy.asarray(KAPPAS),
+            "tops": cupy.asarray(self.bounds.tops),
+        }
+        return struct(_STEEPNESS, **self._table)
 
     def best(
         self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None
@@ -126,10 +148,9 @@ class Searcher:
         return self._own.stream
 
     def _best(self, ligands: Ligands, span: range, taken: Poses, most: int) -> Poses:
-        found = []
-        for begin, end in pairwise(_batches(ligands, max(1, most // len(span)))):
-            batch, inside = ligands[begin:end], (taken.ligand >= begin) & (taken.ligand < end)
-            struck = Poses(taken.ligand[inside] - begin, taken.pose[inside], taken.score[inside])
+        found, many = [], min(MOST_LIGANDS, max(1, most // len(span)))
+        for begin, end in pairwise(_batches(ligands, many)):
+            batch, struck = ligands[begin:end], taken.of(begin, end)
             poses = self._batch(batch, span, struck, most)
             if poses is None:
                 held = min(most, len(batch) * len(span))
@@ -139,10 +160,9 @@ class Searcher:
 
     def _batch(self, ligands: Ligands, span: range, taken: Poses, most: int) -> Poses | None:
         """None where there is too little device memory for what could be less."""
-        bounds = LigandBounds(self.bounds, ligands, self.search)
         try:
-            scores = Scores(self, ligands, bounds, min(len(span), most))
-            return best(scores, bounds, span, most, taken)
+            scores = Scores(self, ligands, min(len(span), most))
+            return best(scores, self.search, span, most, taken)
         except cupy.cuda.memory.OutOfMemoryError:
             if most <= THREADS:
                 raise
@@ -164,86 +184,97 @@ def _batches(ligands: Ligands, most: int) -> list[int]:
 class Scores:
     """The scores of a batch of ligands: `rounds.Scores`. Works on the current stream."""
 
-    def __init__(
-        self, searcher: Searcher, ligands: Ligands, bounds: LigandBounds, most: int
-    ) -> None:
-        self._of, self._many = searcher, len(ligands)
-        self._module = searcher.module(ligands.channels.shape[1])
-        starts = searcher.search.targets(ligands) - searcher.field.origin
-        arrays: dict[str, NDArray[Any]] = {
-            "offsets": ligands.offsets,
-            "places": ligands.relative,
-            "channels": ligands.channels,
-            "weights": ligands.weights,
-            "starts": starts * (1 / searcher.field.spacing),
-            "moments": ligands.moments,
-            "doubt": bounds.doubt,
-        }
-        self._copied, places = _copied(arrays)
-        self._ligands = struct(_LIGANDS, **places)
+    def __init__(self, searcher: Searcher, ligands: Ligands, most: int) -> None:
+        self._of, self._bodies = searcher, ligands
+        self._many, self._terms = len(ligands), ligands.channels.shape[1]
+        self._copied, self._ligands = _copied(ligands, searcher)
         self.held = cupy.empty(self._many * most, np.float32)
-        self._greatest = cupy.empty(self._many, np.uint32)
-        blocks = self._many * _ceil(most, SHARE)
-        self._winners = cupy.empty(blocks * _WINNER.itemsize, np.uint8)
+        # What `bound` and `threshold` of bounds.cuh find.
+        self.errors = cupy.empty((self._many, len(SHORTFALLS)), np.float64)
+        self.tops = cupy.empty(self._many, np.float64)
+        self.greatest = cupy.empty(self._many, np.uint32)
+        self._highest = cupy.empty(self._many, np.uint32)
+        self.thresholds = cupy.empty(self._many, np.float32)
+        self._winners = cupy.empty(self._many * _ceil(most, SHARE) * _WINNER.itemsize, np.uint8)
         self._best = cupy.empty(self._many * _WINNER.itemsize, np.uint8)
+        self._launch("bound", 1, searcher.steepness, self._ligands, self.errors, self.tops)
+
+    def begin(self) -> None:
+        self._first = True
 
     def score(self, part: range) -> None:
-        self._part = part
+        self._poses = len(part)
         plane, tiles = _tiles(self._of.search, part)
         blocks = _ceil(math.prod(tiles), WARPS) if tiles else _ceil(len(part), THREADS)
+        _, tiles_b, tiles_c = tiles or (0, 0, 0)
+        self._part = struct(
+            _PART, begin=part.start, poses=len(part), plane=plane, tiles_b=tiles_b, tiles_c=tiles_c
+        )
         self._forget_greatest()
         self._launch(
-            "score", blocks, self._of.space, self._of.grid, self._ligands,
-            self._argument(blocks, plane, tiles), self.held, self._greatest,
+            "score", blocks, self._of.space, self._of.grid, self._ligands, self._part, self.held,
+            self.greatest,
         )  # fmt: skip
 
     def strike(self, taken: Poses) -> None:
-        for poses in _by_rank(taken, self._many):
-            struck, blocks = cupy.asarray(poses), _ceil(len(self._part), THREADS)
-            self._forget_greatest()
-            self._launch(
-                "strike", blocks, self._of.space, self._ligands, self._argument(blocks), struck,
-                np.float64(self._of.search.min_rmsd**2), self.held, self._greatest,
-            )  # fmt: skip
-
-    def greatest(self) -> NDArray[np.float32]:
-        return _scores_of(cupy.asnumpy(self._greatest, stream=cupy.cuda.get_current_stream()))
-
-    def settle(self, thresholds: NDArray[np.float32]) -> Poses:
-        blocks = _ceil(len(self._part), SHARE)
+        ranked = _by_rank(taken, self._many)
+        poses, min_squared = cupy.asarray(ranked), self._of.search.min_rmsd**2
+        struck = struct(
+            _TAKEN, moments=self._moments, poses=poses, min_squared=min_squared, ranks=len(ranked)
+        )
+        self._forget_greatest()
         self._launch(
-            "settle", blocks, self._of.space, self._of.grid, self._ligands,
-            self._argument(blocks), cupy.asarray(thresholds), self.held, self._winners,
+            "strike", _ceil(self._poses, THREADS), self._of.space, self._ligands, self._part,
+            struck, self.held, self.greatest,
         )  # fmt: skip
-        self._launch("choose", 1, self._winners, np.int64(blocks), self._best)
+
+    @cached_property
+    def _moments(self) -> Any:
+        """float64[n, 3, 3], there when something is first struck out: most searches do not."""
+        return cupy.asarray(self._bodies.moments)
+
+    def settle(self) -> None:
+        blocks, first = _ceil(self._poses, SHARE), np.uint32(self._first)
+        self._launch(
+            "threshold", 1, self.errors, self.tops, self.greatest, first, self._highest,
+            self.thresholds,
+        )  # fmt: skip
+        self._launch(
+            "settle", blocks, self._of.space, self._of.grid, self._ligands, self._part,
+            self.thresholds, self.held, self._winners,
+        )  # fmt: skip
+        self._launch("choose", 1, self._winners, np.int64(blocks), first, self._best)
+        self._first = False
+
+    def winners(self) -> Poses:
         best = cupy.asnumpy(self._best, stream=cupy.cuda.get_current_stream()).view(_WINNER)
         ligand = np.flatnonzero(best["pose"] >= 0)
         return Poses(ligand, best["pose"][ligand], best["score"][ligand])
 
-    def _argument(self, blocks: int, plane: int = 0, tiles: Sequence[int] = ()) -> NDArray[Any]:
-        _, tiles_b, tiles_c = tiles or (0, 0, 0)
-        return struct(
-            _PART, begin=self._part.start, poses=len(self._part), blocks=blocks, plane=plane,
-            tiles_b=tiles_b, tiles_c=tiles_c,
-        )  # fmt: skip
-
     def _forget_greatest(self) -> None:
-        self._greatest.data.memset_async(0, self._greatest.nbytes)
+        self.greatest.data.memset_async(0, self.greatest.nbytes)
 
     def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
-        launch_blocks(self._module, name, self._many * blocks, THREADS, *arguments)
+        self._of.launch(name, self._terms, self._many * blocks, *arguments)
 
 
-def _copied(arrays: dict[str, NDArray[Any]]) -> tuple[Any, dict[str, int]]:
-    """All of them on the device by one copy, and the address of each."""
-    contents = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.values()]
-    sizes = (ALIGNED * _ceil(len(content), ALIGNED) for content in contents)
-    *begins, size = accumulate(sizes, initial=0)
-    packed = np.empty(size, np.uint8)
-    for begin, content in zip(begins, contents, strict=True):
-        packed[begin : begin + len(content)] = content
-    there = cupy.asarray(packed)
-    return there, {name: there.data.ptr + at for name, at in zip(arrays, begins, strict=True)}
+def _copied(ligands: Ligands, searcher: Searcher) -> tuple[Any, NDArray[Any]]:
+    """What the kernels read of ligands, on the device by one copy; the struct of addresses."""
+    bounds = LigandBounds(searcher.bounds, ligands, searcher.search)
+    starts = searcher.search.targets(ligands) - searcher.field.origin
+    arrays = {
+        "offsets": ligands.offsets,
+        "places": ligands.relative,
+        "weights": ligands.weights,
+        "starts": starts * (1 / searcher.field.spacing),
+        "deltas": bounds.place,
+        "channels": ligands.channels,  # the narrower types come last, so that all are aligned
+        "doubt": bounds.doubt,
+    }
+    contents = [np.ascontiguousarray(array).data for array in arrays.values()]
+    there = cupy.asarray(np.frombuffer(b"".join(contents), np.uint8))
+    places = accumulate((content.nbytes for content in contents), initial=there.data.ptr)
+    return there, struct(_LIGANDS, count=len(ligands), **dict(zip(arrays, places, strict=False)))
 
 
 def _tiles(search: Search, part: range) -> tuple[int, Sequence[int]]:
@@ -262,21 +293,12 @@ def _tiles(search: Search, part: range) -> tuple[int, Sequence[int]]:
     return first, (_ceil(planes, TILE_A), _ceil(n, TILE_B), _ceil(n, TILE_C))
 
 
-def _by_rank(taken: Poses, many: int) -> list[NDArray[np.int64]]:
-    """int64[many] each: the first pose of every ligand, the second, …; -1: there is none."""
-    starts = np.searchsorted(taken.ligand, np.arange(many))
-    rank = np.arange(len(taken)) - starts[taken.ligand]
-    out = [np.full(many, -1, np.int64) for _ in range(int(rank.max(initial=-1)) + 1)]
-    for ligand, pose, place in zip(taken.ligand, taken.pose, rank, strict=True):
-        out[place][ligand] = pose
-    return out
-
-
-def _scores_of(keys: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """From the order of unsigned integers that the kernels use; 0 is no score."""
-    positive = keys >> 31 == 1
-    scores = np.where(positive, keys & 0x7FFFFFFF, ~keys).astype(np.uint32).view(np.float32)
-    return np.where(keys == 0, np.float32(-np.inf), scores)
+def _by_rank(taken: Poses, many: int) -> NDArray[np.int64]:
+    """int64[ranks, many]: the first pose of every ligand, the second, …; -1: there is none."""
+    rank = np.arange(len(taken)) - np.searchsorted(taken.ligand, taken.ligand)
+    poses = np.full((int(rank.max(initial=-1)) + 1, many), -1, np.int64)
+    poses[rank, taken.ligand] = taken.pose
+    return poses
 
 
 def _ceil(count: int, size: int) -> int:

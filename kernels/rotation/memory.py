@@ -1,18 +1,26 @@
 """How much device memory the search takes. Needs no CuPy: plans are made where none may be."""
 
+from kernels.rotation.bounds import KAPPAS, SHORTFALLS
 from kernels.rotation.types import Field
 
-MOST_SCORES = 1 << 26  # that are held at a time, for each thread that calls
+MOST_SCORES = 1 << 26  # that are held at a time, for each thread that calls, and
+MOST_LIGANDS = 1 << 15  # that have some there
+WINNER_BYTES = 16
+BOUNDS_BYTES = 8 * (len(SHORTFALLS) + 1) + 12  # of a ligand: its errors, T, and three scores
 
 
 def fixed_bytes(field: Field) -> int:
-    """What a `cuda.Searcher` takes for a field, while it is made: the nodes, and cells of four."""
-    nodes = field.values.nbytes
-    if field.interpolation == "nearest":
-        return nodes
-    return nodes + 4 * (nodes // field.shape[0]) * (field.shape[0] + 1)
+    """What a `cuda.Searcher` takes for a field, while it is made.
+
+    The nodes, for linear interpolation cells of four, and how steep the field is.
+    """
+    channels, nodes = len(field.values), field.values.nbytes
+    steepness = 8 * len(KAPPAS) * (channels * len(SHORTFALLS) + 1) + 4 * channels
+    cells = 4 * (nodes // field.shape[0]) * (field.shape[0] + 1)
+    return nodes + steepness + (cells if field.interpolation == "linear" else 0)
 
 
 def working_bytes() -> int:
-    """What each thread takes in `cuda.Searcher.best` at most, but for its ligands."""
-    return 4 * MOST_SCORES + MOST_SCORES // 64  # scores, and winners: 16 bytes for up to 2,048
+    """What each thread takes in `cuda.Searcher.best` at most, but for what is copied of ligands."""
+    winners = MOST_SCORES // 2048 + 2 * MOST_LIGANDS  # of up to 2,048 scores, and of each ligand
+    return 4 * MOST_SCORES + WINNER_BYTES * winners + BOUNDS_BYTES * MOST_LIGANDS

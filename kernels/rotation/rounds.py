@@ -1,20 +1,20 @@
 """The rounds of a search, for any backend: score, take the best, strike out what is near, again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kernels.rotation.bounds import LigandBounds
 from kernels.rotation.types import Field, Ligands, Poses, Search
 
 
 class Scores(Protocol):
     """The scores in single precision of some ligands and a part of the poses, where they lie.
 
-    +inf: undecided (see `bounds`); -inf: repeats another pose, or was struck out.
+    +inf: undecided (see `bounds`); -inf: repeats another pose, or was struck out. A device may do
+    all this later, in this order; only `winners` waits for it.
     """
+
+    def begin(self) -> None:
+        """A new round: of the last one's parts nothing counts any more, but the scores stay."""
 
     def score(self, part: range) -> None:
         """Scores of another part."""
@@ -22,39 +22,41 @@ class Scores(Protocol):
     def strike(self, taken: Poses) -> None:
         """Takes out these poses, and those closer to one of them than the search allows."""
 
-    def greatest(self) -> NDArray[np.float32]:
-        """float32[n]: of each ligand the highest score of a decided pose; -inf: there is none."""
+    def settle(self) -> None:
+        """Scores in double precision what could be the best of the round so far.
 
-    def settle(self, thresholds: NDArray[np.float32]) -> Poses:
-        """Of each ligand the best pose in double precision among those not below its threshold."""
+        Those are the poses of the part that are not below the threshold of `bounds`, which is that
+        of the highest score of a decided pose in the round; it comes after `strike`.
+        """
+
+    def winners(self) -> Poses:
+        """Of each ligand the best pose that was settled in the round."""
 
 
-def best(scores: Scores, bounds: LigandBounds, span: range, most: int, taken: Poses) -> Poses:
+def best(scores: Scores, search: Search, span: range, most: int, taken: Poses) -> Poses:
     """The best poses of a span, apart from those that were taken; `most` are scored at a time."""
     found: list[Poses] = []
-    for _ in range(bounds.search.top):
-        if not found or len(span) > most:
-            winners = _round(scores, bounds, split(span, most), Poses.joined([taken, *found]))
-        else:
+    for _ in range(search.top):
+        scores.begin()
+        if found and len(span) <= most:  # its scores are held, and what was taken before is struck
             scores.strike(found[-1])
-            winners = scores.settle(bounds.thresholds(scores.greatest()))
+            scores.settle()
+        else:
+            _pass_over(scores, split(span, most), Poses.joined([taken, *found]))
+        winners = scores.winners()
         if not len(winners):
             break
         found.append(winners)
     return Poses.joined(found)
 
 
-def _round(scores: Scores, bounds: LigandBounds, parts: Iterable[range], taken: Poses) -> Poses:
-    """One pass over all the parts; what is found in one narrows the choice in those that follow."""
-    winners, greatest = Poses.none(), np.full(1, -np.inf, np.float32)
+def _pass_over(scores: Scores, parts: Iterator[range], taken: Poses) -> None:
+    """All the parts; what is found in one narrows the choice in those that follow."""
     for part in parts:
         scores.score(part)
-        bounds.prepare()
         if len(taken):
             scores.strike(taken)
-        greatest = np.maximum(greatest, scores.greatest())
-        winners = Poses.joined([winners, scores.settle(bounds.thresholds(greatest))]).winners()
-    return winners
+        scores.settle()
 
 
 def split(span: range, most: int) -> Iterator[range]:

@@ -4,40 +4,22 @@
 // EULER: rotations by angles, else by quaternions. LINEAR: trilinear interpolation, else the nearest
 // node. ZERO: nothing outside of the grid, else as at its border. TERMS: of each atom, 1 to 3.
 // THREADS: of a block. SHARE: scores that a block settles. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
+#include "bounds.cuh"
 #include "field.cuh"
+#include "ligands.cuh"
 
 constexpr unsigned LANES = 32, WARPS = THREADS / LANES;
 static_assert(TILE_A * TILE_B * TILE_C == LANES && THREADS % LANES == 0);
 constexpr unsigned ATOMS = 128;  // in shared memory at a time
 constexpr unsigned UNROLL = TERMS == 1 ? 4 : 2;
 
-#define UNDECIDED __int_as_float(0x7F800000)  // +inf
-#define STRUCK __int_as_float(0xFF800000)     // -inf
-
 // The poses [begin, begin + poses) and how they are given to warps: a warp takes a tile of
 // neighbouring rotations, whose atoms lie in few cells of the grid, where whole planes of one α are
 // searched, or else consecutive poses.
 struct Part {
   long long begin, poses;
-  unsigned blocks;                    // for each ligand
-  unsigned plane, tiles_b, tiles_c;   // first α, tiles along β and γ; no tiles: 0
+  unsigned plane, tiles_b, tiles_c, unused;  // first α, tiles along β and γ; no tiles: 0
 };
-
-struct Ligands {
-  const long long* offsets;  // of the atoms
-  const double* places;      // float64[atoms][3], relative to the centroid
-  const int* channels;       // int32[atoms][TERMS]
-  const double* weights;     // float64[atoms][TERMS]
-  const double* starts;      // float64[n][3]: the target from the origin in units of the spacing
-  const double* moments;     // float64[n][9]
-  const float* doubt;        // float32[n]: nearer than this to a jump is undecided
-};
-
-// Scores in an order of unsigned integers, all above 0.
-__device__ __forceinline__ unsigned key_of(float score) {
-  const unsigned bits = __float_as_uint(score);
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
-}
 
 // Notes a decided pose's score; all lanes of a warp come here with the same ligand.
 __device__ __forceinline__ void note(float score, unsigned* greatest) {
@@ -122,8 +104,8 @@ struct Turn {
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
 score(Space space, Field field, Ligands ligands, Part part, float* scores, unsigned* greatest) {
   __shared__ Atom atoms[ATOMS];
-  const unsigned ligand = blockIdx.x / part.blocks;
-  const unsigned long long pose = pose_of(space, part, blockIdx.x % part.blocks);
+  const unsigned blocks = blocks_of_each(ligands), ligand = blockIdx.x / blocks;
+  const unsigned long long pose = pose_of(space, part, blockIdx.x % blocks);
   const bool mine = pose < (unsigned long long)part.poses;
   Placement placement;
   const bool first = place(space, part.begin + (mine ? pose : 0), placement);
@@ -152,24 +134,40 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
   note(sum, greatest + ligand);
 }
 
-// Strikes out the taken pose of each ligand (-1: none) and those nearer to it; notes what is left.
+// What was taken already.
+struct Taken {
+  const double* moments;   // float64[n][9] of the ligands
+  const long long* poses;  // int64[ranks][n]; -1: none
+  double min_squared;      // of the distance of other poses
+  unsigned ranks, unused;
+};
+
+// Whether a pose of a ligand was taken, or is too near to one that was.
+__device__ bool is_near(const Space& space, const Ligands& ligands, const Taken& taken,
+                        unsigned ligand, long long pose) {
+  Placement one, other;
+  place(space, pose, other);
+  for (unsigned rank = 0; rank < taken.ranks; ++rank) {
+    const long long mine = taken.poses[size_t(rank) * ligands.count + ligand];
+    if (mine < 0) continue;
+    place(space, mine, one);
+    const double distance = squared_distance(taken.moments + 9 * ligand, one, other);
+    if (distance < taken.min_squared || pose == mine) return true;
+  }
+  return false;
+}
+
+// Strikes out the poses that were taken of each ligand and those near to them; notes what is left.
 extern "C" __global__ void __launch_bounds__(THREADS)
-strike(Space space, Ligands ligands, Part part, const long long* taken, double min_squared,
-       float* scores, unsigned* greatest) {
-  const unsigned ligand = blockIdx.x / part.blocks;
-  const long long pose = (long long)(blockIdx.x % part.blocks) * THREADS + threadIdx.x;
+strike(Space space, Ligands ligands, Part part, Taken taken, float* scores, unsigned* greatest) {
+  const unsigned blocks = blocks_of_each(ligands), ligand = blockIdx.x / blocks;
+  const long long pose = (long long)(blockIdx.x % blocks) * THREADS + threadIdx.x;
   float score = STRUCK;
   if (pose < part.poses) {
     float* place_of_score = scores + ligand * part.poses + pose;
     score = *place_of_score;
-    if (taken[ligand] >= 0 && score > STRUCK) {
-      Placement one, other;
-      place(space, taken[ligand], one);
-      place(space, part.begin + pose, other);
-      const double distance = squared_distance(ligands.moments + 9 * ligand, one, other);
-      if (distance < min_squared || part.begin + pose == taken[ligand])
-        *place_of_score = score = STRUCK;
-    }
+    if (score > STRUCK && is_near(space, ligands, taken, ligand, part.begin + pose))
+      *place_of_score = score = STRUCK;
   }
   note(score, greatest + ligand);
 }
@@ -225,8 +223,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 settle(Space space, Field field, Ligands ligands, Part part, const float* thresholds,
        const float* scores, Winner* winners) {
   __shared__ unsigned listed[SHARE], count;
-  const unsigned ligand = blockIdx.x / part.blocks;
-  const long long begin = (long long)(blockIdx.x % part.blocks) * SHARE;
+  const unsigned blocks = blocks_of_each(ligands), ligand = blockIdx.x / blocks;
+  const long long begin = (long long)(blockIdx.x % blocks) * SHARE;
   const float* mine = scores + ligand * part.poses + begin;
   const unsigned poses = unsigned(min(part.poses - begin, (long long)SHARE));
   if (threadIdx.x == 0) count = 0;
@@ -244,10 +242,12 @@ settle(Space space, Field field, Ligands ligands, Part part, const float* thresh
   if (threadIdx.x == 0) winners[blockIdx.x] = winner;
 }
 
-// The best of `many` winners of each ligand. One block a ligand.
+// The best of `many` winners of each ligand and, but for a round's first part, of the best so far.
+// One block a ligand.
 extern "C" __global__ void __launch_bounds__(THREADS)
-choose(const Winner* winners, long long many, Winner* best) {
+choose(const Winner* winners, long long many, unsigned first, Winner* best) {
   Winner winner = {-1, 0};
+  if (threadIdx.x == 0 && !first) winner = best[blockIdx.x];
   for (long long i = threadIdx.x; i < many; i += THREADS) {
     const Winner next = winners[blockIdx.x * many + i];
     if (beats(next, winner)) winner = next;

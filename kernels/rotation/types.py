@@ -137,9 +137,10 @@ class Ligands:
     @cached_property
     def moments(self) -> Floats:
         """float64[n, 3, 3]: means of the products of the relative coordinates."""
-        products = self.relative[:, :, None] * self.relative[:, None, :]
-        sums = np.add.reduceat(products, self.offsets[:-1]) if len(self) else products
-        return sums / self.sizes[:, None, None]
+        along = np.ascontiguousarray(self.relative.T)  # NumPy is fast along long rows
+        products = along[:, None] * along
+        sums = np.add.reduceat(products, self.offsets[:-1], axis=2) if len(self) else products
+        return np.ascontiguousarray(np.moveaxis(sums / self.sizes, 2, 0))
 
 
 def energy_channels(

@@ -1,20 +1,21 @@
 """Many texts as one buffer and where each is in it, without an object for each."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-SEVERAL = 64
+SEVERAL, MANY = 16, 256
 
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
 
 
 def are_several(count: int) -> bool:
-    """Whether so many rows are worth the time to load what is compiled for many at once."""
-    return count >= SEVERAL
+    """Whether so many rows are worth what is compiled for many at once, and the time to load it."""
+    return count >= (SEVERAL if "kernels.jit" in sys.modules else MANY)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Loaded:
     names    of each
     texts    the record of each
     named    bool[n]: whether a plain record says its name, if an empty one
-    parsed   what the others say, by their number here
+    parsed   the others, which are written one by one, by their number here
     """
 
     ligands: Ligands
@@ -60,6 +60,18 @@ class Loaded:
         return self.parsed.get(i) or parse(self.texts[i], self.sources[i].layout)
 
 
+class _Read(NamedTuple):
+    """Of all records at once: atoms and names of those that need not be read alone.
+
+    named, plain  bool[n]: see `Loaded`; whether the record is written together with others
+    """
+
+    atoms: Atoms
+    names: list[str]
+    named: NDArray[np.bool_]
+    plain: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, eq=False)
 class Loader:
     """types: the pocket's maps, () for a plain grid; fmt: of the poses' text, None: no text"""
@@ -73,23 +85,26 @@ class Loader:
         texts = Texts.joined([each.texts(self.sources) for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
         numbers = [number for each in records for number in range(each.number, each.last + 1)]
-        plain, names, named = self._plain(records, texts)
+        read = self._read_plain(records, texts)
+        names = read.names
         others: dict[int, Atoms] = {}
         parsed: dict[int, Molecule] = {}
         skipped: list[Skipped] = []
         errors = _errors(records)
-        for i in np.flatnonzero(plain.sizes == 0).tolist():
+        for i in np.flatnonzero(read.atoms.sizes == 0).tolist():
             if text := texts[i]:
                 names[i] = one_line(title(text, sources[i].layout))
             names[i] = names[i] or _file_name(sources[i], numbers[i])
             try:
                 if i in errors:
                     raise MoleculeError(errors[i])
-                parsed[i] = self._molecule(text, sources[i].layout, names[i])
-                others[i] = atoms_for(parsed[i], self.types)
+                molecule = self._molecule(text, sources[i].layout, names[i])
+                others[i] = atoms_for(molecule, self.types)
+                if not read.plain[i]:
+                    parsed[i] = molecule
             except MoleculeError as error:
                 skipped.append(Skipped(sources[i].path, numbers[i], names[i], str(error)))
-        atoms = _merged(plain, others)
+        atoms = _merged(read.atoms, others)
         docked = np.flatnonzero(atoms.sizes)
         which = docked.tolist()
         return Loaded(
@@ -98,15 +113,13 @@ class Loader:
             [sources[i] for i in which],
             [names[i] or _file_name(sources[i], numbers[i]) for i in which],
             texts.take(docked),
-            named[docked],
-            {k: parsed[i] for k, i in enumerate(which) if i in others},
+            read.named[docked],
+            {k: parsed[i] for k, i in enumerate(which) if i in parsed},
             skipped,
         )
 
-    def _plain(
-        self, records: Sequence[Records], texts: Texts
-    ) -> tuple[Atoms, list[str], NDArray[np.bool_]]:
-        """Atoms and names of what is plain and stays so, if it is much; none of the others."""
+    def _read_plain(self, records: Sequence[Records], texts: Texts) -> "_Read":
+        """What is plain and stays so, if it is much."""
         layout = self._layout(records[0])
         wanted = np.repeat(
             [self._layout(each) == layout and not each.error for each in records],
@@ -114,21 +127,21 @@ class Loader:
         )
         found = None
         if self.fmt in (None, SAME, layout) and are_several(wanted.sum()):
-            found = self._read(layout, texts, wanted)
+            found = self._plain(layout, texts, wanted)
         if found is None:
-            none = Atoms(
-                np.empty((0, 3)), np.empty(0, np.int32), np.empty(0), np.zeros(len(texts), np.int64)
-            )
-            return none, [""] * len(texts), np.zeros(len(texts), np.bool_)
+            nothing = np.zeros(len(texts), np.bool_)
+            return _Read(_no_atoms(len(texts)), [""] * len(texts), nothing, nothing)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
-        return found.atoms, names, found.named
+        untyped = layout == "sdf" and self.types
+        atoms = _no_atoms(len(texts)) if untyped else found.atoms
+        return _Read(atoms, names, found.named, found.atoms.sizes > 0)
 
-    def _read(self, layout: str, texts: Texts, wanted: NDArray[np.bool_]) -> "Plain | None":
+    def _plain(self, layout: str, texts: Texts, wanted: NDArray[np.bool_]) -> "Plain | None":
         if layout == "pdbqt":
             from multigpu.io import pdbqt
 
             return pdbqt.read(texts, wanted, self.types)
-        if layout == "sdf" and not self.types:
+        if layout == "sdf":
             from multigpu.io import sdf
 
             return sdf.read(texts, wanted)
@@ -154,6 +167,11 @@ class Loader:
         channels, weights = energy_terms(types, atoms.charges, len(self.types))
         weights[atoms.types < 0] = 0
         return Ligands(atoms.positions, offsets, channels, weights)
+
+
+def _no_atoms(ligands: int) -> Atoms:
+    none = np.empty(0)
+    return Atoms(np.empty((0, 3)), none.astype(np.int32), none, np.zeros(ligands, np.int64))
 
 
 def _errors(records: Sequence[Records]) -> dict[int, str]:

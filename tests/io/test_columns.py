@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multigpu.batch import PoseBatch
-from multigpu.io import texts
+from multigpu.io import scores
 from multigpu.io.columns import decimals, glued, whole
 from multigpu.io.scores import as_tsv
 from multigpu.io.texts import Texts
@@ -79,7 +79,8 @@ def test_scores__are_the_same_lines_one_by_one_and_at_once(monkeypatch: pytest.M
         chance.integers(1, 99, n).astype(np.int32),
         np.empty((0, 3)),
     )
+    monkeypatch.setattr(scores, "are_several", lambda _: True)
     at_once = as_tsv(rows)
-    monkeypatch.setattr(texts, "SEVERAL", n + 1)
+    monkeypatch.setattr(scores, "are_several", lambda _: False)
     assert at_once == as_tsv(rows)
     assert at_once.count(b"\n") == n

@@ -26,8 +26,9 @@ def bounds_of(field: Field, ligands: Ligands, search: Search) -> LigandBounds:
 def single(field: Field, ligands: Ligands, search: Search) -> Any:
     """The scores of all poses of the one ligand as the CPU has them."""
     searcher = cpu.Searcher(field, search)
-    doubt = bounds_of(field, ligands, search).doubt[0]
-    scores = cpu.Scores(searcher, cpu.body_of(ligands, searcher, doubt))
+    bounds = bounds_of(field, ligands, search)
+    (body,) = cpu.bodies_of(ligands, searcher, bounds.doubt)
+    scores = cpu.Scores(searcher, body, bounds, 0)
     scores.score(range(search.stop))
     return scores.held
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
+from numpy.typing import NDArray
 from rotation_cases import (
     ORIGIN,
     SPACING,
@@ -21,9 +22,17 @@ from rotation_cases import (
     random_search,
 )
 
-from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, Shifts, reference
-from kernels.rotation.bounds import LigandBounds
-from kernels.rotation.memory import fixed_bytes
+from kernels.rotation import (
+    EulerRotations,
+    Field,
+    Ligands,
+    Poses,
+    Search,
+    Shifts,
+    memory,
+    reference,
+)
+from kernels.rotation.rounds import split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -113,12 +122,11 @@ def assert_scores_are_near(
 ) -> None:
     """In single precision, of all poses but those that repeat others or are undecided."""
     searcher, many = cuda.Searcher(field, search), len(ligands)
-    bounds = LigandBounds(searcher.bounds, ligands, search)
-    with cuda.cupy.cuda.Stream() as stream:
-        scores = cuda.Scores(searcher, ligands, bounds, len(part))
+    with cuda.cupy.cuda.Stream():
+        scores = cuda.Scores(searcher, ligands, len(part))
         scores.score(part)
-        found = cuda.cupy.asnumpy(scores.held, stream=stream).reshape(many, -1)
-        greatest = scores.greatest()
+        found = scores.held.get().reshape(many, -1)
+        greatest = scores_of(scores.greatest.get())
     poses = np.arange(part.start, part.stop)
     first = search.rotations.is_first(poses)
     assert (found[:, ~first] == -np.inf).all()
@@ -128,6 +136,13 @@ def assert_scores_are_near(
         assert field.interpolation == "nearest" or (decided == first).all()
         np.testing.assert_allclose(found[ligand, decided], exact[decided], atol=1e-3)
         assert greatest[ligand] == found[ligand, decided].max(initial=-np.inf)
+
+
+def scores_of(keys: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """From the order of unsigned integers that the kernels use; 0 is no score."""
+    positive = keys >> 31 == 1
+    scores = np.where(positive, keys & 0x7FFFFFFF, ~keys).astype(np.uint32).view(np.float32)
+    return np.where(keys == 0, np.float32(-np.inf), scores)
 
 
 @pytest.mark.parametrize("part", [range(5, 7), range(144, 288), range(100, 400), range(6, 6)])
@@ -181,12 +196,36 @@ def test_search__makes_do_with_less_memory(cuda: Any, gpu: Gpu) -> None:
         searcher.best(ligands)
 
 
-def test_search__batches_atoms(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "batches"), [("MOST_ATOMS", 3), ("MOST_LIGANDS", 1)])
+def test_search__batches_atoms_and_ligands(
+    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, limit: str, batches: int
+) -> None:
     rng = np.random.default_rng(9)
-    monkeypatch.setattr(cuda, "MOST_ATOMS", 10)
-    search = Search(EulerRotations(90))
-    assert_right(cuda, random_field(rng), random_ligands(rng, [4, 5, 20, 1, 3, 6]), search)
-    assert gpu.launched["score"] == 3
+    search = Search(EulerRotations(90), top=2)
+    ligands = random_ligands(rng, [4, 5, 20, 1, 3, 6])
+    monkeypatch.setattr(cuda, limit, 10)
+    assert_right(cuda, random_field(rng), ligands, search)
+    assert gpu.launched["score"] == batches
+    monkeypatch.setattr(cuda, limit, 2)
+    taken = Poses(np.array([0, 3, 3, 5]), np.array([7, 8, 1, 2]), np.zeros(4))
+    assert_right(cuda, random_field(rng), ligands, search, apart_from=taken)
+
+
+def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu) -> None:
+    """What is queued on the emulated GPU is done when somebody waits."""
+    rng = np.random.default_rng(14)
+    ligands, search = random_ligands(rng, [4, 7]), Search(EulerRotations(45))
+    with cuda.cupy.cuda.Stream():
+        scores = cuda.Scores(cuda.Searcher(random_field(rng), search), ligands, 100)
+        gpu.launched.clear()
+        scores.begin()
+        for part in split(range(search.stop), 100):
+            scores.score(part)
+            scores.strike(Poses(np.array([0, 1]), np.array([17, 4]), np.zeros(2)))
+            scores.settle()
+        assert not gpu.launched
+        assert len(scores.winners()) == 2
+        assert gpu.launched["settle"] == 3
 
 
 def test_search__from_many_threads(cuda: Any) -> None:
@@ -224,12 +263,19 @@ def test_search__where_all_poses_tie(cuda: Any, interpolation: Any, outside: Any
     assert_right(cuda, field, ligands[1:], Search(EulerRotations(60)))
 
 
-def test_memory__is_what_was_said(cuda: Any, gpu: Gpu) -> None:
+def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(13)
     for interpolation in ("linear", "nearest"):
         field = random_field(rng, 3, interpolation)
         before = gpu.used()
         searcher = cuda.Searcher(field, Search(EulerRotations(90)))
         taken = gpu.used() - before - searcher.search.rotations.table.nbytes
-        assert 0 < taken <= fixed_bytes(field)
-        del searcher
+        assert 0 < taken <= memory.fixed_bytes(field)
+        ligands, before = random_ligands(rng, [3, 5]), gpu.used()
+        with cuda.cupy.cuda.Stream():
+            scores = cuda.Scores(searcher, ligands, 32)
+        taken = gpu.used() - before - scores._copied.nbytes
+        monkeypatch.setattr(memory, "MOST_SCORES", 2 * 32)
+        monkeypatch.setattr(memory, "MOST_LIGANDS", 2)
+        assert taken == memory.working_bytes()
+        del searcher, scores

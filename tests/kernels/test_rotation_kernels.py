@@ -37,6 +37,7 @@ from kernels.rotation.types import squared_distance
 
 BACKENDS = ["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 FAST = BACKENDS[1:]
+TOGETHER = [("cpu", "TOGETHER"), pytest.param("cuda", "MOST_LIGANDS", marks=pytest.mark.gpu)]
 SEEDS = st.integers(0, 2**32 - 1)
 IDENTITY = ListedRotations(np.array([[1.0, 0, 0, 0]]))
 
@@ -155,6 +156,21 @@ def test_answer__does_not_depend_on_how_ligands_are_cut(backend: str) -> None:
     docking = searcher(backend, field, search)
     parts = [docking.best(ligands[i : i + 1]).moved(i) for i in range(len(ligands))]
     assert_same(Poses.joined(parts), docking.best(ligands))
+
+
+@pytest.mark.parametrize(("backend", "limit"), TOGETHER)
+def test_answer__does_not_depend_on_how_many_ligands_are_taken_together(
+    backend: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(13)
+    field, ligands = random_field(rng, 2, steep=True), random_ligands(rng, [3, 40, 1, 9, 8], 2, 2)
+    docking = searcher(backend, field, Search(EulerRotations(45), top=2, min_rmsd=0.5))
+    taken = Poses(np.array([0, 2, 3, 3]), np.array([7, 9, 1, 2]), np.zeros(4))
+    expected = docking.best(ligands, apart_from=taken)
+    module = importlib.import_module(f"kernels.rotation.{backend}")
+    for many in (1, 2, 3):
+        monkeypatch.setattr(module, limit, many)
+        assert_same(docking.best(ligands, apart_from=taken), expected)
 
 
 @pytest.mark.parametrize("backend", FAST)
