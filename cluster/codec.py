@@ -2,16 +2,23 @@
 
 A part consists of numbers, text, bytes, None, lists, tuples, dictionaries, NumPy arrays, and of
 dataclasses and exceptions of the classes that the workload names.
+
+    uint32 length, `length` bytes of msgpack    the part, its arrays by type, shape and place
+    bytes                                       what is in the arrays, one after the other
 """
 
+import math
+import struct
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import msgpack
 import numpy as np
 
 ARRAY, OBJECT, TUPLE = 1, 2, 3  # the extension types
+LENGTH = struct.Struct("<I")
 NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 
 
@@ -26,38 +33,59 @@ class Codec:
         self._classes = {kind.__name__: kind for kind in classes}
 
     def pack(self, value: Any) -> bytes:
+        arrays: list[memoryview] = []
+        packed = self._packed(value, arrays)
+        return b"".join([LENGTH.pack(len(packed)), packed, *arrays])
+
+    def unpack(self, data: bytes) -> Any:
+        (length,) = LENGTH.unpack_from(data)
+        held = memoryview(data)[LENGTH.size :]
+        return self._unpacked(held[:length], held[length:])
+
+    def _packed(self, value: Any, arrays: list[memoryview]) -> bytes:
+        """Without what is in the arrays, which is added to those."""
         packed: bytes = msgpack.packb(
-            value, default=self._extended, strict_types=True, unicode_errors=NAMES
+            value,
+            default=partial(self._extended, arrays),
+            strict_types=True,
+            unicode_errors=NAMES,
         )
         return packed
 
-    def unpack(self, data: bytes) -> Any:
-        return msgpack.unpackb(
-            data, ext_hook=self._restored, strict_map_key=False, unicode_errors=NAMES
-        )
-
-    def _extended(self, value: Any) -> Any:
+    def _extended(self, arrays: list[memoryview], value: Any) -> Any:
         """What msgpack does not know."""
         if isinstance(value, tuple):
-            return msgpack.ExtType(TUPLE, self.pack(list(value)))
+            return msgpack.ExtType(TUPLE, self._packed(list(value), arrays))
         if isinstance(value, np.ndarray):
             if value.dtype.hasobject:
                 raise TypeError("an array of Python objects is no data")
-            about = [value.dtype.str, list(value.shape), value.tobytes()]
-            return msgpack.ExtType(ARRAY, self.pack(about))
+            about = [value.dtype.str, list(value.shape), sum(map(len, arrays))]
+            if value.nbytes:
+                arrays.append(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+            return msgpack.ExtType(ARRAY, self._packed(about, arrays))
         if isinstance(value, np.generic):
             return value.item()
         name = type(value).__name__
         if self._classes.get(name) is not type(value):
             raise TypeError(f"a part may not hold a {name}")
-        return msgpack.ExtType(OBJECT, self.pack([name, *_contents(value)]))
+        return msgpack.ExtType(OBJECT, self._packed([name, *_contents(value)], arrays))
 
-    def _restored(self, kind: int, data: bytes) -> Any:
-        value = self.unpack(data)
+    def _unpacked(self, data: bytes | memoryview, arrays: memoryview) -> Any:
+        return msgpack.unpackb(
+            data,
+            ext_hook=partial(self._restored, arrays),
+            strict_map_key=False,
+            unicode_errors=NAMES,
+        )
+
+    def _restored(self, arrays: memoryview, kind: int, data: bytes) -> Any:
+        value = self._unpacked(data, arrays)
         if kind == TUPLE:
             return tuple(value)
         if kind == ARRAY:
-            dtype, shape, raw = value
+            text, shape, begin = value
+            dtype = np.dtype(text)
+            raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
             return np.frombuffer(bytearray(raw), dtype).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
             return self._classes[value[0]](*value[1:])

@@ -1,6 +1,6 @@
 """What a run has finished, beside its output, so that a run that was stopped can go on.
 
-    b"multigpu journal 1\\n"
+    b"multigpu journal 2\\n"
     record: uint32 length, uint32 CRC-32, `length` bytes    the first: what the run is about
     record …                                                then a part each, in the input's order
 
@@ -22,7 +22,7 @@ from cluster.errors import UsageError
 from cluster.output import failures_named, hidden, own
 
 KIND = b"multigpu journal "
-MAGIC = KIND + b"1\n"
+MAGIC = KIND + b"2\n"
 RECORD = struct.Struct("<II")
 SYNC_EVERY = 2.0
 
@@ -126,10 +126,15 @@ class Journal:
     def _write(self, payload: bytes, before: bytes = b"") -> None:
         """One record in one piece, or none of it."""
         end = self._file.seek(0, os.SEEK_END)
-        data = memoryview(before + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
+        head = before + RECORD.pack(len(payload), zlib.crc32(payload))
+        left = [memoryview(head), memoryview(payload)]
         try:
-            while data:
-                data = data[self._file.write(data) :]
+            while left:
+                written = os.writev(self._file.fileno(), left)
+                while left and written >= len(left[0]):
+                    written -= len(left.pop(0))
+                if left:
+                    left[0] = left[0][written:]
         except OSError:
             self._file.truncate(end)
             raise

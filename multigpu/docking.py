@@ -170,12 +170,11 @@ class DockJob(Job):
 
     def _records(self) -> Iterator[Records]:
         bad = {each.source: each for each in self._bad}
-        same_files = not (self.in_process or self.remote)  # other processes that see them, too
         for number, source in enumerate(self.sources):
             if number in bad:
                 yield bad[number]
             else:
-                yield from records(number, source, not (source.cuttable and same_files))
+                yield from records(number, source, self.remote or not source.cuttable)
 
     def _take(self, part: DockPart) -> None:
         self.facts.take(part)

@@ -274,12 +274,12 @@ def placed(ligands: Ligands, search: Search, poses: Poses) -> Floats:
     """float64[atoms, 3]: where the atoms of each pose are, pose after pose; Å."""
     matrices, shifts = search.placements(poses.pose)
     starts = search.targets(ligands)[poses.ligand] + shifts
-    pose = np.repeat(np.arange(len(poses)), ligands.sizes[poses.ligand])
+    sizes = ligands.sizes[poses.ligand]
     x, y, z = ligands.relative[atoms_of(ligands, poses)].T
-    out = np.empty((len(pose), 3))
+    out = np.empty((len(x), 3))
     for axis in range(3):
-        row = matrices[pose, axis]
-        out[:, axis] = row[:, 0] * x + row[:, 1] * y + row[:, 2] * z + starts[pose, axis]
+        a, b, c = (np.repeat(matrices[:, axis, k], sizes) for k in range(3))
+        out[:, axis] = a * x + b * y + c * z + np.repeat(starts[:, axis], sizes)
     return out
 
 

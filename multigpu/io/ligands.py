@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.io.sources import Kind, Source, blocks, inspect, read_into, suffix_of
-from multigpu.io.texts import Texts
+from multigpu.io.texts import Texts, are_several
 
 READ_BYTES = 4 << 20
+FEW_BYTES = 4 << 10  # of a record
 
 SUFFIXES = {
     ".sdf": "sdf",
@@ -148,11 +149,11 @@ def records(number: int, source: Source, with_text: bool = True) -> Iterator[Rec
         except InputError as error:
             yield broken(number, count + 1, _without_path(error))
             return
-        text = left if block is None else left + block.tobytes()
+        text = left if block is None else b"".join((left, block.data))
         ends = ends_in(text, block is None)
         if ends:
             lengths = np.diff(ends, prepend=0).astype(np.int64)
-            held = text[: ends[-1]] if with_text else None
+            held = memoryview(text)[: ends[-1]] if with_text else None
             yield Records(number, count + 1, lengths, held, passed)
         count, passed, left = count + len(ends), passed + _last(ends), text[_last(ends) :]
         if block is None:
@@ -177,8 +178,8 @@ def sdf_ends(text: bytes, final: bool) -> list[int]:
 
 def mol2_ends(text: bytes, final: bool) -> list[int]:
     """Before every @<TRIPOS>MOLECULE but the first."""
-    begins = list(_lines(text, b"@<TRIPOS>MOLECULE"))
-    return _with_rest(begins[1:], text, final and bool(text.strip()))
+    begins = _lines(text, b"@<TRIPOS>MOLECULE")
+    return _with_rest(list(begins[1:]), text, final and bool(text.strip()))
 
 
 def pdb_ends(text: bytes, final: bool) -> list[int]:
@@ -211,13 +212,18 @@ def _xyz_end(text: bytes, begin: int) -> int:
     return end + 1
 
 
-def _lines(text: bytes, mark: bytes) -> Iterator[int]:
-    """Where the lines begin that begin so. `find` is far faster than a regular expression."""
-    if text.startswith(mark):
-        yield 0
+def _lines(text: bytes, mark: bytes) -> Sequence[int]:
+    """Where the lines begin that begin so."""
+    if are_several(len(text) // FEW_BYTES):
+        from multigpu.io.plain import marked, words
+
+        begins: list[int] = marked(np.frombuffer(text, np.uint8), words([mark])).tolist()
+        return begins
+    found = [0] if text.startswith(mark) else []
     at = -1
     while (at := text.find(b"\n" + mark, at + 1)) >= 0:
-        yield at + 1
+        found.append(at + 1)
+    return found
 
 
 def _ends_of_lines(text: bytes, mark: bytes) -> list[int]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.jit import jit
+from kernels.native import find_byte
 from multigpu.io.autodock import Atoms
 from multigpu.io.columns import scaled
 from multigpu.io.texts import Texts
@@ -70,6 +71,20 @@ def are_lines(raw: Any, at: Any, stop: Any) -> Any:
     for byte in raw[at:stop]:
         controls += (byte < BLANK) & (byte != NEWLINE)
     return controls == 0
+
+
+@jit
+def marked(raw: Any, word: Any) -> Any:
+    """int64[n]: where the lines begin that begin with the word."""
+    found, count = np.empty(raw.shape[0] // word.shape[1] + 1, np.int64), 0
+    at = 0
+    while 0 <= at < raw.shape[0]:
+        if begins_with(raw, at, raw.shape[0], word):
+            found[count] = at
+            count += 1
+        newline = find_byte(raw, at, raw.shape[0], NEWLINE)
+        at = newline + 1 if newline >= 0 else -1
+    return found[:count].copy()
 
 
 @jit

@@ -25,7 +25,7 @@ from cluster.output import (
 from multigpu.errors import UsageError
 from multigpu.io.compressed import Compressed, compression_of
 from multigpu.io.poses import SAME, format_of
-from multigpu.io.texts import Texts
+from multigpu.io.texts import Texts, are_several
 
 MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
@@ -114,7 +114,7 @@ class _PoseFile:
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
     ) -> None:
-        self._out.write(_framed(texts.each(), self._fmt, self._count + 1))
+        self._out.write(_together(texts, self._fmt, self._count + 1))
         self._count += len(texts)
 
 
@@ -142,6 +142,17 @@ class _PoseFolder:
             unique = f"{safe}_{number}"
         self._taken.add(unique.lower())
         return unique
+
+
+def _together(texts: Texts, fmt: str, number: int) -> "bytes | memoryview":
+    """As `_framed`, of many."""
+    if not are_several(len(texts)):
+        return _framed(texts.each(), fmt, number)
+    from multigpu.io.columns import glued
+
+    models = Texts.of([b"MODEL %8d\n" % k for k in range(number, number + len(texts))])
+    framed = glued(models, texts, b"ENDMDL\n") if fmt in MODELS else glued(texts)
+    return framed.raw.data
 
 
 def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cluster.codec import Codec
+from cluster.codec import LENGTH, Codec
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,21 @@ def test_codec__makes_nothing_that_it_was_not_told_of() -> None:
     with pytest.raises(ValueError, match="not a value of this program"):
         Codec([Oops]).unpack(foreign)
     with pytest.raises(ValueError, match="not a value of this program"):
-        CODEC.unpack(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+        CODEC.unpack(LENGTH.pack(3) + msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+
+
+@given(st.lists(hnp.arrays(np.int16, st.integers(0, 9)), max_size=5))
+def test_codec__keeps_arrays_apart(arrays: list[Any]) -> None:
+    point = Point(tuple(arrays), {"all": arrays, "last": [b"x", *arrays[-1:]]})
+    again = CODEC.unpack(CODEC.pack(point))
+    assert [each.tolist() for each in again.x] == [each.tolist() for each in arrays]
+    assert [each.tolist() for each in again.y["all"]] == [each.tolist() for each in arrays]
+    assert [each.tolist() for each in again.y["last"][1:]] == [e.tolist() for e in arrays[-1:]]
+
+
+def test_codec__of_an_array_that_is_not_all_there_fails() -> None:
+    with pytest.raises(ValueError, match=r"reshape|buffer"):
+        CODEC.unpack(CODEC.pack(np.arange(9))[:-8])
 
 
 def test_text__may_be_the_name_of_any_file() -> None:

@@ -105,7 +105,7 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
     assert (tmp_path / "j").read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"something else", MAGIC.replace(b"1", b"2")])
+@pytest.mark.parametrize("content", [b"something else", MAGIC.replace(b"2", b"1")])
 def test_journal__that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match="this is no journal of this version"):
@@ -121,7 +121,7 @@ def test_journal__is_not_begun_in_place_of_another_file(tmp_path: Path) -> None:
 
 
 def test_journal__of_another_version_may_be_begun_anew(tmp_path: Path) -> None:
-    (tmp_path / "j").write_bytes(MAGIC.replace(b"1", b"2"))
+    (tmp_path / "j").write_bytes(MAGIC.replace(b"2", b"1"))
     journal = opened(tmp_path / "j", resume=False)
     assert journal.thrown_away == len(MAGIC)
     journal.close()
