@@ -5,15 +5,18 @@ Two threads of it begin, slowly; two worker processes are started at once and ta
 
 import time
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import multigpu.job
 from cluster import head_start, worker
 from multigpu.__main__ import run
 
-SLOW = 0.1  # seconds that a chunk takes longer in this process
+SLOW = 0.1  # seconds that a chunk takes longer in this process,
+LATE, SLOWER = range(60, 80), 0.5  # and some of them, where workers are long in coming
 
 deployment, part = multigpu.job.deployment, worker._part
+chunks = count()
 
 
 def several(*arguments: Any) -> Any:
@@ -21,7 +24,7 @@ def several(*arguments: Any) -> Any:
 
 
 def slow(*arguments: Any) -> Any:
-    time.sleep(SLOW)
+    time.sleep(SLOWER if next(chunks) in LATE else SLOW)
     return part(*arguments)
 
 
