@@ -26,6 +26,7 @@ from multigpu.io.pockets import read_pocket
 from multigpu.io.sources import Source
 from multigpu.simulate_docking import ligands, pocket
 from multigpu.workloads import dock_ligands, dock_plan
+from multigpu.workloads.dock_prepare import FEW, prepare
 
 ROOT = Path(__file__).resolve().parents[1]
 COUNT = 30
@@ -255,6 +256,17 @@ def test_plan__leaves_a_twentieth_of_a_long_run_in_hand(
     search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
     plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
     assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
+
+
+@pytest.mark.parametrize("pocket", ["pocket.maps.fld", "pocket.npz"])
+@pytest.mark.parametrize("given", ["some.sdf.gz", "some.PDBQT", "some.mol2", "-", ""])
+@pytest.mark.parametrize(
+    "options", [DockOptions(), DockOptions(rotations=99, interpolation="nearest", outside="zero")]
+)
+def test_prepare__docks_what_is_like_the_job(given: str, pocket: str, options: DockOptions) -> None:
+    if given.endswith(".sdf.gz") and "maps" in pocket:
+        pytest.importorskip("rdkit")
+    assert prepare(given, pocket, options, None) == FEW
 
 
 # ---- the same bytes ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import click
@@ -34,10 +35,12 @@ def command(**values: Any) -> int:
     """
     started = time.time()
     from multigpu.commands.running import begun, watched
+    from multigpu.workloads.dock_prepare import prepare
 
     docking, running = dock_options(values), run_options(values)
     with ExitStack() as stack:
-        devices, coming = begun(stack, running, values, DOCKING_LANES)
+        ready = partial(prepare, next(iter(values["ligands"]), ""), values["pocket"], docking)
+        devices, coming = begun(stack, running, values, DOCKING_LANES, ready)
         from multigpu.docking import DockJob
         from multigpu.io.pose_files import pose_format, pose_journal
 
