@@ -25,7 +25,7 @@ from multigpu.errors import InputError
 from multigpu.io.ligands import LIGANDS, Records, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
-from multigpu.io.sources import expand, is_repeatable
+from multigpu.io.sources import Source, expand, is_repeatable
 from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
 from multigpu.workloads.dock import (
     PART_CLASSES,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
+SMALL = 1 << 16  # bytes of a file: opening it again would take longer than to hand them over
 
 
 @dataclass
@@ -174,7 +175,12 @@ class DockJob(Job):
             if number in bad:
                 yield bad[number]
             else:
-                yield from records(number, source, self.remote or not source.cuttable)
+                yield from records(number, source, self._sends_text_of(source))
+
+    def _sends_text_of(self, source: Source) -> bool:
+        """Whether those who dock its ligands cannot read it, or not as fast."""
+        in_hand = self.in_process and (source.size or 0) <= SMALL
+        return self.remote or not source.cuttable or in_hand
 
     def _take(self, part: DockPart) -> None:
         self.facts.take(part)
