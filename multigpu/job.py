@@ -306,5 +306,6 @@ def inputs_about(paths: Sequence[str]) -> dict[str, str]:
 def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
     """Raises InputError for a file that was written to since `about` was made."""
     for path in paths:
-        if inputs_about([path]).items() - about.items():
+        (now,) = inputs_about([path]).items()
+        if about.get(now[0]) != now[1]:
             raise InputError(path, "was changed while it was read")
