@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -605,6 +606,29 @@ def test_dock__names_the_extra_that_is_missing(
     problem = rf"{what} need the package {package}: pip install 'multigpu\[dock\]'"
     with pytest.raises(UsageError, match=problem):
         dock(*options)
+
+
+@pytest.mark.parametrize("several", [1, COUNT + 1])
+@pytest.mark.parametrize("layout", ["sdf", "pdbqt"])
+@pytest.mark.parametrize("output", ["poses.sdf", "poses.pdbqt", "poses/"])
+def test_dock__of_a_file_whose_name_is_no_text(
+    dock: Dock, library: Path, monkeypatch: pytest.MonkeyPatch, layout: str, output: str,
+    several: int,
+) -> None:  # fmt: skip
+    """Ligands without a name are called like their file."""
+    for module in (dock_ligands, scores):
+        monkeypatch.setattr(module, "are_several", lambda count: count >= several)
+    made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
+    name = os.fsdecode(b"caf\xe9." + layout.encode())
+    Path(name).write_text("".join(made(0, each) for each in molecules(library / "ligands.sdf")))
+    if layout == "sdf" and output == "poses.pdbqt":
+        pytest.importorskip("rdkit")
+    for table in ("scores.tsv", "scores.parquet"):
+        assert dock("-o", output, "--scores", table, of=name) == 0
+        shutil.rmtree(output) if output.endswith("/") else Path(output).unlink()
+    read = pq.read_table("scores.parquet").to_pydict()
+    assert read["ligand"][:2] == ["caf?", "caf?_2"]
+    assert read["source"][0] == f"caf?.{layout}"
 
 
 def test_program__tells_by_its_status_that_some_were_skipped(library: Path, tmp_path: Path) -> None:

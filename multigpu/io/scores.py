@@ -15,7 +15,7 @@ from multigpu.batch import PoseBatch
 from multigpu.errors import UsageError
 from multigpu.io.compressed import Compressed, compression_of
 from multigpu.io.parquet import RowGroups, pyarrow
-from multigpu.io.texts import Texts, are_several
+from multigpu.io.texts import Texts, are_several, speakable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,7 +192,7 @@ def _columns(rows: PoseBatch) -> list[object]:
     return [
         rows.ligand, rows.pose, rows.score, *np.ascontiguousarray(rows.angles.T),
         *np.ascontiguousarray(rows.quaternion.T), *np.ascontiguousarray(rows.place.T),
-        rows.rmsd_to_input, rows.rotation, rows.atoms, rows.source,
+        rows.rmsd_to_input, rows.rotation, rows.atoms, [speakable(path) for path in rows.source],
     ]  # fmt: skip
 
 

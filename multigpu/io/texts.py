@@ -18,6 +18,11 @@ def are_several(count: int) -> bool:
     return count >= (SEVERAL if "kernels.jit" in sys.modules else MANY)
 
 
+def speakable(word: str) -> str:
+    """With question marks for what UTF-8 cannot say: names of files may be any bytes."""
+    return word if word.isascii() else word.encode("utf-8", "replace").decode()
+
+
 @dataclass(frozen=True, eq=False)
 class Texts:
     """Text i is raw[begins[i] : begins[i] + lengths[i]].
@@ -43,7 +48,7 @@ class Texts:
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> "Texts":
-        """What UTF-8 cannot say becomes a question mark: names of files may be any bytes."""
+        """In UTF-8, see `speakable`."""
         return cls.of([word.encode("utf-8", "replace") for word in words])
 
     @classmethod

@@ -17,7 +17,7 @@ from multigpu.io.molecules import Molecule, MoleculeError, parse, title
 from multigpu.io.poses import SAME, render
 from multigpu.io.scores import Skipped, one_line
 from multigpu.io.sources import Source, suffix_of
-from multigpu.io.texts import Texts, are_several
+from multigpu.io.texts import Texts, are_several, speakable
 
 if TYPE_CHECKING:
     from multigpu.io.plain import Plain
@@ -191,7 +191,7 @@ def _merged(plain: Atoms, others: Mapping[int, Atoms]) -> Atoms:
 
 def _file_name(source: Source, number: int) -> str:
     """What a record is called that says no name."""
-    name = "ligand" if source.path == STDIN else PurePath(source.path).name
+    name = "ligand" if source.path == STDIN else speakable(PurePath(source.path).name)
     if suffix := suffix_of(name, LIGANDS):
         name = name[: name.lower().rindex(suffix)]
     return name if number == 1 else f"{name}_{number}"
