@@ -234,7 +234,7 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
     field, search = field_of(grid, options), search_of(options)
     (source,), _ = ligand_sources([str(library(bench.folder, count))], skip=False)
-    some, _ = next(records(0, source)).split(CHECKED)
+    some = next(records(0, source))[:CHECKED]
     workload = DockWorkload("check", [source], field, grid.types, search)
     loaded = workload.load(DockSpan(0, (some,), (0, search.stop), last=True, whole=True))
     plain = reference.Searcher(field, search).best(loaded.ligands)

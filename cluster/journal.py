@@ -64,7 +64,13 @@ class Journal:
         """What a run before this one finished; all of it must be taken before `append`."""
         while (payload := self._record()) is not None:
             self.held += 1
-            yield self._codec.unpack(payload)
+            try:
+                part = self._codec.unpack(payload)
+            except (ValueError, TypeError, struct.error) as error:
+                raise UsageError(
+                    f"{self.path}: this journal is damaged: {error}; begin anew, without --resume"
+                ) from error
+            yield part
 
     def append(self, part: Any) -> None:
         """Keep a part. Raises UsageError where the disk is full."""
@@ -107,7 +113,9 @@ class Journal:
         self._file.seek(0)
         found = self._file.read(len(wanted)).rstrip(b"\0")
         if not wanted.startswith(found):
-            raise UsageError(f"{self.path}: this is no journal of this version")
+            raise UsageError(
+                f"{self.path}: this is no journal of this version; begin anew, without --resume"
+            )
         return found
 
     def _record(self) -> bytes | None:

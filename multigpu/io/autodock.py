@@ -19,11 +19,13 @@ SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.rotation.types import MOST_WEIGHT
 from multigpu.io.molecules import Molecule, MoleculeError, Positions
 from multigpu.io.optional import needed
 
@@ -67,10 +69,15 @@ class Atoms:
     def __getitem__(self, span: slice) -> "Atoms":
         """Consecutive ligands."""
         first, last, _ = span.indices(len(self.sizes))
-        sizes = self.sizes[first:last]
-        begin = int(self.sizes[:first].sum())
-        atoms = slice(begin, begin + int(sizes.sum()))
-        return Atoms(self.positions[atoms], self.types[atoms], self.charges[atoms], sizes)
+        atoms = slice(self.borders[first], self.borders[max(first, last)])
+        return Atoms(
+            self.positions[atoms], self.types[atoms], self.charges[atoms], self.sizes[first:last]
+        )
+
+    @cached_property
+    def borders(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where the atoms of each begin, and the end of the last."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
 
 
 def atoms_for(molecule: Molecule, maps: Sequence[str]) -> Atoms:
@@ -80,6 +87,10 @@ def atoms_for(molecule: Molecule, maps: Sequence[str]) -> Atoms:
     if not maps:
         return Atoms(molecule.positions, np.zeros(count, np.int32), np.zeros(count), size)
     found, number = for_maps(molecule, maps), {name: i for i, name in enumerate(maps)}
+    odd = ~(np.abs(found.charges) <= MOST_WEIGHT)
+    if odd.any():
+        atom = int(odd.argmax())
+        raise MoleculeError(f"atom {atom + 1} has a charge of {found.charges[atom]:g}")
     types = np.array([number.get(name, -1) for name in found.types], np.int32)
     return Atoms(molecule.positions, types, found.charges, size)
 
@@ -166,8 +177,11 @@ def _graph(chem: Any, molecule: Molecule) -> Any:
             raise MoleculeError("RDKit does not read this molecule")
         try:
             chem.SanitizeMol(graph)
-        except ValueError as error:
-            raise MoleculeError(f"its bonds make no sense: {error}") from error
+        except (ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise MoleculeError(f"its bonds make no sense: {reason}") from error
+    if graph.GetNumAtoms() != len(molecule.elements):
+        raise MoleculeError(f"RDKit finds {graph.GetNumAtoms()} atoms, not these")
     return graph
 
 

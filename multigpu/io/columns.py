@@ -15,7 +15,7 @@ from kernels.native import copy_bytes
 from multigpu.io.texts import Texts
 
 BLANK, MINUS, POINT, ZERO, TAB = b" -.0\t"
-MOST_DIGITS = 20  # of a whole number, or before and behind the point, and a sign
+LONGEST = 20  # letters of a number: digits, a sign and a point
 MOST_SCALED = 2.0**51  # value × 10^digits: below, halves are exact
 SPLIT = 2.0**27 + 1  # cuts a float64 into two halves, so that products of halves are exact
 
@@ -36,9 +36,8 @@ def glued(*pieces: Texts | bytes) -> Texts:
             begins[i], lengths[i] = size, len(piece)
         raws.append(raw)
         size += len(raw)
-    return Texts.one_after_the_other(
-        _glued(np.concatenate(raws), begins, lengths), lengths.sum(axis=0)
-    )
+    held = raws[0] if len(raws) == 1 else np.concatenate(raws)
+    return Texts.one_after_the_other(_glued(held, begins, lengths), lengths.sum(axis=0))
 
 
 @jit
@@ -65,7 +64,7 @@ def whole(values: NDArray[np.integer[Any]]) -> Texts:
 
 @jit
 def _whole(values: Any) -> Any:
-    raw = np.empty(values.shape[0] * MOST_DIGITS, np.uint8)
+    raw = np.empty(values.shape[0] * LONGEST, np.uint8)
     lengths = np.empty(values.shape[0], np.int64)
     at = 0
     for row in range(values.shape[0]):
@@ -89,7 +88,7 @@ def decimals(values: NDArray[np.float64], digits: int) -> Texts:
 @jit
 def _decimals(table: Any, digits: Any) -> Any:
     power = 10.0**digits
-    raw = np.empty(table.size * (MOST_DIGITS + 1), np.uint8)
+    raw = np.empty(table.size * (LONGEST + 1), np.uint8)
     lengths, fits = np.empty(table.shape[0], np.int64), True
     at = 0
     for row in range(table.shape[0]):

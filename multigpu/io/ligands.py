@@ -6,7 +6,8 @@ read; `molecules` parses the records where they are docked.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from multigpu.io.sources import Kind, Source, blocks, inspect, read_into, suffix
 from multigpu.io.texts import Texts, are_several
 
 READ_BYTES = 4 << 20
+MOST_DIGITS = 9  # of a number of atoms
 FEW_BYTES = 4 << 10  # of a record
 
 SUFFIXES = {
@@ -45,10 +47,11 @@ class Records:
     source   index of the source
     number   of the first record in its source, from 1
     lengths  int64[n], bytes
-    text     of all of them, bytes where they are not split any more; None where whoever docks
-             them reads it in the file
+    text     of all of them; None where whoever docks them reads it in the file
     at       where it stands in the file
     error    what is wrong with the source from the first record on, which then is the only one
+
+    Raises ValueError where the lengths are not those of the text.
     """
 
     source: int
@@ -57,6 +60,10 @@ class Records:
     text: bytes | memoryview | None
     at: int = 0
     error: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.lengths < 0).any() or (self.text is not None and self.size != len(self.text)):
+            raise ValueError(f"records of {self.size} bytes in a text of another length")
 
     @property
     def last(self) -> int:
@@ -68,24 +75,21 @@ class Records:
         """Bytes of them all."""
         return int(self.lengths.sum())
 
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """int64[n]: bytes up to the end of each."""
+        return np.cumsum(self.lengths)
+
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def fitting(self, size: int) -> int:
-        """How many of the first ones have no more than `size` bytes together."""
-        return int(np.searchsorted(np.cumsum(self.lengths), size, "right"))
-
-    def split(self, count: int) -> "tuple[Records, Records | None]":
-        """The first `count` of them, and the others, if there are any."""
-        size = int(self.lengths[:count].sum())
-        text = None if self.text is None else memoryview(self.text)
-        mine = None if text is None else bytes(text[:size])
-        first = replace(self, lengths=self.lengths[:count], text=mine)
-        if count >= len(self):
-            return first, None
-        rest = None if text is None else text[size:]
-        number, at, lengths = self.number + count, self.at + size, self.lengths[count:]
-        return first, replace(self, number=number, at=at, lengths=lengths, text=rest)
+    def __getitem__(self, span: slice) -> "Records":
+        """Consecutive ones, with text of their own."""
+        first, last, _ = span.indices(len(self))
+        begin, end = (int(self.ends[at - 1]) if at else 0 for at in (first, last))
+        text = None if self.text is None else bytes(memoryview(self.text)[begin:end])
+        lengths = self.lengths[first:last]
+        return Records(self.source, self.number + first, lengths, text, self.at + begin, self.error)
 
     def texts(self, sources: Sequence[Source]) -> Texts:
         """Each of them. Raises InputError where the file cannot be read."""
@@ -202,7 +206,7 @@ def _xyz_end(text: bytes, begin: int) -> int:
     """Of the record at `begin`; 0 where its lines are not all there, or do not begin as they do."""
     newline = text.find(b"\n", begin)
     count = text[begin:newline].strip()
-    if newline < 0 or not count.isdigit():
+    if newline < 0 or not count.isdigit() or len(count) > MOST_DIGITS:
         return 0
     end = newline
     for _ in range(int(count) + 1):

@@ -36,6 +36,7 @@ PDBQT_CHARGE = (slice(66, 76),)
 SDF_X = slice(0, 10), slice(10, 20), slice(20, 30)
 PDB_NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
 V30 = b"M  V30 "
+MOST_SHOWN = 20  # digits
 FEW_WORDS = 4096  # elements and types, looked up again and again
 
 Positions = NDArray[np.float64]
@@ -111,7 +112,7 @@ def moved(molecule: Molecule, positions: Positions) -> list[bytes]:
 @lru_cache(FEW_WORDS)
 def element_of(word: str) -> str:
     """A symbol as it is written properly; an atomic number is its element."""
-    if word.isdigit() and 0 < int(word) <= len(ELEMENTS):
+    if word.isascii() and word.isdigit() and 0 < int(word) <= len(ELEMENTS):
         return ELEMENTS[int(word) - 1]
     return word[:1].upper() + word[1:].lower()
 
@@ -182,6 +183,8 @@ def _parse_sdf(lines: list[bytes]) -> Molecule:
     if b"V3000" in counts:
         return _parse_v3000(lines)
     atoms, bonds = _whole((counts[0:3], counts[3:6]), 3)
+    if min(atoms, bonds) < 0:
+        raise MoleculeError(f"line 4: {quoted(counts[0:6])} are no numbers of atoms and bonds")
     _at(lines, 3 + atoms + bonds, f"the last of {atoms} atoms and {bonds} bonds")
     rows = range(4, 4 + atoms)
     positions = _columns(lines, rows, SDF_X)
@@ -305,8 +308,9 @@ def _mol2_title(lines: list[bytes]) -> str:
 def _check_mol2_counts(lines: list[bytes], atoms: int) -> None:
     head = [line for _, line in _mol2_section(lines, b"MOLECULE")]
     said = head[1].split()[:1] if len(head) > 1 else []
-    if said and said[0].isdigit() and int(said[0]) != atoms:
-        raise MoleculeError(f"it has {atoms} atoms where its header says {int(said[0])}")
+    if said and said[0].isdigit() and said[0].lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
+        claimed = said[0][:MOST_SHOWN].decode()
+        raise MoleculeError(f"it has {atoms} atoms where its header says {claimed}")
 
 
 # ---- PDB and PDBQT ----------------------------------------------------------------------------

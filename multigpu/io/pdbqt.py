@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit
 from kernels.native import copy_bytes, find_byte
+from kernels.rotation.types import MOST_WEIGHT
 from multigpu.io.autodock import Atoms
 from multigpu.io.columns import glued, labelled
 from multigpu.io.molecules import Positions
@@ -124,7 +125,7 @@ def _read_atom(
         place[axis] = number(raw, begin, begin + WIDTH)
     charges[atom] = number(raw, at + CHARGE, at + CHARGE_END)
     types[atom] = _type(raw, at + TYPE, min(at + TYPE_END, end), codes)
-    return types[atom] >= 0 and not math.isnan(place.sum() + charges[atom])
+    return types[atom] >= 0 and not math.isnan(place.sum()) and abs(charges[atom]) <= MOST_WEIGHT
 
 
 @jit

@@ -30,7 +30,7 @@ from multigpu.io.texts import Texts, are_several
 MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
-LONGEST_NAME = 100  # characters of a ligand's name in that of its file
+LONGEST_NAME, MOST_BYTES = 100, 200  # letters and bytes of a ligand's name in that of its file
 
 
 class PoseSink(Protocol):
@@ -122,7 +122,7 @@ class _PoseFolder:
     def __init__(self, folder: Path, target: str) -> None:
         self._folder, self._target = folder, target
         self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
-        self._taken: set[str] = {"scores", "errors"}
+        self._taken: dict[str, int] = {"scores": 1, "errors": 1}  # and a number that was tried
 
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
@@ -135,12 +135,14 @@ class _PoseFolder:
 
     def _unique(self, name: str) -> str:
         """A name for a file that no other ligand has, on any file system."""
-        safe = UNSAFE.sub("_", name)[:LONGEST_NAME].lstrip(".") or "ligand"
-        unique, number = safe, 1
+        letters = UNSAFE.sub("_", name)[:LONGEST_NAME].encode()[:MOST_BYTES]
+        safe = letters.decode("utf-8", "ignore").lstrip(".") or "ligand"
+        unique, number = safe, self._taken.get(safe.lower(), 1)
         while unique.lower() in self._taken:
             number += 1
             unique = f"{safe}_{number}"
-        self._taken.add(unique.lower())
+        self._taken[safe.lower()] = number
+        self._taken.setdefault(unique.lower(), 1)
         return unique
 
 

@@ -27,6 +27,7 @@ COLUMNS = (
 ROW = "\t".join(  # of these columns
     ["%s", "%d", "%r", "%s", "%s", "%s", *["%.9f"] * 4, *["%.4f"] * 4, "%d", "%d", "%s\n"]
 )
+BREAKS = str.maketrans("\t\n\r", "???")
 ERROR_COLUMNS = ("file", "record", "ligand", "reason")
 ERRORS_HEADER = "\t".join(ERROR_COLUMNS) + "\n"
 
@@ -139,7 +140,7 @@ def as_tsv(rows: PoseBatch) -> bytes:
         *([_angle(each) for each in column] for column in rows.angles.T.tolist()),
         *rows.quaternion.T.tolist(), *_lengths(rows.place).T.tolist(),
         _lengths(rows.rmsd_to_input).tolist(), rows.rotation.tolist(), rows.atoms.tolist(),
-        rows.source,
+        _paths(rows),
     ]  # fmt: skip
     return "".join(map(ROW.__mod__, zip(*columns, strict=True))).encode("utf-8", "replace")
 
@@ -156,10 +157,16 @@ def _as_tsv_at_once(rows: PoseBatch) -> bytes:
         *(angle.take(column) for column in which.reshape(rows.angles.shape).T),
         decimals(rows.quaternion, 9), decimals(_lengths(rows.place), 4),
         decimals(_lengths(rows.rmsd_to_input), 4), whole(rows.rotation), whole(rows.atoms),
-        Texts.of_words(rows.source),
+        Texts.of_words(_paths(rows)),
     ]  # fmt: skip
     tabbed = [piece for column in columns for piece in (b"\t", column)]
     return glued(*tabbed[1:], b"\n").raw.tobytes()
+
+
+def _paths(rows: PoseBatch) -> list[str]:
+    """The sources, without what ends a column or a line."""
+    shown = {path: path.translate(BREAKS) for path in set(rows.source)}
+    return [shown[path] for path in rows.source]
 
 
 def _lengths(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -204,7 +211,10 @@ def write_errors(path: str, skipped: Sequence[Skipped]) -> None:
     if not skipped and not _is_errors_table(path):
         return
     with atomic_output(path) as file:
-        rows = [f"{s.path}\t{s.number}\t{s.ligand}\t{one_line(s.reason)}\n" for s in skipped]
+        rows = [
+            f"{s.path.translate(BREAKS)}\t{s.number}\t{s.ligand}\t{one_line(s.reason)}\n"
+            for s in skipped
+        ]
         file.write("".join([ERRORS_HEADER, *rows]).encode("utf-8", "replace"))
 
 

@@ -42,7 +42,7 @@ COUNT = 3  # columns of a number of atoms or bonds, and of what a bond says
 WIDTH, DECIMALS = 10, 4  # columns of x y z
 SHORTEST_ATOM = 3 * WIDTH + 1  # letters of its line, with the newline
 END_WORDS, DATA_WORDS, LAST_WORDS = words([b"M  END"]), words([b">"]), words([b"$$$$"])
-OUR_WORDS, VERSION_WORDS = words([b"<multigpu_"]), words([b"V2000"])
+OUR_WORDS, VERSION_WORDS, OTHER_WORDS = words([b"<multigpu_"]), words([b"V2000"]), words([b"V3000"])
 ODD_WORDS = words([b">", b"$$$$"])  # of lines before that of the counts
 
 
@@ -106,6 +106,8 @@ def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
         at = find_byte(raw, at, stop, NEWLINE) + 1
     end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
     if end - at < 2 * COUNT or found_in(raw, at, end, VERSION_WORDS) < 0:
+        return 0
+    if found_in(raw, at, end, OTHER_WORDS) >= 0:
         return 0
     atoms, bonds = _whole(raw, at), _whole(raw, at + COUNT)
     at = end + 1
@@ -192,6 +194,8 @@ def _posed(
                 fits &= put_number(out, at, places[atom, axis], WIDTH, DECIMALS)
             atom += 1
             line = find_byte(out, line, begin + size, NEWLINE) + 1
+            if line == 0:  # there are fewer lines than were read
+                return out[:0], np.zeros_like(sizes)
         if fits:
             gap = 1 if begins_with(raw, end - END_WORDS.shape[1], end, END_WORDS) else 2
             out[begin + size : begin + size + gap] = NEWLINE

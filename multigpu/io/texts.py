@@ -30,11 +30,22 @@ class Texts:
     raw      uint8[size]; what is in no text may be anything
     begins   int64[n], in any order
     lengths  int64[n]
+
+    Raises ValueError otherwise: what is compiled does not look where it reads.
     """
 
     raw: Bytes
     begins: Places
     lengths: Places
+
+    def __post_init__(self) -> None:
+        begins, lengths, size = self.begins, self.lengths, len(self.raw)
+        for array, dtype in ((self.raw, np.uint8), (begins, np.int64), (lengths, np.int64)):
+            if array.dtype != dtype or array.ndim != 1 or begins.shape != lengths.shape:
+                raise ValueError("texts are uint8[size], int64[n] and int64[n]")
+        inside = (begins >= 0) & (lengths >= 0) & (lengths <= size) & (begins <= size - lengths)
+        if not inside.all():
+            raise ValueError(f"texts beyond their {size} bytes")
 
     @classmethod
     def one_after_the_other(cls, raw: Bytes, lengths: Places) -> "Texts":

@@ -258,13 +258,13 @@ def _posed(
         "rotation": whole(rows.rotation[plain]),
         "rmsd_to_input": decimals(rows.rmsd_to_input[plain], 4),
     }
-    nameless = [
+    to_say = [
         "" if named else loaded.names[i]
         for i, named in zip(ligand.tolist(), loaded.named[ligand].tolist(), strict=True)
     ]
     atoms = rows.atoms.astype(np.int64)
     return posed(
-        loaded.texts.take(ligand), atoms[plain], positions[np.repeat(plain, atoms)], nameless, facts
+        loaded.texts.take(ligand), atoms[plain], positions[np.repeat(plain, atoms)], to_say, facts
     )
 
 

@@ -85,20 +85,19 @@ class Loader:
         texts = Texts.joined([each.texts(self.sources) for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
         numbers = [number for each in records for number in range(each.number, each.last + 1)]
-        read = self._read_plain(records, texts)
-        names = read.names
+        read, errors = self._read_plain(records, texts), _errors(records)
+        names = [
+            name or _file_name(source, number)
+            for name, source, number in zip(read.names, sources, numbers, strict=True)
+        ]
         others: dict[int, Atoms] = {}
         parsed: dict[int, Molecule] = {}
         skipped: list[Skipped] = []
-        errors = _errors(records)
         for i in np.flatnonzero(read.atoms.sizes == 0).tolist():
-            if text := texts[i]:
-                names[i] = one_line(title(text, sources[i].layout))
-            names[i] = names[i] or _file_name(sources[i], numbers[i])
+            layout, text = sources[i].layout, texts[i]
+            names[i] = (text and one_line(title(text, layout))) or names[i]
             try:
-                if i in errors:
-                    raise MoleculeError(errors[i])
-                molecule = self._molecule(text, sources[i].layout, names[i])
+                molecule = self._molecule(text, layout, names[i], errors.get(i, ""))
                 others[i] = atoms_for(molecule, self.types)
                 if not read.plain[i]:
                     parsed[i] = molecule
@@ -111,7 +110,7 @@ class Loader:
             self._ligands(atoms, docked),
             docked + first,
             [sources[i] for i in which],
-            [names[i] or _file_name(sources[i], numbers[i]) for i in which],
+            [names[i] for i in which],
             texts.take(docked),
             read.named[docked],
             {k: parsed[i] for k, i in enumerate(which) if i in parsed},
@@ -131,7 +130,7 @@ class Loader:
         if found is None:
             nothing = np.zeros(len(texts), np.bool_)
             return _Read(_no_atoms(len(texts)), [""] * len(texts), nothing, nothing)
-        names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
+        names = [one_line(each.decode("utf-8", "replace")) for each in _compact(found.names)]
         untyped = layout == "sdf" and self.types
         atoms = _no_atoms(len(texts)) if untyped else found.atoms
         return _Read(atoms, names, found.named, found.atoms.sizes > 0)
@@ -150,7 +149,9 @@ class Loader:
     def _layout(self, records: Records) -> str:
         return self.sources[records.source].layout
 
-    def _molecule(self, text: bytes, layout: str, name: str) -> Molecule:
+    def _molecule(self, text: bytes, layout: str, name: str, error: str) -> Molecule:
+        if error:
+            raise MoleculeError(error)
         molecule = parse(text, layout)
         if self.fmt not in (None, SAME, molecule.layout):
             render(molecule, name, self.fmt, molecule.positions, {})  # can it be written?
@@ -167,6 +168,13 @@ class Loader:
         channels, weights = energy_terms(types, atoms.charges, len(self.types))
         weights[atoms.types < 0] = 0
         return Ligands(atoms.positions, offsets, channels, weights)
+
+
+def _compact(names: Texts) -> list[bytes]:
+    """They are few of the letters around them."""
+    from multigpu.io.columns import glued
+
+    return glued(names).each()
 
 
 def _no_atoms(ligands: int) -> Atoms:
@@ -191,7 +199,7 @@ def _merged(plain: Atoms, others: Mapping[int, Atoms]) -> Atoms:
 
 def _file_name(source: Source, number: int) -> str:
     """What a record is called that says no name."""
-    name = "ligand" if source.path == STDIN else speakable(PurePath(source.path).name)
+    name = "ligand" if source.path == STDIN else one_line(speakable(PurePath(source.path).name))
     if suffix := suffix_of(name, LIGANDS):
         name = name[: name.lower().rindex(suffix)]
     return name if number == 1 else f"{name}_{number}"

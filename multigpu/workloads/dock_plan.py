@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from cluster.plan import Capacity, Cost, balanced, chunk_units
 from kernels.rotation import (
     EulerRotations,
@@ -154,15 +156,17 @@ def _groups(records: Iterable[Records], plan: DockPlan) -> Iterator[tuple[int, G
     first, count, size = 0, 0, 0
     group: list[Records] = []
     for some in records:
-        left: Records | None = some
-        while left is not None:
-            fit = min(left.fitting(plan.chunk_bytes - size), plan.chunk_ligands - count)
-            if not fit and count:
+        done = 0
+        while done < len(some):
+            before = int(some.ends[done - 1]) if done else 0
+            fit = int(np.searchsorted(some.ends, before + plan.chunk_bytes - size, "right")) - done
+            fit = min(fit, plan.chunk_ligands - count)
+            if fit < 1 and count:
                 yield first, tuple(group)
                 first, count, size, group = first + count, 0, 0, []
                 continue
-            head, left = left.split(max(1, fit))
-            group.append(head)
-            count, size = count + len(head), size + head.size
+            group.append(some[done : done + max(1, fit)])
+            count, size = count + len(group[-1]), size + group[-1].size
+            done += len(group[-1])
     if group:
         yield first, tuple(group)

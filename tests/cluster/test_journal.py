@@ -4,13 +4,15 @@ import errno
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 
-from cluster.codec import Codec
+from cluster.codec import LENGTH, Codec
 from cluster.errors import UsageError
 from cluster.journal import MAGIC, Journal, beside
 
@@ -120,6 +122,18 @@ def test_journal__is_not_begun_in_place_of_another_file(tmp_path: Path) -> None:
     assert (tmp_path / "j").read_bytes() == b"something else"
 
 
+def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
+    """Its checksum is right: somebody made it so."""
+    with closing(opened(tmp_path / "j")) as journal:
+        journal.append({"fine": 1})
+        journal._write(LENGTH.pack(3) + msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+    with closing(opened(tmp_path / "j")) as journal:
+        parts = journal.parts()
+        assert next(parts) == {"fine": 1}
+        with pytest.raises(UsageError, match="this journal is damaged: not a value"):
+            next(parts)
+
+
 def test_journal__of_another_version_may_be_begun_anew(tmp_path: Path) -> None:
     (tmp_path / "j").write_bytes(MAGIC.replace(b"2", b"1"))
     journal = opened(tmp_path / "j", resume=False)
@@ -161,7 +175,7 @@ def test_journal__belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
 FILL = """
 import resource, sys
 from pathlib import Path
-from cluster.codec import Codec
+from cluster.codec import LENGTH, Codec
 from cluster.errors import UsageError
 from cluster.journal import Journal
 journal = Journal(Path(sys.argv[1]), {}, {}, Codec(), True)

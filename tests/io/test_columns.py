@@ -23,6 +23,15 @@ def test_texts__are_those_they_were_made_of(some: list[bytes], more: list[bytes]
     assert joined.take(backwards).each() == (some + more)[::-1]
 
 
+@pytest.mark.parametrize(
+    ("begins", "lengths"), [([0], [9]), ([-1], [2]), ([2], [3]), ([0, 0], [9, -5]), ([0], [1, 1])]
+)
+def test_texts__beyond_their_buffer_are_refused(begins: list[int], lengths: list[int]) -> None:
+    """A journal may come from anybody's disk, and compiled functions check no bounds."""
+    with pytest.raises(ValueError, match=r"texts beyond|texts are"):
+        Texts(np.zeros(4, np.uint8), np.array(begins, np.int64), np.array(lengths, np.int64))
+
+
 def test_words__of_names_that_are_no_text() -> None:
     assert Texts.of_words(["a\udcff", "é"]).each() == [b"a?", "é".encode()]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cluster.plan import Cost
 from multigpu.errors import InputError, UsageError
 from multigpu.io import ligands
-from multigpu.io.autodock import for_maps, typed
+from multigpu.io.autodock import atoms_for, for_maps, typed
 from multigpu.io.ligands import (
     ENDS,
     Records,
@@ -503,3 +503,38 @@ def test_format__follows_from_the_suffix(path: str, fmt: str) -> None:
 def test_format__that_is_unknown_is_refused() -> None:
     with pytest.raises(UsageError, match=r"poses\.csv: poses are written as"):
         format_of("poses.csv")
+
+
+# ---- odd records ------------------------------------------------------------------------------
+
+
+def test_parse__an_element_of_other_digits_is_no_number() -> None:
+    line = PDB.replace(b"           O\n", "          ²\n".encode())
+    assert parse(line, "pdb").elements[0] == "²"
+
+
+def test_parse__negative_counts_are_refused() -> None:
+    with pytest.raises(MoleculeError, match="no numbers of atoms and bonds"):
+        parse(ETHANOL.replace(b"  4  3", b"-10-10"), "sdf")
+
+
+def test_records__of_a_number_of_thousands_of_digits_are_none() -> None:
+    assert ENDS["xyz"](b"9" * 5000 + b"\nx\n", False) == []
+
+
+@pytest.mark.parametrize("count", ["5", "9" * 5000])
+def test_parse__another_number_of_atoms_than_the_header_says_is_refused(count: str) -> None:
+    with pytest.raises(MoleculeError, match=r"it has 4 atoms where its header says [59]"):
+        parse(MOL2.replace(b" 4 3 1", count.encode() + b" 3 1"), "mol2")
+
+
+@pytest.mark.parametrize("charge", ["1000.5", "nan", "-1001"])
+def test_types__a_charge_that_cannot_be_is_refused(charge: str) -> None:
+    molecule = parse(PDBQT.replace(b"     0.172", charge.rjust(10).encode()), "pdbqt")
+    with pytest.raises(MoleculeError, match="atom 1 has a charge of"):
+        atoms_for(molecule, ("N", "OA", "HD"))
+
+
+def test_records__of_another_length_than_their_text_are_refused() -> None:
+    with pytest.raises(ValueError, match="of another length"):
+        Records(0, 1, np.array([2, 3]), b"1234")

@@ -40,6 +40,7 @@ ODD = [
     pytest.param(b"  4.576", b"      .", id="no digit"),
     pytest.param(b"   4.576", b"        ", id="no number"),
     pytest.param(b"-0.648", b"      ", id="no charge"),
+    pytest.param(b"    -0.648 OA", b"    1000.5 OA", id="a charge that cannot be"),
     pytest.param(b"-0.648 OA", b"-0.648", id="short line"),
     pytest.param(b"-0.648 OA", b"-0.648   ", id="no type"),
     pytest.param(b"-0.648 OA", b"-0.648 C", id="another type"),

@@ -77,3 +77,12 @@ def test_disk_full__is_told_and_leaves_nothing(
     with pytest.raises(DiskFull, match="poses/: cannot be written: the disk is full"):
         write(tmp_path / "poses", "a")
     assert left(tmp_path) == []
+
+
+def test_folder__has_names_for_all_ligands_however_they_are_called(tmp_path: Path) -> None:
+    names = ["a", "A", "a_2", "a", "", "../x", "scores", "é" * 300, "é" * 300]
+    write(tmp_path / "poses", *names)
+    found = left(tmp_path / "poses")
+    assert len(found) == len({name.lower() for name in found}) == len(names)
+    assert {"a.sdf", "A_2.sdf", "a_2_2.sdf", "a_3.sdf", "ligand.sdf"} <= set(found)
+    assert all(len(name.encode()) <= 255 for name in found)
