@@ -17,6 +17,7 @@ from kernels.rotation import (
     energy_channels,
     near_uniform,
 )
+from kernels.rotation.memory import fixed_bytes, working_bytes
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
 from multigpu.io.ligands import Records
@@ -30,8 +31,6 @@ GPU_POSES = 1 << 30
 CPU_POSES = 1 << 20
 CHUNKS_PER_THREAD = 20  # so that little is in hand, and lost, when a long run is stopped
 DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results, of the bytes of the ligands' text
-FIELD_COPIES = 6  # the grid, and the same laid out by the corners of its cells
-LANE_BYTES = 256 << 20  # scores of the poses at hand, for each chunk that is computed
 
 
 # ---- what is searched -------------------------------------------------------------------------
@@ -122,7 +121,7 @@ def plan_dock(
     sources: Sequence[Source], field: Field, search: Search, here: Capacity, run: RunOptions
 ) -> DockPlan:
     budget = int(here.free * run.memory_fraction)
-    fixed = here.lanes * LANE_BYTES + FIELD_COPIES * field.values.nbytes
+    fixed = here.lanes * working_bytes() + fixed_bytes(field)
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
     known = [source.size or 0 for source in sources if source.cuttable]
