@@ -24,6 +24,7 @@ from cluster.output import failures_named, hidden, own
 KIND = b"multigpu journal "
 MAGIC = KIND + b"2\n"
 RECORD = struct.Struct("<II")
+NO_PART = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)
 SYNC_EVERY = 2.0
 
 
@@ -66,7 +67,7 @@ class Journal:
             self.held += 1
             try:
                 part = self._codec.unpack(payload)
-            except (ValueError, TypeError, struct.error) as error:
+            except NO_PART as error:
                 raise UsageError(
                     f"{self.path}: this journal is damaged: {error}; begin anew, without --resume"
                 ) from error

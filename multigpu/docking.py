@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
+LONGEST_NAME = 80  # letters of a ligand's name in a message
 SMALL = 1 << 16  # bytes of a file: opening it again would take longer than to hand them over
 
 
@@ -232,7 +233,8 @@ class DockJob(Job):
 
 
 def _input_error(skipped: Skipped, more: str = "") -> InputError:
-    where = f"record {skipped.number} ({skipped.ligand})"
+    name = skipped.ligand[:LONGEST_NAME] + "…" * (len(skipped.ligand) > LONGEST_NAME)
+    where = f"record {skipped.number} ({name})"
     return InputError(skipped.path, skipped.reason + more, where)
 
 

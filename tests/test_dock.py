@@ -505,6 +505,13 @@ def test_dock__of_nothing_that_can_be_docked_fails(dock: Dock) -> None:
     assert files() == ["bad.xyz"]
 
 
+def test_dock__tells_of_a_very_long_name_in_a_short_line(dock: Dock) -> None:
+    Path("long.sdf").write_bytes(b"x" * 1_000_000)
+    with pytest.raises(InputError, match=r"record 1 \(x{80}…\)") as caught:
+        dock("-o", "poses.sdf", of="long.sdf")
+    assert len(str(caught.value)) < 200
+
+
 def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
     folder = golden / "dock" / "real_1stp"
     text = (folder / "ligand_turned.pdbqt").read_text()

@@ -1,6 +1,7 @@
 """Columns to text, many rows at once: numbers as Python writes them, pieces put together.
 
 Compiled, so that no interpreter is held; loading the compiler takes longer than a few rows do.
+Arrow, which joins the columns of `copynumber.lines`, writes no given number of decimals.
 """
 
 import math
@@ -14,7 +15,7 @@ from kernels.jit import jit
 from kernels.native import copy_bytes
 from multigpu.io.texts import Texts
 
-BLANK, MINUS, POINT, ZERO, TAB = b" -.0\t"
+MINUS, POINT, ZERO, TAB = b"-.0\t"
 LONGEST = 20  # letters of a number: digits, a sign and a point
 MOST_SCALED = 2.0**51  # value × 10^digits: below, halves are exact
 SPLIT = 2.0**27 + 1  # cuts a float64 into two halves, so that products of halves are exact
