@@ -20,6 +20,7 @@ from cluster.workload import P, Session, Workload
 FIRST = "first"  # the GPU of this worker, if it has one, in place of a UUID
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 DEVICE_ERRORS = ("CUDARuntimeError", "CUDADriverError")  # CuPy's, which need not be installed
+TURN_SECONDS = 0.0005  # that a thread which launches kernels waits for one that finishes a chunk
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ _sessions: dict[tuple[str, int | None], Session[Any, Any]] = {}
 _at_hand: Counter[str] = Counter()  # chunks of each job
 _lock = threading.RLock()
 _history = _History()
+_usual_turn: float | None = None  # of this process's threads, while there are jobs
 
 
 # ---- jobs -------------------------------------------------------------------------------------
@@ -107,6 +109,7 @@ def admit(workload: Workload[Any, Any]) -> None:
     """Chunks of this job may come."""
     with _lock:
         _jobs[workload.key] = workload
+        _set_turns()
 
 
 def dismiss(key: str) -> None:
@@ -117,7 +120,19 @@ def dismiss(key: str) -> None:
     """
     with _lock:
         _jobs.pop(key, None)
+        _set_turns()
     _close_ended(key)
+
+
+def _set_turns() -> None:
+    """Threads take the interpreter from each other sooner as long as there are jobs."""
+    global _usual_turn
+    if _jobs and _usual_turn is None:
+        _usual_turn = sys.getswitchinterval()
+        sys.setswitchinterval(min(TURN_SECONDS, _usual_turn))
+    elif not _jobs and _usual_turn is not None:
+        sys.setswitchinterval(_usual_turn)
+        _usual_turn = None
 
 
 def _close_ended(key: str) -> None:

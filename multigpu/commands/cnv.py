@@ -1,7 +1,8 @@
 """`multigpu cnv`."""
 
 import time
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from multigpu.copynumber.result import CnvResult
     from multigpu.counting import CountOptions
     from multigpu.io.counts import Counts, Empty
+
+MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up
 
 
 def _real(name: str, metavar: str, text: str) -> Decorator:
@@ -151,7 +154,8 @@ def command(**values: Any) -> None:
     running = run_options(values)
     with ExitStack() as stack:
         devices, coming = begun(stack, running, values, COPY_NUMBER_LANES, prepare)
-        coming.begin()  # reading takes as long as workers take to come up
+        if _bytes(values["inputs"]) >= MANY_BYTES:
+            coming.begin()
         from multigpu.copynumber import output, summary
 
         _check(values)
@@ -169,6 +173,15 @@ def command(**values: Any) -> None:
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+
+
+def _bytes(paths: Sequence[str]) -> int:
+    """Of the files among them."""
+    size = 0
+    for path in paths:
+        with suppress(OSError, ValueError):
+            size += Path(path).stat().st_size
+    return size
 
 
 def _check(values: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Which kernels run where, and our options as theirs."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from kernels.segmentation import Circular, Segmentation
 from multigpu.copynumber.options import CnvOptions
 
 STAGED_BYTES = 256 << 20  # page-locked at a time; what is larger is copied as it is, more slowly
+AT_ONCE = 3  # chromosomes on a GPU: many kernels have a block a sample, and leave room for others
 CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may be given
 
 
@@ -25,7 +27,9 @@ CBS_WIDEST = 5  # least width of a segment that circular binary segmentation may
 class Backend:
     """The kernels of a place, and the way of arrays there and back.
 
+    at_once  chromosomes that may compute at a time
     more  keywords for the kernels: how many threads
+    active  around what computes, in any thread
     room  new memory of so many bytes from which `put` is fast
     fetch large matrices: get in two steps, the second of which does without the device
     close gives back what `fetch` has kept to be used again
@@ -34,6 +38,7 @@ class Backend:
     normalization: Any
     cnmops: Any
     segmentation: Any
+    at_once: int
     more: dict[str, int]
     active: Callable[[], AbstractContextManager[Any]]
     put: Callable[[Any], Any]
@@ -86,7 +91,7 @@ def backend_of(place: Place, threads: int) -> Backend:
         from kernels.segmentation import cpu as segmentation
 
         return Backend(
-            normalization, cnmops, segmentation, {"threads": threads},
+            normalization, cnmops, segmentation, 1, {"threads": threads},
             nullcontext, lambda there: there, lambda here: here, host, lambda here: lambda: here,
             lambda: None,
         )  # fmt: skip
@@ -109,10 +114,20 @@ def backend_of(place: Place, threads: int) -> Backend:
         room: NDArray[np.uint8] = cupyx.empty_pinned(size, np.uint8)
         return room
 
+    own = threading.local()
+
+    @contextmanager
+    def active() -> Iterator[None]:
+        with cupy.cuda.Device(place.gpu):
+            if not hasattr(own, "stream"):
+                own.stream = cupy.cuda.Stream(non_blocking=True)
+            with own.stream:
+                yield
+
     staging = Staging(pinned)
     return Backend(
-        normalization_cuda, cnmops_cuda, segmentation_cuda, {},
-        lambda: cupy.cuda.Device(place.gpu), put, cupy.asnumpy,
+        normalization_cuda, cnmops_cuda, segmentation_cuda, AT_ONCE, {},
+        active, put, cupy.asnumpy,
         lambda size: pinned(size) if size <= STAGED_BYTES else host(size),
         staging.fetch, staging.close,
     )  # fmt: skip

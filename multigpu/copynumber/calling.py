@@ -10,7 +10,7 @@ from kernels.cnmops import cpu as cnmops_cpu
 from kernels.cnmops import reference as cnmops_reference
 from multigpu.copynumber import calls, matrices, windows
 from multigpu.copynumber.backends import model_options, wiped
-from multigpu.copynumber.calls import Floats, Segments
+from multigpu.copynumber.calls import Floats, Rows, Segments
 from multigpu.copynumber.chromosome import CnvPart, Computed, Loaded, Spans
 from multigpu.copynumber.windows import Window
 
@@ -80,7 +80,7 @@ class Calling:
         model = replace(model, kind="reference")
         return kernels.model_against(averages, level, coverages, model, **more)
 
-    def _level(self, rows: NDArray[np.intp]) -> Floats:
+    def _level(self, rows: Rows) -> Floats:
         assert self.computed.level is not None
         return self.computed.level[rows, None]
 

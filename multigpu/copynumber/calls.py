@@ -89,28 +89,35 @@ def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> tuple[Row
     return np.searchsorted(start, begin), rows + 1
 
 
-def overlapping_rows(start: Rows, end: Rows, first: int, stop: int) -> NDArray[np.intp]:
-    """The rows whose regions share a base with those from `first` to `stop`.
+def overlapping_rows(start: Rows, end: Rows, first: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """The rows whose regions share a base with those of each span, and how many each span has.
 
-    More than these rows themselves where regions overlap each other. `start` is ascending.
+    More than the span's own rows where regions overlap each other. `start` is ascending.
     """
     lowest, highest = start[first], end[stop - 1]
-    begin = first
-    while begin and end[begin - 1] > lowest:
-        begin -= 1
-    after = int(np.searchsorted(start, highest))
-    rows = np.arange(begin, max(after, stop))
-    found: NDArray[np.intp] = rows[(start[rows] < highest) & (end[rows] > lowest)]
-    return found
+    begin, earlier = first.copy(), np.arange(len(first))
+    while len(earlier):  # spans that may begin yet a row before
+        earlier = earlier[begin[earlier] > 0]
+        earlier = earlier[end[begin[earlier] - 1] > lowest[earlier]]
+        begin[earlier] -= 1
+    lengths = np.maximum(np.searchsorted(start, highest), stop) - begin
+    span = np.repeat(np.arange(len(first)), lengths)
+    rows = np.arange(len(span)) + (begin - (np.cumsum(lengths) - lengths))[span]
+    shared = (start[rows] < highest[span]) & (end[rows] > lowest[span])
+    return rows[shared], np.bincount(span[shared], minlength=len(first))
 
 
-def inner(rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Without the outermost two, which may lie on a border, where there are three or more."""
-    return rows[1:-1] if len(rows) > 2 else rows
+def inner(rows: Rows, lengths: Rows) -> tuple[Rows, Rows]:
+    """Spans' rows without the outermost two, which may lie on a border, where there are more."""
+    ends = np.cumsum(lengths)
+    many = lengths > 2
+    kept = np.ones(len(rows), np.bool_)
+    kept[(ends - lengths)[many]] = kept[ends[many] - 1] = False
+    return rows[kept], lengths - 2 * many
 
 
 def inner_averages(
-    values: Callable[[NDArray[np.intp]], Floats],
+    values: Callable[[Rows], Floats],
     start: Rows,
     end: Rows,
     spans: tuple[Rows, Rows],
@@ -120,13 +127,9 @@ def inner_averages(
 
     values  gives [rows, columns] of some rows
     """
-    rows = [
-        inner(overlapping_rows(start, end, first, stop))
-        for first, stop in zip(*(side.tolist() for side in spans), strict=True)
-    ]
-    lengths = np.array([len(each) for each in rows])
+    rows, lengths = inner(*overlapping_rows(start, end, *spans))
     begins = np.cumsum(lengths) - lengths
-    every = values(np.concatenate(rows))
+    every = values(rows)
     if median:
         parts = np.split(every, begins[1:])
         return np.array([np.median(part, axis=0) for part in parts])

@@ -3,7 +3,7 @@
 A span is a chromosome. Its counts go to the device once, and stages 2 to 4 (normalize, model,
 segment) run there; what comes back are segments and, where they are wanted, matrices. One that is
 too large comes in pieces: spans of regions for the model, samples for the segmentation. Stage 5,
-the calls, is `multigpu.copynumber.calling` on the host, while the device is at the next chromosome.
+the calls, is `multigpu.copynumber.calling` on the host, while the device is at other chromosomes.
 """
 
 import threading
@@ -92,13 +92,13 @@ class CnvWorkload:
 
 
 class CnvSession:
-    """The pipeline on one worker; one chromosome at a time is on its device."""
+    """The pipeline on one worker; a few chromosomes at a time are on its device."""
 
     def __init__(self, workload: CnvWorkload, backend: Backend, budget: int) -> None:
         self.workload, self.options, self.backend = workload, workload.options, backend
         self.budget = budget
         self.model = model_options(workload.options)
-        self._device = threading.Lock()
+        self._device = threading.Semaphore(backend.at_once)
         self._own = threading.local()  # of each lane
 
     def load(self, span: CnvSpan) -> Loaded:
@@ -124,7 +124,7 @@ class CnvSession:
             raise UsageError(f"{loaded.span.name}: {error.problem}") from error
         except ModelError as error:
             raise UsageError(f"{loaded.span.name}: {error}") from error
-        # The next chromosome has the device meanwhile.
+        # Another chromosome has the device meanwhile.
         return replace(computed, matrices={name: own() for name, own in fetched.items()})
 
     def _computed(self, loaded: Loaded) -> tuple[Computed, dict[str, Callable[[], Any]]]:
@@ -153,7 +153,8 @@ class CnvSession:
         counts = loaded.counts
         largest = max(1, self.workload.chunk_bytes // (counts.shape[1] * counts.itemsize))
         cost = Cost(self._row_bytes(counts), 0)
-        return max(1, chunk_units(cost, self.budget, 1, largest) // loaded.pieces)
+        rows = chunk_units(cost, self.budget, self.backend.at_once, largest)
+        return max(1, rows // loaded.pieces)
 
     def _row_bytes(self, counts: NDArray[Any]) -> int:
         """Bytes on a device of a region: its counts, results, and room for segmentation."""

@@ -1,6 +1,7 @@
 """The life of a chunk where memory or the device gives out."""
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -198,3 +199,22 @@ def test_job__that_is_dismissed_meanwhile_is_closed_behind_its_last_chunk() -> N
         run(sums, 4)
     assert (closed, sums.closed, sums.finished) == ([0], 1, 0)
     assert "sums" not in worker._at_hand
+
+
+def test_turns__of_threads_are_short_as_long_as_there_are_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "_jobs", {})
+    monkeypatch.setattr(worker, "_usual_turn", None)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.004)
+    try:
+        worker.admit(Sums(9, key="a"))
+        worker.admit(Sums(9, key="b"))
+        worker.dismiss("a")
+        assert sys.getswitchinterval() == pytest.approx(worker.TURN_SECONDS)
+        worker.dismiss("b")
+        worker.dismiss("b")
+        assert sys.getswitchinterval() == pytest.approx(0.004)
+    finally:
+        sys.setswitchinterval(before)

@@ -51,15 +51,40 @@ def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
     ]
 
 
-@pytest.mark.parametrize(("rows", "inner"), [(1, [0]), (2, [0, 1]), (3, [1]), (5, [1, 2, 3])])
-def test_inner__leaves_out_the_ends_of_three_or_more(rows: int, inner: list[int]) -> None:
-    assert calls.inner(np.arange(rows)).tolist() == inner
+def test_inner__leaves_out_the_ends_of_three_or_more() -> None:
+    lengths = np.array([1, 2, 3, 5])
+    rows, left = calls.inner(np.arange(11), lengths)
+    assert rows.tolist() == [0, 1, 2, 4, 7, 8, 9]
+    assert left.tolist() == [1, 2, 1, 3]
 
 
 def test_overlapping_rows__take_in_neighbours_that_share_a_base() -> None:
     start = np.arange(6) * 10
-    assert calls.overlapping_rows(start, start + 10, 2, 4).tolist() == [2, 3]
-    assert calls.overlapping_rows(start, start + 15, 2, 4).tolist() == [1, 2, 3, 4]
+    spans = np.array([2, 0]), np.array([4, 1])
+    rows, lengths = calls.overlapping_rows(start, start + 10, *spans)
+    assert (rows.tolist(), lengths.tolist()) == ([2, 3, 0], [2, 1])
+    rows, lengths = calls.overlapping_rows(start, start + 15, *spans)
+    assert (rows.tolist(), lengths.tolist()) == ([1, 2, 3, 4, 0, 1], [4, 2])
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1), st.data())
+def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
+    regions: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    start, width = np.array(sorted(regions)).T
+    end, rows = start + width, range(len(start))
+    ends = st.tuples(st.sampled_from(rows), st.sampled_from(rows)).map(sorted)
+    spans = data.draw(st.lists(ends, min_size=1, max_size=4))
+    first, last = np.array(spans).T
+    stop = last + 1
+    expected = []
+    for a, b in zip(first, stop, strict=True):
+        low, high, begin = start[a], end[b - 1], a
+        while begin and end[begin - 1] > low:
+            begin -= 1
+        expected.append([r for r in rows[begin:] if start[r] < high and end[r] > low])
+    found, lengths = calls.overlapping_rows(start, end, first, stop)
+    assert [each.tolist() for each in np.split(found, np.cumsum(lengths)[:-1])] == expected
 
 
 @pytest.mark.parametrize("median", [False, True])
