@@ -38,7 +38,7 @@ class Lanes:
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = Lanes(6, together=12, least=3)
 DOCKING_LANES = Lanes(4)  # with more, the last ones on each take longer
-COPY_NUMBER_LANES = Lanes(3)  # chromosomes: two compute, one is called and written
+COPY_NUMBER_LANES = Lanes(3)  # chromosomes: some compute, one is called and written
 NO_LANES = Lanes(0)  # of what CPUs alone do
 
 

@@ -21,7 +21,7 @@ from kernels.normalization import cpu as normalization
 from multigpu import preflight
 from multigpu.config import COPY_NUMBER_LANES, RunOptions
 from multigpu.copynumber import assemble, matrices, sex
-from multigpu.copynumber.backends import STAGED_BYTES, normalization_options
+from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
@@ -191,8 +191,7 @@ class CnvJob(Job):
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
         """Where workers find the counts."""
-        copied = STAGED_BYTES if self.devices else 0
-        counts = InMemory(self.values, self.regions.start, self.regions.end, copied)
+        counts = InMemory(self.values, self.regions.start, self.regions.end)
         if self.in_process:
             return counts
         return stack.enter_context(filed(counts, scratch) if self.remote else shared(counts))

@@ -28,33 +28,24 @@ class CountsSource(Protocol):
     def rows(self, first: int, stop: int, room: Room) -> Columns:
         """[stop - first, samples]: int32 or float64; start and end of each region.
 
-        room: memory for counts that are copied
+        room: memory for counts that do not lie in this process
         """
 
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """Workers that are threads of this process look at the arrays themselves.
-
-    copied: bytes of counts up to which they get them in memory of their own, for a GPU to fetch
-    """
+    """Workers that are threads of this process look at the arrays themselves."""
 
     values: NDArray[Any]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    copied: int = 0
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Start, end and counts."""
         return self.start, self.end, self.values
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
-        values = self.values[first:stop]
-        if values.nbytes <= self.copied:
-            own = room(values.nbytes).view(values.dtype).reshape(values.shape)
-            np.copyto(own, values)
-            values = own
-        return values, self.start[first:stop], self.end[first:stop]
+        return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
 
 @dataclass(frozen=True)

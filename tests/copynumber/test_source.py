@@ -28,14 +28,6 @@ def room(size: int) -> NDArray[np.uint8]:
     return np.empty(size, np.uint8)
 
 
-def test_in_memory__copies_what_is_not_too_large() -> None:
-    whole = counts(np.int32)
-    few = InMemory(whole.values, whole.start, whole.end, copied=12)
-    for stop, copied in ((2, True), (3, False)):
-        assert same(few.rows(1, stop, room), whole.rows(1, stop, room))
-        assert np.shares_memory(few.rows(1, stop, room)[0], whole.values) is not copied
-
-
 @pytest.mark.parametrize("kind", [np.int32, np.float64])
 @pytest.mark.parametrize("place", [shared, lambda counts: filed(counts, None)])
 def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None:
