@@ -5,7 +5,8 @@ The driver is called without the GIL, so a context can come up while Python impo
 
 import contextlib
 import ctypes
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,30 @@ def start(uuid: str) -> None:
     with contextlib.suppress(Failure):
         context = ctypes.c_void_p()
         _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal(uuid))
+
+
+class Contexts:
+    """Contexts of devices, which come up one after the other behind our back."""
+
+    def __init__(self, uuids: Sequence[str]) -> None:
+        self._up = {uuid: threading.Event() for uuid in uuids}
+        self._over = False
+        threading.Thread(target=self._start, name="contexts", daemon=True).start()
+
+    def _start(self) -> None:
+        for uuid, up in self._up.items():
+            if not self._over:
+                start(uuid)
+            up.set()
+
+    def wait(self, uuid: str) -> None:
+        """Until it is there, or nobody wants it any more."""
+        self._up[uuid].wait()
+
+    def close(self) -> None:
+        self._over = True
+        for up in self._up.values():
+            up.set()
 
 
 @cache

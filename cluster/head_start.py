@@ -1,7 +1,8 @@
 """Threads of this process that begin with the work while others are still on their way.
 
-Eight worker processes with a GPU each take seven seconds to come up. Until then the first GPU works
-for the program itself. Where that is soon done they are not started, unless they were before.
+Eight worker processes with a GPU each take seven seconds to come up. Until then the GPUs, or the
+first of them, work for the program itself. Where that is soon done no processes are started, unless
+they were before.
 """
 
 import logging
@@ -152,7 +153,7 @@ class HeadStart:
                 raise
             except Failure as error:
                 self._possible = False
-                logger.warning("multigpu: %s; the first GPU goes on alone", error)
+                logger.warning("multigpu: %s; the program goes on alone", error)
             else:
                 if before_the_job:  # they need no help
                     self._at_work.set()
@@ -172,13 +173,13 @@ class HeadStart:
             self._others.admit(self._workload)
 
     def _rest(self) -> None:
-        """Give the device's memory back to its worker when the threads are done."""
+        """Give the devices' memory back to their workers when the threads are done."""
         if self._in_use and self._workload and not self._not_finished():
             self._in_use = False
             self._here.dismiss(self._workload.key)
 
     def retire(self, name: str) -> None:
-        """The device of this process, too, has a worker of its own, for which it may be good."""
+        """A device of this process, too, has a worker of its own, for which it may be good."""
         if name not in self._here.present():
             assert self._others
             self._others.retire(name)

@@ -17,7 +17,7 @@ from cluster.errors import DeviceFailed, Failure, first_line
 from cluster.events import Event
 from cluster.workload import P, Session, Workload
 
-FIRST = "first"  # the GPU of this worker, if it has one, in place of a UUID
+OWN = "own"  # the GPU of this thread or else of this worker, if it has one, in place of a UUID
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 DEVICE_ERRORS = ("CUDARuntimeError", "CUDADriverError")  # CuPy's, which need not be installed
 TURN_SECONDS = 0.0005  # that a thread which launches kernels waits for one that finishes a chunk
@@ -72,8 +72,10 @@ _name = f"{platform.node()}:{os.getpid()}"
 _jobs: dict[str, Workload[Any, Any]] = {}
 _sessions: dict[tuple[str, int | None], Session[Any, Any]] = {}
 _at_hand: Counter[str] = Counter()  # chunks of each job
+_opening: dict[tuple[str, int | None], threading.Lock] = {}
 _lock = threading.RLock()
 _history = _History()
+_thread = threading.local()
 _usual_turn: float | None = None  # of this process's threads, while there are jobs
 
 
@@ -143,6 +145,8 @@ def _close_ended(key: str) -> None:
         del _at_hand[key]
         places = [place for place in _sessions if place[0] == key]
         ended = [(_sessions.pop(place), place[1]) for place in places]
+        for place in [place for place in _opening if place[0] == key]:
+            del _opening[place]
     while ended:
         session, device = ended.pop()
         session.close()
@@ -170,11 +174,15 @@ def _job(key: str) -> Workload[Any, Any]:
 
 
 def _session(key: str, device: int | None) -> Session[Any, Any]:
-    with _lock:  # the first chunk sets up, the others wait for it
+    """That of a job on a device. The first chunk sets it up, the others there wait for it."""
+    place = (key, device)
+    with _lock:
+        opening = _opening.setdefault(place, threading.Lock())
+    with opening:
         job = _job(key)
-        if (key, device) not in _sessions:
-            _sessions[key, device] = job.open(Here(_name, device, free(device)))
-        return _sessions[key, device]
+        if place not in _sessions:
+            _sessions[place] = job.open(Here(_name, device, free(device)))
+        return _sessions[place]
 
 
 # ---- a chunk ----------------------------------------------------------------------------------
@@ -183,7 +191,7 @@ def _session(key: str, device: int | None) -> Session[Any, Any]:
 def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -> Outcome[Any]:
     """Load, compute and finish one span.
 
-    gpu: the UUID of the device to use, None for the CPU, FIRST for the one of this worker, if any.
+    gpu: the UUID of the device to use, None for the CPU, OWN for that of the thread or the worker.
     Raises what the steps raise; DeviceFailed when the device is of no more use; Failure where the
     memory does not suffice for the smallest piece, or the job has ended.
     """
@@ -211,15 +219,16 @@ def _outcome(key: str, device: int | None, span: Any, cpu_fallback: bool) -> Out
 
 def _part(key: str, device: int | None, span: Any) -> Any:
     """The part of a span. Raises MemoryError where the smallest piece of it does not fit."""
-    session = _session(key, device)
-    with step("load"):
-        loaded = session.load(span)
-    _job(key)
-    with step("compute"):
-        computed = _computed(session, device, loaded)
-    _job(key)  # another one may write to the same place by now
-    with step("finish"):
-        return session.finish(loaded, computed)
+    with _current(device):
+        session = _session(key, device)
+        with step("load"):
+            loaded = session.load(span)
+        _job(key)
+        with step("compute"):
+            computed = _computed(session, device, loaded)
+        _job(key)  # another one may write to the same place by now
+        with step("finish"):
+            return session.finish(loaded, computed)
 
 
 @contextlib.contextmanager
@@ -287,11 +296,17 @@ def _device_errors() -> Iterator[None]:
 # ---- devices and memory -----------------------------------------------------------------------
 
 
+def takes(gpu: str) -> None:
+    """The GPU of this thread, by its UUID."""
+    _thread.gpu = gpu
+
+
 def device_of(gpu: str | None) -> int | None:
     """CUDA's number in this process for what `run_chunk` calls `gpu`."""
     if gpu is None:
         return None
-    if gpu != FIRST:
+    gpu = getattr(_thread, "gpu", OWN) if gpu == OWN else gpu
+    if gpu != OWN:
         return context.ordinal(gpu)
     with contextlib.suppress(ImportError):
         import cupy
@@ -299,6 +314,16 @@ def device_of(gpu: str | None) -> int | None:
         if cupy.is_available():
             return 0
     return None
+
+
+def _current(device: int | None) -> contextlib.AbstractContextManager[Any]:
+    """Around what CUDA is to do on this device, and no other."""
+    if device is None:
+        return contextlib.nullcontext()
+    import cupy
+
+    current: contextlib.AbstractContextManager[Any] = cupy.cuda.Device(device)
+    return current
 
 
 def free_bytes(gpu: str | None) -> int:
@@ -314,7 +339,7 @@ def free(device: int | None) -> int:
         return int(psutil.virtual_memory().available)
     import cupy
 
-    with cupy.cuda.Device(device):
+    with _current(device):
         return int(cupy.cuda.runtime.memGetInfo()[0])
 
 
@@ -322,7 +347,7 @@ def _pooled(device: int) -> int:
     """Bytes that this process holds on a device; a chunk's buffers are used again for the next."""
     import cupy
 
-    with cupy.cuda.Device(device):
+    with _current(device):
         return int(cupy.get_default_memory_pool().total_bytes())
 
 
@@ -332,6 +357,6 @@ def _release_pool(device: int | None) -> None:
         return
     import cupy
 
-    with cupy.cuda.Device(device):
+    with _current(device):
         cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()

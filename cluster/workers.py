@@ -1,16 +1,18 @@
 """Threads that run tasks: of this process, and what those of a cluster have in common with them."""
 
 import contextlib
+import itertools
 import os
 import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
 from cluster import worker
+from cluster.context import Contexts
 from cluster.errors import Failure
 from cluster.workload import Workload
 
@@ -38,7 +40,7 @@ class Inbox(Protocol):
 class Workers(Protocol):
     """Threads that run tasks, here or elsewhere.
 
-    gpu  what tasks get as their device: a UUID, None for the CPU, or `worker.FIRST`
+    gpu  what tasks get as their device: a UUID, None for the CPU, or `worker.OWN`
     """
 
     gpu: str | None
@@ -83,12 +85,34 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """The threads of this process: no start, no import of Dask, no copy of anything."""
+    """The threads of this process: no start, no import of Dask, no copy of anything.
 
-    def __init__(self, threads: int, gpu: str | None, cpu_fallback: bool = True) -> None:
-        self.threads, self.lanes, self.gpu = threads, threads, gpu
-        self._cpu_fallback = cpu_fallback
-        self._pool = ThreadPoolExecutor(threads, "worker", _step_back)
+    lanes     threads of each GPU, or all where there is none
+    contexts  those of the GPUs, which may still be coming up
+    """
+
+    def __init__(
+        self,
+        lanes: int,
+        gpus: Sequence[str] = (),
+        cpu_fallback: bool = True,
+        contexts: Contexts | None = None,
+    ) -> None:
+        self.lanes, self.threads = lanes, lanes * max(1, len(gpus))
+        self.gpu = worker.OWN if gpus else None
+        self._gpus, self._contexts, self._cpu_fallback = gpus, contexts, cpu_fallback
+        self._numbers = itertools.count()
+        self._pool = ThreadPoolExecutor(self.threads, "worker", self._begin)
+
+    def _begin(self) -> None:
+        """In each thread. Those of the first GPU take what comes, and may wait for it in CUDA."""
+        _step_back()
+        number = next(self._numbers)
+        if self._gpus:
+            gpu = self._gpus[number // self.lanes]
+            worker.takes(gpu)
+            if self._contexts and number >= self.lanes:
+                self._contexts.wait(gpu)
 
     def admit(self, workload: Workload[Any, Any]) -> None:
         worker.admit(workload)
@@ -133,6 +157,8 @@ class LocalWorkers:
     def close(self) -> None:
         """Forget what has not begun; what has ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._contexts:
+            self._contexts.close()
 
 
 def within(seconds: float, make: Callable[[], Any]) -> Any:

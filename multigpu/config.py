@@ -24,19 +24,21 @@ class Lanes:
 
     most      where that is useful
     together  on all GPUs of a machine, unless each had fewer than `least`
+    here      GPUs that the program itself works with, until there are workers
     """
 
     most: int
     together: int = MOST
     least: int = 1
+    here: int = MOST
 
     def each(self, gpus: int) -> int:
         """How many there are on one of so many GPUs."""
         return min(self.most, max(self.least, self.together // gpus))
 
 
-# Twelve threads read as fast as the memory of a host can be read.
-SCAN_LANES = Lanes(6, together=12, least=3)
+# Twelve threads read as fast as the memory of a host can be read. A scan of one GPU nearly does.
+SCAN_LANES = Lanes(6, together=12, least=3, here=1)
 DOCKING_LANES = Lanes(4)  # with more, the last ones on each take longer
 COPY_NUMBER_LANES = Lanes(3)  # chromosomes: some compute, one is called and written
 NO_LANES = Lanes(0)  # of what CPUs alone do

@@ -144,7 +144,7 @@ class Job:
     def free_here(self) -> int:
         """Bytes that are free on the device of this machine that has least.
 
-        With a head start two processes share the first one for a while.
+        With a head start two processes share one for a while.
         """
         if self.devices:
             shares = 2 if self.deployment.head_start else 1
@@ -187,7 +187,7 @@ class Job:
     def _workers(self, stack: ExitStack) -> Workers:
         """Those of a running cluster."""
         if self._client is not None:
-            return deploy.of_client(self._client, worker.FIRST, self.run.worker_timeout)
+            return deploy.of_client(self._client, worker.OWN, self.run.worker_timeout)
         return self._started(stack)
 
     def _started(self, stack: ExitStack) -> Workers:
@@ -279,7 +279,7 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> De
         devices,
         threads,
         run.processes,
-        threads if len(devices) > 1 and not run.processes else 0,
+        lanes.here if len(devices) > 1 and not run.processes else 0,
         run.scheduler,
         run.scheduler_file,
         run.connect_timeout,

@@ -159,7 +159,7 @@ def test_worker_without_a_gpu__helps_only_where_it_is_asked_to(mixed: Path) -> N
     with pytest.raises(Failure, match="has no GPU that can be used \\(--mixed lets") as refused:
         gpus()
     assert str(refused.value).count("worker tcp://") == 1
-    assert gpus(mixed=True) == "first"
+    assert gpus(mixed=True) == "own"
     assert gpus(gpus="none") is None
 
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from cluster import context, worker
+from cluster import worker
+from cluster.context import Contexts
 from cluster.deploy.clients import CLOSE_TIMEOUT, client_of, import_dask, warn_of_listeners
 from cluster.deploy.deployment import Deployment
 from cluster.errors import Failure, UsageError
@@ -84,15 +85,14 @@ def starting(
     """Workers that come up while the block does something else, at once or when they are asked for.
 
     What was started ends with the block, or soon after it where threads of this process have a head
-    start. The context of the GPU that this process works with comes up at once.
+    start. The contexts of the GPUs that this process works with come up at once.
 
     prepare  run on every worker process, with its GPU: loads what its first chunk would wait for
     """
-    gpu, here = deployment.first_gpu, None
-    if gpu and (deployment.in_process or deployment.head_start):
-        threading.Thread(target=context.start, args=(gpu,), daemon=True).start()
+    gpus, here = deployment.own_gpus, None
+    contexts = Contexts(gpus) if gpus else None
     if deployment.head_start:
-        here = LocalWorkers(deployment.head_start, gpu)
+        here = LocalWorkers(deployment.lanes, gpus, contexts=contexts)
     with contextlib.ExitStack() as around:
         stack, over, folder = contextlib.ExitStack(), threading.Event(), ""
         if deployment.local_cluster:
@@ -128,14 +128,14 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
 def _made(deployment: Deployment, folder: str) -> Iterator[Workers]:
     """folder: for files of processes that are started."""
     if deployment.in_process:
-        gpu = deployment.first_gpu
-        local = LocalWorkers(deployment.threads, gpu, deployment.cpu_fallback)
+        gpus = deployment.own_gpus
+        local = LocalWorkers(deployment.threads, gpus, deployment.cpu_fallback)
         with contextlib.closing(local):
             yield local
         return
     with client_of(deployment, folder) as client:
         on_gpus = deployment.remote or deployment.devices
-        yield of_client(client, worker.FIRST if on_gpus else None, deployment.worker_timeout)
+        yield of_client(client, worker.OWN if on_gpus else None, deployment.worker_timeout)
 
 
 def of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:

@@ -12,8 +12,8 @@ class Deployment:
     devices    the GPUs of this machine to use; none means its CPU
     threads    CPU threads, or chunks in hand per GPU
     processes  workers as processes of their own even without several GPUs (0: as few as possible)
-    head_start      threads of this process that begin, on the first device, while worker processes
-                    start; 0: none
+    head_start      the first devices, on which threads of this process begin before worker
+                    processes are started; 0: none
     worker_timeout  seconds without any worker, or without an answer, after which a run fails
     cpu_fallback    whether the CPU may take over from a device that fails
     dashboard       whether Dask's status page is served, on the loopback
@@ -56,6 +56,7 @@ class Deployment:
         return not (self.remote or self.in_process)
 
     @property
-    def first_gpu(self) -> str | None:
-        """The UUID of the device that this process works with, if it does."""
-        return self.devices[0].uuid if self.devices else None
+    def own_gpus(self) -> list[str]:
+        """The UUIDs of the devices that this process works with."""
+        count = 1 if self.in_process else self.head_start
+        return [device.uuid for device in self.devices[:count]]

@@ -27,7 +27,7 @@ from cluster.workers import LocalWorkers, Workers
 @pytest.fixture
 def local() -> Iterator[LocalWorkers]:
     """Three threads of this process."""
-    pool = LocalWorkers(3, None)
+    pool = LocalWorkers(3)
     yield pool
     pool.close()
 

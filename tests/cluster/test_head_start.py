@@ -21,7 +21,7 @@ from cluster.head_start import HeadStart
 from cluster.worker import Outcome
 from cluster.workers import LocalWorkers, Workers
 
-BEGUN = Deployment(threads=8, processes=2, head_start=2)
+BEGUN = Deployment(threads=4, processes=2, head_start=1)
 
 
 class Given:
@@ -42,7 +42,7 @@ def unknown() -> None:
 
 @pytest.fixture
 def here() -> Iterator[LocalWorkers]:
-    threads = LocalWorkers(2, None)
+    threads = LocalWorkers(2)
     yield threads
     threads.close()
 
@@ -106,16 +106,16 @@ def test_threads__go_on_until_the_others_have_finished_something(
     both.present()
     first, loaded = threading.Event(), threading.Event()
     both.submit(unheard, first.wait, 30)
-    others = LocalWorkers(1, "a GPU")
+    others = LocalWorkers(1, ["a GPU"])
     coming.set_result(others)
     both.present()
-    assert (both.threads, both.gpu) == (3, "a GPU")  # half of theirs, rounded up
+    assert (both.threads, both.gpu) == (3, worker.OWN)  # half of theirs, rounded up
     tried = both.submit(unheard, loaded.wait, 30)
     assert (both.threads, both.gpu) == (3, None)  # here, until that is done
     loaded.set()
     wait([tried])  # type: ignore[list-item]
     both.present()
-    assert (both.threads, both.gpu) == (1, "a GPU")
+    assert (both.threads, both.gpu) == (1, worker.OWN)
     assert dismissed == []
     first.set()
     while not dismissed:
@@ -134,7 +134,7 @@ def test_others__that_cannot_come_are_done_without_which_is_said(
     toy = Toy("failed", asleep(0.02, 200))
     outcomes = dispatch(HeadStart(here, Given(failed), unknown), toy, range(200))
     assert parts(list(outcomes)) == squares(200)
-    said = "multigpu: the workers could not be started: no memory; the first GPU goes on alone"
+    said = "multigpu: the workers could not be started: no memory; the program goes on alone"
     assert caplog.messages == [said]
 
 
@@ -187,7 +187,7 @@ def test_others__whose_task_was_cancelled_are_not_at_work(here: LocalWorkers) ->
     coming: Future[Workers] = Future()
     both = HeadStart(here, Given(coming), unknown)
     both.present()
-    coming.set_result(Others(2, None))
+    coming.set_result(Others(2))
     both.present()
     both.submit(unheard, int)
     both.submit(unheard, int)
@@ -208,7 +208,7 @@ def test_others__that_come_for_the_last_chunks_are_not_given_them(here: LocalWor
         reported = threading.Event()
         both.submit(lambda *_, reported=reported: reported.set(), time.sleep, 0.01)
         assert reported.wait(9)
-    coming.set_result(LocalWorkers(5, "a GPU"))
+    coming.set_result(LocalWorkers(5, ["a GPU"]))
     left = 1
     both.present()
     assert (both.threads, both.gpu) == (2, None)
@@ -245,7 +245,7 @@ def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> 
     both = HeadStart(here, Given(coming), unknown)
     both.present()
     late = both.submit(unheard, time.sleep, 0)
-    coming.set_result(Others(2, None))
+    coming.set_result(Others(2))
     both.present()
     again = both.submit(unheard, time.sleep, 0, apart_from=late)
     both.submit(unheard, time.sleep, 0, apart_from=again)

@@ -1,7 +1,9 @@
 """The life of a chunk where memory or the device gives out."""
 
+import contextlib
 import itertools
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,6 +86,7 @@ class SumSession:
 def _device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A GPU, as far as these tests look at it."""
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
+    monkeypatch.setattr(worker, "_current", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(worker, "free", lambda device: FREE)
     monkeypatch.setattr(worker, "_pooled", lambda device: 0)
     monkeypatch.setattr(worker, "_release_pool", lambda device: None)
@@ -218,3 +221,27 @@ def test_turns__of_threads_are_short_as_long_as_there_are_jobs(
         assert sys.getswitchinterval() == pytest.approx(0.004)
     finally:
         sys.setswitchinterval(before)
+
+
+def test_session__that_takes_long_to_open_holds_up_no_other_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "device_of", {"slow": 1, "fast": 2}.get)
+    opening, opened = threading.Event(), threading.Event()
+    sums = Sums(9)
+    usual = sums.open
+
+    def open_slowly(place: Any) -> SumSession:
+        if place.gpu == 1:
+            opening.set()
+            assert opened.wait(30)
+        return usual(place)
+
+    monkeypatch.setattr(sums, "open", open_slowly)
+    slow = threading.Thread(target=run, args=(sums, 3, "slow"))
+    slow.start()
+    assert opening.wait(30)
+    assert run(sums, 4, "fast").part == 6
+    opened.set()
+    slow.join(30)
+    assert sums.opened == [2, 1]

@@ -20,7 +20,7 @@ chunks = count()
 
 
 def several(*arguments: Any) -> Any:
-    return replace(deployment(*arguments), threads=2, processes=2, head_start=2)
+    return replace(deployment(*arguments), threads=4, processes=2, head_start=1)
 
 
 def slow(*arguments: Any) -> Any:

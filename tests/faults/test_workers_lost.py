@@ -153,7 +153,7 @@ def test_devices__that_all_fail_end_the_run(two: Workers) -> None:
     class Lonely(LocalWorkers):
         gpu = None
 
-    local = Lonely(2, None)
+    local = Lonely(2)
     toy = Toy("all devices", {("compute", 3): fail})
     parts, _, error = taken(local, toy, 8)
     assert str(error) == ("the GPU of worker this one failed: ECC error; there is no other device")
@@ -165,9 +165,10 @@ def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
     def fail() -> None:
         raise DeviceFailed("this one", "lost")
 
-    local = LocalWorkers(2, "GPU-0")
+    local = LocalWorkers(2, ["GPU-0"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cluster.worker.device_of", lambda gpu: None if gpu is None else 0)
+        patch.setattr("cluster.worker._current", lambda device: contextlib.nullcontext())
         patch.setattr("cluster.worker.free", lambda device: 1 << 30)
         patch.setattr("cluster.worker._pooled", lambda device: 0)
         patch.setattr("cluster.worker._release_pool", lambda device: None)
