@@ -24,22 +24,23 @@ class Lanes:
 
     most      where that is useful
     together  on all GPUs of a machine, unless each had fewer than `least`
-    here      GPUs that the program itself works with, until there are workers
+    here      GPUs that the program itself works with until there are workers, and keeps busy
     """
 
     most: int
     together: int = MOST
     least: int = 1
-    here: int = MOST
+    here: int = 1
 
     def each(self, gpus: int) -> int:
         """How many there are on one of so many GPUs."""
         return min(self.most, max(self.least, self.together // gpus))
 
 
-# Twelve threads read as fast as the memory of a host can be read. A scan of one GPU nearly does.
-SCAN_LANES = Lanes(6, together=12, least=3, here=1)
-DOCKING_LANES = Lanes(4)  # with more, the last ones on each take longer
+# Twelve threads read as fast as the memory of a host can be read.
+SCAN_LANES = Lanes(6, together=12, least=3)
+DOCKING_LANES = 4  # with more, the last ones on each take longer
+POSES_MEANWHILE = 150_000  # of a ligand by a GPU, while a process reads and writes one
 COPY_NUMBER_LANES = Lanes(3)  # chromosomes: some compute, one is called and written
 NO_LANES = Lanes(0)  # of what CPUs alone do
 
@@ -118,6 +119,19 @@ class DockOptions:
             radius, step = self.translations
             if not (0 <= radius < inf and 0 < step < inf):
                 raise UsageError(f"translations {radius:g},{step:g}: a radius and a step above 0")
+
+    @property
+    def poses(self) -> float:
+        """About how many are tried of each ligand; a file of rotations is taken for one."""
+        angles, (radius, step) = 360 / self.precision, self.translations or (0.0, 1.0)
+        side = 1 + 2 * (radius / step)
+        rotations = 1 if self.rotation_file else self.rotations or angles * angles * angles
+        return rotations * side * side * side
+
+    @property
+    def lanes(self) -> Lanes:
+        """As many GPUs are worked with at first as one process can read and write for."""
+        return Lanes(DOCKING_LANES, here=int(min(MOST, max(1, self.poses / POSES_MEANWHILE))))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from cluster.worker import Outcome
 from kernels.rotation import ListedRotations, covering_radius
 from multigpu import preflight
 from multigpu.batch import PoseBatch
-from multigpu.config import DOCKING_LANES, DockOptions, RunOptions
+from multigpu.config import DockOptions, RunOptions
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
 from multigpu.io.ligands import LIGANDS, Records, ligand_sources, records
@@ -80,8 +80,6 @@ class DockJob(Job):
     report: how many of the best ligands are kept for a report; more: see `Job`
     """
 
-    lanes = DOCKING_LANES
-
     def __init__(
         self,
         ligands: Sequence[str],
@@ -94,7 +92,7 @@ class DockJob(Job):
         **more: Any,
     ) -> None:
         super().__init__(run, **more)
-        self.options, self.report = options, report
+        self.options, self.report, self.lanes = options, report, options.lanes
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None
         self.best: list[Best] = []

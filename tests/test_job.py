@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import multigpu
+from cluster.devices import Device
 from cluster.events import Event
-from multigpu.config import COPY_NUMBER_LANES, DOCKING_LANES, SCAN_LANES
+from multigpu.config import COPY_NUMBER_LANES, MOST, SCAN_LANES, DockOptions, Lanes, RunOptions
 from multigpu.errors import Failure, Unreadable
 from multigpu.io import plain_fastq, sources
+from multigpu.job import deployment
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
 
@@ -97,10 +99,40 @@ def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("gpus", "scan", "docking", "copy_numbers"),
-    [(1, 6, 4, 2), (2, 6, 4, 2), (3, 4, 4, 2), (8, 3, 4, 2)],
+    [(1, 6, 4, 3), (2, 6, 4, 3), (3, 4, 4, 3), (8, 3, 4, 3)],
 )
 def test_lanes__of_a_scan_are_fewer_where_there_are_many_gpus(
     gpus: int, scan: int, docking: int, copy_numbers: int
 ) -> None:
-    lanes = (SCAN_LANES, DOCKING_LANES, COPY_NUMBER_LANES)
+    lanes = (SCAN_LANES, DockOptions().lanes, COPY_NUMBER_LANES)
     assert [each.each(gpus) for each in lanes] == [scan, docking, copy_numbers]
+
+
+@pytest.mark.parametrize(
+    ("options", "gpus"),
+    [
+        ({}, 1),
+        ({"precision": 5.0}, 2),
+        ({"precision": 3.0}, 11),
+        ({"precision": 1e-300}, MOST),
+        ({"rotations": 1_000_000}, 6),
+        ({"rotation_file": "a.npy"}, 1),
+        ({"rotation_file": "a.npy", "translations": (5.0, 0.1)}, 6),
+        ({"translations": (1e300, 1e-300)}, MOST),
+    ],
+)
+def test_docking__begins_on_as_many_gpus_as_one_process_keeps_busy(
+    options: dict[str, Any], gpus: int
+) -> None:
+    assert DockOptions(**options).lanes.here == gpus
+
+
+@pytest.mark.parametrize(
+    ("there", "processes", "own"), [(0, 0, 0), (1, 0, 1), (2, 0, 2), (4, 0, 3), (4, 4, 0)]
+)
+def test_deployment__has_gpus_of_its_own_where_it_begins_itself(
+    there: int, processes: int, own: int
+) -> None:
+    devices = tuple(Device(k, f"GPU-{k}", "", 9, 9, (9, 0), mig=False) for k in range(there))
+    where = deployment(RunOptions(processes=processes), devices, Lanes(4, here=3))
+    assert where.own_gpus == [device.uuid for device in devices[:own]]

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from multigpu.commands.options import DOCK, RUN, SUMMARY, WATCH, dock_options, options, run_options
-from multigpu.config import DOCKING_LANES
 
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # of the best ligands
@@ -40,7 +39,7 @@ def command(**values: Any) -> int:
     docking, running = dock_options(values), run_options(values)
     with ExitStack() as stack:
         ready = partial(prepare, next(iter(values["ligands"]), ""), values["pocket"], docking)
-        devices, coming = begun(stack, running, values, DOCKING_LANES, ready)
+        devices, coming = begun(stack, running, values, docking.lanes, ready)
         from multigpu.docking import DockJob
         from multigpu.io.pose_files import pose_format, pose_journal
 
