@@ -169,16 +169,16 @@ class DockJob(Job):
         }
 
     def _records(self) -> Iterator[Records]:
-        bad = {each.source: each for each in self._bad}
+        bad, in_process = {each.source: each for each in self._bad}, self.in_process
         for number, source in enumerate(self.sources):
             if number in bad:
                 yield bad[number]
             else:
-                yield from records(number, source, self._sends_text_of(source))
+                yield from records(number, source, self._sends_text_of(source, in_process))
 
-    def _sends_text_of(self, source: Source) -> bool:
+    def _sends_text_of(self, source: Source, in_process: bool) -> bool:
         """Whether those who dock its ligands cannot read it, or not as fast."""
-        in_hand = self.in_process and (source.size or 0) <= SMALL
+        in_hand = in_process and (source.size or 0) <= SMALL
         return self.remote or not source.cuttable or in_hand
 
     def _take(self, part: DockPart) -> None:

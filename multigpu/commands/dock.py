@@ -1,6 +1,7 @@
 """`multigpu dock`."""
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -77,13 +78,13 @@ def _check(values: dict[str, Any]) -> None:
         check_packages()
 
 
-def _read(values: dict[str, Any]) -> list[str]:
-    """The files that are read."""
+def _read(values: dict[str, Any]) -> Iterator[str]:
+    """The files that are read; there may be very many, and few ask for them."""
     from multigpu.io.ligands import LIGANDS
     from multigpu.io.sources import expand
 
-    others = (values["pocket"], values["rotation_file"])
-    return [*expand(values["ligands"], LIGANDS), *(path for path in others if path)]
+    yield from expand(values["ligands"], LIGANDS)
+    yield from filter(None, (values["pocket"], values["rotation_file"]))
 
 
 def _write(job: Any, values: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +72,13 @@ def outputs(values: dict[str, Any], *own: str | None) -> list[str | None]:
     return written
 
 
-def keep_inputs(inputs: Sequence[str], *outputs: str | None) -> None:
-    """Raises UsageError where an output would replace an input, or another output."""
-    kept = {_place(path) for path in inputs}
+def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
+    """Raises UsageError where an output would replace an input, or another output.
+
+    inputs: are asked for only where an output is there before the run
+    """
+    kept: set[str] = set()
+    looked = False
     for path in outputs:
         if path is None:
             continue
@@ -82,6 +86,9 @@ def keep_inputs(inputs: Sequence[str], *outputs: str | None) -> None:
             if not is_replaced(path):
                 continue
         place = _place(path)
+        if not looked and os.path.lexists(place):
+            kept.update(map(_place, inputs))
+            looked = True
         if place in kept:
             raise UsageError(f"{path} is named twice: it would be replaced")
         kept.add(place)

@@ -62,7 +62,8 @@ class Records:
     error: str = ""
 
     def __post_init__(self) -> None:
-        if (self.lengths < 0).any() or (self.text is not None and self.size != len(self.text)):
+        other = self.text is not None and len(self.text) != self.size
+        if other or self.lengths.min(initial=0) < 0:
             raise ValueError(f"records of {self.size} bytes in a text of another length")
 
     @property
@@ -156,14 +157,19 @@ def records(number: int, source: Source, with_text: bool = True) -> Iterator[Rec
         text = left if block is None else b"".join((left, block.data))
         ends = ends_in(text, block is None)
         if ends:
-            lengths = np.diff(ends, prepend=0).astype(np.int64)
-            held = memoryview(text)[: ends[-1]] if with_text else None
+            lengths = np.array(ends, np.int64) - np.array([0, *ends[:-1]], np.int64)
+            held = _first(text, ends[-1]) if with_text else None
             yield Records(number, count + 1, lengths, held, passed)
         count, passed, left = count + len(ends), passed + _last(ends), text[_last(ends) :]
         if block is None:
             if not count:
                 yield broken(number, 1, "there is no molecule in it")
             return
+
+
+def _first(text: bytes, size: int) -> bytes | memoryview:
+    """Without a copy."""
+    return text if size == len(text) else memoryview(text)[:size]
 
 
 # ---- where records end ------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import os
 import stat
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,18 @@ from multigpu.io.decompress import (
     bgzf_size,
     check_bgzf_end,
 )
-from multigpu.io.inlets import HEAD, STDIN, Inlet, errors_named, fill, forget, is_remote
+from multigpu.io.inlets import (
+    HEAD,
+    STDIN,
+    Inlet,
+    errors_named,
+    file_at,
+    fill,
+    forget,
+    is_file,
+    is_remote,
+    status_of,
+)
 
 Compression = Literal["none", "gzip", "bgzf", "zstd"]
 
@@ -134,30 +145,46 @@ def _matches(pattern: str, kind: Kind) -> list[str]:
 def _files(path: str, kind: Kind) -> list[str]:
     """The readable file itself, or the files of this kind in a directory."""
     with errors_named(path):
-        is_directory = stat.S_ISDIR(Path(path).stat().st_mode)
-    if is_directory:
-        return _files_in(path, kind)
+        is_directory = stat.S_ISDIR(status_of(path).st_mode)
+    return _files_in(path, kind) if is_directory else [_readable(path)]
+
+
+def _readable(path: str) -> str:
     if not os.access(path, os.R_OK):
         raise InputError(path, "cannot be read: permission denied")
-    return [path]
+    return path
 
 
 def _files_in(directory: str, kind: Kind) -> list[str]:
-    with errors_named(directory):
-        inside = sorted(Path(directory).iterdir(), key=lambda path: path.name)
-    files = [str(path) for path in inside if suffix_of(path.name, kind) and not path.is_dir()]
+    # There may be a hundred thousand; a scan knows without a look at each which are directories.
+    with errors_named(directory), os.scandir(directory) as inside:
+        ours = [entry for entry in inside if suffix_of(entry.name, kind)]
+    files = sorted((entry.name, _is(entry.is_file)) for entry in ours if not _is(entry.is_dir))
     if not files:
         problem = f"the directory has no {kind.name} files ({kind.suffixes[0]}, …)"
         raise InputError(directory, problem)
-    return [file for path in files for file in _files(path, kind)]
+    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
+    return [
+        file for name, is_there in files
+        for file in ([_readable(place + name)] if is_there else _files(place + name, kind))
+    ]  # fmt: skip
+
+
+def _is(kind: Callable[[], bool]) -> bool:
+    """Of an entry of a directory; what is wrong with it shows where it is opened."""
+    with suppress(OSError):
+        return kind()
+    return False
 
 
 def suffix_of(name: str, kind: Kind) -> str:
     """The suffix of the kind with which a file's name ends, compressed or not; else nothing."""
     if name.startswith("."):
         return ""
-    endings = ((suffix, suffix + more) for suffix in kind.suffixes for more in COMPRESSED)
-    return next((suffix for suffix, ending in endings if name.lower().endswith(ending)), "")
+    *stem, suffix = ("." + part for part in name.lower().split("."))
+    if stem and suffix in COMPRESSED:
+        suffix = stem.pop()
+    return suffix if stem and suffix in kind.suffixes else ""
 
 
 # ---- what is in them --------------------------------------------------------------------------
@@ -253,7 +280,7 @@ def fingerprint(path: str) -> Fingerprint:
     Cheap at any size. It tells another file or another version, not a bit flipped on purpose.
     """
     with errors_named(path):
-        status = Path(path).stat()
+        status = status_of(path)
     if not stat.S_ISREG(status.st_mode):
         raise InputError(path, "only a regular file on this machine has a fingerprint")
     size = status.st_size
@@ -271,12 +298,12 @@ def is_regular(path: str) -> bool:
     if path == STDIN or is_remote(path):
         return False
     with errors_named(path):
-        return stat.S_ISREG(Path(path).stat().st_mode)
+        return stat.S_ISREG(status_of(path).st_mode)
 
 
 def is_repeatable(path: str) -> bool:
     """Whether it can be read once more: a file or a URL, no pipe."""
-    return path != STDIN and (is_remote(path) or Path(path).is_file())
+    return path != STDIN and (is_remote(path) or is_file(path))
 
 
 def fingerprint_or_none(path: str) -> Fingerprint | None:
@@ -288,8 +315,8 @@ def fingerprint_or_none(path: str) -> Fingerprint | None:
 
 
 def _utc(nanoseconds: int) -> str:
-    moment = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
+    moment = datetime.fromtimestamp(nanoseconds / 1e9, UTC).replace(tzinfo=None)
+    return moment.isoformat(" ", "microseconds")
 
 
 # ---- their bytes ------------------------------------------------------------------------------
@@ -297,7 +324,7 @@ def _utc(nanoseconds: int) -> str:
 
 def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
     """Bytes of the file from `start` into `out` (contiguous); how many, fewer at the end."""
-    with errors_named(path), Path(path).open("rb", buffering=0) as file:
+    with errors_named(path), file_at(path) as file:
         file.seek(start)
         return fill(file, out.data)
 
@@ -312,14 +339,15 @@ def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.
     """
     if size < 1:
         raise ValueError(f"blocks of {size} bytes")
+    if source.compression == "none" and source.size is not None:
+        size = min(size, source.size + 1)  # with room for more, there is none
     with Inlet(source.path, looking=False) as inlet:
         content = _content(inlet, source.compression)
-        rooms = _Rooms(headroom + size)
-        while True:
+        rooms, count = _Rooms(headroom + size), size
+        while count == size:
             room = rooms.take()
-            if not (count := fill(content, room[headroom:].data)):
-                break
-            yield room[headroom : headroom + count]
+            if count := fill(content, room[headroom:].data):
+                yield room[headroom : headroom + count]
         inlet.check_complete(source.size)
 
 
@@ -342,6 +370,8 @@ class _Rooms:
 
     def _fresh(self) -> memoryview:
         """From a border of large pages on, which NumPy asks for, so that it is made of few."""
+        if self._size < LARGE_PAGE:
+            return np.empty(self._size, np.uint8).data
         memory = np.empty(self._size + LARGE_PAGE, np.uint8)
         begin = -memory.ctypes.data % LARGE_PAGE
         return memory[begin : begin + self._size].data

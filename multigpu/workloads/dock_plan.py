@@ -164,7 +164,8 @@ def _groups(records: Iterable[Records], plan: DockPlan) -> Iterator[tuple[int, G
                 yield first, tuple(group)
                 first, count, size, group = first + count, 0, 0, []
                 continue
-            group.append(some[done : done + max(1, fit)])
+            alone = fit >= len(some) and not isinstance(some.text, memoryview)
+            group.append(some if alone else some[done : done + max(1, fit)])
             count, size = count + len(group[-1]), size + group[-1].size
             done += len(group[-1])
     if group:

@@ -117,6 +117,27 @@ def test_expand__takes_the_sequence_files_of_a_directory_by_name(tmp_path: Path)
     assert expand([str(tmp_path)]) == [str(tmp_path / name) for name in wanted]
 
 
+def test_expand__names_what_cannot_be_opened_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "good.fq").touch()
+    (tmp_path / "loop.fq").symlink_to("loop.fq")
+    with pytest.raises(InputError, match=r"/loop\.fq: cannot be read: too many levels"):
+        expand([str(tmp_path)])
+    (tmp_path / "loop.fq").unlink()
+    (tmp_path / "gone.fq").symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"/gone\.fq: cannot be read: there is no such file"):
+        expand([str(tmp_path)])
+
+
+def test_expand__writes_paths_in_a_directory_as_one_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.fq").touch()
+    monkeypatch.chdir(tmp_path / "a")
+    given = [".", "./", "../a//", f"{tmp_path}/a/", str(tmp_path / "a")]
+    assert expand(given) == ["b.fq", "b.fq", "../a/b.fq", *2 * [str(tmp_path / "a" / "b.fq")]]
+
+
 def test_expand__refuses_a_directory_without_sequence_files(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(InputError, match=r"the directory has no sequence files"):
