@@ -1,0 +1,53 @@
+"""What is planned and prepared before the first ligand is docked."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.plan import Capacity
+from multigpu.cli import cli
+from multigpu.config import DockOptions, RunOptions
+from multigpu.io.pockets import read_pocket
+from multigpu.io.sources import Source
+from multigpu.workloads import dock_plan
+from multigpu.workloads.dock_prepare import FEW, prepare
+
+
+def test_plan__tells_the_search_and_runs_nothing(
+    library: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
+    cli.main(["plan", "dock", *files, "--gpus", "none", "--json"], standalone_mode=False)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["rotations"] == 36**3
+    assert facts["poses_tried"] == 36**3 / 2
+    assert facts["pose_spans"] == 1
+    assert facts["chunk_ligands"] == dock_plan.CPU_POSES // (36**3 // 2)
+    cli.main(["plan", "dock", *files, "--gpus", "none"], standalone_mode=False)
+    assert "46,656 rotations × 1 shifts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "chunks"), [(3, 3), (240, 240), (960, 480), (9600, 480)]
+)  # fmt: skip
+def test_plan__leaves_a_twentieth_of_a_long_run_in_hand(
+    library: Path, megabytes: int, chunks: int
+) -> None:
+    """Of 24 threads; but chunks are not smaller than the engine's work on them is worth."""
+    field = dock_plan.field_of(read_pocket(str(library / "pocket.npz")), DockOptions())
+    source = Source("ligands.pdbqt", megabytes << 20, "none", "pdbqt")
+    search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
+    plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
+    assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
+
+
+@pytest.mark.parametrize("pocket", ["pocket.maps.fld", "pocket.npz"])
+@pytest.mark.parametrize("given", ["some.sdf.gz", "some.PDBQT", "some.mol2", "-", ""])
+@pytest.mark.parametrize(
+    "options", [DockOptions(), DockOptions(rotations=99, interpolation="nearest", outside="zero")]
+)
+def test_prepare__docks_what_is_like_the_job(given: str, pocket: str, options: DockOptions) -> None:
+    if given.endswith(".sdf.gz") and "maps" in pocket:
+        pytest.importorskip("rdkit")
+    assert prepare(given, pocket, options, None) == FEW
