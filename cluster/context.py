@@ -15,15 +15,35 @@ from cluster.errors import Failure
 DRIVER = "libcuda.so.1"
 
 
-def start(uuid: str) -> None:
-    """Create the context of a device. What fails here fails again where it is used, and is said."""
+COMPUTE_MODE, ONE_PROCESS = 20, 3  # an attribute of devices, and its value for those of one alone
+
+
+def start(uuid: str) -> bool:
+    """Create the context of a device; whether it is there.
+
+    What fails here fails again where it is used, and is said.
+    """
     with contextlib.suppress(Failure):
         context = ctypes.c_void_p()
-        _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal(uuid))
+        return not _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal(uuid))
+    return False
+
+
+def shared(uuid: str) -> bool:
+    """Whether CUDA sees the device, and several processes may use it at a time."""
+    with contextlib.suppress(Failure):
+        mode = ctypes.c_int()
+        _driver().cuDeviceGetAttribute(ctypes.byref(mode), COMPUTE_MODE, ordinal(uuid))
+        return mode.value != ONE_PROCESS
+    return False
 
 
 class Contexts:
-    """Contexts of devices, which come up one after the other behind our back."""
+    """Contexts of devices, which come up one after the other behind our back.
+
+    All but the first are left to others where CUDA does not see them, as with parts of a GPU (MIG),
+    or has them for one process alone.
+    """
 
     def __init__(self, uuids: Sequence[str]) -> None:
         self._up = {uuid: threading.Event() for uuid in uuids}
@@ -31,13 +51,14 @@ class Contexts:
         threading.Thread(target=self._start, name="contexts", daemon=True).start()
 
     def _start(self) -> None:
-        for uuid, up in self._up.items():
-            if not self._over:
-                start(uuid)
-            up.set()
+        for number, (uuid, up) in enumerate(self._up.items()):
+            if self._over:
+                return
+            if (number == 0 or shared(uuid)) and start(uuid):
+                up.set()
 
     def wait(self, uuid: str) -> None:
-        """Until it is there, or nobody wants it any more."""
+        """Until it is there, which may be never, or nobody wants it any more."""
         self._up[uuid].wait()
 
     def close(self) -> None:

@@ -120,7 +120,6 @@ class _Dispatch(Generic[S, P]):
         self._retired: set[str] = set()
         self._looked = workers.clock()
         self._turnarounds: deque[float] = deque(maxlen=RECENT)  # seconds
-        workers.admit(workload)
 
     def close(self) -> None:
         for chunk in self._under_way:
@@ -131,6 +130,7 @@ class _Dispatch(Generic[S, P]):
     # ---- the order of the input ---------------------------------------------------------------
 
     def outcomes(self) -> Iterator[Outcome[P]]:
+        self._workers.admit(self._workload)
         while True:
             if self._line and self._line[0].settled:
                 outcome = self._given(self._line[0])

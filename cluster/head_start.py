@@ -168,9 +168,10 @@ class HeadStart:
 
     def _take(self, made: "Future[Workers]") -> None:
         """Waits for the others. Raises what went wrong with them."""
-        self._others = made.result()
+        others = made.result()
         if self._workload is not None:
-            self._others.admit(self._workload)
+            others.admit(self._workload)
+        self._others = others
 
     def _rest(self) -> None:
         """Give the devices' memory back to their workers when the threads are done."""
@@ -189,7 +190,7 @@ class HeadStart:
             try:
                 self._take(self._startable.begin())
             except Failure as error:
-                raise Failure("there is no other device") from error
+                raise Failure(f"no worker can take over: {error}") from error
         self._at_work.set()
         self._choose()
 

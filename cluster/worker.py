@@ -180,9 +180,12 @@ def _session(key: str, device: int | None) -> Session[Any, Any]:
         opening = _opening.setdefault(place, threading.Lock())
     with opening:
         job = _job(key)
-        if place not in _sessions:
-            _sessions[place] = job.open(Here(_name, device, free(device)))
-        return _sessions[place]
+        session = _sessions.get(place)
+        if session is None:
+            session = job.open(Here(_name, device, free(device)))
+            with _lock:
+                _sessions[place] = session
+        return session
 
 
 # ---- a chunk ----------------------------------------------------------------------------------

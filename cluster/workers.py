@@ -137,7 +137,7 @@ class LocalWorkers:
         return future
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        return {worker.name(): function(*arguments)}
+        return {worker.name(): self._pool.submit(function, *arguments).result()}
 
     def present(self) -> set[str]:
         return {worker.name()}

@@ -15,7 +15,7 @@ P_co = TypeVar("P_co", covariant=True)
 
 
 class Session(Protocol[S_contra, P_co]):
-    """A workload that is set up on one worker. Its steps run in several threads at once."""
+    """A workload set up on a device of a worker. Its steps run in several threads at once."""
 
     def load(self, span: S_contra) -> Any:
         """Read the span into host memory."""
@@ -44,10 +44,10 @@ class Workload(Protocol[S, P]):
 
     @property
     def key(self) -> str:
-        """Unique to the job: workers keep one session for each."""
+        """Unique to the job: workers keep one session for each, and each of their devices."""
 
     def open(self, place: "Place") -> Session[S, P]:
-        """Set up on a worker. Raises Unfit where this worker may not take part."""
+        """Set up on a device of a worker, on several at once. Raises Unfit where it may not be."""
 
     def name(self, span: S) -> str:
         """The span, for people."""

@@ -99,9 +99,9 @@ class DockJob(Job):
         self.chart = DeviceChart()
         if report:
             self.listeners.append(self.chart)
+        self._paths = expand(ligands, LIGANDS)
         self.pocket = read_pocket(pocket, origin, spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
-        self._paths = expand(ligands, LIGANDS)
         self.sources, self._bad = ligand_sources(self._paths, options.on_error == "skip")
         if not all(map(is_repeatable, self._paths)):
             self._journal_path = None

@@ -47,8 +47,8 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Backend:
 
     staging = Staging(lambda size: np.full(size, 255, np.uint8))
     return Backend(
-        normalization, cnmops, segmentation, {}, nullcontext, normalization.cupy.asarray, get,
-        host, staging.fetch, staging.close,
+        normalization, cnmops, segmentation, 1, {}, nullcontext, normalization.cupy.asarray,
+        get, host, staging.fetch, staging.close,
     )  # fmt: skip
 
 

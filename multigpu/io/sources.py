@@ -181,10 +181,11 @@ def suffix_of(name: str, kind: Kind) -> str:
     """The suffix of the kind with which a file's name ends, compressed or not; else nothing."""
     if name.startswith("."):
         return ""
-    *stem, suffix = ("." + part for part in name.lower().split("."))
-    if stem and suffix in COMPRESSED:
-        suffix = stem.pop()
-    return suffix if stem and suffix in kind.suffixes else ""
+    for more in COMPRESSED:
+        stem = name.lower().removesuffix(more)
+        if name.lower().endswith(more) and stem.endswith(kind.suffixes):
+            return next(suffix for suffix in kind.suffixes if stem.endswith(suffix))
+    return ""
 
 
 # ---- what is in them --------------------------------------------------------------------------
@@ -340,7 +341,7 @@ def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.
     if size < 1:
         raise ValueError(f"blocks of {size} bytes")
     if source.compression == "none" and source.size is not None:
-        size = min(size, source.size + 1)  # with room for more, there is none
+        size = min(size, max(LOOK, source.size + 1))  # a byte more tells that there is none
     with Inlet(source.path, looking=False) as inlet:
         content = _content(inlet, source.compression)
         rooms, count = _Rooms(headroom + size), size

@@ -155,10 +155,10 @@ def _groups(records: Iterable[Records], plan: DockPlan) -> Iterator[tuple[int, G
     first, count, size = 0, 0, 0
     group: list[Records] = []
     for some in records:
-        done = 0
+        done, ends = 0, np.cumsum(some.lengths)
         while done < len(some):
-            before = int(some.ends[done - 1]) if done else 0
-            fit = int(np.searchsorted(some.ends, before + plan.chunk_bytes - size, "right")) - done
+            before = int(ends[done - 1]) if done else 0
+            fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
             fit = min(fit, plan.chunk_ligands - count)
             if fit < 1 and count:
                 yield first, tuple(group)

@@ -11,6 +11,8 @@ import pytest
 from bad_input.given import BASE, READS, SCAN, Refused, Store, many
 from program import ROOT, Ended, Run, program
 
+from multigpu.commands.running import keep_inputs
+
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
 
@@ -57,6 +59,32 @@ def test_output__that_would_replace_an_input_is_refused(
     assert (ended.status, ended.out) == (2, "")
     assert ended.problem.startswith(f"{again} is named twice")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("option", ["--summary", "--log-json", "--trace"])
+def test_output__that_would_replace_an_input_is_refused_beside_a_new_one(
+    main: Run, store: Store, signatures: str, tmp_path: Path, option: str
+) -> None:
+    samples, new = store("reads.fq", READS), tmp_path / "new.tsv"
+    options = ("-o", str(new), option, samples, "--gpus", "none")
+    ended = main("scan", samples, "-s", signatures, *options)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem.startswith(f"{samples} is named twice")
+    assert Path(samples).read_bytes() == READS
+    assert not new.exists()
+
+
+def test_inputs__are_not_looked_at_where_no_output_is_there(tmp_path: Path) -> None:
+    def inputs() -> Iterator[str]:
+        yield str(tmp_path)
+        asked.append("all")
+
+    asked: list[str] = []
+    keep_inputs(inputs(), str(tmp_path / "new"), "-", None)
+    assert asked == []
+    (tmp_path / "old").touch()
+    keep_inputs(inputs(), str(tmp_path / "new"), str(tmp_path / "old"))
+    assert asked == ["all"]
 
 
 def test_output__that_would_replace_a_file_of_a_pattern_is_refused(

@@ -147,9 +147,38 @@ def test_device__that_fails_where_no_others_can_come_ends_the_run(
     failed: Future[Workers] = Future()
     failed.set_exception(Failure("no memory"))
     toy = Toy("lost", {("compute", 3): fail})
-    with pytest.raises(Failure, match="an ECC error; there is no other device"):
+    with pytest.raises(Failure, match="an ECC error; no worker can take over: no memory"):
         list(dispatch(HeadStart(here, Given(failed), unknown), toy, range(30)))
     assert caplog.messages == []
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_others__that_cannot_be_told_of_the_job_get_nothing_of_it(
+    here: LocalWorkers, caplog: pytest.LogCaptureFixture, when: str
+) -> None:
+    class Others(LocalWorkers):
+        def admit(self, workload: Any) -> None:
+            raise Failure("the scheduler does not answer")
+
+    coming: Future[Workers] = Future()
+    (others := Others(1)).close()
+    toy = Toy("untold", asleep(0.02, 100))
+    if when == "meanwhile":
+        toy.step["compute", 9] = lambda: coming.set_result(others)
+        outcomes = list(dispatch(HeadStart(here, Given(coming), unknown), toy, range(100)))
+        assert parts(outcomes) == squares(100)
+        assert caplog.messages == [
+            "multigpu: the scheduler does not answer; the program goes on alone"
+        ]
+    else:
+        coming.set_result(others)
+        begun = HeadStart(here, Given(coming), unknown)
+        begun.present()
+        begun.present()
+        with pytest.raises(Failure, match="the scheduler does not answer"):
+            list(dispatch(begun, toy, range(100)))
+    assert toy.key not in worker._jobs
 
 
 @pytest.mark.usefixtures("at_once")

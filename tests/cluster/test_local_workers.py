@@ -4,6 +4,8 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import wait
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from cluster import context, worker
 from cluster.context import Contexts
 from cluster.workers import LocalWorkers
 
-GPUS = ["GPU-a", "GPU-b", "GPU-c"]
+FIRST, SECOND, THIRD = GPUS = [f"GPU-{digit * 32}" for digit in "abc"]
 
 
 @pytest.fixture
@@ -19,6 +21,7 @@ def coming_up(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     """Contexts come up as often as it is released."""
     allowed = threading.Semaphore(0)
     monkeypatch.setattr(context, "start", lambda uuid: allowed.acquire(timeout=30))
+    monkeypatch.setattr(context, "shared", lambda uuid: True)
     return allowed
 
 
@@ -40,23 +43,70 @@ def test_threads__of_the_first_gpu_work_until_the_others_contexts_are_there(
     contexts = Contexts(GPUS)
     workers = LocalWorkers(2, GPUS, contexts=contexts)
     assert (workers.threads, workers.lanes, workers.gpu) == (6, 2, worker.OWN)
-    assert set(gpus_of(workers, 20)) == {"GPU-a"}
+    assert set(gpus_of(workers, 20)) == {FIRST}
     coming_up.release(2)
-    contexts.wait("GPU-b")
-    assert set(gpus_of(workers, 40)) == {"GPU-a", "GPU-b"}
+    contexts.wait(SECOND)
+    assert set(gpus_of(workers, 40)) == {FIRST, SECOND}
     coming_up.release()
-    contexts.wait("GPU-c")
+    contexts.wait(THIRD)
     assert set(gpus_of(workers, 60)) == set(GPUS)
     workers.close()
 
 
 @pytest.mark.usefixtures("coming_up")
 def test_threads__wait_for_no_context_when_the_work_is_over() -> None:
-    before = threading.active_count()
     workers = LocalWorkers(1, GPUS, contexts=Contexts(GPUS))
-    assert set(gpus_of(workers, 9)) == {"GPU-a"}
+    assert set(gpus_of(workers, 9)) == {FIRST}
+    threads = list(workers._pool._threads)
+    assert len(threads) == 3
     workers.close()
-    begin = time.monotonic()
-    while threading.active_count() > before + 1:  # that which brings the first context up
-        assert time.monotonic() - begin < 5
-        time.sleep(0.01)
+    for thread in threads:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("why", ["not seen", "for one process", "does not start"])
+def test_threads__leave_a_gpu_that_the_program_cannot_share_to_others(
+    monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    started: list[str] = []
+
+    def start(uuid: str) -> bool:
+        started.append(uuid)
+        return why != "does not start" or uuid != SECOND
+
+    monkeypatch.setattr(context, "start", start)
+    if why == "not seen":
+        monkeypatch.setattr(context, "_driver", lambda: Driver([FIRST, THIRD], set()))
+    else:
+        alone = {FIRST, SECOND} if why == "for one process" else set()
+        monkeypatch.setattr(context, "_driver", lambda: Driver(GPUS, alone))
+    context.ordinal.cache_clear()
+    contexts = Contexts(GPUS)
+    workers = LocalWorkers(2, GPUS, contexts=contexts)
+    contexts.wait(THIRD)
+    assert set(gpus_of(workers, 60)) == {FIRST, THIRD}
+    assert (SECOND in started) == (why == "does not start")
+    workers.close()
+    context.ordinal.cache_clear()
+
+
+@dataclass
+class Driver:
+    """CUDA's, as far as one asks it: the GPUs it sees, and those that are for one process."""
+
+    seen: list[str]
+    alone: set[str]
+
+    def cuDeviceGetCount(self, count: Any) -> None:
+        count._obj.value = len(self.seen)
+
+    def cuDeviceGet(self, device: Any, number: int) -> None:
+        device._obj.value = number
+
+    def cuDeviceGetUuid_v2(self, uuid: Any, device: Any) -> None:
+        uuid._obj[:] = bytes.fromhex(self.seen[device.value].removeprefix("GPU-"))
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> None:
+        assert attribute == context.COMPUTE_MODE
+        value._obj.value = context.ONE_PROCESS if self.seen[device] in self.alone else 0

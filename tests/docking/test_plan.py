@@ -1,15 +1,18 @@
 """What is planned and prepared before the first ligand is docked."""
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
+from docked import COUNT
 
-from cluster.plan import Capacity
+from cluster.plan import Capacity, Cost
 from multigpu.cli import cli
 from multigpu.config import DockOptions, RunOptions
+from multigpu.io import ligands
 from multigpu.io.pockets import read_pocket
-from multigpu.io.sources import Source
+from multigpu.io.sources import Source, inspect
 from multigpu.workloads import dock_plan
 from multigpu.workloads.dock_prepare import FEW, prepare
 
@@ -51,3 +54,18 @@ def test_prepare__docks_what_is_like_the_job(given: str, pocket: str, options: D
     if given.endswith(".sdf.gz") and "maps" in pocket:
         pytest.importorskip("rdkit")
     assert prepare(given, pocket, options, None) == FEW
+
+
+@pytest.mark.parametrize("block", [1 << 20, 3000, 700])
+def test_spans__carry_the_text_of_their_records_and_nothing_else(
+    library: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(ligands, "READ_BYTES", block)
+    path = library / "ligands.sdf"
+    source = inspect(str(path), ligands.LIGANDS)
+    plan = dock_plan.DockPlan(2000, 7, ((0, 9),), 0, Cost(1, 0), 1)
+    spans = list(dock_plan.dock_spans(ligands.records(0, source), plan))
+    assert len(spans) > COUNT // 7
+    assert not [each for span in spans for each in span.records if "ends" in vars(each)]
+    sent = pickle.loads(pickle.dumps(spans))
+    assert b"".join(each.text for span in sent for each in span.records) == path.read_bytes()
