@@ -188,7 +188,7 @@ class Search:
     def __post_init__(self) -> None:
         count = self.rotations.count * self.shifts.count
         if count >= MOST_POSES:
-            raise ValueError(f"{count} poses; fewer than 2^63 are possible")
+            raise ValueError(f"10^{math.log10(count):.0f} poses; fewer than 2^63 are possible")
         if self.top < 1 or not self.min_rmsd >= 0:
             raise ValueError(f"top = {self.top}, min_rmsd = {self.min_rmsd}")
 

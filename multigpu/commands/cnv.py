@@ -154,7 +154,7 @@ def command(**values: Any) -> None:
     running = run_options(values)
     with ExitStack() as stack:
         devices, coming = begun(stack, running, values, COPY_NUMBER_LANES, prepare)
-        if _bytes(values["inputs"]) >= MANY_BYTES:
+        if _bytes([*values["inputs"], *values["controls"]]) >= MANY_BYTES:
             coming.begin()
         from multigpu.copynumber import output, summary
 

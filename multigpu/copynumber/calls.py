@@ -15,6 +15,7 @@ from multigpu.copynumber.options import CnvOptions
 
 NOT_CALLED = -1  # the copy number of segments where there was nothing to call
 PAIRS = 1 << 18  # of CNVs and regions that are compared at a time: they fit into a cache
+ROWS = 1 << 16  # of CNVs, whose counts are averaged at a time; one that is longer, alone
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -125,8 +126,17 @@ def inner_averages(
 ) -> Floats:
     """[spans, columns]: the mean (median) over the inner rows of every span, one span at least.
 
-    values  gives [rows, columns] of some rows
+    values  gives [rows, columns] of some rows; of many spans not all are held at a time
     """
+    first, stop = spans
+    borders = np.flatnonzero(np.diff(np.cumsum(stop - first) // ROWS)) + 1
+    blocks = zip(*(np.split(side, borders) for side in spans), strict=True)
+    return np.concatenate([_inner_averages(values, start, end, few, median) for few in blocks])
+
+
+def _inner_averages(
+    values: Callable[[Rows], Floats], start: Rows, end: Rows, spans: tuple[Rows, ...], median: bool
+) -> Floats:
     rows, lengths = inner(*overlapping_rows(start, end, *spans))
     begins = np.cumsum(lengths) - lengths
     every = values(rows)

@@ -94,11 +94,12 @@ def _check_ends(path: str) -> None:
         raise InputError(path, "never ends")
 
 
-# Without `Path`, which takes several times as long: there may be a hundred thousand files.
-
-
 def file_at(path: str) -> io.FileIO:
-    """For reading straight into arrays; whoever calls it closes it."""
+    """For reading straight into arrays; whoever calls it closes it.
+
+    This and what follows do without `Path`, which takes several times as long: there may be a
+    hundred thousand files.
+    """
     return io.FileIO(path)
 
 

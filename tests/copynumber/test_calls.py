@@ -87,8 +87,12 @@ def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
     assert [each.tolist() for each in np.split(found, np.cumsum(lengths)[:-1])] == expected
 
 
+@pytest.mark.parametrize("at_a_time", [1, 7, 1 << 16])
 @pytest.mark.parametrize("median", [False, True])
-def test_inner_averages__of_every_span_by_itself(median: bool) -> None:
+def test_inner_averages__of_every_span_by_itself(
+    median: bool, at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "ROWS", at_a_time)
     values = np.random.default_rng(1).random((20, 3))
     start = np.arange(20) * 10
     spans = np.array([0, 4, 4, 18]), np.array([1, 6, 12, 20])
