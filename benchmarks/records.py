@@ -47,6 +47,7 @@ class FromRecords:
     """From samples in pageable memory to a list of matches, with buffers made before."""
 
     def __init__(self, samples: list[Sample], signatures: Signatures, pieces: int) -> None:
+        from kernels.pinned import pinned
         from kernels.scan import cuda
 
         self._cuda = cuda
@@ -54,7 +55,7 @@ class FromRecords:
         self.names = [name.decode() for name in signatures.names]
         offsets = np.zeros(len(samples) + 1, np.int64)
         np.cumsum([len(sample.bases) for sample in samples], out=offsets[1:])
-        self.search = GpuSearch(Letters(cuda.pinned(int(offsets[-1])), offsets), pieces)
+        self.search = GpuSearch(Letters(pinned(int(offsets[-1])), offsets), pieces)
         self.pool = ThreadPoolExecutor(common.cores())
 
     def gather(self) -> list[list[Future[None]]]:

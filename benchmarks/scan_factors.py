@@ -182,11 +182,11 @@ class Bench:
         """Pinned memory for a GPU, kept from point to point."""
         if self.device == "cpu":
             return None
-        from kernels.scan import cuda
+        from kernels.pinned import pinned
 
         if self.buffer is None or len(self.buffer) < size:
             self.buffer = None
-            self.buffer = cuda.pinned(size)
+            self.buffer = pinned(size)
         return self.buffer
 
     def _search(self, data: Letters, patterns: Patterns) -> Callable[[], Hits]:

@@ -15,6 +15,7 @@ from cupy.cuda import runtime
 from numpy.typing import NDArray
 
 from kernels.launch import POINTER, launch_blocks, struct
+from kernels.pinned import pinned
 from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
 from kernels.sources import source
@@ -413,11 +414,6 @@ def _room(held: Any, size: int, dtype: Any) -> Any:
 @cache
 def _multiprocessors(device: int) -> int:
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
-
-
-def pinned(size: int) -> NDArray[np.uint8]:
-    """uint8[size] in page-locked memory, which the device copies from and to by itself."""
-    return np.frombuffer(cupy.cuda.alloc_pinned_memory(max(1, size)), np.uint8, size)
 
 
 def pinned_like(values: NDArray[Any]) -> NDArray[Any]:

@@ -96,10 +96,10 @@ def backend_of(place: Place, threads: int) -> Backend:
             lambda: None,
         )  # fmt: skip
     import cupy
-    import cupyx
 
     from kernels.cnmops import cuda as cnmops_cuda
     from kernels.normalization import cuda as normalization_cuda
+    from kernels.pinned import pinned
     from kernels.segmentation import cuda as segmentation_cuda
 
     def put(array: Any) -> Any:
@@ -109,10 +109,6 @@ def backend_of(place: Place, threads: int) -> Backend:
         there = cupy.empty(array.shape, array.dtype)
         there.set(array, stream=cupy.cuda.get_current_stream())
         return there
-
-    def pinned(size: int) -> NDArray[np.uint8]:
-        room: NDArray[np.uint8] = cupyx.empty_pinned(size, np.uint8)
-        return room
 
     own = threading.local()
 

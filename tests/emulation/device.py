@@ -30,6 +30,10 @@ class OutOfMemoryError(MemoryError):
     pass
 
 
+class NotSupportedError(RuntimeError):
+    """What a runtime says that cannot register memory of the host."""
+
+
 class Gpu:
     """What its arrays and streams share, and what a test may set or ask."""
 
@@ -261,6 +265,9 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         gpu.check({TO_DEVICE: target, TO_HOST: source}[kind], size)
         gpu.streams[stream].put(lambda: ctypes.memmove(target, source, size))
 
+    def not_supported(*_: int) -> None:
+        raise NotSupportedError
+
     class Device:
         def __init__(self, number: int = 0) -> None:
             self.id = number
@@ -279,8 +286,9 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
 
     runtime = ModuleType("cupy.cuda.runtime")
     vars(runtime).update(
-        memcpyAsync=memcpy, memcpyHostToDevice=TO_DEVICE, memcpyDeviceToHost=TO_HOST
-    )
+        memcpyAsync=memcpy, memcpyHostToDevice=TO_DEVICE, memcpyDeviceToHost=TO_HOST,
+        hostRegister=not_supported, CUDARuntimeError=NotSupportedError,
+    )  # fmt: skip
     memory = ModuleType("cupy.cuda.memory")
     vars(memory).update(OutOfMemoryError=OutOfMemoryError)
     cuda = ModuleType("cupy.cuda")

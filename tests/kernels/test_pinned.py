@@ -1,0 +1,148 @@
+"""Page-locked memory: whole large pages, known to CUDA as long as somebody has them."""
+
+import importlib.util
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import kernels
+
+HUGE = 2 << 20
+
+
+class CUDARuntimeError(RuntimeError):
+    pass
+
+
+class Runtime(ModuleType):
+    """What of CUDA's runtime has to do with memory of the host."""
+
+    def __init__(self) -> None:
+        super().__init__("cupy.cuda.runtime")
+        self.CUDARuntimeError = CUDARuntimeError
+        self.registered: dict[int, int] = {}
+        self.refuses = False
+
+    def hostRegister(self, address: int, size: int, _: int) -> None:
+        if self.refuses:
+            raise CUDARuntimeError
+        self.registered[address] = size
+
+    def hostUnregister(self, address: int) -> None:
+        del self.registered[address]
+
+
+@pytest.fixture
+def runtime() -> Runtime:
+    return Runtime()
+
+
+@pytest.fixture
+def pool() -> list[int]:
+    """The sizes that CuPy's pool was asked for."""
+    return []
+
+
+@pytest.fixture
+def pinned(runtime: Runtime, pool: list[int]) -> Any:
+    """The function on such a runtime; the real module is not touched."""
+
+    def alloc(size: int) -> bytearray:
+        pool.append(size)
+        return bytearray(size)
+
+    cuda, cupy = ModuleType("cupy.cuda"), ModuleType("cupy")
+    vars(cuda).update(runtime=runtime, alloc_pinned_memory=alloc)
+    vars(cupy).update(cuda=cuda)
+    path = Path(kernels.__file__).with_name("pinned.py")
+    spec = importlib.util.spec_from_file_location("emulation.pinned", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with patch.dict(sys.modules, {part.__name__: part for part in (cupy, cuda, runtime)}):
+        spec.loader.exec_module(module)
+    return module.pinned
+
+
+@pytest.mark.parametrize("size", [HUGE, HUGE + 1, 5 * HUGE - 3])
+def test_much_memory_is_whole_pages_that_are_registered(
+    pinned: Any, runtime: Runtime, pool: list[int], size: int
+) -> None:
+    memory = pinned(size)
+    memory[:] = 7
+
+    assert len(memory) == size
+    assert not pool
+    ((address, registered),) = runtime.registered.items()
+    assert address == memory.ctypes.data
+    assert address % HUGE == 0
+    assert registered == -(-size // HUGE) * HUGE
+
+
+def test_it_is_registered_until_nobody_has_a_part_of_it(pinned: Any, runtime: Runtime) -> None:
+    memory = pinned(2 * HUGE)
+    part = memory[HUGE:].view("<i8")[3:]
+    other = pinned(HUGE)
+    assert len(runtime.registered) == 2
+    del memory
+    assert len(runtime.registered) == 2
+    del part
+    assert list(runtime.registered) == [other.ctypes.data]
+
+
+def test_what_was_taken_is_given_back_as_a_whole(pinned: Any, runtime: Runtime) -> None:
+    """`Buffers` keeps the base of a view."""
+    memory = pinned(HUGE + 5)
+
+    assert memory[:100].base.ctypes.data == memory.ctypes.data
+    assert len(memory[:100].base) == 2 * HUGE
+
+
+@pytest.mark.parametrize("size", [0, 1, HUGE - 1])
+def test_little_comes_from_the_pool(
+    pinned: Any, runtime: Runtime, pool: list[int], size: int
+) -> None:
+    assert len(pinned(size)) == size
+    assert pool == [max(1, size)]
+    assert not runtime.registered
+
+
+def test_where_cuda_cannot_register_memory_all_comes_from_the_pool(
+    pinned: Any, runtime: Runtime, pool: list[int]
+) -> None:
+    runtime.refuses = True
+
+    assert len(pinned(HUGE)) == HUGE
+    assert pool == [HUGE]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [1000, HUGE, 3 * HUGE + 777])
+def test_a_gpu_copies_from_it_and_to_it_and_reads_it(size: int) -> None:
+    import cupy
+
+    from kernels.pinned import pinned
+
+    values = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+
+    def through(_: int) -> Any:
+        memory, back = pinned(size), pinned(size)
+        memory[:] = values
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            there = cupy.empty(size, np.uint8)
+            there.set(memory, stream=stream)
+            there.get(stream=stream, out=back)
+            owner = cupy.cuda.UnownedMemory(memory.ctypes.data, size, memory)
+            seen = cupy.ndarray(size, np.uint8, cupy.cuda.MemoryPointer(owner, 0)).copy().get()
+        return back.copy(), seen
+
+    with ThreadPoolExecutor(8) as threads:
+        for back, seen in threads.map(through, range(16)):
+            assert (back == values).all()
+            assert (seen == values).all()
