@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -58,6 +59,10 @@ class _Ended(Failure):
 
     def __init__(self) -> None:
         super().__init__("the job has ended")
+
+
+class _NoThreadsError(RuntimeError):
+    """The interpreter ends: there are no new threads, and memory is given back with it."""
 
 
 @dataclass
@@ -147,11 +152,32 @@ def _close_ended(key: str) -> None:
         ended = [(_sessions.pop(place), place[1]) for place in places]
         for place in [place for place in _opening if place[0] == key]:
             del _opening[place]
+    if ended:
+        with contextlib.suppress(_NoThreadsError):
+            _apart(lambda: _close(ended))
+
+
+def _close(ended: list[tuple[Session[Any, Any], int | None]]) -> None:
+    """Empties the list of sessions and their devices."""
     while ended:
         session, device = ended.pop()
+        _use(device)
         session.close()
         del session  # what it held is given back to the pool, and the pool's to the device
         _release_pool(device)
+
+
+def _apart(function: Callable[[], None]) -> None:
+    """In a thread of its own, as the caller's CUDA device may be another one. Waits for it.
+
+    Raises _NoThreadsError where the interpreter ends.
+    """
+    with ThreadPoolExecutor(1, "closing") as pool:
+        try:
+            done = pool.submit(function)
+        except RuntimeError as error:
+            raise _NoThreadsError from error
+        done.result()
 
 
 @contextlib.contextmanager
@@ -222,16 +248,16 @@ def _outcome(key: str, device: int | None, span: Any, cpu_fallback: bool) -> Out
 
 def _part(key: str, device: int | None, span: Any) -> Any:
     """The part of a span. Raises MemoryError where the smallest piece of it does not fit."""
-    with _current(device):
-        session = _session(key, device)
-        with step("load"):
-            loaded = session.load(span)
-        _job(key)
-        with step("compute"):
-            computed = _computed(session, device, loaded)
-        _job(key)  # another one may write to the same place by now
-        with step("finish"):
-            return session.finish(loaded, computed)
+    _use(device)
+    session = _session(key, device)
+    with step("load"):
+        loaded = session.load(span)
+    _job(key)
+    with step("compute"):
+        computed = _computed(session, device, loaded)
+    _job(key)  # another one may write to the same place by now
+    with step("finish"):
+        return session.finish(loaded, computed)
 
 
 @contextlib.contextmanager
@@ -319,14 +345,15 @@ def device_of(gpu: str | None) -> int | None:
     return None
 
 
-def _current(device: int | None) -> contextlib.AbstractContextManager[Any]:
-    """Around what CUDA is to do on this device, and no other."""
-    if device is None:
-        return contextlib.nullcontext()
-    import cupy
+def _use(device: int | None) -> None:
+    """What CUDA does for this thread is on this device from now on.
 
-    current: contextlib.AbstractContextManager[Any] = cupy.cuda.Device(device)
-    return current
+    There is no way back, as it would end on GPU 0, where CUDA would make a context for it.
+    """
+    if device is not None:
+        import cupy
+
+        cupy.cuda.Device(device).use()
 
 
 def free_bytes(gpu: str | None) -> int:
@@ -342,16 +369,16 @@ def free(device: int | None) -> int:
         return int(psutil.virtual_memory().available)
     import cupy
 
-    with _current(device):
-        return int(cupy.cuda.runtime.memGetInfo()[0])
+    _use(device)
+    return int(cupy.cuda.runtime.memGetInfo()[0])
 
 
 def _pooled(device: int) -> int:
     """Bytes that this process holds on a device; a chunk's buffers are used again for the next."""
     import cupy
 
-    with _current(device):
-        return int(cupy.get_default_memory_pool().total_bytes())
+    _use(device)
+    return int(cupy.get_default_memory_pool().total_bytes())
 
 
 def _release_pool(device: int | None) -> None:
@@ -360,6 +387,6 @@ def _release_pool(device: int | None) -> None:
         return
     import cupy
 
-    with _current(device):
-        cupy.get_default_memory_pool().free_all_blocks()
-        cupy.get_default_pinned_memory_pool().free_all_blocks()
+    _use(device)
+    cupy.get_default_memory_pool().free_all_blocks()
+    cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -1,12 +1,12 @@
 """The life of a chunk where memory or the device gives out."""
 
-import contextlib
 import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -86,7 +86,7 @@ class SumSession:
 def _device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A GPU, as far as these tests look at it."""
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
-    monkeypatch.setattr(worker, "_current", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(worker, "_use", lambda device: None)
     monkeypatch.setattr(worker, "free", lambda device: FREE)
     monkeypatch.setattr(worker, "_pooled", lambda device: 0)
     monkeypatch.setattr(worker, "_release_pool", lambda device: None)
@@ -187,6 +187,23 @@ def test_job__that_was_dismissed_has_nothing_left() -> None:
     assert not [place for place in worker._sessions if place[0] == "sums"]
     with pytest.raises(Failure, match=r"^the job has ended$"):
         worker.run_chunk("sums", None, range(4))
+
+
+def test_session__is_closed_in_a_thread_whose_device_is_nobody_elses() -> None:
+    threads = []
+
+    class Session(SumSession):
+        def close(self) -> None:
+            threads.append(threading.current_thread())
+            raise RuntimeError("it does not close")
+
+    sums = Sums(9)
+    with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
+        run(sums, 4)
+        with pytest.raises(RuntimeError, match="it does not close"):
+            worker.dismiss("sums")
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
 
 
 def test_job__that_is_dismissed_meanwhile_is_closed_behind_its_last_chunk() -> None:

@@ -1,6 +1,5 @@
 """Device memory that runs out, at every allocation in turn: the scan on the emulated GPU."""
 
-import contextlib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -58,7 +57,7 @@ def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 2048)
     monkeypatch.setattr(cuda, "plan_seeds", lambda *_: SeedPlan(4, 4, 1))
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
-    monkeypatch.setattr(worker, "_current", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(worker, "_use", lambda device: None)
     monkeypatch.setattr(worker, "free", lambda device: GENEROUS)
     monkeypatch.setattr(worker, "_pooled", lambda device: 0)
     monkeypatch.setattr(worker, "_release_pool", lambda device: synchronize(gpu))

@@ -168,7 +168,7 @@ def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
     local = LocalWorkers(2, ["GPU-0"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cluster.worker.device_of", lambda gpu: None if gpu is None else 0)
-        patch.setattr("cluster.worker._current", lambda device: contextlib.nullcontext())
+        patch.setattr("cluster.worker._use", lambda device: None)
         patch.setattr("cluster.worker.free", lambda device: 1 << 30)
         patch.setattr("cluster.worker._pooled", lambda device: 0)
         patch.setattr("cluster.worker._release_pool", lambda device: None)
