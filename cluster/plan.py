@@ -40,12 +40,14 @@ class Capacity:
     threads  of all workers together
     lanes    of the worker that has most: chunks in hand at a time
     gpu      whether these are GPUs
+    own      threads of the process that plans: all of them, or those that begin
     """
 
     free: int
     threads: int
     lanes: int
     gpu: bool
+    own: int = 0
 
 
 def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:

@@ -13,10 +13,10 @@ from cluster.codec import Codec
 from cluster.worker import Outcome
 from multigpu import preflight
 from multigpu.batch import Batch
-from multigpu.config import SCAN_LANES, RunOptions, ScanOptions
+from multigpu.config import RunOptions, ScanOptions, scan_lanes
 from multigpu.io.ahead import Streams
 from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import Source, expand, inspect, is_repeatable
+from multigpu.io.sources import Source, expand, inspect, is_repeatable, plain_bytes
 from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import (
@@ -53,8 +53,6 @@ class ScanJob(Job):
     streams  where the first stream may have been begun; more: see `Job`
     """
 
-    lanes = SCAN_LANES
-
     def __init__(
         self,
         samples: Sequence[str],
@@ -67,7 +65,7 @@ class ScanJob(Job):
         super().__init__(run, **more)
         self._streams = streams or Streams()
         self.facts: ScanFacts = ScanFacts()
-        self.options = options
+        self.options, self.lanes = options, scan_lanes(plain_bytes(samples))
         self.chunk_plan: ScanPlan | None = None
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
@@ -102,7 +100,7 @@ class ScanJob(Job):
     def plan(self, crew: Crew | None = None) -> ScanPlan:
         """The chunk plan; without a crew, that of this machine."""
         here = crew.capacity if crew else self.capacity
-        return plan_scan(self.sources, self.signatures, here, self.run, self.in_process)
+        return plan_scan(self.sources, self.signatures, here, self.run)
 
     def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""

@@ -1,7 +1,7 @@
 """The options of a run as frozen objects, handed whole from the command to the worker."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import inf
 from typing import Literal
@@ -39,10 +39,16 @@ class Lanes:
 
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = Lanes(6, together=12, least=3)
+SCANNED_MEANWHILE = 4e9  # bytes by a GPU, while the next one comes up
 DOCKING_LANES = 4  # with more, the last ones on each take longer
 POSES_MEANWHILE = 150_000  # of a ligand by a GPU, while a process reads and writes one
 COPY_NUMBER_LANES = Lanes(3)  # chromosomes: some compute, one is called and written
 NO_LANES = Lanes(0)  # of what CPUs alone do
+
+
+def scan_lanes(plain_bytes: int) -> Lanes:
+    """Of a scan of files with so many bytes that are not compressed: others are slower anyway."""
+    return replace(SCAN_LANES, here=1 + int(plain_bytes / SCANNED_MEANWHILE))
 
 
 @dataclass(frozen=True)

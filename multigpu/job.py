@@ -155,8 +155,9 @@ class Job:
     def capacity(self) -> Capacity:
         """That of this machine."""
         here = self.deployment
-        lanes, count = here.lanes, here.workers
-        return Capacity(self.free_here(), lanes * count, lanes, bool(self.devices))
+        threads = here.lanes * here.workers
+        gpu, own = bool(self.devices), here.own_threads
+        return Capacity(self.free_here(), threads, here.lanes, gpu, own)
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """The workers, all fit for a job with these inputs, which have absolute paths.

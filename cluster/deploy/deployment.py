@@ -56,6 +56,11 @@ class Deployment:
         return not (self.remote or self.in_process)
 
     @property
+    def own_threads(self) -> int:
+        """Threads of this process that work."""
+        return self.lanes * max(len(self.own_gpus), int(self.in_process))
+
+    @property
     def own_gpus(self) -> list[str]:
         """The UUIDs of the devices that this process works with."""
         count = 1 if self.in_process else self.head_start

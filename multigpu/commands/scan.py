@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_options, scan_options
-from multigpu.config import SCAN_LANES
+from multigpu.config import scan_lanes
 from multigpu.errors import UsageError
 
 
@@ -34,14 +34,15 @@ def command(**values: Any) -> None:
         streams = stack.enter_context(Streams())
         streams.begin(values["samples"])  # before all else is loaded
         from multigpu.commands.running import begun, keep_inputs, outputs, watched
+        from multigpu.io.sources import expand, plain_bytes
 
         scanning, running = scan_options(values), run_options(values)
         output = values["output"]
-        devices, coming = begun(stack, running, values, SCAN_LANES)
+        lanes = scan_lanes(plain_bytes(values["samples"]))
+        devices, coming = begun(stack, running, values, lanes)
         from cluster.journal import beside
         from cluster.output import is_replaced
         from multigpu.api import ScanJob
-        from multigpu.io.sources import expand
         from multigpu.io.writers import format_of
         from multigpu.summary import write_summary
 

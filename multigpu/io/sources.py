@@ -127,6 +127,19 @@ def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
     return [found for path in paths for found in _expand_one(path, kind)]
 
 
+def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES) -> int:
+    """Of the files that by their names are not compressed; `paths` as for `expand`.
+
+    What is wrong with one is told when it is read.
+    """
+    size = 0
+    with suppress(InputError, OSError):
+        for path in expand(paths, kind):
+            if not path.endswith(COMPRESSED[1:]) and is_file(path):
+                size += status_of(path).st_size
+    return size
+
+
 def _expand_one(path: str, kind: Kind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]

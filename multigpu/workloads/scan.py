@@ -28,8 +28,9 @@ from multigpu.preflight import Expected, require
 
 PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
-CACHED_BYTES = 32_000_000  # a chunk on a GPU of this process
-DISPATCHED_BYTES = 256 << 20  # on a GPU of another, as each chunk is several messages; but no
+CACHED_BYTES = 32_000_000  # a chunk on the GPU of this process
+SHARED_BYTES = 128 << 20  # on several, whose threads wait for each other at each chunk
+DISPATCHED_BYTES = 256 << 20  # on those of other processes, as it is several messages; but no
 IN_HAND_BYTES = 768 << 20  # more than this in all lanes
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
 FIXED_DEVICE_BYTES = 256 << 20  # index, tables and results, for thousands of signatures
@@ -303,10 +304,11 @@ def _backend(
         return cpu.Scanner(patterns, rules, bases), lambda size: np.empty(size, np.uint8)
     import cupy
 
+    from kernels.pinned import pinned
     from kernels.scan import cuda
 
     with cupy.cuda.Device(place.gpu):
-        return cuda.Scanner(patterns, rules, bases), cuda.pinned
+        return cuda.Scanner(patterns, rules, bases), pinned
 
 
 @dataclass(frozen=True)
@@ -316,6 +318,8 @@ class ScanPlan:
     chunk_bytes   of a file, at most; streams are cut into as many decompressed bytes
     chunks        of each source, None for streams: nobody knows how long they are
     budget        memory that the chunks may take where there is least of it
+    lanes         chunks in hand at a time on each device
+    in_hand       by the process that has most
     """
 
     chunk_bytes: int
@@ -323,6 +327,7 @@ class ScanPlan:
     budget: int
     cost: Cost
     lanes: int
+    in_hand: int
 
     def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
         """The same with chunks of another size."""
@@ -341,10 +346,10 @@ class ScanPlan:
         besides, read ahead and in line. Rows come on top until they are written, and the index
         of very many signatures.
         """
-        buffers = self.lanes * BUFFER_SLACK * (1.75 * self.chunk_bytes + READ_AHEAD)
+        buffers = self.in_hand * BUFFER_SLACK * (1.75 * self.chunk_bytes + READ_AHEAD)
         blocks = 0
         if None in self.chunks:
-            line = BLOCKS_AHEAD + LINE_PER_THREAD * self.lanes
+            line = BLOCKS_AHEAD + LINE_PER_THREAD * self.in_hand
             blocks = line * (min(self.chunk_bytes, LARGEST_BLOCK) + HEADROOM)
         return int(PROGRAM_BYTES + buffers + blocks)
 
@@ -354,21 +359,26 @@ def plan_scan(
     signatures: Signatures,
     here: Capacity,
     run: RunOptions,
-    in_process: bool,
 ) -> ScanPlan:
     """How the input is cut for where there is least memory."""
     budget = int(here.free * run.memory_fraction)
     largest = max((len(letters) for letters in signatures.letters), default=0)
     total = sum(len(letters) for letters in signatures.letters)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + 2 * total + largest)
-    serves = DEFAULT_CHUNK_BYTES
-    if here.gpu:
-        dispatched = min(DISPATCHED_BYTES, IN_HAND_BYTES // here.lanes)
-        serves = CACHED_BYTES if in_process else dispatched
-    most = chunk_units(cost, budget, here.lanes, run.chunk_bytes(serves))
+    most = chunk_units(cost, budget, here.lanes, run.chunk_bytes(_serves(here)))
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
-    return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes)
+    in_hand = max(here.lanes, here.own)
+    return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes, in_hand)
+
+
+def _serves(here: Capacity) -> int:
+    """The bytes of a chunk that serve a scan best."""
+    if not here.gpu:
+        return DEFAULT_CHUNK_BYTES
+    if not here.own:
+        return min(DISPATCHED_BYTES, IN_HAND_BYTES // here.lanes)
+    return CACHED_BYTES if here.threads == here.lanes else SHARED_BYTES
 
 
 def _chunks(sources: Sequence[Source], size: int) -> tuple[int | None, ...]:

@@ -10,6 +10,7 @@ import pytest
 
 from cluster import worker
 from cluster.deploy import Deployment, starting
+from cluster.devices import Device
 
 TWO = Deployment(threads=2, processes=2)
 
@@ -20,6 +21,24 @@ def leave_a_mark(folder: Path, gpu: str | None) -> None:
 
 def fail(_gpu: str | None) -> None:
     raise RuntimeError("a module is missing")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "more", "threads"),
+    [
+        (0, {"threads": 7}, 7),
+        (0, {"threads": 8, "processes": 2}, 0),
+        (1, {"threads": 3}, 3),
+        (4, {"threads": 3, "head_start": 1}, 3),
+        (4, {"threads": 3, "head_start": 9}, 12),
+        (4, {"threads": 3, "processes": 4}, 0),
+    ],
+)
+def test_own_threads__are_those_of_this_process(
+    gpus: int, more: dict[str, int], threads: int
+) -> None:
+    devices = tuple(Device(k, f"GPU-{k}", "", 9, 9, (9, 0), mig=False) for k in range(gpus))
+    assert Deployment(devices, **more).own_threads == threads
 
 
 def test_worker_processes__are_prepared_before_they_are_given(tmp_path: Path) -> None:
