@@ -4,6 +4,7 @@ The part is written beside the target under a hidden name and renamed at the end
 fails leaves what was there before. Standard output, pipes and devices are written directly.
 """
 
+import ctypes
 import errno
 import fcntl
 import io
@@ -22,6 +23,7 @@ from cluster.errors import DiskFull, Failure, UsageError
 STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on appending
 BUFFER = 1 << 20
 NAME_KEPT = 200  # bytes of a name in those of hidden files: names end at 255
+FEW_FILES = 100  # that are synced one by one
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -161,14 +163,48 @@ def _keep_mode(target: Path, raw: io.FileIO) -> None:
         os.fchmod(raw.fileno(), stat.S_IMODE(target.stat().st_mode))
 
 
+def sync_folder(folder: Path) -> None:
+    """All files below have reached the disk. Raises OSError.
+
+    Few are waited for one by one, as others may be writing much to the same disk.
+    """
+    paths = list(folder.rglob("*"))
+    files = [path for path in paths if path.is_file()]
+    if len(files) > FEW_FILES:
+        sync_file_system(folder)
+        return
+    for path in files:
+        _sync(path, os.O_RDONLY)
+    for directory in (folder, *(path for path in paths if path.is_dir())):
+        _sync_directory(directory)
+
+
+def sync_file_system(path: Path) -> None:
+    """All that was written to the file system of a path has reached the disk. Raises OSError."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "syncfs"):  # it is Linux's
+        os.sync()
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if library.syncfs(descriptor):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _sync_directory(directory: Path) -> None:
     # The data is safe and has its name; some network file systems refuse this last step.
     with suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
 
 
 # ---- writing with errors that have a name -----------------------------------------------------

@@ -4,7 +4,6 @@ Workers write the chunks that lie in their chromosome. The chunks at its ends, w
 its neighbours, are put together and written by the client.
 """
 
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.output import sync_file_system
 from multigpu.io.regions import Regions
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def create(
     with warnings.catch_warnings():  # that version 3 of the format does not know of this yet
         warnings.simplefilter("ignore")
         zarr.consolidate_metadata(str(path))  # xarray asks for it
-    os.sync()  # as in `write`
+    sync_file_system(path)  # as in `write`
 
 
 def _coordinates(
@@ -96,7 +96,7 @@ def write(path: Path, first: int, matrices: Matrices, samples: int) -> Pieces:
     if begin >= end:
         return [(first, matrices)]
     _put(path, begin, _cut(matrices, begin - first, end - first))
-    os.sync()  # a journal is going to say that they are there
+    sync_file_system(path)  # a journal is going to say that they are there
     ends = ((0, begin - first), (end - first, count))
     return [(first + a, _copied(_cut(matrices, a, b))) for a, b in ends if a < b]
 

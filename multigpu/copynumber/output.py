@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from cluster.output import failures_named, own
+from cluster.output import failures_named, own, sync_folder
 from multigpu.copynumber import tables
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import write_vcf
@@ -81,7 +81,7 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
             yield part
             with failures_named(path):
                 shutil.rmtree(part / KEPT_COUNTS, ignore_errors=True)
-                os.sync()
+                sync_folder(part)
                 _move_up(part, folder)
         except BaseException:
             if not _resumable(part):

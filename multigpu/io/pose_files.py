@@ -21,6 +21,7 @@ from cluster.output import (
     hidden,
     is_replaced,
     own,
+    sync_folder,
 )
 from multigpu.errors import UsageError
 from multigpu.io.compressed import Compressed, compression_of
@@ -177,7 +178,7 @@ def _replacing_folder(path: str) -> Iterator[Path]:
                 part.mkdir()
             yield part
             with failures_named(path):
-                os.sync()
+                sync_folder(part)
                 part.rename(target)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
