@@ -23,6 +23,7 @@ class Lanes:
     """How many chunks are in hand on each GPU: some load, some compute, some finish.
 
     most      where that is useful
+    alone     on the only GPU; None: as many as on others
     together  on all GPUs of a machine, unless each had fewer than `least`
     here      GPUs that the program itself works with until there are workers, and keeps busy
     """
@@ -31,9 +32,12 @@ class Lanes:
     together: int = MOST
     least: int = 1
     here: int = 1
+    alone: int | None = None
 
     def each(self, gpus: int) -> int:
         """How many there are on one of so many GPUs."""
+        if gpus == 1 and self.alone is not None:
+            return self.alone
         return min(self.most, max(self.least, self.together // gpus))
 
 
@@ -42,7 +46,8 @@ SCAN_LANES = Lanes(6, together=12, least=3)
 SCANNED_MEANWHILE = 4e9  # bytes by a GPU, while the next one comes up
 DOCKING_LANES = 4  # with more, the last ones on each take longer
 POSES_MEANWHILE = 150_000  # of a ligand by a GPU, while a process reads and writes one
-COPY_NUMBER_LANES = Lanes(3)  # chromosomes: some compute, one is called and written
+# Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
+COPY_NUMBER_LANES = Lanes(5, alone=3)
 NO_LANES = Lanes(0)  # of what CPUs alone do
 
 

@@ -99,9 +99,9 @@ def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("gpus", "scan", "docking", "copy_numbers"),
-    [(1, 6, 4, 3), (2, 6, 4, 3), (3, 4, 4, 3), (8, 3, 4, 3)],
+    [(1, 6, 4, 3), (2, 6, 4, 5), (3, 4, 4, 5), (8, 3, 4, 5)],
 )
-def test_lanes__of_a_scan_are_fewer_where_there_are_many_gpus(
+def test_lanes__go_by_the_number_of_gpus(
     gpus: int, scan: int, docking: int, copy_numbers: int
 ) -> None:
     lanes = (SCAN_LANES, DockOptions().lanes, COPY_NUMBER_LANES)

@@ -27,7 +27,8 @@ def speakable(word: str) -> str:
 class Texts:
     """Text i is raw[begins[i] : begins[i] + lengths[i]].
 
-    raw      uint8[size]; what is in no text may be anything
+    raw      uint8[size]; what is in no text may be anything. It is kept read-only, whatever it was:
+             functions are compiled for each kind of array, which takes seconds
     begins   int64[n], in any order
     lengths  int64[n]
 
@@ -46,6 +47,9 @@ class Texts:
         inside = (begins >= 0) & (lengths >= 0) & (lengths <= size) & (begins <= size - lengths)
         if not inside.all():
             raise ValueError(f"texts beyond their {size} bytes")
+        raw = self.raw.view()
+        raw.flags.writeable = False
+        object.__setattr__(self, "raw", raw)
 
     @classmethod
     def one_after_the_other(cls, raw: Bytes, lengths: Places) -> "Texts":
