@@ -40,7 +40,7 @@ class Nothing:
     def name(self, span: int) -> str:
         return f"chunk {span}"
 
-    def correct(self, span: int, part: int) -> None:
+    def correct(self, span: int | None, part: int) -> None:
         """Every span is cut where it should be."""
 
     def load(self, span: int) -> int:

@@ -126,7 +126,7 @@ class Numbers:
     def name(self, span: int) -> str:
         return f"chunk {span}"
 
-    def correct(self, span: int, part: int) -> None:
+    def correct(self, span: int | None, part: int) -> None:
         """Every span is cut where it should be."""
 
 

@@ -70,26 +70,26 @@ def dispatch(
     journal: Journal | None = None,
     faults: Faults = Faults(),
     tell: Listener = unheard,
+    before: Iterable[Outcome[P]] = (),
 ) -> Iterator[Outcome[P]]:
     """Run every span; yield the outcomes in order.
 
     What is run is written to the journal before it is given out; `spans` are those behind what it
     has. They are advanced only as outcomes are taken, so that neither a fast reader nor a late
     chunk lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
+
+    before: outcomes to give out first, while the workers have begun
     """
     with contextlib.closing(_Dispatch(workers, workload, spans, journal, faults, tell)) as run:
-        yield from run.outcomes()
+        yield from run.outcomes(before)
 
 
 def resumed(
-    journal: Journal, workload: Workload[S, P], spans: Iterator[S], tell: Listener = unheard
+    journal: Journal, workload: Workload[S, P], tell: Listener = unheard
 ) -> Iterator[Outcome[P]]:
     """What the journal has, of the first spans, which are not run again; no worker is needed."""
     for number, part in enumerate(journal.parts()):
-        span = next(spans, None)
-        if span is None:
-            raise Failure("the journal holds more than the input")
-        workload.correct(span, part)  # it may keep account; the part is right already
+        workload.correct(None, part)  # it may keep account
         tell(Event("resumed", facts={"chunk": number}))
         yield Outcome(part)
 
@@ -129,8 +129,11 @@ class _Dispatch(Generic[S, P]):
 
     # ---- the order of the input ---------------------------------------------------------------
 
-    def outcomes(self) -> Iterator[Outcome[P]]:
+    def outcomes(self, before: Iterable[Outcome[P]]) -> Iterator[Outcome[P]]:
         self._workers.admit(self._workload)
+        while self._has_room():
+            self._take_up()
+        yield from before
         while True:
             if self._line and self._line[0].settled:
                 outcome = self._given(self._line[0])

@@ -14,6 +14,9 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ MAGIC = KIND + b"2\n"
 RECORD = struct.Struct("<II")
 NO_PART = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)
 SYNC_EVERY = 2.0
+CHECKERS, CHECKED = 4, 64  # threads that check records, so many at a time
 
 
 class Journal:
@@ -47,6 +51,7 @@ class Journal:
         self.path, self.plan = path, plan
         self.held = 0  # parts
         self.continued = False  # whether there was one with parts
+        self._found: list[_Record] = []  # those
         self.thrown_away = 0  # bytes of a journal that was there and was not gone on with
         self._codec = codec
         self._synced = time.monotonic()
@@ -62,11 +67,10 @@ class Journal:
             raise
 
     def parts(self) -> Iterator[Any]:
-        """What a run before this one finished; all of it must be taken before `append`."""
-        while (payload := self._record()) is not None:
-            self.held += 1
+        """What a run before this one finished; `held` says how many these are."""
+        for record in self._found:
             try:
-                part = self._codec.unpack(payload)
+                part = self._codec.unpack(record.read(self._file.fileno()))
             except NO_PART as error:
                 raise UsageError(
                     f"{self.path}: this journal is damaged: {error}; begin anew, without --resume"
@@ -99,14 +103,15 @@ class Journal:
 
     def _continues(self, about: dict[str, str]) -> bool:
         """Whether there is a journal to go on with."""
-        first = self._record() if self._magic(MAGIC) == MAGIC else None
-        if first is None:
+        records = self._whole_records() if self._magic(MAGIC) == MAGIC else []
+        if not records:
             return False  # nothing was finished
-        known = self._codec.unpack(first)
+        first, *parts = records
+        known = self._codec.unpack(first.read(self._file.fileno()))
         if differences := _differences(known["about"], about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
         self.plan = known["plan"]
-        self.continued = self._file.tell() < os.fstat(self._file.fileno()).st_size
+        self._found, self.held, self.continued = parts, len(parts), bool(parts)
         return True
 
     def _magic(self, wanted: bytes) -> bytes:
@@ -119,18 +124,18 @@ class Journal:
             )
         return found
 
-    def _record(self) -> bytes | None:
-        """The next record; None at the end, where a torn one is cut off."""
-        begin = self._file.tell()
-        head = self._file.read(RECORD.size)
-        if len(head) == RECORD.size:
-            length, checksum = RECORD.unpack(head)
-            payload = self._file.read(length)
-            if 0 < length == len(payload) and zlib.crc32(payload) == checksum:
-                return payload
-        self._file.truncate(begin)
-        self._file.seek(begin)
-        return None
+    def _whole_records(self) -> "list[_Record]":
+        """Those up to the first that is torn; with it the file is cut off."""
+        file = self._file.fileno()
+        records = list(_records(file, len(MAGIC)))
+        some = [records[at : at + CHECKED] for at in range(0, len(records), CHECKED)]
+        with ThreadPoolExecutor(CHECKERS) as pool:
+            checked = pool.map(lambda few: [record.is_whole(file) for record in few], some)
+            whole = list(chain.from_iterable(checked))
+        if not all(whole):
+            records = records[: whole.index(False)]
+        self._file.truncate(records[-1].end if records else len(MAGIC))
+        return records
 
     def _write(self, payload: bytes, before: bytes = b"") -> None:
         """One record in one piece, or none of it."""
@@ -147,6 +152,37 @@ class Journal:
         except OSError:
             self._file.truncate(end)
             raise
+
+
+@dataclass(frozen=True)
+class _Record:
+    """Where its payload stands in a file."""
+
+    begin: int
+    length: int
+    checksum: int
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.length
+
+    def read(self, file: int) -> bytes:
+        return os.pread(file, self.length, self.begin)
+
+    def is_whole(self, file: int) -> bool:
+        return zlib.crc32(self.read(file)) == self.checksum
+
+
+def _records(file: int, at: int) -> Iterator[_Record]:
+    """What seem to be records from byte `at` on, none of which goes beyond the end."""
+    size = os.fstat(file).st_size
+    while at + RECORD.size <= size:
+        length, checksum = RECORD.unpack(os.pread(file, RECORD.size, at))
+        at += RECORD.size
+        if not 0 < length <= size - at:
+            return
+        yield _Record(at, length, checksum)
+        at += length
 
 
 def beside(output: str) -> Path:

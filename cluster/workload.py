@@ -52,10 +52,11 @@ class Workload(Protocol[S, P]):
     def name(self, span: S) -> str:
         """The span, for people."""
 
-    def correct(self, span: S, part: P) -> S | None:
+    def correct(self, span: S | None, part: P) -> S | None:
         """The span to run instead, where `part` shows that `span` was cut in the wrong place.
 
-        Called on the client, in the order of the input, once for every part.
+        Called on the client, in the order of the input, once for every part. span: None where an
+        earlier run has finished it; then it was right.
         """
 
 

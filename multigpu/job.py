@@ -127,6 +127,11 @@ class Job:
         return self._client is None and self.deployment.in_process
 
     @property
+    def at_hand(self) -> bool:
+        """Whether threads of this process are among the workers, or all of them."""
+        return self._client is None and self.deployment.own_threads > 0
+
+    @property
     def resuming(self) -> bool:
         """Whether a run before this one has left something to go on with."""
         return self._journal is not None and self._journal.continued
@@ -217,17 +222,28 @@ class Job:
 
         plan: facts to be told of it
         """
-        if self._journal is not None:
-            for outcome in resumed(self._journal, workload, spans, self.tell):
-                self.facts.add(outcome)
-                yield outcome
-        self._planned(crew.workers, **plan)
-        faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
-        for outcome in dispatch(crew.workers, workload, spans, self._journal, faults, self.tell):
+        for outcome in self._outcomes(crew, workload, spans, plan):
             self.facts.add(outcome)
             yield outcome
         if self._coming is not None:
             self._coming.release()
+
+    def _outcomes(
+        self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], plan: dict[str, Any]
+    ) -> Iterator[Outcome[P]]:
+        """Workers at hand have begun with what is left before the journal is read."""
+        journal = self._journal
+        before: Iterator[Outcome[P]] = iter(())
+        if journal is not None:
+            for _ in range(journal.held):
+                if next(spans, None) is None:
+                    raise Failure("the journal holds more than the input")
+            before = resumed(journal, workload, self.tell)
+            if not self.at_hand:  # they may come meanwhile
+                yield from before
+        self._planned(crew.workers, **plan)
+        faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
+        yield from dispatch(crew.workers, workload, spans, journal, faults, self.tell, before)
 
     def _planned(self, workers: Workers, **plan: Any) -> None:
         """Tell of the plan."""

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -134,8 +135,14 @@ class CnvJob(Job):
         scratch   a folder that workers on other machines see; else that for temporary files
         """
         parts = self._parts(keep, store, shown, scratch)
-        del self.values  # what is left to be done takes its own memory
+        self._forget_counts()
         return self._assembled(parts, store, shown)
+
+    def _forget_counts(self) -> None:
+        """What is left to be done takes its own memory; to give gigabytes back takes a while."""
+        held = [self.values]
+        del self.values
+        threading.Thread(target=held.clear, name="forgetting", daemon=True).start()
 
     def _parts(
         self, keep: tuple[str, ...], store: Path | None, shown: int, scratch: Path | None

@@ -87,7 +87,7 @@ class CnvWorkload:
     def name(self, span: CnvSpan) -> str:
         return span.name
 
-    def correct(self, span: CnvSpan, part: CnvPart) -> None:
+    def correct(self, span: CnvSpan | None, part: CnvPart) -> None:
         """Spans are exact."""
 
 

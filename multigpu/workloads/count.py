@@ -81,7 +81,7 @@ class CountWorkload:
     def name(self, span: CountSpan) -> str:
         return self.files[span.file].path
 
-    def correct(self, span: CountSpan, part: CountPart) -> None:
+    def correct(self, span: CountSpan | None, part: CountPart) -> None:
         """Pieces begin at records that the index names."""
 
     def spans(self, number: int, file: Alignments, size: int) -> Iterator[CountSpan]:

@@ -124,7 +124,7 @@ class DockWorkload:
         end = f"{self.sources[last.source].path}, record {last.last}"
         return begin + (f" to {end}" if end != begin else "") + poses
 
-    def correct(self, span: DockSpan, part: Part) -> None:
+    def correct(self, span: DockSpan | None, part: Part) -> None:
         """Spans are cut at borders of records: there is nothing to correct."""
 
     # ---- ligands ------------------------------------------------------------------------------

@@ -141,20 +141,21 @@ class ScanWorkload:
             return f"{path}, a block of {len(span.parsed.table)} records"
         return f"{path}, bytes {span.start} to {span.stop}"
 
-    def correct(self, span: Span, part: ScanPart) -> Span | None:
+    def correct(self, span: Span | None, part: ScanPart) -> Span | None:
         """A FASTQ part is good when it begins where the one before it ended.
 
         The first span of a file begins at a record, so by induction all do, however the first
         record of a span was looked for. FASTA spans and blocks are exact by themselves.
         """
-        if isinstance(span, BlockSpan) or self.sources[span.source].layout == "fasta":
+        source = self.sources[part.source]
+        if isinstance(span, BlockSpan) or not source.cuttable or source.layout == "fasta":
             return None
-        expected = self.reached.get(span.source, 0)
-        if expected >= span.stop and not part.records and part.error is None:
-            return None  # one record spans it all
+        expected = self.reached.get(part.source, 0)
         if part.begin == expected:
-            self.reached[span.source] = part.stop
+            self.reached[part.source] = part.stop
             return None
+        if span is None or (expected >= span.stop and not part.records and part.error is None):
+            return None  # one record spans it all
         return replace(span, start=expected, exact=True)
 
 

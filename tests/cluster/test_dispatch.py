@@ -20,6 +20,7 @@ from cluster.deploy import Deployment, workers
 from cluster.deploy.clients import LOGGED_MESSAGES, LOOPBACK
 from cluster.dispatch import LINE_PER_THREAD, dispatch
 from cluster.errors import Failure, UsageError
+from cluster.events import Event
 from cluster.worker import Outcome
 from cluster.workers import LocalWorkers, Workers
 
@@ -124,6 +125,24 @@ def test_dispatch__keeps_all_threads_busy(local: LocalWorkers) -> None:
     meeting = threading.Barrier(3)
     step = {("compute", number): lambda: meeting.wait(30) for number in range(9)}
     assert parts(dispatch(local, Toy("busy", step), range(9))) == squares(9)
+
+
+def test_dispatch__workers_have_begun_when_what_was_done_before_is_given_out(
+    any_workers: Workers,
+) -> None:
+    sent = threading.Event()
+    done = [Outcome((number, "done before")) for number in range(50)]
+
+    def before() -> Iterator[Outcome[Part]]:
+        assert sent.is_set()
+        yield from done
+
+    def tell(event: Event) -> None:
+        if event.name == "sent":
+            sent.set()
+
+    found = parts(dispatch(any_workers, Toy("before"), range(30), tell=tell, before=before()))
+    assert found == [outcome.part for outcome in done] + squares(30)
 
 
 def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:
@@ -271,7 +290,7 @@ def test_correct__runs_the_span_that_it_gives_instead(any_workers: Workers) -> N
 
 def test_correct__asks_again_until_the_part_is_right(local: LocalWorkers) -> None:
     class Halving(Toy):
-        def correct(self, span: int, part: Part) -> int | None:
+        def correct(self, span: int | None, part: Part) -> int | None:
             assert part[0] == span
             return span // 2 if span > 1 else None
 

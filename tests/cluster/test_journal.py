@@ -53,6 +53,7 @@ def test_journal__gives_back_its_parts_in_order(tmp_path: Path) -> None:
 def test_journal__goes_on_behind_what_it_has(tmp_path: Path) -> None:
     written(tmp_path / "j", [1, 2])
     journal = opened(tmp_path / "j")
+    assert (journal.held, journal.continued) == (2, True)  # before they are read
     assert list(journal.parts()) == [1, 2]
     journal.append(3)
     journal.close()
@@ -72,6 +73,15 @@ def test_journal__cut_anywhere_gives_the_whole_records_before_and_goes_on(tmp_pa
         journal.append("new")
         journal.close()
         assert held(path) == [*found, "new"]
+
+
+def test_journal__of_very_many_parts_is_checked_to_its_end(tmp_path: Path) -> None:
+    parts = [b"part %d" % number for number in range(1000)]
+    whole = bytearray(written(tmp_path / "j", parts))
+    assert held(tmp_path / "j") == parts
+    whole[whole.index(b"part 700") + 2] ^= 1
+    (tmp_path / "j").write_bytes(whole)
+    assert held(tmp_path / "j") == parts[:700]
 
 
 def test_journal__with_a_damaged_record_ends_before_it(tmp_path: Path) -> None:
