@@ -160,6 +160,7 @@ def command(**values: Any) -> None:
 
         _check(values)
         output.check_packages(_wanted(values))
+        output.load_packages(_wanted(values))
         if not values["inputs"]:
             raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
         with output.output_folder(values["output"], running.resume) as folder:

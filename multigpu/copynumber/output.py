@@ -4,9 +4,10 @@ import importlib.util
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def check_packages(wanted: tuple[str, ...]) -> None:
                 raise UsageError(
                     f"{output} needs the package {package}: pip install 'multigpu[cnv]'"
                 )
+
+
+def load_packages(wanted: tuple[str, ...]) -> None:
+    """Load what these outputs need behind our back: at the end it would be waited for."""
+
+    def load() -> None:
+        for output in wanted:
+            for package in NEEDED[output]:
+                with suppress(Exception):  # it is told where it is used
+                    importlib.import_module(package)
+
+    threading.Thread(target=load, name="packages", daemon=True).start()
 
 
 @contextmanager
