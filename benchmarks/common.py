@@ -26,6 +26,9 @@ from cluster.devices import survey  # noqa: E402
 from kernels import bases  # noqa: E402
 from kernels.scan import Chunk, Hits, Patterns, Rules  # noqa: E402
 
+# An installation has its modules compiled; where this is set each process compiles them anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 PACKAGES = ("multigpu", "numpy", "numba", "llvmlite", "dask", "distributed", "isal", "hyperscan")
 CUDA_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x")
 LEAST_PIECE = 4 << 20  # bases that a thread searches at a time, where there are as many for all

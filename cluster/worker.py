@@ -21,7 +21,7 @@ from cluster.workload import P, Session, Workload
 OWN = "own"  # the GPU of this thread or else of this worker, if it has one, in place of a UUID
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 DEVICE_ERRORS = ("CUDARuntimeError", "CUDADriverError")  # CuPy's, which need not be installed
-TURN_SECONDS = 0.0005  # that a thread which launches kernels waits for one that finishes a chunk
+TURN_SECONDS = 0.0001  # that a thread which launches kernels waits for one that finishes a chunk
 
 
 @dataclass(frozen=True)

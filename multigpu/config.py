@@ -47,7 +47,7 @@ SCANNED_MEANWHILE = 4e9  # bytes by a GPU, while the next one comes up
 DOCKING_LANES = 4  # with more, the last ones on each take longer
 POSES_MEANWHILE = 150_000  # of a ligand by a GPU, while a process reads and writes one
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
-COPY_NUMBER_LANES = Lanes(5, alone=3)
+COPY_NUMBER_LANES = Lanes(5, here=4, alone=3)  # one process keeps few GPUs busy
 NO_LANES = Lanes(0)  # of what CPUs alone do
 
 
