@@ -78,7 +78,8 @@ def dispatch(
     has. They are advanced only as outcomes are taken, so that neither a fast reader nor a late
     chunk lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
 
-    before: outcomes to give out first, while the workers have begun
+    before: outcomes to give out first, when the workers have begun; they go on meanwhile, as far
+            as the line is long
     """
     with contextlib.closing(_Dispatch(workers, workload, spans, journal, faults, tell)) as run:
         yield from run.outcomes(before)
@@ -131,9 +132,11 @@ class _Dispatch(Generic[S, P]):
 
     def outcomes(self, before: Iterable[Outcome[P]]) -> Iterator[Outcome[P]]:
         self._workers.admit(self._workload)
-        while self._has_room():
-            self._take_up()
-        yield from before
+        self._fill()
+        for earlier in before:
+            yield earlier
+            self._take_news()
+            self._fill()
         while True:
             if self._line and self._line[0].settled:
                 outcome = self._given(self._line[0])
@@ -171,6 +174,10 @@ class _Dispatch(Generic[S, P]):
             and not self._again
         )
 
+    def _fill(self) -> None:
+        while self._has_room():
+            self._take_up()
+
     def _take_up(self) -> None:
         number, span = next(self._spans, (-1, None))
         if span is None:
@@ -201,10 +208,14 @@ class _Dispatch(Generic[S, P]):
         """Take all that is reported, so that what is done is not late; look at the workers."""
         with contextlib.suppress(queue.Empty):
             self._take(*self._inbox.get(timeout=LOOK_EVERY))
-            while True:
-                self._take(*self._inbox.get(block=False))
+            self._take_news()
         if self._workers.clock() - self._looked >= LOOK_EVERY:
             self._look()
+
+    def _take_news(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._take(*self._inbox.get(block=False))
 
     def _take(
         self, chunk: _Chunk[S, P], attempt: int, outcome: Any, error: Exception | None

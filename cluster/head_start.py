@@ -56,7 +56,8 @@ class HeadStart:
         self._at_work = threading.Event()  # they have finished something
         self._workload: Workload[Any, Any] | None = None
         self._begun: float | None = None  # the job, by the clock
-        self._first: float | None = None  # task of the threads that was finished
+        self._first: float | None = None  # task of the threads that was finished,
+        self._last = 0.0  # and the last so far
         self._given_here = self._given_there = 0  # tasks
         self._under_way: list[Future[Any]] = []  # of the threads
         self._in_use = True  # the device, by the threads
@@ -93,8 +94,9 @@ class HeadStart:
         apart_from: Task | None = None,
     ) -> Task:
         def finished_here(outcome: Any, error: Exception | None) -> None:
+            self._last = self.clock()
             if self._first is None:
-                self._first = self.clock()
+                self._first = self._last
             report(outcome, error)
 
         def finished_there(outcome: Any, error: Exception | None) -> None:
@@ -160,11 +162,13 @@ class HeadStart:
 
     def _takes_longer_than(self, seconds: float) -> bool:
         """Whether the job goes on for so long, as far as one can tell."""
-        left, finished = self._left(), self._given_here - len(self._not_finished())
+        under_way = len(self._not_finished())
+        left, finished = self._left(), self._given_here - under_way
         if left is None or self._first is None or finished < FEW:
             return True
-        # The first task had much to load.
-        return left * (self.clock() - self._first) / (finished - 1) > seconds
+        # The first task had much to load. Idle threads wait for what is replayed, or written.
+        until = self.clock() if under_way else self._last
+        return left * (until - self._first) / (finished - 1) > seconds
 
     def _take(self, made: "Future[Workers]") -> None:
         """Waits for the others. Raises what went wrong with them."""

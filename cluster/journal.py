@@ -103,15 +103,16 @@ class Journal:
 
     def _continues(self, about: dict[str, str]) -> bool:
         """Whether there is a journal to go on with."""
-        records = self._whole_records() if self._magic(MAGIC) == MAGIC else []
-        if not records:
+        file = self._file.fileno()
+        first = next(_records(file, len(MAGIC)), None) if self._magic(MAGIC) == MAGIC else None
+        if first is None or not first.is_whole(file):
             return False  # nothing was finished
-        first, *parts = records
-        known = self._codec.unpack(first.read(self._file.fileno()))
+        known = self._codec.unpack(first.read(file))
         if differences := _differences(known["about"], about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
         self.plan = known["plan"]
-        self._found, self.held, self.continued = parts, len(parts), bool(parts)
+        self._found = self._whole_records(first.end)
+        self.held, self.continued = len(self._found), bool(self._found)
         return True
 
     def _magic(self, wanted: bytes) -> bytes:
@@ -124,17 +125,17 @@ class Journal:
             )
         return found
 
-    def _whole_records(self) -> "list[_Record]":
-        """Those up to the first that is torn; with it the file is cut off."""
+    def _whole_records(self, begin: int) -> "list[_Record]":
+        """Those from byte `begin` up to the first that is torn; with it the file is cut off."""
         file = self._file.fileno()
-        records = list(_records(file, len(MAGIC)))
+        records = list(_records(file, begin))
         some = [records[at : at + CHECKED] for at in range(0, len(records), CHECKED)]
         with ThreadPoolExecutor(CHECKERS) as pool:
             checked = pool.map(lambda few: [record.is_whole(file) for record in few], some)
             whole = list(chain.from_iterable(checked))
         if not all(whole):
             records = records[: whole.index(False)]
-        self._file.truncate(records[-1].end if records else len(MAGIC))
+        self._file.truncate(records[-1].end if records else begin)
         return records
 
     def _write(self, payload: bytes, before: bytes = b"") -> None:

@@ -15,6 +15,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +24,7 @@ from cluster.errors import DiskFull, Failure, UsageError
 STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on appending
 BUFFER = 1 << 20
 NAME_KEPT = 200  # bytes of a name in those of hidden files: names end at 255
-FEW_FILES = 100  # that are synced one by one
+FEW_FILES = 100  # and directories, that are synced one by one
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -164,19 +165,20 @@ def _keep_mode(target: Path, raw: io.FileIO) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """All files below have reached the disk. Raises OSError.
+    """All below has reached the disk. Raises OSError where a file has not.
 
     Few are waited for one by one, as others may be writing much to the same disk.
     """
-    paths = list(folder.rglob("*"))
-    files = [path for path in paths if path.is_file()]
-    if len(files) > FEW_FILES:
+    paths = list(islice(folder.rglob("*"), FEW_FILES + 1))
+    if len(paths) > FEW_FILES:
         sync_file_system(folder)
         return
-    for path in files:
-        _sync(path, os.O_RDONLY)
-    for directory in (folder, *(path for path in paths if path.is_dir())):
-        _sync_directory(directory)
+    for path in paths:
+        if path.is_file():
+            _sync(path, os.O_RDONLY)
+    for path in (folder, *paths):
+        if path.is_dir():
+            _sync_directory(path)
 
 
 def sync_file_system(path: Path) -> None:

@@ -40,7 +40,7 @@ class Capacity:
     threads  of all workers together
     lanes    of the worker that has most: chunks in hand at a time
     gpu      whether these are GPUs
-    own      threads of the process that plans: all of them, or those that begin
+    own      threads of the process that plans: all of them, those that begin, or none
     """
 
     free: int

@@ -61,10 +61,6 @@ class _Ended(Failure):
         super().__init__("the job has ended")
 
 
-class _NoThreadsError(RuntimeError):
-    """The interpreter ends: there are no new threads, and memory is given back with it."""
-
-
 @dataclass
 class _History(threading.local):
     """Of the chunk that a thread is at."""
@@ -153,31 +149,39 @@ def _close_ended(key: str) -> None:
         for place in [place for place in _opening if place[0] == key]:
             del _opening[place]
     if ended:
-        with contextlib.suppress(_NoThreadsError):
-            _apart(lambda: _close(ended))
+        _apart(lambda: _close(ended))
 
 
 def _close(ended: list[tuple[Session[Any, Any], int | None]]) -> None:
-    """Empties the list of sessions and their devices."""
+    """Empties the list of sessions and their devices. Raises the first error when all are closed.
+
+    A device that has failed keeps what it has.
+    """
+    errors = []
     while ended:
         session, device = ended.pop()
-        _use(device)
-        session.close()
+        try:
+            with contextlib.suppress(DeviceFailed, MemoryError), _device_errors():
+                _use(device)
+                session.close()
+        except Exception as error:  # noqa: BLE001 - the others are closed first
+            errors.append(error)
         del session  # what it held is given back to the pool, and the pool's to the device
-        _release_pool(device)
+        with contextlib.suppress(DeviceFailed, MemoryError), _device_errors():
+            _release_pool(device)
+    if errors:
+        raise errors[0]
 
 
 def _apart(function: Callable[[], None]) -> None:
-    """In a thread of its own, as the caller's CUDA device may be another one. Waits for it.
-
-    Raises _NoThreadsError where the interpreter ends.
-    """
+    """In a thread of its own, as the caller's CUDA device may be another one. Waits for it."""
     with ThreadPoolExecutor(1, "closing") as pool:
         try:
             done = pool.submit(function)
-        except RuntimeError as error:
-            raise _NoThreadsError from error
-        done.result()
+        except RuntimeError:  # there are no more threads: at the end of the interpreter, say
+            function()
+        else:
+            done.result()
 
 
 @contextlib.contextmanager

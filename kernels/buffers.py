@@ -23,8 +23,9 @@ class Buffers:
             if fitting:
                 best = min(fitting, key=lambda i: len(self._free[i]))
                 return self._free.pop(best)[:size]
-            if self._free:  # all are too small: one gives way, so that they do not pile up
-                self._free.pop()
+            # All are too small: one gives way, so that they do not pile up; without the lock.
+            too_small = self._free.pop() if self._free else None
+        del too_small
         return self._allocate(max(1, size + size // 8))[:size]
 
     def give(self, view: NDArray[Any]) -> None:

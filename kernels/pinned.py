@@ -21,19 +21,55 @@ class _Registered(mmap.mmap):
     """Memory that CUDA knows until nobody has it any more."""
 
     address = 0
+    device = 0  # whose copies it is for
+
+    def forget(self) -> None:
+        """Raises CUDARuntimeError where the device has failed. No copy is under way after that."""
+        runtime.deviceSynchronize()
+        runtime.hostUnregister(self.address)
+        self.address = 0
 
     def __del__(self) -> None:
-        if self.address:
-            with suppress(runtime.CUDARuntimeError):
-                runtime.hostUnregister(self.address)
+        """Any thread may be the last that had it.
+
+        Only one that uses the device can forget it, as in others CUDA would make a context for
+        that. What CUDA still knows must stay: new memory would get the same addresses.
+        """
+        if not self.address:
+            return
+        try:
+            if runtime.getDevice() == self.device:
+                self.forget()
+                return
+        except runtime.CUDARuntimeError:
+            pass
+        _left.append(self)
+
+
+_left: list[_Registered] = []  # to be forgotten, by a thread that uses the device
 
 
 def pinned(size: int) -> NDArray[np.uint8]:
     """uint8[size] with anything in it; little comes from CuPy's pool."""
     if size >= HUGE_PAGE:
         with suppress(runtime.CUDARuntimeError, OSError):  # not all systems have it
+            _forget_left()
             return _registered(size)
     return np.frombuffer(cupy.cuda.alloc_pinned_memory(max(1, size)), np.uint8, size)
+
+
+def _forget_left() -> None:
+    """What others have left of this thread's device; what cannot be forgotten stays."""
+    device, kept = runtime.getDevice(), []
+    with suppress(IndexError):  # another thread may take the last one
+        while _left:
+            room = _left.pop()
+            with suppress(runtime.CUDARuntimeError):
+                if room.device == device:
+                    room.forget()
+            if room.address:
+                kept.append(room)
+    _left.extend(kept)
 
 
 def _registered(size: int) -> NDArray[np.uint8]:
@@ -48,5 +84,5 @@ def _registered(size: int) -> NDArray[np.uint8]:
     memory = np.frombuffer(room, np.uint8, pages, begin)
     memory[:: mmap.PAGESIZE] = 0  # here the kernel makes them, without the interpreter
     runtime.hostRegister(address + begin, pages, PORTABLE)
-    room.address = address + begin
+    room.address, room.device = address + begin, runtime.getDevice()
     return memory[:size]

@@ -13,7 +13,7 @@ from cluster.codec import Codec
 from cluster.worker import Outcome
 from multigpu import preflight
 from multigpu.batch import Batch
-from multigpu.config import RunOptions, ScanOptions, scan_lanes
+from multigpu.config import Lanes, RunOptions, ScanOptions, scan_lanes
 from multigpu.io.ahead import Streams
 from multigpu.io.signatures import Signatures, read_signatures
 from multigpu.io.sources import Source, expand, inspect, is_repeatable, plain_bytes
@@ -50,7 +50,8 @@ class ScanFacts(Facts):
 class ScanJob(Job):
     """A scan: opened (all input looked at), planned, and run once.
 
-    streams  where the first stream may have been begun; more: see `Job`
+    streams  where the first stream may have been begun
+    lanes    with which workers were started; more: see `Job`
     """
 
     def __init__(
@@ -60,12 +61,13 @@ class ScanJob(Job):
         options: ScanOptions,
         run: RunOptions,
         streams: Streams | None = None,
+        lanes: Lanes | None = None,
         **more: Any,
     ) -> None:
         super().__init__(run, **more)
         self._streams = streams or Streams()
         self.facts: ScanFacts = ScanFacts()
-        self.options, self.lanes = options, scan_lanes(plain_bytes(samples))
+        self.options, self.lanes = options, lanes or scan_lanes(plain_bytes(samples))
         self.chunk_plan: ScanPlan | None = None
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]

@@ -55,6 +55,33 @@ def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
     assert not (tmp_path / "journal").exists()
 
 
+@pytest.mark.parametrize("processes", [0, 2])
+def test_resume__threads_at_hand_compute_while_the_journal_is_read(
+    tmp_path: Path, processes: int
+) -> None:
+    """Worker processes may take as long to come as it takes."""
+    (tmp_path / "reads.fq").write_text(READS)
+    (tmp_path / "signatures.fa").write_text(">s\nGTTTGA\n")
+
+    def make() -> Any:
+        return multigpu.scan(
+            tmp_path / "reads.fq", tmp_path / "signatures.fa", gpus="none", max_chunk_bytes=500,
+            journal=tmp_path / "journal", resume=True, processes=processes, threads=2,
+        )  # fmt: skip
+
+    rows = iter(make())
+    assert len(list(islice(rows, 9))) == 9
+    rows.close()
+    told: list[str] = []
+    again = make()
+    again._job.listeners.append(lambda event: told.append(event.name))
+    assert again.to_table().num_rows == 200
+    assert told.count("resumed") >= 9
+    first_sent, last_resumed = told.index("sent"), len(told) - told[::-1].index("resumed") - 1
+    assert (first_sent < told.index("resumed")) == (not processes)
+    assert (first_sent > last_resumed) == bool(processes)
+
+
 def test_run__that_fails_before_it_began_leaves_no_journal(scan: Any, tmp_path: Path) -> None:
     first = scan()
     first._job.listeners.append(failing)

@@ -8,6 +8,7 @@ import pytest
 
 from cluster.plan import Capacity
 from multigpu.config import RunOptions, scan_lanes
+from multigpu.io import sources
 from multigpu.io.signatures import Signatures
 from multigpu.io.sources import Source, plain_bytes
 from multigpu.workloads.scan import ScanPlan, plan_scan
@@ -27,6 +28,7 @@ def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
         (Capacity(FREE, 6, 6, gpu=True, own=6), 32_000_000),
         (Capacity(FREE, 12, 6, gpu=True, own=6), 128 << 20),  # the program begins on one of two
         (Capacity(FREE, 24, 3, gpu=True, own=24), 128 << 20),
+        (Capacity(FREE, 96, 12, gpu=True, own=96), 32 << 20),  # all that is in hand is limited
         (Capacity(FREE, 24, 3, gpu=True), 256 << 20),  # worker processes only
         (Capacity(FREE, 24, 6, gpu=True), 128 << 20),
         (Capacity(FREE, 4, 4, gpu=False, own=4), 64 << 20),
@@ -51,13 +53,23 @@ def test_the_program_begins_on_as_many_gpus_as_there_is_work_for(size: int, gpus
 
 
 def test_plain_bytes__are_those_of_files_that_are_not_compressed(tmp_path: Path) -> None:
-    for name, size in (("a.fq", 10), ("b.fastq.gz", 100), ("c.fa.zst", 1000), ("d.fa", 10_000)):
+    sizes = {"a.fq": 10, "b.fastq.gz": 100, "c.fa.zst": 1000, "d.fa": 10_000, "e.FQ.GZ": 5}
+    for name, size in sizes.items():
         (tmp_path / name).write_bytes(b">" * size)
 
     assert plain_bytes([str(tmp_path)]) == 10_010
     assert plain_bytes([f"{tmp_path}/*.f*", str(tmp_path / "a.fq")]) == 10_020
     assert plain_bytes(["-", "https://example.org/a.fq", str(tmp_path / "a.fq")]) == 10
     assert plain_bytes([]) == 0
+
+
+def test_plain_bytes__of_very_many_files_are_those_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "WEIGHED", 2)
+    for number, size in enumerate((10, 20, 1000, 1000)):
+        (tmp_path / f"{number}.fq").write_bytes(b"@" * size)
+    assert plain_bytes([str(tmp_path)]) == 60
 
 
 def test_plain_bytes__what_is_wrong_is_told_by_others(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def command(**values: Any) -> None:
         samples, signatures = _inputs(stack, values)
         keep_inputs([*expand(samples), *signatures], *written)
         job = ScanJob(
-            samples, signatures, scanning, running, streams, devices=devices, coming=coming,
+            samples, signatures, scanning, running, streams, lanes, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,
         )  # fmt: skip
         with job.kept(), watched(values, job, "scan", _matches):

@@ -44,6 +44,12 @@ NEEDED = {
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
 }
+LOADED = {
+    VCF: ("pysam",),
+    MATRICES: ("zarr",),
+    REPORT: ("jinja2",),
+    FIGURES: ("matplotlib.figure", "matplotlib.backends.backend_agg"),
+}
 
 
 def check_packages(wanted: tuple[str, ...]) -> None:
@@ -56,16 +62,18 @@ def check_packages(wanted: tuple[str, ...]) -> None:
                 )
 
 
-def load_packages(wanted: tuple[str, ...]) -> None:
+def load_packages(wanted: tuple[str, ...]) -> threading.Thread:
     """Load what these outputs need behind our back: at the end it would be waited for."""
 
     def load() -> None:
         for output in wanted:
-            for package in NEEDED[output]:
+            for module in LOADED[output]:
                 with suppress(Exception):  # it is told where it is used
-                    importlib.import_module(package)
+                    importlib.import_module(module)
 
-    threading.Thread(target=load, name="packages", daemon=True).start()
+    thread = threading.Thread(target=load, name="packages", daemon=True)
+    thread.start()
+    return thread
 
 
 @contextmanager

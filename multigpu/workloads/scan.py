@@ -29,7 +29,8 @@ from multigpu.preflight import Expected, require
 PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
 CACHED_BYTES = 32_000_000  # a chunk on the GPU of this process
-SHARED_BYTES = 128 << 20  # on several, whose threads wait for each other at each chunk
+SHARED_BYTES = 128 << 20  # on several, whose threads wait for each other at each chunk,
+SHARED_IN_HAND_BYTES = 3 << 30  # and by all of these
 DISPATCHED_BYTES = 256 << 20  # on those of other processes, as it is several messages; but no
 IN_HAND_BYTES = 768 << 20  # more than this in all lanes
 DEVICE_BYTES_PER_BYTE = 1.0  # letters and planes of the bases, offsets and counts of the records
@@ -377,9 +378,12 @@ def _serves(here: Capacity) -> int:
     """The bytes of a chunk that serve a scan best."""
     if not here.gpu:
         return DEFAULT_CHUNK_BYTES
+    if here.own and here.threads == here.lanes:
+        return CACHED_BYTES
+    dispatched = min(DISPATCHED_BYTES, IN_HAND_BYTES // here.lanes)
     if not here.own:
-        return min(DISPATCHED_BYTES, IN_HAND_BYTES // here.lanes)
-    return CACHED_BYTES if here.threads == here.lanes else SHARED_BYTES
+        return dispatched
+    return min(SHARED_BYTES, dispatched, SHARED_IN_HAND_BYTES // here.own)
 
 
 def _chunks(sources: Sequence[Source], size: int) -> tuple[int | None, ...]:

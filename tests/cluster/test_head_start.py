@@ -282,17 +282,26 @@ def test_chunk__that_is_late_here_is_begun_by_the_others(here: LocalWorkers) -> 
 
 
 @pytest.mark.parametrize(
-    ("seconds", "left", "started"),
-    [(1.9, 999, False), (2.1, None, True), (2.1, 14, False), (2.1, 15, True)],
+    ("seconds", "left", "busy", "started"),
+    [
+        (1.9, 999, False, False),
+        (2.1, None, False, True),
+        (2.1, 39, False, False),
+        (9.9, 39, False, False),  # threads that are idle wait for something else
+        (2.1, 41, False, True),
+        (2.1, 14, True, False),
+        (2.1, 15, True, True),
+    ],
 )
 def test_others__are_started_where_there_is_enough_left(
     here: LocalWorkers,
     monkeypatch: pytest.MonkeyPatch,
     seconds: float,
     left: int | None,
+    busy: bool,
     started: bool,
 ) -> None:
-    now = 0.0
+    now, over = 0.0, threading.Event()
     monkeypatch.setattr(here, "clock", lambda: now)
     others = Given(Future())
     begun = HeadStart(here, others, lambda: left)
@@ -303,7 +312,10 @@ def test_others__are_started_where_there_is_enough_left(
         begun.submit(lambda *_, reported=reported: reported.set(), int)
         assert reported.wait(9)
     now = seconds
+    if busy:
+        begun.submit(lambda *_: None, over.wait)
     begun.present()
+    over.set()
     assert (others.made is not None) == started
 
 

@@ -75,6 +75,15 @@ def test_journal__cut_anywhere_gives_the_whole_records_before_and_goes_on(tmp_pa
         assert held(path) == [*found, "new"]
 
 
+def test_journal__that_another_run_may_not_go_on_with_keeps_its_torn_tail(tmp_path: Path) -> None:
+    whole = written(tmp_path / "j", [b"a" * 50, b"b" * 50, b"c" * 50])
+    torn = whole[:-60] + b"!" + whole[-59:-10]
+    (tmp_path / "j").write_bytes(torn)
+    with pytest.raises(UsageError, match="cannot be resumed"):
+        opened(tmp_path / "j", **{"option hits": "all"})
+    assert (tmp_path / "j").read_bytes() == torn
+
+
 def test_journal__of_very_many_parts_is_checked_to_its_end(tmp_path: Path) -> None:
     parts = [b"part %d" % number for number in range(1000)]
     whole = bytearray(written(tmp_path / "j", parts))

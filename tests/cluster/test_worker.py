@@ -4,7 +4,9 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +16,7 @@ from cluster import worker
 from cluster.errors import DeviceFailed, Failure
 
 FREE = 1000
+REAL = {name: getattr(worker, name) for name in ("device_of", "_use", "free", "_release_pool")}
 
 
 class CUDARuntimeError(RuntimeError):
@@ -189,21 +192,78 @@ def test_job__that_was_dismissed_has_nothing_left() -> None:
         worker.run_chunk("sums", None, range(4))
 
 
-def test_session__is_closed_in_a_thread_whose_device_is_nobody_elses() -> None:
-    threads = []
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[threading.Thread, int]]:
+    """Which thread used which device, on a machine with several GPUs that remember nothing else."""
+    found = []
+
+    class Device:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def use(self) -> None:
+            found.append((threading.current_thread(), self.number))
+
+    cuda = SimpleNamespace(
+        Device=Device, runtime=SimpleNamespace(memGetInfo=lambda: (FREE, FREE)),
+        is_available=lambda: True,
+    )  # fmt: skip
+    pool = SimpleNamespace(free_all_blocks=int, total_bytes=int)
+    cupy = SimpleNamespace(
+        cuda=cuda, get_default_memory_pool=lambda: pool,
+        get_default_pinned_memory_pool=lambda: pool,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    for name, function in REAL.items():
+        monkeypatch.setattr(worker, name, function)
+    monkeypatch.setattr(worker.context, "ordinal", lambda uuid: int(uuid[-1]))
+    return found
+
+
+def test_threads__use_the_device_of_their_chunk_and_no_other(
+    used: list[tuple[threading.Thread, int]],
+) -> None:
+    """The caller of `dismiss`, too, keeps its own."""
+    worker.admit(Sums(9))
+    for gpu in ("GPU-2", "GPU-5"):
+        with ThreadPoolExecutor(1) as lane:
+            lane.submit(worker.run_chunk, "sums", gpu, range(4)).result()
+    worker.dismiss("sums")
+
+    assert threading.current_thread() not in {thread for thread, _ in used}
+    own = {thread: {device for each, device in used if each is thread} for thread, _ in used}
+    assert sorted(map(sorted, own.values())) == [[2], [2, 5], [5]]  # the second one closes both
+
+
+def test_sessions__are_all_closed_though_one_cannot_be() -> None:
+    closed = []
 
     class Session(SumSession):
         def close(self) -> None:
-            threads.append(threading.current_thread())
+            closed.append(threading.current_thread())
             raise RuntimeError("it does not close")
 
     sums = Sums(9)
     with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
+        worker.admit(sums)
+        worker._sessions["sums", 1] = Session(sums, 1)
         run(sums, 4)
         with pytest.raises(RuntimeError, match="it does not close"):
             worker.dismiss("sums")
-    assert len(threads) == 1
-    assert threads[0] is not threading.current_thread()
+    assert len(closed) == 2
+    assert threading.current_thread() not in closed
+
+
+def test_session__on_a_device_that_has_failed_is_given_up() -> None:
+    class Session(SumSession):
+        def close(self) -> None:
+            raise CUDARuntimeError(719)
+
+    sums = Sums(9)
+    with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
+        run(sums, 4)
+        worker.dismiss("sums")
+    assert not [place for place in worker._sessions if place[0] == "sums"]
 
 
 def test_job__that_is_dismissed_meanwhile_is_closed_behind_its_last_chunk() -> None:

@@ -1,5 +1,7 @@
 """Runs on simulated cohorts: what is found, what never changes, what is refused."""
 
+import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,3 +284,15 @@ def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
     for other in (changed(counts, values=values), changed(counts, regions=ends)):
         with pytest.raises(UsageError, match="cannot be resumed: counts was content"):
             begun(other)
+
+
+def test_counts__are_given_back_before_the_tables_are_made() -> None:
+    counts, _ = cohort(regions=2000, samples=6)
+    job = CnvJob(replace(counts, values=counts.values.copy()), CnvOptions(), CPU)
+    held = weakref.ref(job.values)
+    job._forget_counts()
+    deadline = time.monotonic() + 9
+    while held() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert held() is None
+    assert not hasattr(job, "values")

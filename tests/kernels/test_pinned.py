@@ -27,7 +27,17 @@ class Runtime(ModuleType):
         super().__init__("cupy.cuda.runtime")
         self.CUDARuntimeError = CUDARuntimeError
         self.registered: dict[int, int] = {}
-        self.refuses = False
+        self.device = 0  # the current one
+        self.synchronized: list[int] = []
+        self.refuses = self.fails = False
+
+    def getDevice(self) -> int:
+        return self.device
+
+    def deviceSynchronize(self) -> None:
+        if self.fails:
+            raise CUDARuntimeError
+        self.synchronized.append(self.device)
 
     def hostRegister(self, address: int, size: int, _: int) -> None:
         if self.refuses:
@@ -94,6 +104,36 @@ def test_it_is_registered_until_nobody_has_a_part_of_it(pinned: Any, runtime: Ru
     assert len(runtime.registered) == 2
     del part
     assert list(runtime.registered) == [other.ctypes.data]
+    assert runtime.synchronized == [0]  # a copy might have been under way
+
+
+def test_it_is_forgotten_by_a_thread_that_uses_the_device(pinned: Any, runtime: Runtime) -> None:
+    """In another one CUDA would make a context on the device that is current there."""
+    runtime.device = 3
+    memory = pinned(HUGE)
+    runtime.device = 0
+    del memory
+    assert len(runtime.registered) == 1
+    other = pinned(HUGE)
+    assert len(runtime.registered) == 2
+    runtime.device = 3
+    third = pinned(HUGE)
+    assert set(runtime.registered) == {other.ctypes.data, third.ctypes.data}
+    assert runtime.synchronized == [3]
+
+
+def test_it_stays_where_cuda_still_knows_it(pinned: Any, runtime: Runtime) -> None:
+    """Else the next memory at these addresses would be taken for it."""
+    memory = pinned(HUGE)
+    address = memory.ctypes.data
+    runtime.fails = True
+    del memory
+    others = [np.empty(HUGE + 4096, np.uint8) for _ in range(20)]
+    assert not [o for o in others if o.ctypes.data < address + HUGE <= o.ctypes.data + len(o)]
+    assert len(pinned(HUGE)) == HUGE
+    runtime.fails = False
+    memory = pinned(HUGE)
+    assert address not in set(runtime.registered) - {memory.ctypes.data}
 
 
 def test_what_was_taken_is_given_back_as_a_whole(pinned: Any, runtime: Runtime) -> None:
