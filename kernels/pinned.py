@@ -1,8 +1,8 @@
 """Page-locked memory of the host, which a GPU copies from and to by itself.
 
 CUDA makes it page by page, for one thread of a process at a time: 0.4 ms a MiB. Pages of 2 MiB that
-each thread has the kernel make for itself, and then registers with CUDA, take a quarter of that,
-and several threads do not wait for each other.
+each thread has the system make for itself, and then registers with CUDA, take half of that, and
+several threads do not wait for each other.
 """
 
 import mmap
@@ -77,12 +77,12 @@ def _registered(size: int) -> NDArray[np.uint8]:
     room = _Registered(-1, pages + HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     address = np.frombuffer(room, np.uint8).ctypes.data
     begin = -address % HUGE_PAGE
-    with suppress(OSError):  # a kernel without large pages
+    with suppress(OSError):  # a system without large pages
         room.madvise(mmap.MADV_HUGEPAGE, begin, pages)
     # Copies of these pages, as a forked process makes them, would take the GPU's place of writing.
     room.madvise(mmap.MADV_DONTFORK)
     memory = np.frombuffer(room, np.uint8, pages, begin)
-    memory[:: mmap.PAGESIZE] = 0  # here the kernel makes them, without the interpreter
+    memory[:: mmap.PAGESIZE] = 0  # here the system makes them, without the interpreter
     runtime.hostRegister(address + begin, pages, PORTABLE)
     room.address, room.device = address + begin, runtime.getDevice()
     return memory[:size]

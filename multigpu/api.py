@@ -64,10 +64,10 @@ class ScanJob(Job):
         lanes: Lanes | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(run, **more)
+        super().__init__(run, lanes or scan_lanes(plain_bytes(samples)), **more)
         self._streams = streams or Streams()
         self.facts: ScanFacts = ScanFacts()
-        self.options, self.lanes = options, lanes or scan_lanes(plain_bytes(samples))
+        self.options = options
         self.chunk_plan: ScanPlan | None = None
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]

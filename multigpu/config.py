@@ -47,13 +47,19 @@ SCANNED_MEANWHILE = 4e9  # bytes by a GPU, while the next one comes up
 DOCKING_LANES = 4  # with more, the last ones on each take longer
 POSES_MEANWHILE = 150_000  # of a ligand by a GPU, while a process reads and writes one
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
-COPY_NUMBER_LANES = Lanes(5, here=4, alone=3)  # one process keeps few GPUs busy
+COPY_NUMBER_LANES = Lanes(5, alone=3)
+CALLED_MEANWHILE, KEPT_BUSY = 3e8, 4  # bytes of counts by a GPU; GPUs by one process
 NO_LANES = Lanes(0)  # of what CPUs alone do
 
 
 def scan_lanes(plain_bytes: int) -> Lanes:
     """Of a scan of files with so many bytes that are not compressed: others are slower anyway."""
     return replace(SCAN_LANES, here=1 + int(plain_bytes / SCANNED_MEANWHILE))
+
+
+def copy_number_lanes(size: int) -> Lanes:
+    """Of so many bytes of counts, in files or in memory."""
+    return replace(COPY_NUMBER_LANES, here=min(KEPT_BUSY, 1 + int(size / CALLED_MEANWHILE)))
 
 
 @dataclass(frozen=True)

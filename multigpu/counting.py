@@ -79,7 +79,7 @@ class CountJob(Job):
     ) -> None:
         if not files:
             raise UsageError("no alignment files given")
-        super().__init__(replace(run, gpus="none"), client, devices=())
+        super().__init__(replace(run, gpus="none"), client=client, devices=())
         self.options = options
         self.files = [inspect(path) for path in files]
         self.samples = _sample_names(files, options.sample_names)

@@ -91,8 +91,8 @@ class DockJob(Job):
         report: int = 0,
         **more: Any,
     ) -> None:
-        super().__init__(run, **more)
-        self.options, self.report, self.lanes = options, report, options.lanes
+        super().__init__(run, options.lanes, **more)
+        self.options, self.report = options, report
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None
         self.best: list[Best] = []

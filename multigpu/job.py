@@ -92,22 +92,23 @@ class Crew:
 class Job:
     """Workers for a workload, and a run of it that can be stopped and resumed.
 
+    lanes    chunks in hand on each GPU, where --threads does not say how many
     client   a `dask.distributed.Client` to use instead of what `run` says
     coming   the workers, where they were started before (`cluster.deploy.starting`)
     journal  where a run keeps what it has finished; None: nowhere
     """
 
-    lanes = NO_LANES  # unless --threads says how many chunks are in hand on a GPU
-
     def __init__(
         self,
         run: RunOptions,
+        lanes: Lanes = NO_LANES,
         client: Any = None,
         devices: tuple[Device, ...] | None = None,
         coming: Coming | None = None,
         journal: Path | None = None,
     ) -> None:
-        self.run, self._client, self._coming, self._journal_path = run, client, coming, journal
+        self.run, self.lanes = run, lanes
+        self._client, self._coming, self._journal_path = client, coming, journal
         if devices is None:
             devices = () if client else run.devices()
         self.devices = devices

@@ -12,7 +12,15 @@ import pytest
 import multigpu
 from cluster.devices import Device
 from cluster.events import Event
-from multigpu.config import COPY_NUMBER_LANES, MOST, SCAN_LANES, DockOptions, Lanes, RunOptions
+from multigpu.config import (
+    COPY_NUMBER_LANES,
+    MOST,
+    SCAN_LANES,
+    DockOptions,
+    Lanes,
+    RunOptions,
+    copy_number_lanes,
+)
 from multigpu.errors import Failure, Unreadable
 from multigpu.io import plain_fastq, sources
 from multigpu.job import deployment
@@ -133,6 +141,12 @@ def test_lanes__go_by_the_number_of_gpus(
 ) -> None:
     lanes = (SCAN_LANES, DockOptions().lanes, COPY_NUMBER_LANES)
     assert [each.each(gpus) for each in lanes] == [scan, docking, copy_numbers]
+
+
+@pytest.mark.parametrize(("size", "gpus"), [(0, 1), (150e6, 1), (700e6, 3), (1e12, 4)])
+def test_copy_numbers__begin_on_few_gpus(size: int, gpus: int) -> None:
+    assert copy_number_lanes(int(size)).here == gpus
+    assert copy_number_lanes(int(size)).each(8) == COPY_NUMBER_LANES.each(8)
 
 
 @pytest.mark.parametrize(

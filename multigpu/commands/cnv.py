@@ -11,7 +11,7 @@ import click
 
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
-from multigpu.config import COPY_NUMBER_LANES, RunOptions
+from multigpu.config import Lanes, RunOptions, copy_number_lanes
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
 
@@ -153,8 +153,10 @@ def command(**values: Any) -> None:
 
     running = run_options(values)
     with ExitStack() as stack:
-        devices, coming = begun(stack, running, values, COPY_NUMBER_LANES, prepare)
-        if _bytes([*values["inputs"], *values["controls"]]) >= MANY_BYTES:
+        size = _bytes([*values["inputs"], *values["controls"]])
+        lanes = copy_number_lanes(size)
+        devices, coming = begun(stack, running, values, lanes, prepare)
+        if size >= MANY_BYTES:
             coming.begin()
         from multigpu.copynumber import output, summary
 
@@ -165,7 +167,7 @@ def command(**values: Any) -> None:
             raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
         with output.output_folder(values["output"], running.resume) as folder:
             job = _job(
-                values, running, folder,
+                values, running, folder, lanes,
                 devices=devices, coming=coming, journal=folder / output.JOURNAL,
             )  # fmt: skip
             result = _run(job, values, folder)
@@ -232,7 +234,9 @@ def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
     return tuple(name for name, wanted in chosen.items() if wanted)
 
 
-def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any) -> "CnvJob":
+def _job(
+    values: dict[str, Any], running: RunOptions, folder: Path, lanes: Lanes, **more: Any
+) -> "CnvJob":
     """All input read, all options checked. Alignments are counted, and the counts written."""
     import numpy as np
 
@@ -248,7 +252,7 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
 
     cases, others = list(values["inputs"]), list(values["controls"])
     aligned = inputs.are_alignments(cases)
-    here = deployment(running, more["devices"], COPY_NUMBER_LANES)
+    here = deployment(running, more["devices"], lanes)
     # Worker processes of this machine then find the counts where they were read.
     empty = shareable.empty if here.local_cluster else np.empty
     counts = _read(cases, aligned, counting, running, values, empty)
@@ -266,7 +270,7 @@ def _job(values: dict[str, Any], running: RunOptions, folder: Path, **more: Any)
         sexes = inputs.inferred_sexes(counts, controls)
     return CnvJob(
         counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes,
-        inputs=[*cases, *others], **more,
+        inputs=[*cases, *others], lanes=lanes, **more,
     )  # fmt: skip
 
 

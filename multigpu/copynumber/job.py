@@ -20,7 +20,7 @@ from cluster.worker import Outcome
 from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu import preflight
-from multigpu.config import COPY_NUMBER_LANES, RunOptions
+from multigpu.config import Lanes, RunOptions, copy_number_lanes
 from multigpu.copynumber import assemble, matrices, sex
 from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
@@ -61,10 +61,8 @@ class CnvJob(Job):
     ploidy    of every sample and then control, on all chromosomes
     sexes     "male", "female" or "" of every sample and then control
     inputs    the files that the counts are from, which must not change until a run is resumed
-    more      see `Job`
+    lanes     with which workers were started; more: see `Job`
     """
-
-    lanes = COPY_NUMBER_LANES
 
     def __init__(
         self,
@@ -76,9 +74,10 @@ class CnvJob(Job):
         ploidy: tuple[int, ...] | None = None,
         sexes: tuple[str, ...] = (),
         inputs: Sequence[str] = (),
+        lanes: Lanes | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(run, **more)
+        super().__init__(run, lanes or copy_number_lanes(counts.values.nbytes), **more)
         self.regions, self.samples, self.options = counts.regions, counts.samples, options
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
         self.facts: CnvFacts = CnvFacts()
