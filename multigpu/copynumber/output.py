@@ -44,7 +44,7 @@ NEEDED = {
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
 }
-LOADED = {
+LOADED = {  # what of that the program imports
     VCF: ("pysam",),
     MATRICES: ("zarr",),
     REPORT: ("jinja2",),
