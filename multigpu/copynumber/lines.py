@@ -1,18 +1,21 @@
 """Lines of text from columns; Arrow joins them, without a Python object for each row."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.io import arrow
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CELLS = 1 << 18  # joined at a time: far below 2 GiB of text, which is the most Arrow joins
+CELLS = 1 << 16  # joined at a time, by a thread: far below 2 GiB, which is the most Arrow joins
 LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # fractions between that Arrow and Python write alike
 TINY = 1e-9  # below it they do so again, because all exponents have two digits or more
 
+Every: TypeAlias = Callable[..., Iterator[Any]]  # as `map`, by several threads where it can
 Column: TypeAlias = "pa.Array | NDArray[Any] | str"  # a text is the same in all rows
 
 
@@ -33,8 +36,9 @@ def lines(*columns: Column) -> bytes:
     import pyarrow.compute as pc
 
     rows = joined(*columns, by="\t")
-    every = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
-    text: bytes = pc.binary_join(every, "\n")[0].as_buffer().to_pybytes()
+    ends = arrow.numbers(np.array([0, len(rows)], np.int32))
+    every = pa.ListArray.from_arrays(ends, rows)
+    text: bytes = pc.binary_join(every, arrow.word("\n"))[0].as_buffer().to_pybytes()
     return text + b"\n"
 
 
@@ -42,11 +46,11 @@ def joined(*columns: Column, by: str = "") -> "pa.Array":
     """The texts of each row as one."""
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(*map(_texts_or_text, columns), by)
+    return pc.binary_join_element_wise(*map(_texts_or_word, columns), arrow.word(by))
 
 
-def _texts_or_text(column: Column) -> "pa.Array | str":
-    return column if isinstance(column, str) else texts(column)
+def _texts_or_word(column: Column) -> "pa.Array | pa.Scalar":
+    return arrow.word(column) if isinstance(column, str) else texts(column)
 
 
 def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
@@ -57,16 +61,16 @@ def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = pa.array(column) if isinstance(column, np.ndarray) else column
+    values = arrow.numbers(column) if isinstance(column, np.ndarray) else column
     found = values.cast(pa.string())
     if not pa.types.is_floating(values.type):
         return found
-    numbers = values.to_numpy(zero_copy_only=False)
+    numbers = arrow.values(values)
     size = np.abs(numbers)
     whole = (size < MOST_ALIKE) & (numbers == np.rint(numbers))
     others = ~((size < TINY) | ((size > LEAST_ALIKE) & (size < MOST_ALIKE)))
-    unlike = pa.array(whole | others)
-    python = pa.array(map(repr, numbers[others].tolist()), pa.string())
+    unlike = arrow.numbers(whole | others)
+    python = arrow.strings([*map(repr, numbers[others].tolist())])
     as_whole = joined(found.filter(unlike), ".0")
-    written = pc.replace_with_mask(as_whole, pa.array(others[whole | others]), python)
+    written = pc.replace_with_mask(as_whole, arrow.numbers(others[whole | others]), python)
     return pc.replace_with_mask(found, unlike, written)

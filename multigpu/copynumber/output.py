@@ -158,14 +158,16 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
 
     genome  IGV's name of it; None: by the length of the first chromosome
     """
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:  # Arrow lets go of the GIL
-        vcf = [pool.submit(write_vcf, result, folder / VCF)] if with_vcf else []
-        texts = {"segments.seg": partial(tables.seg, result)}
+    threads = len(os.sched_getaffinity(0))  # Arrow lets go of the interpreter
+    with ThreadPoolExecutor(threads) as files, ThreadPoolExecutor(threads) as blocks:
+        every = blocks.map
+        vcf = [files.submit(write_vcf, result, folder / VCF, every)] if with_vcf else []
+        texts = {"segments.seg": partial(tables.seg, result, every)}
         for name, table in result.tables().items():
-            texts[f"{name}.tsv"] = partial(tables.tsv, table)
-        texts["cnvs.bed"] = partial(tables.bed, result)
-        written = [pool.submit(_write, folder / name, text) for name, text in texts.items()]
-        for done in (*written, *vcf):  # htslib does not say that a disk is full
+            texts[f"{name}.tsv"] = partial(tables.tsv, table, every)
+        texts["cnvs.bed"] = partial(tables.bed, result, every)
+        written = [files.submit(_write, folder / name, text) for name, text in texts.items()]
+        for done in (*written, *vcf):  # htslib does not say why there is no index
             done.result()
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     session = tables.igv_session(genome or tables.genome_of(result), tracks)

@@ -18,6 +18,7 @@ from multigpu.copynumber.calls import (
 from multigpu.copynumber.matrices import Matrices, dataset, joined
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.windows import Window
+from multigpu.io import arrow
 from multigpu.io.regions import Regions
 
 if TYPE_CHECKING:
@@ -159,29 +160,28 @@ class CnvResult:
         return dataset(joined(self.kept), self.regions, self.samples, self.options.classes)
 
     def _segments(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
-        import pyarrow as pa
-
-        return pa.table(
-            {
-                "chrom": names(segments.chrom, self.regions.names),
-                "start": segments.start,
-                "end": segments.end,
-                "sample": names(segments.sample, self.samples),
-                "median": segments.median,
-                "mean": segments.mean,
-                "copy_number": names(*self._labels(segments, fractional)),
-            }
+        return arrow.table(
+            [
+                ("chrom", names(segments.chrom, self.regions.names)),
+                ("start", segments.start),
+                ("end", segments.end),
+                ("sample", names(segments.sample, self.samples)),
+                ("median", segments.median),
+                ("mean", segments.mean),
+                ("copy_number", names(*self._labels(segments, fractional))),
+            ]
         )
 
     def _regions(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
-        import pyarrow as pa
-
         indices, labels = self._labels(regions, fractional)
-        columns = [names(regions.chrom, self.regions.names), regions.start, regions.end]
-        columns += [names(column, labels) for column in indices.T]
-        return pa.table(
-            [pa.array(column) for column in columns],
-            names=["chrom", "start", "end", *self.samples],
+        copies = (names(column, labels) for column in indices.T)
+        return arrow.table(
+            [
+                ("chrom", names(regions.chrom, self.regions.names)),
+                ("start", regions.start),
+                ("end", regions.end),
+                *zip(self.samples, copies, strict=True),
+            ]
         )
 
     def _labels(
@@ -194,6 +194,4 @@ class CnvResult:
 
 def names(indices: Indices, of: Sequence[str]) -> "pa.Array":
     """A name for every index."""
-    import pyarrow as pa
-
-    return pa.array(of, pa.string()).take(pa.array(indices))
+    return arrow.strings(of).take(arrow.numbers(indices))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from multigpu.copynumber.calls import Indices
-from multigpu.copynumber.lines import block_rows, blocks, joined, lines, texts
+from multigpu.copynumber.lines import Every, block_rows, blocks, joined, lines, texts
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels, names
+from multigpu.io.arrow import table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,12 +28,12 @@ FIRST_CHROMOSOME = ("chr1", "1")
 BED_COLUMNS = 9
 
 
-def tsv(table: "pa.Table") -> bytes:
+def tsv(rows: "pa.Table", every: Every = map) -> bytes:
     """A header and a line for every row; numbers as the shortest text that reads back equal."""
-    header = "\t".join(table.column_names) + "\n"
-    step = block_rows(table.num_columns)
-    blocks = table.combine_chunks().to_batches(max_chunksize=step)
-    return b"".join([header.encode(), *(lines(*block.columns) for block in blocks)])
+    header = "\t".join(rows.column_names) + "\n"
+    step = block_rows(rows.num_columns)
+    blocks = rows.combine_chunks().to_batches(max_chunksize=step)
+    return b"".join([header.encode(), *every(lambda block: lines(*block.columns), blocks)])
 
 
 def direction(copy_number: Indices, options: CnvOptions) -> Indices:
@@ -41,12 +42,15 @@ def direction(copy_number: Indices, options: CnvOptions) -> Indices:
     return np.sign(folds[copy_number] - options.fold_changes[options.main]).astype(np.int32)
 
 
-def bed(result: CnvResult) -> bytes:
+def bed(result: CnvResult, every: Every = map) -> bytes:
     """The CNVs as BED9: losses red, gains blue; the score is 100 times |mean|, at most 1000."""
     cnvs = result.called
     order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
     return b"".join(
-        _bed_lines(result, cnvs.take(order[rows])) for rows in blocks(len(cnvs), BED_COLUMNS)
+        every(
+            lambda rows: _bed_lines(result, cnvs.take(order[rows])),
+            blocks(len(cnvs), BED_COLUMNS),
+        )
     )
 
 
@@ -63,10 +67,8 @@ def _bed_lines(result: CnvResult, cnvs: SegmentTable) -> bytes:
     )  # fmt: skip
 
 
-def seg(result: CnvResult) -> bytes:
+def seg(result: CnvResult, every: Every = map) -> bytes:
     """All segments for IGV; positions from 1, inclusive."""
-    import pyarrow as pa
-
     segments = result.segments
     columns = {
         "ID": names(segments.sample, result.samples),
@@ -76,7 +78,7 @@ def seg(result: CnvResult) -> bytes:
         "num.mark": segments.rows,
         "seg.mean": segments.mean,
     }
-    return tsv(pa.table(columns))
+    return tsv(table(columns.items()), every)
 
 
 def igv_session(genome: str | None, tracks: Sequence[str] = TRACKS) -> bytes:

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.copynumber.calls import Indices, Rows
-from multigpu.copynumber.lines import blocks, joined, lines, texts
+from multigpu.copynumber.lines import Every, blocks, joined, lines, texts
 from multigpu.copynumber.result import CnvResult, names
 from multigpu.copynumber.tables import direction
+from multigpu.io.arrow import numbers
+from multigpu.io.bgzf import bgzf
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,13 +43,12 @@ HEADER = f"""\
 """
 
 
-def write_vcf(result: CnvResult, path: Path) -> None:
+def write_vcf(result: CnvResult, path: Path, every: Every = map) -> None:
     """`path` and the index beside it. A record for every CNV region."""
     import pysam
 
+    path.write_bytes(bgzf(b"".join([_header(result).encode(), *_records(result, every)]), every))
     place = str(path.absolute())  # htslib takes "s3:x" for an address
-    with pysam.BGZFile(place, "wb", None) as file:
-        file.write(b"".join([_header(result).encode(), *_records(result)]))
     far = bool(len(result.called_regions)) and result.called_regions.end.max() >= LARGEST_TABIX
     pysam.tabix_index(place, preset="vcf", force=True, csi=bool(far))
 
@@ -57,12 +58,12 @@ def _header(result: CnvResult) -> str:
     return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
 
 
-def _records(result: CnvResult) -> Iterator[bytes]:
+def _records(result: CnvResult, every: Every) -> Iterator[bytes]:
     """The lines of all regions, many at a time, in the order of the places."""
     regions = result.called_regions
     order = np.lexsort((regions.end, regions.start, regions.chrom))
-    for rows in blocks(len(order), len(COLUMNS) + len(result.samples)):
-        yield _lines(result, order[rows])
+    pieces = blocks(len(order), len(COLUMNS) + len(result.samples))
+    return every(lambda rows: _lines(result, order[rows]), pieces)
 
 
 def _lines(result: CnvResult, rows: NDArray[np.intp]) -> bytes:
@@ -93,7 +94,7 @@ def _info(kind: Indices, position: Rows, end: Rows) -> "pa.Array":
     import pyarrow.compute as pc
 
     length = texts(end - position)
-    lengths = pc.if_else(kind == BOTH, joined(length, length, by=","), length)
+    lengths = pc.if_else(numbers(kind == BOTH), joined(length, length, by=","), length)
     return joined(
         "SVTYPE=", names(kind, TYPES), ";SVLEN=", lengths, ";SVCLAIM=", names(kind, CLAIMS),
         ";END=", end, ";IMPRECISE",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cluster.output import atomic_output
 from multigpu.errors import InputError, UsageError, first_line, quoted
+from multigpu.io import arrow
 from multigpu.io.compressed import Compressed, compressed_output
 from multigpu.io.regions import LONGEST, Regions, no_region
 from multigpu.io.sources import is_regular, opened
@@ -372,14 +373,14 @@ def _rows(batch: Any, into: Values | None = None) -> _Rows:
     """
     chrom = batch.column(0)
     chrom = chrom if hasattr(chrom, "dictionary") else chrom.dictionary_encode()
-    columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[3:]]
+    columns = [arrow.values(column) for column in batch.columns[3:]]
     whole = all(column.dtype == np.int32 for column in columns)
     kind: Any = np.int32 if whole else np.float64
     if into is None or into.dtype != kind:
         into = np.empty((batch.num_rows, len(columns)), kind)
     values = np.stack(columns, 1, out=into)
-    start, end = (batch.column(i).to_numpy().astype(np.int64, copy=False) for i in (1, 2))
-    return _Rows(chrom.dictionary.to_pylist(), chrom.indices.to_numpy(), start, end, values)
+    start, end = (arrow.values(batch.column(i)).astype(np.int64, copy=False) for i in (1, 2))
+    return _Rows(chrom.dictionary.to_pylist(), arrow.values(chrom.indices), start, end, values)
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -430,11 +431,10 @@ def _batch(counts: Counts, rows: slice) -> Any:
     import pyarrow as pa
 
     regions = counts.regions
-    names = pa.array(regions.names, pa.string())
     columns = [
-        names.take(pa.array(regions.chrom[rows])),
-        pa.array(regions.start[rows]),
-        pa.array(regions.end[rows]),
-        *(pa.array(column) for column in counts.values[rows].T.copy()),
+        arrow.strings(regions.names).take(arrow.numbers(regions.chrom[rows])),
+        arrow.numbers(regions.start[rows]),
+        arrow.numbers(regions.end[rows]),
+        *map(arrow.numbers, counts.values[rows].T.copy()),
     ]
     return pa.record_batch(columns, [*COLUMNS, *counts.samples])

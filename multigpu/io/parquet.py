@@ -3,21 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from multigpu.errors import UsageError
+from multigpu.io.arrow import pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP = 1 << 20  # rows
-
-
-def pyarrow() -> Any:
-    """Loaded when a table is made and not before: it takes longer than the rest of a start."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise UsageError("Parquet and Arrow tables need the package pyarrow") from error
-    return pa
 
 
 class RowGroups:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from cluster.output import atomic_output
 from multigpu.batch import PoseBatch
 from multigpu.errors import UsageError
+from multigpu.io.arrow import numbers, pyarrow, strings
 from multigpu.io.compressed import Compressed, compression_of
-from multigpu.io.parquet import RowGroups, pyarrow
+from multigpu.io.parquet import RowGroups
 from multigpu.io.texts import Texts, are_several, speakable
 
 if TYPE_CHECKING:
@@ -187,15 +188,19 @@ def to_arrow(batches: Sequence[PoseBatch]) -> "pa.Table":
     kinds["rotation"] = pa.int64()
     schema = pa.schema([pa.field(name, kinds.get(name, doubles)) for name in COLUMNS])
     tables = [
-        pa.Table.from_arrays(
-            [pa.array(column, from_pandas=True) for column in _columns(rows)], schema=schema
-        )
+        pa.Table.from_arrays([_array(column) for column in _columns(rows)], schema=schema)
         for rows in batches
     ]
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
 
 
-def _columns(rows: PoseBatch) -> list[object]:
+def _array(column: "list[str] | NDArray[Any]") -> "pa.Array":
+    if isinstance(column, list):
+        return strings(column)
+    return numbers(column, nan_is_null=column.dtype.kind == "f")
+
+
+def _columns(rows: PoseBatch) -> list[Any]:
     return [
         rows.ligand, rows.pose, rows.score, *np.ascontiguousarray(rows.angles.T),
         *np.ascontiguousarray(rows.quaternion.T), *np.ascontiguousarray(rows.place.T),

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from multigpu.batch import Batch
 from multigpu.errors import UsageError
 from multigpu.io import parquet
+from multigpu.io.arrow import numbers, pyarrow, strings
 from multigpu.io.compressed import COMPRESSIONS, Compressed, Compression
-from multigpu.io.parquet import RowGroups, pyarrow
+from multigpu.io.parquet import RowGroups
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,11 +170,11 @@ def to_arrow(batch: Batch, signature_names: Sequence[bytes]) -> "pa.Table":
     # In pieces, because one array of strings holds 2 GiB at most.
     pieces = [
         pa.Table.from_arrays(
-            _arrays(pa, batch[at : at + parquet.ROW_GROUP], signature_names), schema=schema
+            _arrays(batch[at : at + parquet.ROW_GROUP], signature_names), schema=schema
         )
         for at in range(0, len(batch), parquet.ROW_GROUP)
     ]
-    return pa.concat_tables(pieces) if pieces else schema.empty_table()
+    return pa.concat_tables(pieces) if pieces else pa.Table.from_batches([], schema)
 
 
 def _schema(pa: Any) -> "pa.Schema":
@@ -190,17 +191,17 @@ def _schema(pa: Any) -> "pa.Schema":
     )
 
 
-def _arrays(pa: Any, batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
+def _arrays(batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
     """The columns in the order of the schema."""
-    names = pa.array(_decoded(signature_names, "utf-8"), pa.string())
+    names = strings(_decoded(signature_names, "utf-8"))
     return [
-        pa.array(_decoded(batch.sample, "utf-8"), pa.string()),
-        pa.array(batch.sample_index),
-        names.take(pa.array(batch.signature)),
-        pa.array(batch.start),
-        pa.array(batch.end),
-        pa.array(["+", "-"]).take(pa.array(batch.reverse.astype(np.int8))),
-        pa.array(batch.score, from_pandas=True),  # NaN to null
+        strings(_decoded(batch.sample, "utf-8")),
+        numbers(batch.sample_index),
+        names.take(numbers(batch.signature)),
+        numbers(batch.start),
+        numbers(batch.end),
+        strings(["+", "-"]).take(numbers(batch.reverse.astype(np.int8))),
+        numbers(batch.score, nan_is_null=True),
     ]
 
 

@@ -1,0 +1,72 @@
+"""Columns as Arrow arrays and back, without pandas.
+
+What pyarrow's own functions are given they compare with the types of pandas, which they import for
+that wherever it is installed: 0.3 s and 50 MB that no file needs. These here go by the buffers.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_TEXT = 2**31 - 1  # bytes of one array of strings
+
+
+def pyarrow() -> Any:
+    """Loaded when a table is made and not before: it takes longer than the rest of a start."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise UsageError("Parquet and Arrow tables need the package pyarrow") from error
+    return pa
+
+
+def numbers(values: NDArray[Any], nan_is_null: bool = False) -> "pa.Array":
+    """Numbers, or truth values, [n]; they are not copied where they lie side by side."""
+    pa = pyarrow()
+    found = _bits(values) if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    there = ~np.isnan(values) if nan_is_null else None
+    valid = None if there is None or there.all() else pa.py_buffer(_bits(there))
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(found)])
+
+
+def _bits(values: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.packbits(values, bitorder="little")
+
+
+def strings(texts: Sequence[str]) -> "pa.Array":
+    """Texts, each of them UTF-8."""
+    pa = pyarrow()
+    every = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, every)])
+    if ends[-1] > MOST_TEXT:
+        return pa.array(texts, pa.string())  # in chunks
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(every))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
+def word(text: str) -> "pa.Scalar":
+    """One text, where a function takes the same for all rows."""
+    return strings([text])[0]
+
+
+def values(array: "pa.Array") -> NDArray[Any]:
+    """The numbers of an array, a view; where some are null a copy, float64, with NaN for these."""
+    if array.null_count or not len(array):
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+
+
+def table(columns: "Iterable[tuple[str, pa.Array | NDArray[Any]]]") -> "pa.Table":
+    """Columns, of Arrow or numbers, each behind its name."""
+    names, found = zip(*columns, strict=True)
+    arrays = [numbers(each) if isinstance(each, np.ndarray) else each for each in found]
+    return pyarrow().Table.from_arrays(arrays, names=names)
