@@ -36,11 +36,27 @@ def result(**changes: Any) -> CnvResult:
     return job.result(keep=matrices.names(posterior=False), shown=4)
 
 
-def of_sexes(names: tuple[str, ...] = ("chr1", "chrX", "chrY")) -> Counts:
-    """200 regions a chromosome; males have half the reads on X, and females few on Y."""
+def of_sexes(
+    names: tuple[str, ...] = ("chr1", "chrX", "chrY"),
+    sexes: tuple[str, ...] = SEXES,
+    planted: dict[tuple[str, int], float] | None = None,
+    coverage: int = 100,
+    seed: int = 3,
+) -> Counts:
+    """200 regions a chromosome; males have half the reads on X, and females few on Y.
+
+    planted  (chromosome, sample) to how many times as many reads there are in regions 90 to 110
+    """
     regions = windows([(name, 200 * 1000) for name in names], 1000)
-    male = np.array([each == "male" for each in SEXES])
-    share = {"chr1": np.ones(6), "chrX": np.where(male, 0.5, 1.0), "chrY": np.where(male, 0.5, 0)}
-    mean = np.array([share[names[k]] for k in regions.chrom]) * 100
-    values = np.random.default_rng(3).poisson(mean).astype(np.int32)
-    return Counts(regions, tuple(f"s{k}" for k in range(6)), values)
+    male = np.array([each == "male" for each in sexes])
+    share = {
+        "chr1": np.ones(len(sexes)),
+        "chrX": np.where(male, 0.5, 1.0),
+        "chrY": np.where(male, 0.5, 0.002),
+    }
+    mean = np.array([share[names[k]] for k in regions.chrom]) * coverage
+    for (name, sample), times in (planted or {}).items():
+        rows = np.flatnonzero(regions.chrom == names.index(name))
+        mean[rows[90:110], sample] *= times
+    values = np.random.default_rng(seed).poisson(mean).astype(np.int32)
+    return Counts(regions, tuple(f"s{k}" for k in range(len(sexes))), values)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.copynumber import compat
 from multigpu.copynumber.calls import (
     NOT_CALLED,
-    Floats,
     Rows,
     fractional,
     region_copy_numbers,
@@ -19,32 +19,38 @@ from multigpu.copynumber.result import RegionTable, SegmentTable
 from multigpu.io.regions import Regions
 
 
-def segment_table(parts: Sequence[CnvPart], regions: Regions, options: CnvOptions) -> SegmentTable:
-    """The segments of all chromosomes. Where there is no CNV nothing is called, as in R."""
+def segment_table(
+    parts: Sequence[CnvPart], regions: Regions, options: CnvOptions, usual: NDArray[np.int8] | None
+) -> SegmentTable:
+    """The segments of all chromosomes. Where there is no CNV nothing is called, as in R.
+
+    usual  copies by chromosome and sample, as `CnvResult` has them
+    """
     first = _joined([part.begin + part.segments.first for part in parts])
     stop = _joined([part.begin + part.segments.stop for part in parts])
     called = np.concatenate([part.called for part in parts])
     copies = np.concatenate([part.segments.copy_number for part in parts])
     if not called.any():
         copies = np.full_like(copies, NOT_CALLED)
+    chrom, sample = regions.chrom[first], np.concatenate([part.segments.sample for part in parts])
     mean = np.concatenate([part.segments.mean for part in parts])
     median = np.concatenate([part.segments.median for part in parts])
+    fractions = np.full_like(mean, np.nan)
+    if options.fractional is not None:
+        own = 2 if usual is None else usual[chrom, sample]
+        fractions = fractional(median if options.fractional == "median" else mean, options, own)
     return SegmentTable(
-        regions.chrom[first],
-        np.concatenate([part.segments.sample for part in parts]),
+        chrom,
+        sample,
         regions.start[first],
         regions.end[stop - 1],
         stop - first,
         mean,
         median,
         copies,
-        _fractional(median if options.fractional == "median" else mean, options),
+        fractions,
         called,
     )
-
-
-def _fractional(value: Floats, options: CnvOptions) -> Floats:
-    return np.full_like(value, np.nan) if options.fractional is None else fractional(value, options)
 
 
 def _joined(rows: list[Rows]) -> Rows:

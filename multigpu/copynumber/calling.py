@@ -32,19 +32,20 @@ class Calling:
         self.start, self.end = loaded.start, loaded.end
         self.counts = loaded.counts[:, : job.cases]
 
-    def part(self) -> CnvPart:
-        """All of it."""
+    def part(self, samples: int) -> CnvPart:
+        """All of it. samples: how many there are, of which some may not be looked at here."""
         segments, called = self.copy_numbers()
         regions = calls.cnv_regions(segments, called, merge=self.options.model != "single")
+        among = Among(self.span.columns, samples)
         return CnvPart(
             self.span.first,
-            segments,
+            among.segments(segments),
             called,
             regions,
             self.robust(segments.take(called)),
-            self.fractional(regions),
-            self.windows(segments, called, regions),
-            self.pieces(),
+            among.columns(self.fractional(regions)),
+            tuple(map(among.window, self.windows(segments, called, regions))),
+            self.pieces(among),
             self.computed.notes,
         )
 
@@ -102,7 +103,8 @@ class Calling:
         # Plain arithmetic, as R's: where CN0 is sure, its 0.05 lies on the border of rounding.
         median = self.options.fractional == "median"
         sini = self._modelled(cnmops_reference, regions, median).sini
-        return calls.fractional(sini, self.options)
+        copies = 2 if self.span.copies is None else np.array(self.span.copies[: self.job.cases])
+        return calls.fractional(sini, self.options, copies)
 
     def windows(
         self, segments: Segments, called: NDArray[np.bool_], regions: Spans
@@ -127,14 +129,65 @@ class Calling:
             windows.thinned(ini[rows]), windows.drawn_segments(segments, shown, rows, start, end),
         )  # fmt: skip
 
-    def pieces(self) -> matrices.Pieces:
+    def pieces(self, among: "Among") -> matrices.Pieces:
         """The matrices that are kept; those that are stored leave only the ends here."""
         workload, found = self.job, dict(self.computed.matrices)
-        if "normalized" in workload.keep:
-            found["normalized"] = self.normalized(slice(None))
-        kept = {name: found[name] for name in workload.keep}
-        if not kept:
+        if not workload.keep:
             return []
+        if "normalized" in workload.keep and self.job.cases:
+            found["normalized"] = self.normalized(slice(None))
+        if self.span.copies is not None and "copy_number" in found:
+            named = calls.names_by_copies(self.options)
+            copies = np.array(self.span.copies[: self.job.cases])
+            found["copy_number"] = named[copies, found["copy_number"]]
+        sizes = {"region": len(self.start), "class": len(self.options.classes)}
+        some = found if self.job.cases else dict.fromkeys(workload.keep)
+        kept = {name: among.matrix(name, some[name], sizes) for name in workload.keep}
         if workload.store is None:
             return [(self.span.first, kept)]
-        return matrices.write(workload.store, self.span.first, kept, self.job.cases)
+        return matrices.write(workload.store, self.span.first, kept, among.samples)
+
+
+class Among:
+    """What was found of some samples, in its place among all.
+
+    chosen   which they are, and the controls behind them; None: all
+    samples  how many there are in all
+    """
+
+    def __init__(self, chosen: tuple[int, ...] | None, samples: int) -> None:
+        self.samples = samples
+        of_cases = range(samples) if chosen is None else [k for k in chosen if k < samples]
+        self._all = chosen is None
+        self._place = np.array(of_cases, np.int32)
+
+    def segments(self, found: Segments) -> Segments:
+        return found if self._all else replace(found, sample=self._place[found.sample])
+
+    def columns(self, values: Floats | None) -> Floats | None:
+        """[n, samples]: NaN in those of the others."""
+        if self._all or values is None:
+            return values
+        every = np.full((len(values), self.samples), np.nan)
+        every[:, self._place] = values
+        return every
+
+    def window(self, window: Window) -> Window:
+        if self._all:
+            return window
+        drawn = window.segments.copy()
+        drawn[:, 0] = self._place[drawn[:, 0].astype(np.int32)]
+        shown, carriers = self._place[window.samples], self._place[window.carriers]
+        return replace(window, samples=shown, carriers=carriers, segments=drawn)
+
+    def matrix(self, name: str, values: Any, sizes: dict[str, int]) -> NDArray[Any]:
+        """One with a column for every sample; what was not looked at is NaN, or NOT_CALLED."""
+        if self._all:
+            return np.asarray(values)
+        dimensions = matrices.DIMENSIONS[name]
+        shape = [{**sizes, "sample": self.samples}[each] for each in dimensions]
+        dtype = matrices.DTYPES.get(name, np.dtype(np.float64))
+        every = np.full(shape, calls.NOT_CALLED if dtype.kind == "i" else np.nan, dtype)
+        if values is not None:
+            every[..., self._place if "sample" in dimensions else slice(None)] = values
+        return every

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from multigpu.copynumber.options import CnvOptions
 
 NOT_CALLED = -1  # the copy number of segments where there was nothing to call
+MISSING = "NA"  # its label
 PAIRS = 1 << 18  # of CNVs and regions that are compared at a time: they fit into a cache
 ROWS = 1 << 16  # of CNVs, whose counts are averaged at a time; one that is longer, alone
 
@@ -223,10 +224,32 @@ def overlaps(
         yield cnv[touched], region[touched]
 
 
-def fractional(value: Floats, options: CnvOptions) -> Floats:
-    """Copy numbers from signed I/NI, to one decimal."""
-    scale = 2.0 * options.fold_changes[options.main]
-    return np.round(scale * np.exp2(value), 1)
+def names_by_copies(options: CnvOptions) -> Indices:
+    """int32[3, classes + 1]: which class each one is called where 0, 1 or 2 copies are usual.
+
+    The one whose fold change is nearest to its share of copies, on the same side of what is usual.
+    What is not called, the last one, stays so; with no copies nothing is.
+    """
+    folds, main = np.array(options.fold_changes), options.main
+    found = np.full((3, len(folds) + 1), NOT_CALLED, np.int32)
+    found[2, :-1] = np.arange(len(folds))
+    usual = int(np.abs(folds - folds[main] / 2).argmin())
+    for k, fold in enumerate(folds):
+        same_side = np.flatnonzero(np.sign(folds - folds[usual]) == np.sign(fold - folds[main]))
+        near = same_side if len(same_side) else np.array([usual])
+        away = np.abs(folds[near] - folds[usual])  # of two that are as near, the farther one
+        found[1, k] = near[np.lexsort((-away, np.abs(folds[near] - fold / 2)))[0]]
+    return found
+
+
+def fractional(value: Floats, options: CnvOptions, copies: Any = 2) -> Floats:
+    """Copy numbers from signed I/NI, to one decimal; NaN where no copies are usual.
+
+    copies  the usual ones of each value; R takes two in haploid genomes too
+    """
+    haploid = options.model == "haplo" and not options.compat_r
+    usual = np.where(copies, copies, np.nan) / (2 if haploid else 1)
+    return np.round(usual * options.fold_changes[options.main] * np.exp2(value), 1)
 
 
 def fractional_labels(copies: Floats, options: CnvOptions) -> tuple[Indices, list[str]]:
@@ -241,5 +264,5 @@ def fractional_labels(copies: Floats, options: CnvOptions) -> tuple[Indices, lis
         lengths = np.array([len(text) for text in texts], np.int32)
         width = lengths[places].max(axis=-1, keepdims=True, initial=0)
     widths = range(int(width.max(initial=0)) + 1)
-    labels = ["CN" + text.rjust(n) for n in widths for text in texts]
+    labels = [MISSING if text == "nan" else "CN" + text.rjust(n) for n in widths for text in texts]
     return (width * len(texts) + places).astype(np.int32), labels

@@ -1,7 +1,7 @@
 """A chromosome on its way through the pipeline: what a step hands to the next."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,21 @@ Spans = tuple[Rows, Rows]
 class CnvSpan:
     """A chromosome: its number and name, and its rows of the counts.
 
-    ploidy  of every sample on this chromosome; None: the same of all
+    columns  those that are looked at, of cases and then controls; None: all. What follows is of
+             these
+    ploidy   for normalization; None: the same of all
+    copies   that are usual by sex; None: two of all, and CN2 is what the classes call it
+    shares   of the reads that others have, by which the model expects fewer; None: all are alike
     """
 
     block: int
     name: str
     first: int
     stop: int
+    columns: tuple[int, ...] | None = None
     ploidy: tuple[int, ...] | None = None
+    copies: tuple[int, ...] | None = None
+    shares: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +87,9 @@ class Computed:
     segments: Segments
     robust: Segments | None
     notes: tuple[str, ...]
+
+    @classmethod
+    def nothing(cls, robust: bool) -> Self:
+        """Of a chromosome that no sample is looked at on."""
+        empty = Segments.empty()
+        return cls(np.empty(0), None, {}, empty, empty if robust else None, ())

@@ -90,13 +90,18 @@ class CnvJob(Job):
         self.notes = [*notes(counts, controls, options), *self._by_sex()]
 
     def _by_sex(self) -> Iterator[str]:
-        males = self.sexes.count(sex.MALE)
-        if males and self.ploidy is None and self.options.norm:
-            females = self.sexes.count(sex.FEMALE)
+        """What is told of sexes, where any chromosome is looked at by them."""
+        spans = [span for span in self.spans() if span.copies is not None]
+        if spans:
+            males, females = self.sexes.count(sex.MALE), self.sexes.count(sex.FEMALE)
             yield (
-                f"chromosomes X and Y are normalized by sex, {males} male and {females} female"
-                " samples: --sex FILE corrects it, --sex none leaves it out"
+                f"{' and '.join(span.name for span in spans)}: every sample is compared with what"
+                f" is usual for its sex, {males} male and {females} female: --sex FILE corrects it,"
+                " --sex none leaves it out"
             )
+        for span in spans:
+            if span.columns == ():
+                yield f"{span.name} is left out: too few samples have it to be compared"
 
     def _check_reads(self) -> None:
         if self.options.norm == 0 or self.options.model == "single" or self.totals.all():
@@ -117,8 +122,32 @@ class CnvJob(Job):
         """The chromosomes in the order of the input."""
         for number, block in enumerate(self.blocks):
             name = self.regions.names[self.regions.chrom[block.start]]
-            ploidy = self.ploidy or sex.ploidy_on(name, self.sexes)
-            yield CnvSpan(number, name, block.start, block.stop, ploidy)
+            facts = self._sexual(name) if self.ploidy is None else {"ploidy": self.ploidy}
+            yield CnvSpan(number, name, block.start, block.stop, **facts)
+
+    def _sexual(self, name: str) -> dict[str, Any]:
+        """What a span says where the copies of a chromosome go by sex; see `CnvSpan`.
+
+        Counts that are normalized already, and haploid genomes, are taken as they are.
+        """
+        options = self.options
+        copies = sex.copies_on(name, self.sexes)
+        if copies is None or options.model == "haplo" or not options.norm:
+            return {}
+        columns = tuple(k for k, each in enumerate(copies) if each)
+        cases = sum(k < len(self.samples) for k in columns)
+        alone = cases < 2 if options.model not in ("single", "reference") else not cases
+        if alone or (options.model == "reference" and cases == len(columns)):
+            columns = ()  # there is nothing to compare with
+        copies = tuple(copies[k] for k in columns)
+        ploidy = sex.ploidy_of(copies) if options.model != "single" else None
+        levelled = options.norm == 1 and not options.genome_wide and ploidy is None
+        return {
+            "columns": columns if len(columns) < len(self.names) else None,
+            "ploidy": ploidy,
+            "copies": copies,
+            "shares": None if levelled else tuple(each / 2 for each in copies),
+        }
 
     def result(
         self,
@@ -256,9 +285,19 @@ class CnvJob(Job):
             return None
         return np.asarray(normalization.coverages(self.values, _cores()))
 
+    def _copies(self) -> NDArray[np.int8] | None:
+        """int8[chromosomes, samples]: the usual ones, 0 of what is left out; None: two of all."""
+        found = np.full((len(self.regions.names), len(self.names)), 2, np.int8)
+        spans = [span for span in self.spans() if span.copies is not None]
+        for span in spans:
+            row = found[self.regions.chrom[span.first]]
+            row[:] = 0
+            row[slice(None) if span.columns is None else list(span.columns)] = span.copies
+        return found[:, : len(self.samples)] if spans else None
+
     def _assembled(self, parts: list[CnvPart], store: Path | None, shown: int) -> CnvResult:
-        regions, samples = self.regions, self.samples
-        segments = assemble.segment_table(parts, regions, self.options)
+        regions, samples, copies = self.regions, self.samples, self._copies()
+        segments = assemble.segment_table(parts, regions, self.options, copies)
         place = (parts, regions, segments.take(segments.cnv), len(samples), self.options)
         pieces = [piece for part in parts for piece in part.pieces]
         if store is not None:
@@ -274,7 +313,7 @@ class CnvJob(Job):
             self.options, regions, samples, segments,
             assemble.called_regions(*place), assemble.robust_regions(*place),
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
-            (*self.notes, *dict.fromkeys(found)),
+            (*self.notes, *dict.fromkeys(found)), copies,
         )  # fmt: skip
 
 

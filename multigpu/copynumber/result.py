@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.copynumber.calls import (
+    MISSING,
     NOT_CALLED,
     Floats,
     Indices,
     Rows,
     fractional_labels,
+    names_by_copies,
 )
 from multigpu.copynumber.matrices import Matrices, dataset, joined
 from multigpu.copynumber.options import CnvOptions
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
 
-MISSING = "NA"  # the label of what was not called
-
 
 @dataclass(frozen=True, eq=False)
 class SegmentTable:
@@ -36,7 +36,7 @@ class SegmentTable:
     start, end     int64[n]    bases, from 0, half open
     rows           int64[n]    regions in the segment
     mean, median   float64[n]  of the signed I/NI
-    copy_number    int32[n]    index of the class, or NOT_CALLED
+    copy_number    int32[n]    index of the class, or NOT_CALLED; see `CnvResult.copy_numbers`
     fractional     float64[n]  NaN where it was not asked for
     cnv            bool[n]     whether the segment is a CNV
     """
@@ -96,6 +96,8 @@ class CnvResult:
     kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and what is around them, for figures
     notes             what was noticed on the way: one sentence each
+    usual             int8[chromosomes, samples]: copies that are usual, where these go by sex;
+                      0 of what is not looked at
     """
 
     options: CnvOptions
@@ -109,6 +111,7 @@ class CnvResult:
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
+    usual: NDArray[np.int8] | None = None
 
     @cached_property
     def called(self) -> SegmentTable:
@@ -145,6 +148,11 @@ class CnvResult:
             "cnv_regions_fractional": self._regions(self.called_regions, True),
             "segmentation_fractional": self._segments(self.segments, True),
         }
+
+    @cached_property
+    def region_copies(self) -> Indices:
+        """int32[CNV regions, samples]: see `copy_numbers`."""
+        return self.copy_numbers(self.called_regions)
 
     def tables(self) -> "dict[str, pa.Table]":
         """Every table by the name of its file."""
@@ -189,7 +197,16 @@ class CnvResult:
     ) -> tuple[Indices, list[str]]:
         if fractional:
             return fractional_labels(table.fractional, self.options)
-        return class_labels(table.copy_number, self.options.classes)
+        return class_labels(self.copy_numbers(table), self.options.classes)
+
+    def copy_numbers(self, table: SegmentTable | RegionTable) -> Indices:
+        """Of each row: the class of as many copies. The table's own are against what is usual."""
+        if self.usual is None:
+            return table.copy_number
+        usual = self.usual[table.chrom]
+        if isinstance(table, SegmentTable):
+            usual = usual[np.arange(len(table)), table.sample]
+        return names_by_copies(self.options)[usual, table.copy_number]
 
 
 def names(indices: Indices, of: Sequence[str]) -> "pa.Array":

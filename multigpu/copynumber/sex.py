@@ -38,17 +38,29 @@ def inferred(coverage: Floats) -> tuple[str, ...]:
     )
 
 
-def ploidy_on(name: str, sex: Sequence[str]) -> tuple[int, ...] | None:
-    """Copies of a chromosome in every sample; None where all have two.
+def copies_on(name: str, sex: Sequence[str]) -> tuple[int, ...] | None:
+    """Copies of a chromosome that are usual in every sample; None where these are two in all.
 
-    Samples of unknown sex count as female. Where fewer than two samples have two copies of X
-    there is nothing to compare with, and all are taken alike.
+    Samples of unknown sex count as female. Where all are unknown nothing is done by it.
     """
-    male = [each == MALE for each in sex]
-    if name in X_NAMES and any(male) and len(male) - sum(male) >= 2:
-        return tuple(1 if each else 2 for each in male)
-    if name in Y_NAMES and not all(male) and any(male):
-        return tuple(1 if each else 0 for each in male)
+    if not any(sex) or name not in (*X_NAMES, *Y_NAMES):
+        return None
+    on_x = name in X_NAMES
+    copies = tuple(1 if each == MALE else 2 * on_x for each in sex)
+    return None if set(copies) == {2} else copies
+
+
+def ploidy_of(copies: Sequence[int]) -> tuple[int, ...] | None:
+    """What normalization takes for these copies; None where it takes all alike.
+
+    Two samples of ploidy 2 are what the others are scaled by: those of the other sex, where there
+    are not enough of one.
+    """
+    if len(set(copies)) == 1:
+        return None
+    for usual in (2, 1):
+        if copies.count(usual) > 1:
+            return tuple(2 * each // usual for each in copies)
     return None
 
 

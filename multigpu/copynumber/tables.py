@@ -58,7 +58,7 @@ def _bed_lines(result: CnvResult, cnvs: SegmentTable) -> bytes:
     options = result.options
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
     sample = names(cnvs.sample, result.samples)
-    label = names(*class_labels(cnvs.copy_number, options.classes))
+    label = names(*class_labels(result.copy_numbers(cnvs), options.classes))
     colour = names(direction(cnvs.copy_number, options) + 1, (LOSS, NEUTRAL, GAIN))
     place = texts(cnvs.start), texts(cnvs.end)
     return lines(

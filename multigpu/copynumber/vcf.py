@@ -72,10 +72,10 @@ def _lines(result: CnvResult, rows: NDArray[np.intp]) -> bytes:
     Before the first base of a chromosome there is none that programs can look up: there the record
     begins at 1 and is a base shorter.
     """
-    regions, copies = result.called_regions, result.called_regions.copy_number[rows]
+    regions, against = result.called_regions, result.called_regions.copy_number[rows]
     position, end = np.maximum(1, regions.start[rows]), regions.end[rows]
-    kind = _kinds(direction(copies, result.options))
-    numbers = _copies(result.options.classes)
+    kind = _kinds(direction(against, result.options))
+    copies, numbers = result.region_copies[rows], _copies(result.options.classes)
     return lines(
         names(regions.chrom[rows], result.regions.names), position, joined("cnv", rows + 1), "N",
         names(kind, ALLELES), ".", "PASS", _info(kind, position, end), "CN",

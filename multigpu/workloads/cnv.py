@@ -8,6 +8,7 @@ the calls, is `multigpu.copynumber.calling` on the host, while the device is at 
 
 import threading
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,18 @@ class CnvWorkload:
     memory_fraction: float = MEMORY_FRACTION
     expected: Expected | None = None  # of a worker that is not this process
 
+    def only(self, columns: Sequence[int]) -> "CnvWorkload":
+        """The same for some of the samples."""
+        kept = np.array(columns, np.intp)
+        return replace(
+            self,
+            samples=tuple(self.samples[k] for k in columns),
+            cases=int((kept < self.cases).sum()),
+            totals=self.totals[kept],
+            factors=None if self.factors is None else self.factors[:, kept],
+            cov=None if self.cov is None else self.cov[kept],
+        )
+
     def open(self, place: Place) -> "CnvSession":
         require(self.expected, place)
         budget = int(place.free_bytes * self.memory_fraction)
@@ -104,7 +117,9 @@ class CnvSession:
     def load(self, span: CnvSpan) -> Loaded:
         """The chromosome's counts; no copy where they lie in this process."""
         counts, start, end = self.workload.counts.rows(span.first, span.stop, self._room)
-        if self.options.norm == 1 and self.options.model != "single":
+        if span.columns is not None:
+            counts = counts.take(span.columns, axis=1)
+        if counts.size and self.options.norm == 1 and self.options.model != "single":
             counts = wiped(counts, self.options, span.ploidy)
         return Loaded(span, counts, start, end)
 
@@ -117,9 +132,11 @@ class CnvSession:
 
     def compute(self, loaded: Loaded) -> Computed:
         """Stages 2 to 4. Raises UsageError for what R stops at, too."""
+        if not loaded.counts.size:
+            return Computed.nothing(robust=self.options.robust is not None)
         try:
             with self._device, self.backend.active():
-                computed, fetched = self._computed(loaded)
+                computed, fetched = self._of(loaded.span)._computed(loaded)
         except TrackError as error:
             raise UsageError(f"{loaded.span.name}: {error.problem}") from error
         except ModelError as error:
@@ -127,15 +144,23 @@ class CnvSession:
         # Another chromosome has the device meanwhile.
         return replace(computed, matrices={name: own() for name, own in fetched.items()})
 
+    def _of(self, span: CnvSpan) -> "CnvSession":
+        """The same for those samples that are looked at on a chromosome."""
+        if span.columns is None:
+            return self
+        some = copy(self)
+        some.workload = self.workload.only(span.columns)
+        return some
+
     def _computed(self, loaded: Loaded) -> tuple[Computed, dict[str, Callable[[], Any]]]:
         """All but the matrices, and how they come."""
         counts, rows = loaded.counts, self._piece_rows(loaded)
         if len(counts) <= rows:
             counts = self.backend.put(counts)  # and it stays there for all three stages
         scale, notes = self._size_factors(counts, loaded)
-        level = self._level(counts, scale)
-        found = self._modelled(counts, level, scale, rows)
-        segments, more = self._segmented(found["sini"], rows)
+        level = self._level(counts, scale, loaded.span)
+        found = self._modelled(counts, level, scale, rows, loaded.span)
+        segments, more = self._segmented(found["sini"], rows, loaded.span.name)
         robust = self._robust(found["ini"])
         names = [name for name in self._wanted() if name in found]
         fetched = {name: self.backend.fetch(found[name]) for name in names}
@@ -163,6 +188,8 @@ class CnvSession:
         return int(counts.shape[1] * counts.itemsize + found)
 
     def need(self, loaded: Loaded) -> int:
+        if not loaded.counts.size:
+            return 0
         rows = min(self._piece_rows(loaded), len(loaded.counts))
         return rows * self._row_bytes(loaded.counts)
 
@@ -184,27 +211,23 @@ class CnvSession:
             return factors, ()
         if workload.factors is not None:
             return workload.factors[span.block], ()
-        used = np.arange(workload.cases if self.options.norm == 2 else columns)
-        ploidy = None if span.ploidy is None else span.ploidy[: len(used)]
-        if ploidy is not None and ploidy.count(2) < 2:  # chromosome Y: males among themselves
-            used, ploidy = np.flatnonzero(np.array(ploidy) == max(ploidy)), None
-            if len(used) < 2:
-                return factors, (f"{span.name}: only one sample has it, not normalized",)
+        used = workload.cases if self.options.norm == 2 else columns
+        ploidy = None if span.ploidy is None else span.ploidy[:used]
         try:
             found = self.backend.normalization.size_factors(
-                counts if len(used) == columns else loaded.counts[:, used],
+                counts if used == columns else loaded.counts[:, :used].copy(),
                 [slice(0, len(counts))],
                 normalization_options(self.options, ploidy),
                 [span.name],
-                totals=workload.totals[used],
+                totals=workload.totals[:used],
                 **self.backend.more,
             )
         except NormalizationError as error:
-            raise UsageError(error.told([workload.samples[k] for k in used])) from error
-        factors[used] = found.factors[0]
+            raise UsageError(error.told(workload.samples[:used])) from error
+        factors[:used] = found.factors[0]
         return factors, found.notes
 
-    def _level(self, counts: Any, scale: Floats) -> Any:
+    def _level(self, counts: Any, scale: Floats, span: CnvSpan) -> Any:
         """float64[regions]: the level of the controls, or of a single sample; None in a cohort."""
         cases, cov, kernels = self.workload.cases, self.workload.cov, self.backend.cnmops
         if self.model.kind == "cohort":
@@ -212,30 +235,34 @@ class CnvSession:
         if self.model.kind == "single":
             return self.backend.put(np.full(len(counts), kernels.level_of_sample(counts)))
         of_controls = scale[cases:] if cov is None else 1 / cov[cases:]
+        if span.shares is not None:
+            of_controls = of_controls / np.array(span.shares[cases:])
         return kernels.level_of_controls(counts[:, cases:].copy(), of_controls)
 
-    def _modelled(self, counts: Any, level: Any, scale: Floats, rows: int) -> dict[str, Any]:
+    def _modelled(
+        self, counts: Any, level: Any, scale: Floats, rows: int, span: CnvSpan
+    ) -> dict[str, Any]:
         """Stage 3: the matrices by name; on the host where they come piece by piece."""
         cases = self.workload.cases
         applied = scale[:cases] if self.workload.cov is None else np.ones(cases)
         x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
+        cov = self.coverages(span, haploid=level is None)
         if len(x) <= rows:
-            return self._model(x, level, applied)
+            return self._model(x, level, cov, applied)
         pieces = []
         for begin in range(0, len(x), rows):
             piece = slice(begin, begin + rows)
-            found = self._model(x[piece], None if level is None else level[piece], applied)
+            found = self._model(x[piece], None if level is None else level[piece], cov, applied)
             names = {*self._wanted(), "sini", "ini"} & set(found)
             pieces.append({name: self.backend.get(found[name]) for name in sorted(names)})
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
-    def _model(self, counts: Any, level: Any, scale: Floats) -> dict[str, Any]:
+    def _model(self, counts: Any, level: Any, cov: Floats, scale: Floats) -> dict[str, Any]:
         kernels, more = self.backend.cnmops, self.backend.more
         if level is None:
-            result = kernels.model(counts, self.coverages(haploid=True), self.model, scale, **more)
+            result = kernels.model(counts, cov, self.model, scale, **more)
         else:
-            place = (counts, level, self.coverages(), self.model, scale)
-            result = kernels.model_against(*place, **more)
+            result = kernels.model_against(counts, level, cov, self.model, scale, **more)
         found = {
             "sini": result.sini, "ini": result.ini, "copy_number": result.cn_index,
             "alpha": result.alpha, "posterior": result.posterior,
@@ -244,18 +271,20 @@ class CnvSession:
             found["lambda"] = result.lambda_
         return {name: values for name, values in found.items() if values is not None}
 
-    def coverages(self, haploid: bool = False) -> Floats:
+    def coverages(self, span: CnvSpan, haploid: bool = False) -> Floats:
         """float64[cases]; R's haploid model of all regions takes none."""
         cases, cov = self.workload.cases, self.workload.cov
-        if cov is None or (haploid and self.options.model == "haplo"):
-            return np.ones(cases)
-        return cov[:cases]
+        known = cov is not None and not (haploid and self.options.model == "haplo")
+        found = cov[:cases] if cov is not None and known else np.ones(cases)
+        return found if span.shares is None else found * np.array(span.shares[:cases])
 
-    def _segmented(self, sini: Any, rows: int) -> tuple[Segments, tuple[str, ...]]:
+    def _segmented(self, sini: Any, rows: int, name: str) -> tuple[Segments, tuple[str, ...]]:
         """Stage 4: the segments of every sample, and notes."""
         regions, samples = sini.shape
         if not self.workload.segmented:
             return Segments.empty(), ()
+        if regions == 1 and self._estimates and not self.options.compat_r:  # where R stops
+            return Segments.empty(), (f"{name}: one region only, nothing is called there",)
         at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
         found, notes = [], []
         for first in range(0, samples, at_a_time):
@@ -267,6 +296,11 @@ class CnvSession:
             found.append(_segments(each, regions, first))
             notes += each.notes
         return Segments.joined(found), tuple(dict.fromkeys(notes))
+
+    @property
+    def _estimates(self) -> bool:
+        """Whether thresholds of the segmentation come from the values themselves."""
+        return self.options.segmentation == "fast" and self.options.seg_median is None
 
     def _segment(self, values: Any, offsets: Rows) -> Any:
         kernels, more = self.backend.segmentation, self.backend.more
@@ -287,7 +321,9 @@ class CnvSession:
 
     def finish(self, loaded: Loaded, computed: Computed) -> CnvPart:
         """Stage 5, and the matrices to where they are wanted."""
-        return Calling(self.workload, self.coverages(), loaded, computed).part()
+        some, span = self._of(loaded.span), loaded.span
+        calling = Calling(some.workload, some.coverages(span), loaded, computed)
+        return calling.part(self.workload.cases)
 
     def close(self) -> None:
         self._own = threading.local()

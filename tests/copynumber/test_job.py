@@ -296,3 +296,16 @@ def test_counts__are_given_back_before_the_tables_are_made() -> None:
         time.sleep(0.01)
     assert held() is None
     assert not hasattr(job, "values")
+
+
+def test_result__leaves_a_chromosome_of_one_region_uncalled() -> None:
+    table, _ = cohort()
+    regions = replace(table.regions, names=(*table.regions.names, "chrM"))
+    more = [("chrom", 3), ("start", 0), ("end", 16_569)]
+    columns = {k: np.append(getattr(regions, k), v).astype(np.int64) for k, v in more}
+    columns["chrom"] = columns["chrom"].astype(np.int32)
+    values = np.vstack([table.values, np.full((1, 6), 9000, np.int32)])
+    counts = replace(table, regions=replace(regions, **columns), values=values)
+    found = CnvJob(counts, CnvOptions(), CPU).result()
+    assert "chrM: one region only, nothing is called there" in found.notes
+    assert found.cnvs.equals(CnvJob(table, CnvOptions(), CPU).result().cnvs)

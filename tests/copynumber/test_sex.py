@@ -1,14 +1,20 @@
 """Sex chromosomes: inferred from the coverage of X, and what normalization makes of them."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from cohorts import CPU, SEXES, of_sexes
 
-from multigpu.copynumber import sex
+from multigpu.config import RunOptions
+from multigpu.copynumber import calls, matrices, sex
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.output import write_tables
+from multigpu.copynumber.result import CnvResult
+from multigpu.copynumber.tables import direction
 
 
 def test_inferred__by_half_the_coverage_of_x() -> None:
@@ -33,13 +39,172 @@ def test_inferred__a_sample_without_reads_has_no_sex() -> None:
     assert sex.inferred(coverage)[2] == ""
 
 
-def test_ploidy__of_sexes_on_every_kind_of_chromosome() -> None:
-    assert sex.ploidy_on("chr1", SEXES) is None
-    assert sex.ploidy_on("chrX", SEXES) == (1, 2, 2, 1, 2, 1)
-    assert sex.ploidy_on("Y", SEXES) == (1, 0, 0, 1, 0, 1)
-    assert sex.ploidy_on("X", ("male",) * 4) is None
-    assert sex.ploidy_on("X", ("female", "male", "male")) is None
-    assert sex.ploidy_on("X", ()) is None
+def test_copies__of_sexes_on_every_kind_of_chromosome() -> None:
+    assert sex.copies_on("chr1", SEXES) is None
+    assert sex.copies_on("chrX", SEXES) == (1, 2, 2, 1, 2, 1)
+    assert sex.copies_on("Y", SEXES) == (1, 0, 0, 1, 0, 1)
+    assert sex.copies_on("X", ("male",) * 3) == (1, 1, 1)
+    assert sex.copies_on("X", ("female", "", "female")) is None
+    assert sex.copies_on("Y", ("female", "", "male")) == (0, 0, 1)
+    assert sex.copies_on("X", ()) is None
+    assert sex.copies_on("Y", ("", "")) is None
+
+
+def test_ploidy__has_two_samples_of_two() -> None:
+    assert sex.ploidy_of((1, 2, 2)) == (1, 2, 2)
+    assert sex.ploidy_of((1, 2, 1)) == (2, 4, 2)
+    assert sex.ploidy_of((1, 2)) is None
+    assert sex.ploidy_of((1, 1, 1)) is None
+    assert sex.ploidy_of(()) is None
+
+
+def cohort_of(females: int, males: int) -> tuple[str, ...]:
+    return ("female",) * females + ("male",) * males
+
+
+def calls_of(found: CnvResult) -> set[tuple[str, str, int]]:
+    """Chromosome and sample of every CNV, and whether it is a loss (-1) or a gain (1)."""
+    signs = direction(found.called.copy_number, found.options).tolist()
+    rows = found.cnvs.to_pylist()
+    return {(row["chrom"], row["sample"], sign) for row, sign in zip(rows, signs, strict=True)}
+
+
+OPTIONS = {
+    "default": {},
+    "mean": {"norm_type": "mean"},
+    "coverages": {"norm": 2},
+    "genome": {"genome_wide": True, "norm_type": "mean"},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize(
+    ("females", "males"), [(5, 5), (7, 3), (3, 7), (1, 7), (7, 1), (0, 7), (7, 0)]
+)
+def test_calls__of_what_is_not_usual_for_the_sex(
+    females: int, males: int, options: dict[str, Any]
+) -> None:
+    sexes, planted = cohort_of(females, males), {}
+    if males > 1:
+        planted["chrX", females], planted["chrY", females + 1] = 2.0, 0.02
+    if females > 1:
+        planted["chrX", 0] = 0.5
+    if females > 3:
+        planted["chrX", 1] = 2.0
+    expected = {(chrom, f"s{k}", 1 if x > 1 else -1) for (chrom, k), x in planted.items()}
+    table = of_sexes(sexes=sexes, planted=planted, coverage=400)
+    found = CnvJob(table, CnvOptions(**options), CPU, sexes=sexes).result()
+    assert calls_of(found) == expected
+    usual = {(row["chrom"], row["sample"]): row["copy_number"]
+             for row in found.segmentation.to_pylist() if row["start"] == 0}  # fmt: skip
+    on_y = {sample for chrom, sample in usual if chrom == "chrY"}
+    assert on_y == ({f"s{k}" for k in range(females, females + males)} if males > 1 else set())
+    for k, each in enumerate(sexes):
+        assert usual["chrX", f"s{k}"] == ("CN1" if each == "male" else "CN2")
+    assert all(usual["chrY", sample] == "CN1" for sample in on_y)
+
+
+def test_calls__of_cases_by_controls_of_either_sex() -> None:
+    cases, controls = cohort_of(2, 2), cohort_of(2, 3)
+    planted = {("chrX", 3): 2.0, ("chrY", 2): 0.02}
+    table = of_sexes(sexes=cases, planted=planted, coverage=400)
+    others = of_sexes(sexes=controls, coverage=400, seed=4)
+    others = replace(others, samples=tuple(f"c{k}" for k in range(5)))
+    options = CnvOptions.of("reference", segmentation="fast")
+    job = CnvJob(table, options, CPU, sexes=cases + controls, controls=others)
+    assert calls_of(job.result()) == {("chrX", "s3", 1), ("chrY", "s2", -1)}
+
+
+@pytest.mark.parametrize(("own", "on_x"), [("male", "CN1"), ("female", "CN2")])
+def test_calls__of_one_sample_by_its_sex(own: str, on_x: str) -> None:
+    table = of_sexes(sexes=(own, own), planted={("chrX", 0): 3.0})
+    one = replace(table, samples=("s0",), values=table.values[:, :1].copy())
+    found = CnvJob(one, CnvOptions.of("single"), CPU, sexes=(own,)).result()
+    segments = found.segmentation.to_pylist()
+    assert {row["copy_number"] for row in segments if row["chrom"] == "chrX"} > {on_x}
+    assert any(row["chrom"] == "chrY" for row in segments) == (own == "male")
+
+
+def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> None:
+    pysam = pytest.importorskip("pysam")
+    sexes = cohort_of(4, 4)
+    planted = {("chrX", 5): 2.0, ("chrY", 7): 0.02}
+    table = of_sexes(sexes=sexes, planted=planted, coverage=400)
+    options = CnvOptions(fractional="mean", posterior=True)
+    found = CnvJob(table, options, CPU, sexes=sexes).result(keep=matrices.names(posterior=True))
+    on_x, on_y = found.cnv_regions.to_pylist()
+    names = [f"s{k}" for k in range(8)]
+    assert [on_x[name] for name in names] == [*["CN2"] * 4, "CN1", "CN2", "CN1", "CN1"]
+    assert [on_y[name] for name in names] == [*["NA"] * 4, "CN1", "CN1", "CN1", "CN0"]
+    parts = found.fractional["cnv_regions_fractional"].to_pylist()
+    assert [parts[1][name] for name in names[:4]] == ["NA"] * 4
+    assert [float(parts[0][name].removeprefix("CN")) for name in names[4:]] == [1, 1.5, 1, 1]
+    segments = found.fractional["segmentation_fractional"].to_pylist()
+    first = next(r for r in segments if r["chrom"] == "chrX" and r["sample"] == "s6")
+    assert float(first["copy_number"].removeprefix("CN")) == pytest.approx(1, abs=0.1)
+    write_tables(found, tmp_path, None, with_vcf=True)
+    records = list(pysam.VariantFile(str(tmp_path / "cnvs.vcf.gz")))
+    assert [record.alts for record in records] == [("<DUP>",), ("<DEL>",)]
+    assert [call["CN"] for call in records[1].samples.values()] == [*[None] * 4, 1, 1, 1, 0]
+    assert b"s5:CN2" in (tmp_path / "cnvs.bed").read_bytes()
+    kept = found.matrices
+    y = (kept["chrom"] == "chrY").values
+    for name in ("sini", "normalized", "posterior"):
+        values = kept[name].values[y]
+        assert np.isnan(values[..., :4]).all()
+        assert not np.isnan(values[..., 4:]).any()
+    assert (kept["copy_number"].values[y][:, :4] == -1).all()
+    middle = kept["copy_number"].values[(kept["chrom"] == "chrX").values][100]
+    assert [options.classes[k] for k in middle] == [*["CN2"] * 4, "CN1", "CN2", "CN1", "CN1"]
+
+
+PLACES = [
+    pytest.param(RunOptions(gpus="none", max_chunk_bytes=4096), id="pieces"),
+    pytest.param(RunOptions(gpus="0"), id="gpu", marks=pytest.mark.gpu),
+    pytest.param(
+        RunOptions(gpus="0", max_chunk_bytes=4096), id="gpu-pieces", marks=pytest.mark.gpu
+    ),
+]
+
+
+@pytest.mark.parametrize("run", PLACES)
+@pytest.mark.parametrize("model", ["cn.mops", "reference"])
+def test_calls__are_the_same_everywhere(run: RunOptions, model: str) -> None:
+    sexes, controls = cohort_of(4, 4), None
+    table = of_sexes(sexes=sexes, planted={("chrX", 5): 2.0, ("chrY", 7): 0.02}, coverage=400)
+    if model == "reference":
+        controls = of_sexes(sexes=sexes, seed=4)
+        controls = replace(controls, samples=tuple(f"c{k}" for k in range(8)))
+    options = CnvOptions.of(model, segmentation="fast", posterior=True, min_width=3)
+    keep = matrices.names(posterior=True)
+    more = {"sexes": sexes * (2 if controls else 1), "controls": controls}
+    found, expected = (CnvJob(table, options, r, **more).result(keep) for r in (run, CPU))
+    for name, rows in expected.tables().items():
+        assert found.tables()[name].equals(rows)
+    for name in keep:
+        np.testing.assert_array_equal(found.matrices[name].values, expected.matrices[name].values)
+
+
+def test_names__of_classes_where_one_copy_is_usual() -> None:
+    options = CnvOptions()
+    named = calls.names_by_copies(options)
+    labels = [options.classes[k] for k in named[1, :-1]]
+    assert labels == ["CN0", "CN0", "CN1", "CN2", "CN2", "CN3", "CN3", "CN4", "CN4"]
+    assert named[2, :-1].tolist() == list(range(9))
+    assert (named[:, -1] == calls.NOT_CALLED).all()
+    assert (named[0] == calls.NOT_CALLED).all()
+
+
+def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
+    table = of_sexes(("chr1", "chrX", "chrY"), sexes=cohort_of(5, 1))
+    store = tmp_path / "matrices.zarr"
+    job = CnvJob(table, CnvOptions(robust=0.1), CPU, sexes=cohort_of(5, 1))
+    found = job.result(matrices.names(posterior=False), store, shown=4)
+    assert any("chrY is left out" in note for note in found.notes)
+    zarr = pytest.importorskip("zarr")
+    sini = zarr.open_group(str(store))["sini"][:]
+    assert np.isnan(sini[400:]).all()
+    assert not np.isnan(sini[:400]).any()
 
 
 @pytest.mark.parametrize("norm_type", ["poisson", "mean"])
@@ -65,15 +230,30 @@ def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
 def test_y__is_normalized_among_those_that_have_it() -> None:
     table, options = of_sexes(), CnvOptions(norm_type="mean")
     found = CnvJob(table, options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
-    rows = table.regions.chrom == 2
-    on_y = found["normalized"].values[rows]
+    on_y = found["normalized"].values[table.regions.chrom == 2]
     males = np.array([each == "male" for each in SEXES])
     np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
-    assert (on_y[:, ~males] == table.values[rows][:, ~males]).all()
 
 
-def test_sexes__that_are_used_are_said() -> None:
+@pytest.mark.parametrize(
+    ("model", "options", "names"),
+    [
+        ("cn.mops", {"norm": 0}, ("chr1", "chrX", "chrY")),
+        ("haplo", {}, ("chr1", "chrX", "chrY")),
+        ("cn.mops", {}, ("chr1",)),
+    ],
+)
+def test_sexes__that_are_not_used_are_not_told(
+    model: str, options: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    job = CnvJob(of_sexes(names), CnvOptions.of(model, **options), CPU, sexes=SEXES)
+    assert not any("sex" in note for note in job.notes)
+    assert all(span.copies is None for span in job.spans())
+
+
+def test_sexes__that_are_used_are_told() -> None:
     job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
-    assert job.notes[0].startswith("chromosomes X and Y are normalized by sex, 3 male and 3 female")
+    assert job.notes[0].startswith("chrX and chrY: every sample is compared with what is usual")
     assert CnvJob(of_sexes(), CnvOptions(), CPU).notes == []
-    assert CnvJob(of_sexes(), CnvOptions(norm=0), CPU, sexes=SEXES).notes == []
+    given = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES, ploidy=(2,) * 6)
+    assert given.notes == []
