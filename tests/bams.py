@@ -38,13 +38,15 @@ def write_alignments(
     index: bool = True,
     csi: bool = False,
     fasta: Path | None = None,
+    version: str = "3.0",
 ) -> str:
     """A BAM file, or a CRAM file where a FASTA file is given; returns its path."""
     header = {
         "HD": {"VN": "1.6", "SO": "coordinate"},
         "SQ": [{"SN": name, "LN": length} for name, length in references],
     }
-    mode, more = ("wc", {"reference_filename": str(fasta)}) if fasta else ("wb", {})
+    cram = {"reference_filename": str(fasta), "format_options": [f"version={version}".encode()]}
+    mode, more = ("wc", cram) if fasta else ("wb", {})
     with pysam.AlignmentFile(str(path), mode, header=header, **more) as file:
         for number, row in enumerate(rows):
             file.write(_record(f"read{number}", row, file.header))

@@ -16,7 +16,7 @@ from cohorts import cohort
 from program import Ended
 
 from cluster.deploy import Coming
-from multigpu.copynumber import output
+from multigpu.copynumber import inputs, output
 from multigpu.copynumber.options import CnvOptions
 from multigpu.errors import UsageError
 from multigpu.io.counts import Counts, read_counts, write_counts
@@ -279,6 +279,9 @@ FACTS = [
     ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
     ("--sex", "smp1 male\n", "line 1: two columns are needed"),
     ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is there twice"),
+    ("--ploidy", "", "facts.tsv: names no sample: it has lines `sample TAB fact`"),
+    ("--ploidy", "# sample and ploidy\n\n", "facts.tsv: names no sample"),
+    ("--sex", "", "facts.tsv: names no sample"),
 ]
 
 
@@ -289,6 +292,13 @@ def test_refused__facts_of_samples(
     name = cohort()[0].samples[0]
     said = refused(table, option, write(text.replace("smp1", name), "facts.tsv"))
     assert problem.replace("smp1", name) in said
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_ploidy__of_samples_that_a_file_leaves_out_is_2(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "ploidy.tsv").write_text("b\t3\n", encoding)
+    facts = inputs.read_facts(str(tmp_path / "ploidy.tsv"))
+    assert inputs.ploidies(facts, ("a", "b", "c")) == (2, 3, 2)
 
 
 def test_refused__controls_of_fewer_regions(

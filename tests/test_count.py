@@ -1,6 +1,7 @@
 """`multigpu count` and `multigpu.counting.count`: files of all kinds, the cache, bad input."""
 
 import builtins
+import gzip
 import logging
 import os
 import subprocess
@@ -18,6 +19,7 @@ from program import Ended, program
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
 from multigpu.io import alignments
+from multigpu.io import cram as cram_file
 from multigpu.io.counts import read_counts
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,6 +143,58 @@ def test_cram__that_is_cut(cram: str, tmp_path: Path) -> None:
         count(str(tmp_path / "cut.cram"), index=False)
 
 
+@pytest.mark.parametrize("version", ["2.1", "3.0", "3.1"])
+def test_cram__that_is_cut_between_containers_is_refused_with_an_index_and_without(
+    tmp_path: Path, refused: Run, version: str
+) -> None:
+    fasta = write_fasta(tmp_path / "reference.fa")
+    path = write_alignments(tmp_path / "some.cram", ROWS, fasta=fasta, version=version)
+    whole = Path(path).read_bytes()
+    assert count(path, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
+    lines = gzip.decompress(Path(path + ".crai").read_bytes()).decode().splitlines()
+    containers = sorted({int(line.split("\t")[3]) for line in lines})
+    assert len(containers) > 2
+    size = len(cram_file.END_2 if version == "2.1" else cram_file.END_3)
+    for stop in (*containers, len(whole) - size, len(whole) - 1):
+        Path(path).write_bytes(whole[:stop])
+        for options in ((), ("--no-index",)):
+            assert refused(path, *options) == f"{path}: {TRUNCATED}"
+
+
+TRUNCATED = "ends early: the file is truncated (its end marker is missing)"
+
+
+@pytest.mark.parametrize("stop", [30, 500, -50])
+def test_cram__that_is_cut_within_a_container_is_truncated_and_not_unsorted(
+    cram: str, refused: Run, stop: int
+) -> None:
+    Path(cram + ".crai").unlink()
+    Path(cram).write_bytes(Path(cram).read_bytes()[:stop])
+    assert refused(cram) == f"{cram}: {TRUNCATED}"
+    assert not Path(cram + ".crai").exists()
+
+
+def test_cram__whose_end_java_wrote_is_whole(tmp_path: Path, cram: str) -> None:
+    """It sets bits of the end marker that have no meaning."""
+    content = Path(cram).read_bytes()
+    end = bytearray(cram_file.END_3)
+    assert content.endswith(end)
+    end[8] = 0xFF
+    Path(cram).write_bytes(content[: -len(end)] + end)
+    cram_file.check_end(cram)
+
+
+def test_cram__of_version_2_0_has_no_end_marker(tmp_path: Path, refused: Run) -> None:
+    fasta = write_fasta(tmp_path / "reference.fa")
+    path = write_alignments(tmp_path / "old.cram", ROWS, fasta=fasta, version="2.0", index=False)
+    whole = Path(path).read_bytes().removesuffix(cram_file.END_2)  # which htslib writes anyway
+    Path(path).write_bytes(whole)
+    assert count(path, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
+    Path(path + ".crai").unlink()
+    Path(path).write_bytes(whole[:-500])
+    assert refused(path) == f"{path}: cannot be decoded: truncated file"
+
+
 def test_cram__without_pysam(cram: str, refused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "pysam")
     assert refused(cram) == "this needs the package pysam: pip install 'multigpu[cnv]'"
@@ -233,11 +287,43 @@ def test_index__that_is_older_than_its_file(some: str, caplog: pytest.LogCapture
 def test_index__of_an_unsorted_file(tmp_path: Path, refused: Run) -> None:
     path = write_alignments(tmp_path / "mixed.bam", ROWS[100::-1], index=False)
     said = refused(path)
-    assert said.startswith(f"{path}: no index can be made: run `samtools sort` on it first, or")
+    advice = "run `samtools sort` on it first, or give --no-index (it is not sorted)"
+    assert said == f"{path}: no index can be made: {advice}"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mixed.bam"]
     expected = in_windows(ROWS[:101], 7000)
     assert count(path, window=7000, index=False).values[:, 0].tolist() == expected
     assert "is not sorted by position" in refused(path, "--no-index", "--remove-duplicates")
+
+
+def test_index__of_a_damaged_file(without_index: str, refused: Run) -> None:
+    content = bytearray(Path(without_index).read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 100] = bytes(100)
+    Path(without_index).write_bytes(content)
+    said = refused(without_index)
+    assert said == refused(without_index, "--no-index")
+    assert "sort" not in said
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (pysam.SamtoolsError("stdout=, stderr=samtools index: failed to create index for \"x\": No"
+                             " such file or directory\n"), "failed to create index"),
+        (pysam.SamtoolsError("stdout=, stderr=samtools index: failed to create or write index\n"),
+         "failed to create or write index"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+    ],
+)  # fmt: skip
+def test_index__that_samtools_does_not_make_of_a_good_file(
+    without_index: str, refused: Run, monkeypatch: pytest.MonkeyPatch, said: Exception, shown: str
+) -> None:
+    def fail(*arguments: str) -> None:
+        raise said
+
+    monkeypatch.setattr(pysam, "index", fail)
+    expected = f"{without_index}: no index can be made: --no-index does without ({shown})"
+    assert refused(without_index) == expected
 
 
 # ---- names ------------------------------------------------------------------------------------

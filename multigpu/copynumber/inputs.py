@@ -47,11 +47,14 @@ def read_cohort(
 
 
 def read_facts(path: str) -> dict[str, str]:
-    """Lines `sample TAB fact` as a dictionary. Raises InputError for what is something else."""
+    """Lines `sample TAB fact` as a dictionary, not empty.
+
+    Raises InputError for what is something else.
+    """
     facts: dict[str, str] = {}
     with opened(path) as file:
         for number, line in enumerate(file, 1):
-            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
             if not text or text.startswith("#"):
                 continue
             name, tab, fact = text.partition("\t")
@@ -59,11 +62,16 @@ def read_facts(path: str) -> dict[str, str]:
                 problem = f"{quoted(name)} is there twice" if tab else "two columns are needed"
                 raise InputError(path, problem, f"line {number}")
             facts[name] = fact.strip()
+    if not facts:
+        raise InputError(path, "names no sample: it has lines `sample TAB fact`")
     return facts
 
 
 def ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...]:
-    """The ploidy of every sample. Raises UsageError where one is missing or no whole number."""
+    """The ploidy of every sample, 2 of those that are not named.
+
+    Raises UsageError for a sample that is not there and for what is no whole number.
+    """
     _check_names(facts, samples, "ploidy")
     found = []
     for name in samples:

@@ -23,6 +23,7 @@ Reference = tuple[str, int]  # name and length in bases
 
 SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
 BAI_LONGEST = 1 << 29  # bases of a reference
+UNUSABLE = "failed to create index"  # samtools on a file that is damaged or not sorted
 CRAM_PIECES = 32  # of a file, about; a large reference is one
 
 
@@ -42,6 +43,7 @@ def inspect(path: str) -> Alignments:
         raise InputError(path, "BAM and CRAM files must be regular files")
     magic = beginning(path)[:4]
     if magic == cram.MAGIC:
+        cram.check_end(path)
         return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
     if magic == bam.MAGIC:
         bam.check_end(path)
@@ -188,15 +190,32 @@ def _make_index(file: Alignments, threads: int) -> str:
         part.replace(file.path + suffix)
     except (pysam.SamtoolsError, OSError) as error:
         part.unlink(missing_ok=True)
-        problem = "no index can be made: run `samtools sort` on it first, or give --no-index"
-        raise InputError(file.path, f"{problem} ({_reason(error)})") from error
+        raise _no_index(file, error) from error
     return file.path + suffix
 
 
+def _no_index(file: Alignments, error: Exception) -> InputError:
+    """What kept samtools from making one."""
+    said = _reason(error)
+    if said.startswith(UNUSABLE):
+        said = UNUSABLE  # what follows is no reason, so the file is read to find one
+        try:
+            for _ in reads(file, bam.WHOLE, ordered=True):
+                pass
+        except bam.Unsorted:
+            advice = "run `samtools sort` on it first, or give --no-index"
+            return InputError(file.path, f"no index can be made: {advice} (it is not sorted)")
+        except InputError as found:
+            return found
+    return InputError(file.path, f"no index can be made: --no-index does without ({said})")
+
+
 def _reason(error: Exception) -> str:
-    """The first line of samtools that says something."""
-    lines = [line for line in str(error).replace("\\n", "\n").splitlines() if line.strip()]
-    return lines[0].strip() if lines else type(error).__name__
+    """What samtools or the system says."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    said = str(error.args[0]).rpartition("stderr=")[2].strip().removeprefix("samtools index: ")
+    return said.splitlines()[0] if said else "samtools says nothing"
 
 
 # ---- cutting ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ fixed fields of a record are looked at, so reading costs little more than decomp
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,19 @@ from kernels.counting.types import READ_DTYPES, Reads
 from kernels.jit import jit
 from multigpu.errors import InputError
 from multigpu.io.decompress import BGZF_END, GzipContent
-from multigpu.io.sources import read_into
+from multigpu.io.sources import ending, read_into
 
 MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
 SMALLEST = 36  # bytes of a record: the fixed fields
 POSITION_BITS = 40
 ANYWHERE = 1 << 62  # behind every place
+NO_END = "ends early: the file is truncated (its end marker is missing)"
+NOT_SORTED = "is not sorted by position: run `samtools sort` on it first"
+
+
+class Unsorted(InputError):
+    """The records are not sorted by position; its problem is `NOT_SORTED`."""
 
 
 def place(reference: int, position: int) -> int:
@@ -95,10 +100,8 @@ class _Content:
 
 def check_end(path: str) -> None:
     """Raises InputError where the block is missing that ends every whole file."""
-    out = np.zeros(len(BGZF_END), np.uint8)
-    read_into(path, max(0, Path(path).stat().st_size - len(out)), out)
-    if out.tobytes() != BGZF_END:
-        raise InputError(path, "ends early: the file is truncated (its end marker is missing)")
+    if ending(path, len(BGZF_END)) != BGZF_END:
+        raise InputError(path, NO_END)
 
 
 def references(path: str) -> list[tuple[str, int]]:
@@ -170,9 +173,7 @@ class _Walk:
         if fault == Fault.DAMAGED:
             raise InputError(self._path, _DAMAGED)
         if fault == Fault.UNSORTED:
-            raise InputError(
-                self._path, "is not sorted by position: run `samtools sort` on it first"
-            )
+            raise Unsorted(self._path, NOT_SORTED)
         self.done = fault == Fault.DONE
         return Reads(*(column[:count] for column in columns)), stop
 

@@ -5,12 +5,13 @@ As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and 
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from multigpu.errors import InputError, UsageError, first_line, quoted
 from multigpu.io import arrow
 from multigpu.io.compressed import Compressed, compressed_output
 from multigpu.io.regions import LONGEST, Regions, no_region
-from multigpu.io.sources import is_regular, opened
+from multigpu.io.sources import is_regular, is_repeatable, opened
 
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
@@ -170,6 +171,7 @@ def _narrow(values: Values) -> Values:
 
 def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
     """Raises InputError at the first row that cannot be."""
+    _check_names(path, rows, before)
     wrong = (rows.start < 0) | (rows.start >= rows.end) | (rows.end >= LONGEST)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -183,6 +185,16 @@ def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
     rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
     problem = f"{value:g} is no count: counts are {rule}"
     raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
+
+
+def _check_names(path: str, rows: _Rows, before: int) -> None:
+    """Raises InputError at the first row with a chromosome that cannot be one."""
+    wrong = [number for number, name in enumerate(rows.names) if not name or "\0" in name]
+    if wrong and (there := np.isin(rows.chrom, wrong)).any():
+        row = int(np.argmax(there))
+        name = rows.names[rows.chrom[row]]
+        problem = f"{quoted(name)} is no chromosome" if name else "the chromosome has no name"
+        raise InputError(path, problem, f"row {before + row + 1}, column chrom")
 
 
 def _samples(path: str, header: str) -> tuple[str, ...]:
@@ -199,13 +211,32 @@ def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if not samples:
         raise InputError(path, "there are no samples: a column for each follows chrom, start, end")
     for number, name in enumerate(samples):
-        if not name or name in samples[:number]:
-            problem = f"the sample {quoted(name)} is there twice" if name else "has no name"
+        if problem := _wrong_sample(name, samples[:number]):
             raise InputError(path, problem, f"column {number + 4}")
     return samples
 
 
+def _wrong_sample(name: str, before: Sequence[str]) -> str:
+    """What is wrong with a sample's name; nothing where it is a good one."""
+    if not name:
+        return "has no name"
+    if "\0" in name:
+        return f"{quoted(name)} is no name of a sample"
+    return f"the sample {quoted(name)} is there twice" if name in before else ""
+
+
 # ---- text -------------------------------------------------------------------------------------
+
+WHOLE, NUMBER = "whole number below 2^40", "number"  # what a column has: a place, or a count
+
+# Columns as most rows have them, for which nobody need ask Arrow.
+PLAIN = re.compile(rb"[!-~]+(?:\t[0-9]{1,18}){2}(?:\t[0-9]{1,18}(?:\.[0-9]{1,18})?)+")
+
+# What Arrow says; the row is in it where one thread reads.
+MISFIT = re.compile(
+    r"In CSV column #(\d+): Row #(\d+): CSV conversion error [^:]*: (.*)", re.DOTALL
+)
+MISCOUNT = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
@@ -231,15 +262,18 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
     try:
         reader = csv.open_csv(
             file,
-            csv.ReadOptions(column_names=[*COLUMNS, *_unique(samples)]),
+            csv.ReadOptions(
+                column_names=[*COLUMNS, *_unique(samples)],
+                use_threads=is_repeatable(path),  # else Arrow itself must know the row of an error
+            ),
             csv.ParseOptions(delimiter="\t", quote_char=False),
             csv.ConvertOptions(column_types=types, null_values=[]),
         )
         for batch in reader:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
-        found = _explained(path, samples) if Path(path).is_file() else None
-        raise found or InputError(path, first_line(error)) from error
+        found = _explained(path, samples) if is_repeatable(path) else None
+        raise found or _translated(path, samples, error) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:
@@ -249,23 +283,57 @@ def _unique(samples: Sequence[str]) -> list[str]:
 
 def _explained(path: str, samples: Sequence[str]) -> InputError | None:
     """Which row and column of a text are wrong: looked for only when something is."""
-    names = [*COLUMNS, *samples]
-    kinds = [str, int, int, *[float] * len(samples)]
     with opened(path) as file:
         file.readline()
-        for number, line in enumerate((line for line in file if line.strip()), 1):
-            fields = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
-            if len(fields) != len(names):
-                problem = f"{len(fields)} columns instead of {len(names)}"
-                return InputError(path, problem, f"row {number}")
-            for name, kind, value in zip(names, kinds, fields, strict=True):
-                try:
-                    kind(value)
-                except ValueError:
-                    what = "whole number" if kind is int else "number"
-                    where = f"row {number}, column {name}"
-                    return InputError(path, f"{quoted(value)} is no {what}", where)
+        rows = (line.rstrip(b"\r\n") for line in file)
+        for number, row in enumerate(filter(None, rows), 1):
+            if PLAIN.fullmatch(row) and row.count(b"\t") == len(samples) + 2:
+                continue
+            if wrong := _wrong(row.split(b"\t"), samples):
+                return InputError(path, wrong[1], f"row {number}{wrong[0]}")
     return None
+
+
+def _wrong(fields: Sequence[bytes], samples: Sequence[str]) -> tuple[str, str] | None:
+    """Where in a row Arrow stops, and the problem there."""
+    columns = [*COLUMNS, *samples]
+    if len(fields) != len(columns):
+        return "", f"{len(fields)} columns instead of {len(columns)}"
+    shown = [field.decode("utf-8", "replace") for field in fields]
+    if shown[0].encode() != fields[0]:
+        return ", column chrom", f"{quoted(shown[0])} is not UTF-8"
+    for first, stop, kind, what in ((1, 3, "int64", WHOLE), (3, len(fields), "float64", NUMBER)):
+        if not _are(shown[first:stop], kind):
+            at = next(i for i in range(first, stop) if not _are(shown[i : i + 1], kind))
+            return f", column {columns[at]}", f"{quoted(shown[at])} is no {what}"
+    return None
+
+
+def _are(texts: Sequence[str], kind: str) -> bool:
+    """Whether Arrow reads numbers in all of them: Python's own functions take more than it."""
+    import pyarrow as pa
+
+    try:
+        arrow.strings([text.strip(" ") for text in texts]).cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _translated(path: str, samples: Sequence[str], error: Exception) -> InputError:
+    """What Arrow says of a text that cannot be read once more, in the words of this program."""
+    columns = [*COLUMNS, *samples]
+    if found := MISFIT.fullmatch(str(error)):
+        column, row, said = found.groups()
+        where = f"row {row}, column {columns[int(column)]}"
+        value = said.removeprefix("invalid value '").removesuffix("'")
+        what = WHOLE if int(column) < 3 else NUMBER
+        problem = "is not UTF-8" if column == "0" else f"{quoted(value)} is no {what}"
+        return InputError(path, problem, where)
+    if found := MISCOUNT.match(str(error)):
+        row, wanted, there = found.groups()
+        return InputError(path, f"{there} columns instead of {wanted}", f"row {row}")
+    return InputError(path, first_line(error))
 
 
 # ---- Parquet ----------------------------------------------------------------------------------
@@ -318,8 +386,7 @@ def _placed(
     names: dict[str, int] = {}
     at = first
     for batch in batches:
-        if any(column.null_count for column in batch.columns[:3]):
-            raise InputError(path, "chrom, start and end must be there in every row")
+        _check_there(path, batch, at)
         here = whole.part(at, min(at + batch.num_rows, stop))
         rows = _rows(batch, here.values)
         _check(path, rows, samples, at)
@@ -333,6 +400,18 @@ def _placed(
     if at != stop:
         raise InputError(path, f"cannot be read as Parquet: row {at + 1} is missing")
     return whole.part(first, stop, list(names))
+
+
+def _check_there(path: str, batch: Any, before: int) -> None:
+    """Raises InputError at the first row without chromosome, start or end."""
+    columns = zip(COLUMNS, batch.columns, strict=False)
+    missing = [
+        (int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))), name)
+        for name, column in columns if column.null_count
+    ]  # fmt: skip
+    if missing:
+        row, name = min(missing, key=lambda place: place[0])
+        raise InputError(path, "is missing", f"row {before + row + 1}, column {name}")
 
 
 @contextmanager

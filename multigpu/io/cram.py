@@ -10,11 +10,20 @@ import numpy as np
 
 from kernels.counting.types import READ_DTYPES, Reads
 from multigpu.errors import InputError, UsageError
-from multigpu.io.bam import POSITION_BITS, WHOLE, Stretch, place
+from multigpu.io.bam import NO_END, NOT_SORTED, POSITION_BITS, WHOLE, Stretch, Unsorted, place
+from multigpu.io.sources import beginning, ending
 
 MAGIC = b"CRAM"
 FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR
 BLOCK = 1 << 16  # reads at a time
+
+# The container that ends a file: from version 2.1 on, in version 3 with checksums.
+END_2 = bytes.fromhex("0b000000ffffffff0fe0454f460000000001000001000606010001000100")
+END_3 = bytes.fromhex(
+    "0f000000ffffffff0fe0454f4600000000010005bdd94f0001000606010001000100ee63014b"
+)
+ENDS = {b"\2\1": END_2, b"\3\0": END_3, b"\3\1": END_3}
+FREE = 8  # the byte of it whose upper half has no meaning; htslib clears it, Java may set it
 
 
 def pysam() -> Any:
@@ -30,6 +39,17 @@ def pysam() -> Any:
 def absolute(path: str) -> str:
     """As htslib is to get it, which takes "s3:x" for an address and "-x" for an option."""
     return str(Path(path).absolute())
+
+
+def check_end(path: str) -> None:
+    """Raises InputError where the container is missing that ends every whole file."""
+    wanted = ENDS.get(beginning(path)[4:6])
+    if wanted is None:
+        return  # older versions have none
+    found = bytearray(ending(path, len(wanted)).ljust(len(wanted), b"\0"))
+    found[FREE] &= 0x0F
+    if found != wanted:
+        raise InputError(path, NO_END)
 
 
 def references(path: str) -> list[tuple[str, int]]:
@@ -48,7 +68,7 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
         last = (-1, -1)
         while rows := list(islice(found, BLOCK)):
             if ordered and (last > rows[0][:2] or _unsorted(rows)):
-                raise InputError(path, "is not sorted by position: run `samtools sort` on it first")
+                raise Unsorted(path, NOT_SORTED)
             last = rows[-1][:2]
             columns = zip(*rows, strict=True)
             dtypes = READ_DTYPES.values()

@@ -14,6 +14,7 @@ from multigpu.errors import InputError, quoted
 from multigpu.io.sources import opened
 
 LONGEST = 1 << 40  # bases of a chromosome
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors begin a file with it
 NO_REGIONS = (b"#", b"track", b"browser")  # how lines of a BED file begin that have none
 
 
@@ -133,17 +134,26 @@ def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
 
 def _bed_rows(path: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, int]]:
     for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
         if not line.strip() or line.startswith(NO_REGIONS):
             continue
         try:
             name, start, end = line.split(None, 3)[:3]
-            row = (name.decode(), int(start), int(end))
+            row = (name.decode(), _whole(start), _whole(end))
         except ValueError as error:
             problem = f"no chromosome, start and end: {quoted(line.rstrip())}"
             raise InputError(path, problem, f"line {number}") from error
         if not 0 <= row[1] < row[2] < LONGEST:
             raise InputError(path, no_region(row[1], row[2]), f"line {number}")
         yield row
+
+
+def _whole(text: bytes) -> int:
+    """The number. Raises ValueError for what Python takes as one and nobody else: 1_000, +1."""
+    if not text.removeprefix(b"-").isdigit():
+        raise ValueError(text)
+    return int(text)
 
 
 def no_region(start: int, end: int) -> str:

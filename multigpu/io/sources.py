@@ -241,6 +241,13 @@ def beginning(path: str) -> bytes:
         return bytes(start[: fill(content, memoryview(start))])
 
 
+def ending(path: str, count: int) -> bytes:
+    """The last stored bytes of a local file, fewer where it is shorter."""
+    with errors_named(path):
+        size = status_of(path).st_size
+    return _read(path, max(0, size - count), count)
+
+
 def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
     """The content, of which only the beginning is wanted: that is not worth threads."""
     return _content(inlet, "gzip" if compression == "bgzf" else compression)

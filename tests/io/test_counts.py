@@ -155,6 +155,20 @@ HEADER = "chrom\tstart\tend\ta\tb\n"
         (HEADER + "c\t0\t5\t1\t1\nc\t9\t9\t1\t1\n", "row 2: 9 to 9 is no region"),
         (HEADER + "c\t-1\t9\t1\t1\n", "row 1: -1 to 9 is no region"),
         (HEADER + "c\t0\t1099511627776\t1\t1\n", "row 1: 0 to 1099511627776 is no region"),
+        (HEADER + "c\t0\t5\t1\t1_0\n", "row 1, column b: '1_0' is no number"),
+        (HEADER + "c\t+1\t5\t1\t1\n", "row 1, column start: '+1' is no whole number"),
+        (HEADER + "c\t0\t5\t1\t5\nc\t1_0\t50\t1\t1\n", "row 2, column start: '1_0' is no whole"),
+        (
+            HEADER + "c\t9223372036854775808\t5\t1\t1\n",
+            "row 1, column start: '9223372036854775808'",
+        ),
+        (HEADER + "c\t0\t5\t1\t1\n\t\t\t\t\n", "row 2, column start: '' is no whole number"),
+        (
+            HEADER + "c\t0\t5\t1\t1\n\t5\t9\t1\t1\n",
+            "row 2, column chrom: the chromosome has no name",
+        ),
+        (HEADER + "c\t0\t5\t1\t1\nc\0\t5\t9\t1\t1\n", "row 2, column chrom: 'c\\x00' is no"),
+        ("chrom\tstart\tend\ta\0\nc\t0\t5\t1\n", "column 4: 'a\\x00' is no name of a sample"),
         (HEADER + "c\t0\t5\t1\t1e308\n", "row 1, column b: 1e+308 is no count: counts are below"),
     ],
 )
@@ -163,6 +177,32 @@ def test_text__what_is_wrong_is_named(store: Store, text: str, message: str) -> 
     with pytest.raises(InputError) as caught:
         read_counts(path)
     assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_text__a_chromosome_in_latin_1_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes((HEADER + "c\t0\t5\t1\t1\n\xe9\t0\t5\t1\t1\n").encode("latin-1"))
+    with pytest.raises(InputError, match="row 2, column chrom: '\ufffd' is not UTF-8"):
+        read_counts(str(path))
+
+
+VALUES = [
+    "5", " 5 ", "-5", "+5", "", " ", "1_0", "1,0", "0x10", "007", "1.0", "1.", ".5", "1e3", "1e",
+    "nan", "inf", "infinity", "NA", "\u0665", "\uff15", "5\v", "\xa05", "1d",
+    "9" * 19, "9" * 400, "1e999",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("column", ["start", "a"])
+@pytest.mark.parametrize("value", VALUES)
+def test_text__no_value_is_refused_in_the_words_of_a_library(
+    store: Store, value: str, column: str
+) -> None:
+    fields = ["c", "0", "5", "1", "1"]
+    fields[{"start": 1, "a": 3}[column]] = value
+    said = problem(store(HEADER + "c\t0\t5\t1\t1\n" + "\t".join(fields) + "\n"))
+    assert "CSV" not in said
+    assert not said or ": row 2" in said
 
 
 def test_text__rows_are_counted_through_all_batches(tmp_path: Path) -> None:
@@ -181,7 +221,11 @@ def test_text__rows_are_counted_through_all_batches(tmp_path: Path) -> None:
         ({"a": ["1", "2"]}, "column a: it cannot hold string"),
         ({"start": [0.5, 9.0]}, "column start: it cannot hold double"),
         ({"chrom": [1, 2]}, "column chrom: it cannot hold int64"),
-        ({"chrom": ["c", None]}, "chrom, start and end must be there in every row"),
+        ({"chrom": ["c", None]}, "row 2, column chrom: is missing"),
+        ({"start": [None, 5], "chrom": ["c", None]}, "row 1, column start: is missing"),
+        ({"end": pa.array([5, None], pa.int32())}, "row 2, column end: is missing"),
+        ({"chrom": ["c", ""]}, "row 2, column chrom: the chromosome has no name"),
+        ({"chrom": ["c", "d\0"]}, r"row 2, column chrom: 'd\\x00' is no chromosome"),
     ],
 )
 def test_parquet__what_is_wrong_is_named(
@@ -267,8 +311,15 @@ def problem(path: str) -> str:
 def test_text__through_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for text, expected in ((HEADER + "c\t0\t5\t1\t2\n", None), (HEADER + "c\t0\t5\tx\t2\n", "'x'")):
-        writer = threading.Thread(target=pipe.write_text, args=(text,))
+    good = HEADER + "c\t0\t5\t1\t2\n"
+    for text, expected in (
+        (good, None),
+        (good + "c\t0\t5\tx\t2\n", "row 2, column a: 'x' is no number"),
+        (good + "c\t1_0\t50\t1\t2\n", "row 2, column start: '1_0' is no whole number"),
+        (good + "\xe9\t0\t5\t1\t2\n", "row 2, column chrom: is not UTF-8"),
+        (good + "c\t0\t5\t1\n", "row 2: 4 columns instead of 5"),
+    ):
+        writer = threading.Thread(target=pipe.write_bytes, args=(text.encode("latin-1"),))
         writer.start()
         if expected is None:
             assert read_counts(str(pipe)).values.tolist() == [[1, 2]]

@@ -56,6 +56,12 @@ def test_bed__comments_other_columns_and_compression(tmp_path: Path) -> None:
     assert notes == ()
 
 
+@pytest.mark.parametrize("first", ["", "# a comment\n", "track x\n"])
+def test_bed__a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path, first: str) -> None:
+    (tmp_path / "a.bed").write_text(first + "chr1\t5\t9\n", "utf-8-sig")
+    assert rows(read_bed(str(tmp_path / "a.bed"))[0]) == [("chr1", 5, 9)]
+
+
 def test_bed__is_sorted_within_chromosomes_as_they_appear(tmp_path: Path) -> None:
     path = tmp_path / "a.bed"
     path.write_text("x\t7\t9\ny\t0\t5\nx\t0\t8\nx\t7\t9\n")
@@ -78,6 +84,8 @@ def test_bed__is_sorted_within_chromosomes_as_they_appear(tmp_path: Path) -> Non
         ("#\na\t5\t5\n", "line 2: 5 to 5 is no region"),
         ("a\t-5\t5\n", "line 1: -5 to 5 is no region"),
         ("a\t0\t99999999999999999999\n", "line 1: 0 to 99999999999999999999 is no region"),
+        ("a\t1_000\t2_000\n", "line 1: no chromosome, start and end: "),
+        ("a\t+1\t2\n", "line 1: no chromosome, start and end: "),
         ("\xff\t0\t5\n", "line 1: no chromosome, start and end: "),
     ],
 )
