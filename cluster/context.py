@@ -6,7 +6,7 @@ The driver is called without the GIL, so a context can come up while Python impo
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -41,10 +41,15 @@ class Contexts:
 
     All but the first are left to others where CUDA does not see them, as with parts of a GPU (MIG),
     or has them for one process alone.
+
+    prepare  called with each device whose context is up, in a thread of its own
     """
 
-    def __init__(self, uuids: Sequence[str]) -> None:
+    def __init__(
+        self, uuids: Sequence[str], prepare: Callable[[str], object] | None = None
+    ) -> None:
         self._up = {uuid: threading.Event() for uuid in uuids}
+        self._prepare = prepare
         self._over = False
         threading.Thread(target=self._start, name="contexts", daemon=True).start()
 
@@ -54,6 +59,14 @@ class Contexts:
                 return
             if (number == 0 or shared(uuid)) and start(uuid):
                 up.set()
+                if self._prepare:
+                    threading.Thread(target=self._prepared, args=(uuid,), daemon=True).start()
+
+    def _prepared(self, uuid: str) -> None:
+        """What fails here fails again where it is used, and is said."""
+        assert self._prepare
+        with contextlib.suppress(Exception):
+            self._prepare(uuid)
 
     def wait(self, uuid: str) -> None:
         """Until it is there, which may be never, or nobody wants it any more."""

@@ -80,17 +80,20 @@ class Coming:
 
 @contextmanager
 def starting(
-    deployment: Deployment, prepare: Callable[[str | None], object] = worker.free_bytes
+    deployment: Deployment,
+    prepare: Callable[[str | None], object] = worker.free_bytes,
+    here_too: bool = False,
 ) -> Iterator[Coming]:
     """Workers that come up while the block does something else, at once or when they are asked for.
 
     What was started ends with the block, or soon after it where threads of this process have a head
     start. The contexts of the GPUs that this process works with come up at once.
 
-    prepare  run on every worker process, with its GPU: loads what its first chunk would wait for
+    prepare   run on every worker process, with its GPU: loads what its first chunk would wait for
+    here_too  also for the GPUs of this process, where the input is read before there are chunks
     """
     gpus, here = deployment.own_gpus, None
-    contexts = Contexts(gpus) if gpus else None
+    contexts = Contexts(gpus, prepare if here_too else None) if gpus else None
     if deployment.head_start:
         here = LocalWorkers(deployment.lanes, gpus, contexts=contexts)
     with contextlib.ExitStack() as around:

@@ -155,7 +155,7 @@ def command(**values: Any) -> None:
     with ExitStack() as stack:
         size = _bytes([*values["inputs"], *values["controls"]])
         lanes = copy_number_lanes(size)
-        devices, coming = begun(stack, running, values, lanes, prepare)
+        devices, coming = begun(stack, running, values, lanes, prepare, here_too=True)
         if size >= MANY_BYTES:
             coming.begin()
         from multigpu.copynumber import output, summary

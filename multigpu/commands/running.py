@@ -24,6 +24,7 @@ def begun(
     values: dict[str, Any],
     lanes: Lanes,
     prepare: Callable[[str | None], object] = free_bytes,
+    here_too: bool = False,
 ) -> tuple[tuple[Device, ...], Coming]:
     """The devices, and their workers, which may start while the input is read: see `starting`."""
     from multigpu.job import deployment
@@ -32,7 +33,8 @@ def begun(
         for layer in ("multigpu", "cluster"):
             logging.getLogger(layer).setLevel(logging.ERROR)
     devices = running.devices()
-    return devices, stack.enter_context(starting(deployment(running, devices, lanes), prepare))
+    where = deployment(running, devices, lanes)
+    return devices, stack.enter_context(starting(where, prepare, here_too))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from cluster.output import failures_named, own, sync_folder
@@ -44,7 +45,8 @@ NEEDED = {
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
 }
-LOADED = {  # what of that the program imports
+OF_TABLES = ("pyarrow.compute",)
+LOADED = {  # what of the others the program imports
     VCF: ("pysam",),
     MATRICES: ("zarr",),
     REPORT: ("jinja2",),
@@ -66,10 +68,9 @@ def load_packages(wanted: tuple[str, ...]) -> threading.Thread:
     """Load what these outputs need behind our back: at the end it would be waited for."""
 
     def load() -> None:
-        for output in wanted:
-            for module in LOADED[output]:
-                with suppress(Exception):  # it is told where it is used
-                    importlib.import_module(module)
+        for module in chain(OF_TABLES, *(LOADED[output] for output in wanted)):
+            with suppress(Exception):  # it is told where it is used
+                importlib.import_module(module)
 
     thread = threading.Thread(target=load, name="packages", daemon=True)
     thread.start()

@@ -1,5 +1,6 @@
 """The threads of this process, and which GPU each of them has."""
 
+import queue
 import threading
 import time
 from collections import Counter
@@ -89,6 +90,23 @@ def test_threads__leave_a_gpu_that_the_program_cannot_share_to_others(
     assert (SECOND in started) == (why == "does not start")
     workers.close()
     context.ordinal.cache_clear()
+
+
+def test_contexts__are_prepared_when_they_are_there(coming_up: threading.Semaphore) -> None:
+    prepared: "queue.SimpleQueue[str]" = queue.SimpleQueue()
+
+    def prepare(uuid: str) -> None:
+        prepared.put(uuid)
+        raise RuntimeError("it fails again where it is used")
+
+    contexts = Contexts(GPUS, prepare)
+    coming_up.release()
+    assert prepared.get(timeout=5) == FIRST
+    with pytest.raises(queue.Empty):
+        prepared.get(timeout=0.05)
+    coming_up.release(2)
+    assert {prepared.get(timeout=5) for _ in range(2)} == {SECOND, THIRD}
+    contexts.close()
 
 
 @dataclass
