@@ -93,7 +93,7 @@ def test_threads__leave_a_gpu_that_the_program_cannot_share_to_others(
 
 
 def test_contexts__are_prepared_when_they_are_there(coming_up: threading.Semaphore) -> None:
-    prepared: "queue.SimpleQueue[str]" = queue.SimpleQueue()
+    prepared: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def prepare(uuid: str) -> None:
         prepared.put(uuid)
