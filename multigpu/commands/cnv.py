@@ -330,7 +330,9 @@ def _say_defaults() -> None:
     usual = CnvOptions()
     for option in command.params:
         value = getattr(usual, option.name or "", None)
-        if not isinstance(option, click.Option) or option.show_default or value in (None, False):
+        if not isinstance(option, click.Option) or option.show_default:
+            continue
+        if value is None or value is False:
             continue
         others = [
             f"; {model}: {_shown(changes[option.name])}"
