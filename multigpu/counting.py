@@ -5,9 +5,10 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from cluster.plan import balanced
 from kernels.counting.types import Counting
 from multigpu.config import RunOptions
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import InputError, UsageError, quoted
 from multigpu.io.alignments import (
     Alignments,
     check_references,
@@ -58,7 +59,28 @@ class CountOptions:
     index: bool = True
     cache: str | None = None
 
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """From the parameters of `count`: those of `counting` stand beside the others."""
+        reads = {f.name: given.pop(f.name) for f in fields(Counting) if f.name in given}
+        for name in ("chromosomes", "sample_names"):
+            if name in given:
+                given[name] = _names(given[name])
+        for name in ("regions", "cache"):
+            if given.get(name) is not None:
+                given[name] = os.fspath(given[name])
+        return cls(**given, counting=Counting(**reads))
+
+    def parameters(self) -> dict[str, Any]:
+        """What `of` takes."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "counting"}
+        return own | asdict(self.counting)
+
     def __post_init__(self) -> None:
+        given = self.parameters()
+        for name in ("window", "min_mapq", "read_width"):
+            if not isinstance(value := given[name], Integral):
+                raise UsageError(f"{name} is {quoted(str(value))}: it must be a whole number")
         if self.window < 1:
             raise UsageError(f"windows of {self.window} bases are not possible")
         if not 0 <= self.counting.min_mapq <= HIGHEST_MAPQ:
@@ -176,6 +198,11 @@ class CountJob(Job):
             yield f"{self.files[number].path}: no read counts: {self.samples[number]} is all zero"
 
 
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Several, or a text with commas between, as on the command line."""
+    return tuple(given.split(",")) if isinstance(given, str) else tuple(given)
+
+
 def _sample_names(files: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
     """Those given, or the files' names without their suffix. Raises UsageError for a name twice."""
     if given and len(given) != len(files):
@@ -240,15 +267,10 @@ def count(
 
     Raises UsageError and InputError for what is wrong with options and files.
     """
-    options = CountOptions(
-        window,
-        tuple(chromosomes),
-        None if regions is None else os.fspath(regions),
-        tuple(sample_names),
-        Counting(min_mapq, remove_duplicates, read_width, get_width, stranded_start),
-        rename,
-        compat_r,
-        index,
-        None if cache is None else os.fspath(cache),
-    )
+    options = CountOptions.of(
+        window=window, chromosomes=chromosomes, regions=regions, sample_names=sample_names,
+        min_mapq=min_mapq, remove_duplicates=remove_duplicates, read_width=read_width,
+        get_width=get_width, stranded_start=stranded_start, rename=rename, compat_r=compat_r,
+        index=index, cache=cache,
+    )  # fmt: skip
     return CountJob(path_list(files), options, RunOptions(**run), client).counts()

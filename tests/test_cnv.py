@@ -153,6 +153,80 @@ def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> N
     assert facts["seconds"]["wall"] > 0
 
 
+def test_summary__says_what_was_given(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:
+    cases = bam(tmp_path, "a", 1), bam(tmp_path, "b", 2)
+    controls, ploidy = bam(tmp_path, "c", 3), write("a\t4\n", "ploidy")
+    path, folder = tmp_path / "summary.json", tmp_path / "out"
+    words = ("--model", "reference", "--controls", controls, "--ploidy", ploidy)
+    words = (*words, "--window", "1000", "--summary", str(path), "-o", str(folder))
+    status, said = main(*cases, *words, "--sample-names", "x,y", "--chromosomes", "chr1", *FEW)
+    assert status == 2, said  # of whom?
+    write("x\t4\n", "ploidy")
+    status, said = main(*cases, *words, "--sample-names", "x,y", "--chromosomes", "chr1", *FEW)
+    assert status == 0, said
+    assert "2 cases (x, y) and 1 control (c)" in said
+    facts = json.loads(path.read_bytes())
+    assert facts["inputs"] == [{"path": p, "size": Path(p).stat().st_size} for p in cases]
+    assert facts["control_inputs"] == [{"path": controls, "size": Path(controls).stat().st_size}]
+    assert (facts["samples"], facts["controls"]) == (["x", "y"], ["c"])
+    assert facts["ploidy"] == {"x": 4, "y": 2, "c": 2}
+    assert facts["counting"]["window"] == 1000
+    assert facts["counting"]["cache"] is None
+    written = sum(file.stat().st_size for file in folder.iterdir())
+    assert facts["output"] == {"path": str(folder), "format": "folder", "bytes": written}
+    assert facts["chunks"]["run"] == 1
+    assert facts["chunks"]["lanes"] >= 1
+    assert facts["memory"]["budget_bytes"] > 0
+
+
+def bam(folder: Path, name: str, seed: int) -> str:
+    """20,000 reads on chr1."""
+    places = np.sort(np.random.default_rng(seed).integers(0, 299_000, 20_000)).tolist()
+    return write_alignments(folder / f"{name}.bam", [(0, at, 60, "10M", 0) for at in places])
+
+
+def test_sample_names__are_those_of_the_cases(main: Any, tmp_path: Path) -> None:
+    paths = [bam(tmp_path, name, k) for k, name in enumerate("abcd")]
+    words = ("--model", "reference", "--controls", paths[2], "--controls", paths[3])
+    words = (*words, "--window", "1000", "--chromosomes", "chr1", "-o", str(tmp_path / "o"), *FEW)
+    status, said = main(*paths[:2], *words, "--sample-names", "x,y")
+    assert status == 0, said
+    assert "note: 2 cases (x, y) and 2 controls (c, d)" in said
+    status, said = main(*paths[:2], *words, "--sample-names", "c,y")
+    assert status == 2
+    assert "c is a case and a control" in said
+
+
+def test_chromosomes__of_a_table(main: Any, refused: Run, table: str, tmp_path: Path) -> None:
+    assert main(table, "-o", str(tmp_path / "o"), *FEW, "--chromosomes", "chr3,chr1")[0] == 0
+    rows = (tmp_path / "o" / "segmentation.tsv").read_text().splitlines()[1:]
+    assert list(dict.fromkeys(row.split("\t")[0] for row in rows)) == ["chr3", "chr1"]
+    has = f"{table} has no chromosome chr9: it has chr1, chr2, chr3"
+    assert refused(table, "--chromosomes", "chr9") == f"--chromosomes: {has}"
+
+
+def test_controls__called_otherwise_by_chr(
+    main: Any, refused: Run, table: str, tmp_path: Path
+) -> None:
+    counts, _ = cohort()
+    path = str(tmp_path / "controls.parquet")
+    regions = type(counts.regions)(
+        ("1", "2", "3"), counts.regions.chrom, counts.regions.start, counts.regions.end
+    )
+    write_counts(path, Counts(regions, tuple("abcdef"), counts.values))
+    words = (table, "--model", "reference", "--segmentation", "fast", "--controls", path)
+    assert "--rename auto takes them as the same" in refused(*words)
+    chosen = ("--rename", "auto", "--chromosomes", "chr2", "-o", str(tmp_path / "o"))
+    assert main(*words, *FEW, *chosen)[0] == 0
+    assert "is called 2 in" in refused(*words, "--chromosomes", "chr2")
+
+
+def test_notes__name_options_without_effect(main: Any, table: str, tmp_path: Path) -> None:
+    words = ("--segmentation", "cbs", "--seg-alpha", "0.05", "--chromosomes", "chr1")
+    said = main(table, "-o", str(tmp_path / "o"), *FEW, *words)[1]
+    assert "note: --seg-alpha: for --segmentation fast only, without effect on cbs" in said
+
+
 def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     paths = []
@@ -259,6 +333,16 @@ OPTIONS = [
     (("--model", "reference"), "--model reference needs --controls"),
     (("--model", "single"), "is for one sample, here are 6"),
     (("--window", "0"), "windows of 0 bases"),
+    (("--window", "77", "--chromosomes", "chr9"), "--window: for alignments only, and "),
+    (("--regions", "x.bed"), "--regions: for alignments only"),
+    (("--sample-names", "a,b"), "--sample-names: for alignments only"),
+    (("--min-mapq", "1"), "--min-mapq: for alignments only"),
+    (("--remove-duplicates",), "--remove-duplicates: for alignments only"),
+    (("--counts-cache", "x"), "--counts-cache: for alignments only"),
+    (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
+    (("--seg-median=-1,1",), "--seg-median is -1,1: the threshold of gains lies below that of"),
+    (("--upper=-2", "--lower=1"), "--upper is -2 and --lower 1: the threshold of gains lies below"),
+    (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
     (("--cycles", "9" * 400), "--cycles is 99999"),
     (("--cycles", "2147483648"), "--cycles is 2147483648; it must be 1 to 2147483647"),
     (("--min-width", "9" * 400), "it must be 1 to 2147483647"),
@@ -306,7 +390,10 @@ def test_refused__controls_of_fewer_regions(
 ) -> None:
     few = write("chrom\tstart\tend\tc1\nchr1\t0\t25000\t50\nchrX\t0\t25000\t50\n")
     said = refused(table, "--model", "reference", "--controls", few)
-    assert said == "the cases and the --controls have different regions"
+    assert said == (
+        "the cases and the --controls have different regions: region 2 of the cases is"
+        " chr1:25000-50000, of the controls chrX:0-25000"
+    )
 
 
 def test_refused__a_folder_without_a_name_or_with_too_long_a_one(main: Any, table: str) -> None:

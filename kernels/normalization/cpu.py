@@ -91,8 +91,12 @@ class Counts:
         return Part(self._counts[block], samples, self._threads)
 
     def totals(self) -> Floats:
+        return np.asarray(self.sums().sum(axis=0))
+
+    def sums(self) -> Floats:
+        """float64[parts, samples]: of a few thousand regions each, the same for equal counts."""
         everywhere = np.ones(len(self._counts), bool)
-        return _sums(self._counts, everywhere, np.arange(self.shape[1]), self._threads)
+        return _part_sums(self._counts, everywhere, np.arange(self.shape[1]), self._threads)
 
     def median(
         self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
@@ -171,6 +175,10 @@ def flights(samples: int) -> int:
 
 def _sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int) -> Floats:
     """float64[samples], the same whatever the number of threads, and on a GPU."""
+    return np.asarray(_part_sums(counts, rows, samples, threads).sum(axis=0))
+
+
+def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int) -> Floats:
     stretches, each = -(-len(counts) // STRETCH), flights(len(samples))
     out = np.zeros((stretches * each, len(samples)))
 
@@ -180,7 +188,7 @@ def _sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int)
             _add(counts[span], rows[span], samples, out[k * each : (k + 1) * each])
 
     over_spans(work, stretches, threads, 1)
-    return np.asarray(out.sum(axis=0))
+    return out
 
 
 def _spectra(

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
-from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
+from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions, idle
 from multigpu.errors import UsageError, quoted
 
 if TYPE_CHECKING:
+    from multigpu.copynumber.cohort import Given
     from multigpu.copynumber.job import CnvJob
     from multigpu.copynumber.result import CnvResult
     from multigpu.counting import CountOptions
@@ -39,7 +41,10 @@ MODEL = (
         " follows has R's defaults for the model.",
     ),
     click.option("--preset", type=click.Choice(list(PRESETS)), help="gcnmops: as that program."),
-    click.option("--controls", multiple=True, metavar="FILE", help="As INPUT.  [R: controls]"),
+    click.option(
+        "--controls", multiple=True, metavar="FILE",
+        help="As INPUT; once for each file: what follows without it is INPUT.  [R: controls]",
+    ),
     click.option(
         "--fold-changes", metavar="I,…", help="Expected fold change of every class.  [R: I]"
     ),
@@ -82,7 +87,7 @@ NORMALIZATION = (
     ),
     click.option(
         "--ploidy", metavar="FILE",
-        help="Lines `sample TAB number`: on all chromosomes.  [R: ploidy]",
+        help="Lines `sample TAB number`: on all chromosomes; 2 for samples left out.  [R: ploidy]",
     ),
     click.option(
         "--sex", default="infer", show_default=True, metavar="FILE",
@@ -166,13 +171,13 @@ def command(**values: Any) -> None:
         if not values["inputs"]:
             raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
         with output.output_folder(values["output"], running.resume) as folder:
-            job = _job(
+            job, given = _job(
                 values, running, folder, lanes,
                 devices=devices, coming=coming, journal=folder / output.JOURNAL,
             )  # fmt: skip
-            result = _run(job, values, folder)
+            result = _run(job, given, values, folder)
     if values["summary"]:
-        summary.write(values["summary"], job, result, started)
+        summary.write(values["summary"], job, result, given, values["output"], started)
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
@@ -198,7 +203,7 @@ def _check(values: dict[str, Any]) -> None:
     keep_inputs(inputs, *outputs(values), *folder)
 
 
-def _run(job: "CnvJob", values: dict[str, Any], folder: Path) -> "CnvResult":
+def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) -> "CnvResult":
     """Stages 2 to 5 and all files of `folder`."""
     from cluster.output import failures_named
     from multigpu.commands.running import watched
@@ -212,7 +217,7 @@ def _run(job: "CnvJob", values: dict[str, Any], folder: Path) -> "CnvResult":
         result = job.result(keep, store, shown, folder)
         output.write_tables(result, folder, values["genome"], values["vcf"])
         if values["report"]:
-            output.write_report(result, folder)
+            output.write_report(result, folder, given)
         if values["plots"]:
             output.write_figures(result, folder, values["plots"])
     return result
@@ -236,22 +241,25 @@ def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
 
 def _job(
     values: dict[str, Any], running: RunOptions, folder: Path, lanes: Lanes, **more: Any
-) -> "CnvJob":
+) -> "tuple[CnvJob, Given]":
     """All input read, all options checked. Alignments are counted, and the counts written."""
     import numpy as np
 
-    from multigpu.copynumber import inputs, output
+    from multigpu.copynumber import cohort, inputs, output
     from multigpu.copynumber.job import CnvJob
     from multigpu.io import shareable
     from multigpu.io.counts import write_counts
     from multigpu.job import deployment
 
-    chosen, counting = cnv_options(values), count_options(values)
-    if counting.cache is None:
+    chosen, asked = cnv_options(values), count_options(values)
+    counting = asked
+    if asked.cache is None:
         counting = replace(counting, cache=str(folder / output.KEPT_COUNTS))
 
     cases, others = list(values["inputs"]), list(values["controls"])
     aligned = inputs.are_alignments(cases)
+    others_aligned = bool(others) and inputs.are_alignments(others)
+    told = _check_counting(values, aligned, others_aligned)
     here = deployment(running, more["devices"], lanes)
     # Worker processes of this machine then find the counts where they were read.
     empty = shareable.empty if here.local_cluster else np.empty
@@ -260,18 +268,32 @@ def _job(
         write_counts(str(folder / output.COUNTS), counts)
     controls = None
     if others:
-        controls = _read(others, inputs.are_alignments(others), counting, running, values, empty)
+        alike = cohort.of_controls(counting)
+        controls = _read(others, others_aligned, alike, running, values, empty)
+        controls = cohort.as_controls(controls, counts, counting)
     names = [*counts.samples, *(controls.samples if controls else ())]
-    ploidy = values["ploidy"] and inputs.ploidies(inputs.read_facts(values["ploidy"]), names)
-    sexes: tuple[str, ...] = ()
-    if values["sex"] not in ("infer", "none"):
-        sexes = inputs.sexes(inputs.read_facts(values["sex"]), names)
-    elif values["sex"] == "infer" and not chosen.compat_r:
-        sexes = inputs.inferred_sexes(counts, controls)
-    return CnvJob(
+    ploidy = cohort.ploidies(values["ploidy"] or None, names)
+    sexes = cohort.sexes(values["sex"], names, counts, controls, infer=not chosen.compat_r)
+    job = CnvJob(
         counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes,
         inputs=[*cases, *others], lanes=lanes, **more,
     )  # fmt: skip
+    job.notes += idle(chosen, [name for name, value in values.items() if value is not None])
+    every = asked.parameters()
+    counted = every if aligned or others_aligned else {name: every[name] for name in told}
+    return job, cohort.Given(tuple(cases), tuple(others), counted, job.names, aligned)
+
+
+def _check_counting(values: dict[str, Any], aligned: bool, others_aligned: bool) -> list[str]:
+    """The parameters of counting that were given. Raises UsageError for those without effect."""
+    from multigpu.copynumber import cohort
+
+    source = click.get_current_context().get_parameter_source
+    given = [name for name in cohort.COUNTING if source(name) == ParameterSource.COMMANDLINE]
+    others = values["controls"][0] if values["controls"] else None
+    table = "" if aligned else values["inputs"][0]
+    cohort.check_counting(given, table, "" if others_aligned else others)
+    return given
 
 
 def _read(
@@ -284,11 +306,13 @@ def _read(
 ) -> "Counts":
     """The counts of a table, or of alignments; the log is of the run behind it."""
     from multigpu.commands.running import watched
+    from multigpu.copynumber import cohort
     from multigpu.counting import CountJob
     from multigpu.io.counts import read_counts
 
     if not aligned:
-        return read_counts(paths[0], empty)
+        rename, table = counting.rename == "auto", read_counts(paths[0], empty)
+        return cohort.selected(table, counting.chromosomes, rename, paths[0])
     job = CountJob(paths, counting, running)
     with watched({**values, "log_json": None, "trace": None}, job, "count", counted):
         return job.counts()
@@ -300,19 +324,9 @@ def cnv_options(values: dict[str, Any]) -> CnvOptions:
     given["fold_changes"] = _numbers(values["fold_changes"], "--fold-changes")
     given["classes"] = tuple(values["classes"].split(",")) if values["classes"] else None
     given["norm"] = None if values["norm"] is None else int(values["norm"])
-    given["seg_median"] = _limits(values["seg_median"])
+    given["seg_median"] = _numbers(values["seg_median"], "--seg-median")
     model = given.pop("model")
     return CnvOptions.of(model, values["preset"], compat_r=values["compat"] == "r", **given)
-
-
-def _limits(text: str | None) -> tuple[float, ...] | None:
-    """Thresholds of gains and losses; one number stands for both signs."""
-    numbers = _numbers(text, "--seg-median")
-    if numbers is not None and len(numbers) == 1:
-        return abs(numbers[0]), -abs(numbers[0])
-    if numbers is not None and len(numbers) != 2:
-        raise UsageError(f"--seg-median: {quoted(text or '')} is not one number, or two")
-    return numbers
 
 
 def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
@@ -330,7 +344,9 @@ def _say_defaults() -> None:
     usual = CnvOptions()
     for option in command.params:
         value = getattr(usual, option.name or "", None)
-        if not isinstance(option, click.Option) or option.show_default or value in (None, False):
+        if not isinstance(option, click.Option) or option.show_default:
+            continue
+        if value is None or value is False:
             continue
         others = [
             f"; {model}: {_shown(changes[option.name])}"

@@ -1,16 +1,21 @@
 """The Python function `multigpu.cnv`."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from multigpu.config import RunOptions
-from multigpu.copynumber import inputs, matrices
+from multigpu.copynumber import cohort, inputs, matrices
+from multigpu.copynumber.frames import counts_of, is_frame
 from multigpu.copynumber.job import FIGURES, CnvJob
-from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.options import CnvOptions, idle
 from multigpu.copynumber.result import CnvResult
-from multigpu.counting import CountOptions
-from multigpu.io.counts import Counts
+from multigpu.counting import CountJob, CountOptions
+from multigpu.errors import UsageError
+from multigpu.io.counts import Counts, read_counts
+
+COMMAND = {"workers": "processes", "counts_cache": "cache"}  # its names of parameters, and ours
 
 
 def cnv(
@@ -19,8 +24,8 @@ def cnv(
     model: str = "cn.mops",
     preset: str | None = None,
     controls: Any = None,
-    ploidy: Mapping[str, int] | None = None,
-    sex: Mapping[str, str] | str | None = "infer",
+    ploidy: Any = None,
+    sex: Any = "infer",
     count: CountOptions | None = None,
     keep_matrices: bool = True,
     client: Any = None,
@@ -28,39 +33,99 @@ def cnv(
 ) -> CnvResult:
     """Copy-number variants of a cohort, by cn.MOPS.
 
-    counts_or_bams  a `Counts` object, a counts table, or BAM and CRAM files
+    counts_or_bams  a `Counts` object, a counts table (a file, or one of pyarrow or pandas), or BAM
+                    and CRAM files
     model           cn.mops, haplo, exome, single, reference
     preset          "gcnmops": the parameters of that program
     controls        the same of controls, for the model reference
-    ploidy          of samples on all chromosomes; 2 where a sample is not named
-    sex             "male" or "female" of samples; "infer": by their coverage of X; None: not used
-    count           how alignments are counted
+    ploidy          of samples on all chromosomes: a file, a mapping (2 where a sample is not
+                    named), or a number for each sample and then control
+    sex             "infer": by their coverage of X; "none", None: not used; a file, or a mapping of
+                    samples to "male" or "female"
+    count           how alignments are counted, instead of the parameters of `multigpu.count`
     keep_matrices   whether the result has the matrices
     client          a `dask.distributed.Client` to use instead of this machine
-    options         fields of `CnvOptions` (None: the model's default) and of `RunOptions`
+    options         fields of `CnvOptions` (None: the model's default) and of `RunOptions`, and the
+                    parameters of `multigpu.count`; or as the command calls them: `compat`,
+                    `counts_cache`, `workers`
 
     Raises UsageError and InputError for what is wrong with options and files.
     """
-    for_run = {field.name for field in fields(RunOptions)} & set(options)
-    run = RunOptions(**{name: options.pop(name) for name in for_run})
+    options = {COMMAND.get(name, name): value for name, value in options.items()}
+    run = RunOptions(**_taken(options, [field.name for field in fields(RunOptions)]))
+    counted = _taken(options, cohort.COUNTING)
     chosen = CnvOptions.of(model, preset, **options)
-    counting = CountOptions(compat_r=chosen.compat_r) if count is None else count
-    counts = _counts(counts_or_bams, counting, run, client)
-    of_controls = None if controls is None else _counts(controls, counting, run, client)
+    counting, given = _counting(count, counted, chosen.compat_r)
+    cases, others = _source(counts_or_bams), None if controls is None else _source(controls)
+    cohort.check_counting(given, _table(cases), None if others is None else _table(others))
+    counts = _counts(cases, counting, run, client)
+    of_controls = None
+    if others is not None:
+        of_controls = cohort.as_controls(
+            _counts(others, cohort.of_controls(counting), run, client), counts, counting
+        )
     names = [*counts.samples, *(of_controls.samples if of_controls else ())]
-    if isinstance(sex, str) and not chosen.compat_r:
-        sexes = inputs.inferred_sexes(counts, of_controls)
-    else:
-        sexes = inputs.sexes(sex, names) if isinstance(sex, Mapping) else ()
     job = CnvJob(
-        counts, chosen, run, controls=of_controls, sexes=sexes, client=client,
-        ploidy=None if ploidy is None else inputs.ploidies(ploidy, names),
+        counts, chosen, run, controls=of_controls, client=client,
+        sexes=cohort.sexes(sex, names, counts, of_controls, infer=not chosen.compat_r),
+        ploidy=cohort.ploidies(ploidy, names),
     )  # fmt: skip
+    job.notes += idle(chosen, [name for name, value in options.items() if value is not None])
     keep = matrices.names(chosen.posterior) if keep_matrices else ()
     return job.result(keep, shown=FIGURES)
 
 
-def _counts(given: Any, counting: CountOptions, run: RunOptions, client: Any) -> Counts:
+def _taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Those of these names, which `options` then has no more."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def _counting(
+    count: CountOptions | None, counted: dict[str, Any], compat_r: bool
+) -> tuple[CountOptions, list[str]]:
+    """How alignments are counted, and which parameters of that were given."""
+    given = {name: value for name, value in counted.items() if value is not None}
+    if count is None:
+        return CountOptions.of(compat_r=compat_r, **given), list(given)
+    if not isinstance(count, CountOptions):
+        raise UsageError(f"count is of type {type(count).__name__}, not CountOptions")
+    if given:
+        raise UsageError(f"give {next(iter(given))} or count, not both")
+    usual = CountOptions().parameters()
+    return count, [name for name, value in count.parameters().items() if value != usual[name]]
+
+
+def _source(given: Any) -> Counts | list[str]:
+    """Counts, or paths. Raises UsageError for what is neither."""
     if isinstance(given, Counts):
         return given
-    return inputs.read_cohort(inputs.paths_of(given), counting, run, client)
+    if is_frame(given):
+        return counts_of(given)
+    if isinstance(given, str | os.PathLike):
+        return [os.fspath(given)]
+    paths = list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else [0]
+    if not paths:
+        raise UsageError("no input given: a counts table, or BAM and CRAM files")
+    if not all(isinstance(path, str | os.PathLike) for path in paths):
+        raise UsageError(
+            f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
+            " the columns chrom, start, end and samples, or files"
+        )
+    return inputs.paths_of(paths)
+
+
+def _table(source: Counts | list[str]) -> str:
+    """What a table is called in messages; empty for alignments."""
+    if isinstance(source, Counts):
+        return "what was given"
+    return "" if inputs.are_alignments(source) else source[0]
+
+
+def _counts(
+    source: Counts | list[str], counting: CountOptions, run: RunOptions, client: Any
+) -> Counts:
+    table = _table(source)
+    if isinstance(source, list) and not table:
+        return CountJob(source, counting, run, client).counts()
+    counts = source if isinstance(source, Counts) else read_counts(source[0])
+    return cohort.selected(counts, counting.chromosomes, counting.rename == "auto", table)

@@ -2,18 +2,14 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from multigpu.config import RunOptions
 from multigpu.copynumber import sex
 from multigpu.errors import QUOTED, InputError, UsageError, quoted
-from multigpu.io.counts import Counts, read_counts
+from multigpu.io.counts import Counts
 from multigpu.io.sources import beginning, opened
-
-if TYPE_CHECKING:
-    from multigpu.counting import CountOptions
 
 PLOIDY_DIGITS = 4
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
@@ -30,20 +26,6 @@ def are_alignments(paths: Sequence[str]) -> bool:
     if not alignments and len(paths) > 1:
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments
-
-
-def read_cohort(
-    paths: Sequence[str],
-    counting: "CountOptions",
-    run: RunOptions,
-    client: Any = None,
-) -> Counts:
-    """The counts of a table, or those of BAM and CRAM files."""
-    if not are_alignments(paths):
-        return read_counts(paths[0])
-    from multigpu.counting import CountJob
-
-    return CountJob(paths, counting, run, client).counts()
 
 
 def read_facts(path: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -21,7 +20,7 @@ from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu import preflight
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
-from multigpu.copynumber import assemble, matrices, sex
+from multigpu.copynumber import assemble, cohort, matrices, sex
 from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
@@ -29,6 +28,7 @@ from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.source import CountsSource, InFile, InMemory, filed, shared
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError, quoted
+from multigpu.io.alignments import plain
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
 from multigpu.job import Facts, Job, check_unchanged, inputs_about
@@ -84,7 +84,8 @@ class CnvJob(Job):
         check(counts, controls, options)
         self.values = _columns(counts, controls)
         self.blocks = self.regions.blocks
-        self.totals = normalization.Counts(self.values, _cores()).totals()
+        self._sums = normalization.Counts(self.values, _cores()).sums()
+        self.totals = self._sums.sum(axis=0)
         self.names = (*counts.samples, *(controls.samples if controls else ()))
         self._check_reads()
         self.notes = [*notes(counts, controls, options), *self._by_sex()]
@@ -207,21 +208,15 @@ class CnvJob(Job):
         }
 
     def _content(self) -> str:
-        """A digest of the counts and their regions, by which a journal knows them."""
-        if self._journal_path is None:
-            return "unknown"
-        regions = self.regions
-        digest = blake2b(repr([regions.names, self._names(self.blocks)]).encode(), digest_size=8)
+        """A digest of the counts and their regions, by which a journal knows them.
 
-        def block_digest(block: slice) -> bytes:
-            found = blake2b()
-            for array in (regions.start, regions.end, self.values):
-                found.update(np.ascontiguousarray(array[block]).data)
-            return found.digest()
-
-        with ThreadPoolExecutor(_cores()) as pool:
-            for found in pool.map(block_digest, self.blocks):
-                digest.update(found)
+        Of sums that are there anyway: a second is lost where all bytes of gigabytes go into it.
+        """
+        regions, blocks = self.regions, self.blocks
+        ends = [(int(regions.start[b.start]), int(regions.end[b.stop - 1])) for b in blocks]
+        about = [regions.names, self._names(blocks), blocks, ends]
+        digest = blake2b(repr(about).encode(), digest_size=8)
+        digest.update(np.ascontiguousarray(self._sums).data)
         return digest.hexdigest()
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
@@ -343,7 +338,13 @@ def check(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
     if controls is None:
         raise UsageError("--model reference needs --controls")
     if not same_regions(counts.regions, controls.regions):
-        raise UsageError("the cases and the --controls have different regions")
+        problem = different_regions(counts.regions, controls.regions)
+        raise UsageError(f"the cases and the --controls have different regions: {problem}")
+    if both := sorted({*counts.samples} & {*controls.samples}):
+        raise UsageError(
+            f"{both[0]} is a case and a control: rename one of them, or leave one out"
+            " (--sample-names are those of the cases)"
+        )
 
 
 def same_regions(a: Regions, b: Regions) -> bool:
@@ -357,14 +358,49 @@ def same_regions(a: Regions, b: Regions) -> bool:
     )
 
 
+def different_regions(cases: Regions, controls: Regions) -> str:
+    """The first ones that differ, and what helps."""
+    rows = min(len(cases), len(controls))
+    ours = {name: number for number, name in enumerate(cases.names)}
+    number = np.array([ours.get(name, -1) for name in controls.names], np.int64)
+    differ = cases.chrom[:rows] != number[controls.chrom[:rows]]
+    differ |= cases.start[:rows] != controls.start[:rows]
+    differ |= cases.end[:rows] != controls.end[:rows]
+    row = int(np.argmax(differ)) if differ.any() else rows
+    found = f"region {row + 1} of the cases is {_region(cases, row)}"
+    said = f"{found}, of the controls {_region(controls, row)}"
+    if same_regions(_plain(cases), _plain(controls)):
+        said += " (the names differ only by `chr`: --rename auto takes them as the same)"
+    return said
+
+
+def _region(regions: Regions, row: int) -> str:
+    if row >= len(regions):
+        return "missing"
+    name = cohort.shown(regions.names[regions.chrom[row]])
+    return f"{name}:{regions.start[row]}-{regions.end[row]}"
+
+
+def _plain(regions: Regions) -> Regions:
+    """Without the `chr` in names."""
+    names = tuple(map(plain, regions.names))
+    return Regions(names, regions.chrom, regions.start, regions.end)
+
+
 def notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Iterator[str]:
     """What is to be said before anything is computed."""
     yield from counts.notes
-    yield from () if controls is None else controls.notes
+    if controls is not None:
+        yield from controls.notes
+        yield f"{_group(counts.samples, 'case')} and {_group(controls.samples, 'control')}"
     if len(counts.regions) < FEW_REGIONS and options.model != "single":
         yield f"{len(counts.regions)} regions are few: normalization may not be applicable"
     if len(counts.regions) < FEWEST_SEGMENTED:
         yield "there are too few regions for a segmentation: nothing is called"
+
+
+def _group(names: Sequence[str], word: str) -> str:
+    return f"{len(names):,} {word}{'s' if len(names) > 1 else ''} ({cohort.several(names)})"
 
 
 def _columns(counts: Counts, controls: Counts | None) -> NDArray[Any]:

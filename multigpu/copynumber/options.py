@@ -1,7 +1,9 @@
 """The parameters of a copy-number run, with R's defaults for every model."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from math import isfinite
+from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
 from multigpu.errors import UsageError, quoted
@@ -75,15 +77,23 @@ class CnvOptions:
 
     @classmethod
     def of(cls, model: str, preset: str | None = None, **given: Any) -> Self:
-        """The defaults of a model, changed by a preset, changed by what is given (None: not)."""
-        if model not in MODELS:
+        """The defaults of a model, changed by a preset, changed by what is given (None: not).
+
+        `seg_median` may be one number, which stands for both signs; `compat` is "none" or "r".
+        """
+        if model not in list(MODELS):
             raise UsageError(f"unknown model {model!r}: choose from {', '.join(MODELS)}")
-        if preset is not None and preset not in PRESETS:
+        if preset is not None and preset not in list(PRESETS):
             raise UsageError(f"unknown preset {preset!r}: there is {', '.join(PRESETS)}")
         chosen = {name: value for name, value in given.items() if value is not None}
+        if (compat := chosen.pop("compat", None)) is not None:
+            chosen["compat_r"] = _compat(compat)
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(chosen) - known):
             raise UsageError(f"there is no parameter {unknown[0]!r}")
+        for name, read in READ.items():
+            if name in chosen:
+                chosen[name] = read(chosen[name])
         return cls(**{"model": model, **MODELS[model], **PRESETS.get(preset or "", {}), **chosen})
 
     @property
@@ -124,20 +134,30 @@ class CnvOptions:
             value = getattr(self, name)
             if value is None:
                 continue
+            _check_kind(name, value)
             if not lowest <= value <= highest:
-                unbounded = highest == LARGEST or (highest == MOST and value < lowest)
-                limits = f"{lowest:g} to {_shown(highest)}"
-                if unbounded:
-                    limits = f"at least {lowest:g}"
-                raise UsageError(f"{flag(name)} is {_shown(value)}; it must be {limits}")
+                raise UsageError(
+                    f"{flag(name)} is {_shown(value)}; it must be {_range(name, value)}"
+                )
+        _check_kind("seg_alpha", self.seg_alpha)
         if not 0 < self.seg_alpha <= MOST:
             raise UsageError(
                 f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
                 " of breakpoints"
             )
-        for value in (*(self.seg_median or ()),):
-            if not isfinite(value):
-                raise UsageError("--seg-median must be finite numbers")
+        self._check_thresholds()
+
+    def _check_thresholds(self) -> None:
+        """Gains must lie above losses: crossed ones would make every segment both."""
+        if not all(map(isfinite, self.seg_median or ())):
+            raise UsageError("--seg-median must be finite numbers")
+        pairs = {
+            f"--upper is {self.upper:g} and --lower {self.lower:g}": (self.upper, self.lower),
+            "--seg-median is {:g},{:g}".format(*self.seg_median or (0, 0)): self.seg_median,
+        }
+        for said, pair in pairs.items():
+            if pair and pair[0] < pair[1]:
+                raise UsageError(f"{said}: the threshold of gains lies below that of losses")
 
 
 LARGEST = 1e300  # what is beyond is no number of anything
@@ -150,6 +170,10 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
+WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
+OF_FAST = (  # which --segmentation cbs has no use for
+    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
+)  # fmt: skip
 RANGES = {
     "prior_impact": (0.0, LARGEST),
     "cycles": (1, MOST),
@@ -172,6 +196,80 @@ RANGES = {
 def flag(name: str) -> str:
     """The option of the command line for a parameter."""
     return "--" + name.replace("_", "-")
+
+
+def idle(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
+    """A note where parameters were given that change nothing."""
+    unused = [flag(name) for name in OF_FAST if name in set(given)]
+    if unused and options.segmentation != "fast":
+        yield (
+            f"{', '.join(unused)}: for --segmentation fast only, without effect on"
+            f" {options.segmentation}"
+        )
+
+
+def _range(name: str, value: Any) -> str:
+    """What a number that lies beyond its limits must be."""
+    lowest, highest = RANGES[name]
+    if highest == LARGEST and not isfinite(value):
+        return "a finite number"
+    if lowest >= 0 and (highest == LARGEST or (highest == MOST and value < lowest)):
+        return f"at least {lowest:g}" if value < lowest else f"at most {highest:g}"
+    return f"{lowest:g} to {_shown(highest)}"
+
+
+def _check_kind(name: str, value: Any) -> None:
+    """Raises UsageError for what is no number, or not a whole one where it must be."""
+    kind, wanted = (Integral, "a whole number") if name in WHOLE else (Real, "a number")
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise UsageError(f"{flag(name)} is {_repr(value)}; it must be {wanted}")
+
+
+def _compat(word: Any) -> bool:
+    if word not in ("none", "r"):
+        raise UsageError(f"--compat is {word!r}; it can be none, r")
+    return bool(word == "r")
+
+
+def _folds(given: Any) -> tuple[float, ...]:
+    return _numbers("fold_changes", given)
+
+
+def _limits(given: Any) -> tuple[float, float]:
+    """Thresholds of gains and losses; one number stands for both signs."""
+    numbers = _numbers("seg_median", (given,) if isinstance(given, Real) else given)
+    if len(numbers) == 1:
+        return abs(numbers[0]), -abs(numbers[0])
+    if len(numbers) != 2:
+        shown = quoted(",".join(f"{number:g}" for number in numbers))
+        raise UsageError(f"--seg-median: {shown} is not one number, or two")
+    return numbers[0], numbers[1]
+
+
+def _numbers(name: str, given: Any) -> tuple[float, ...]:
+    try:
+        if not isinstance(given, str | bytes):
+            return tuple(float(number) for number in given)
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(f"{flag(name)} is {_repr(given)}; it must be numbers")
+
+
+def _labels(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UsageError(f"--classes is {_repr(given)}; it must be a list of labels")
+    labels = tuple(given)
+    if not all(isinstance(label, str) for label in labels):
+        raise UsageError("--classes: labels must be texts")
+    return labels
+
+
+def _repr(value: Any) -> str:
+    """A value of Python in a message, cut when long."""
+    return quoted(repr(value))[1:-1]
+
+
+READ = {"fold_changes": _folds, "classes": _labels, "seg_median": _limits}
 
 
 def _shown(value: Any) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cluster.output import failures_named, own, sync_folder
 from multigpu.copynumber import tables
+from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import write_vcf
 from multigpu.errors import UsageError
@@ -179,11 +180,11 @@ def _write(path: Path, text: Callable[[], bytes]) -> None:
     path.write_bytes(text())
 
 
-def write_report(result: CnvResult, folder: Path) -> None:
+def write_report(result: CnvResult, folder: Path, given: Given) -> None:
     """The page with the figures in it."""
     from multigpu.copynumber.report import render
 
-    (folder / REPORT).write_bytes(render(result))
+    (folder / REPORT).write_bytes(render(result, given))
 
 
 def write_figures(result: CnvResult, folder: Path, kind: str) -> None:

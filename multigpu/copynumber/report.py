@@ -10,9 +10,11 @@ import numpy as np
 from multigpu import __version__
 from multigpu.copynumber import overview
 from multigpu.copynumber.calls import Floats
+from multigpu.copynumber.cohort import COUNTING, Given
 from multigpu.copynumber.options import MODELS, CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.windows import Window
+from multigpu.counting import CountOptions
 
 PLOTLY = "package_data/plotly.min.js"
 LOSS, GAIN, OTHER = "#c0392b", "#2450a8", "#b8bcc4"
@@ -25,33 +27,41 @@ DIGITS = 4  # significant, of numbers in figures
 Figure = dict[str, Any]
 
 
-def render(result: CnvResult) -> bytes:
-    """The page. Its bytes depend on the result alone."""
+def render(result: CnvResult, given: Given = Given()) -> bytes:  # noqa: B008 - it is frozen
+    """The page. Its bytes depend on the result and what was given alone."""
     from jinja2 import Environment
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     source = files("multigpu.copynumber").joinpath("report.html.j2").read_text(encoding="utf-8")
     losses, gains = overview.calls_by_sample(result)
-    sexes = result.sex[: len(result.samples)] or [""] * len(result.samples)
+    samples = len(result.samples)
+    sexes = result.sex[:samples] or [""] * samples
+    ploidies = (result.ploidy or (2,) * samples)[:samples]
     page: str = environment.from_string(source).render(
         plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
-        facts=_facts(result),
-        changed=_changed(result.options),
+        facts=_facts(result, given),
+        changed=_changed(result.options) + _counted(given),
+        inputs=[*given.cases, *(f"{path} (controls)" for path in given.controls)],
         notes=result.notes,
-        rows=list(zip(result.samples, sexes, losses.tolist(), gains.tolist(), strict=True)),
+        rows=list(
+            zip(result.samples, sexes, ploidies, losses.tolist(), gains.tolist(), strict=True)
+        ),
         has_sex=any(sexes),
+        has_ploidy=result.ploidy is not None,
         windows=[window_title(window, result) for window in result.windows],
         figures=_script(_figures(result)),
     )
     return page.encode()
 
 
-def _facts(result: CnvResult) -> list[tuple[str, str]]:
+def _facts(result: CnvResult, given: Given) -> list[tuple[str, str]]:
     blocks = result.regions.blocks
+    controls = len(given.samples[len(result.samples) :])
     return [
         ("Model", result.options.model),
         ("Samples", f"{len(result.samples):,}"),
+        *([("Controls", f"{controls:,}")] if controls else []),
         ("Regions", f"{len(result.regions):,}"),
         ("Chromosomes", f"{len(blocks):,}"),
         ("Segments", f"{len(result.segments):,}"),
@@ -65,10 +75,27 @@ def _changed(options: CnvOptions) -> list[tuple[str, str]]:
     defaults = CnvOptions(**{"model": options.model, **MODELS[options.model]})
     names = [field.name for field in fields(options)]
     return [
-        (name.replace("_", "-"), str(getattr(options, name)))
+        (name.replace("_", "-"), _shown(getattr(options, name)))
         for name in names
         if getattr(options, name) != getattr(defaults, name)
     ]
+
+
+def _counted(given: Given) -> list[tuple[str, str]]:
+    """The same of counting."""
+    usual = CountOptions().parameters()
+    return [
+        (COUNTING[name].removeprefix("--"), "" if name == "index" else _shown(value))
+        for name, value in given.counting.items()
+        if name in COUNTING and value != usual[name]
+    ]
+
+
+def _shown(value: Any) -> str:
+    """As on the command line."""
+    if isinstance(value, tuple):
+        return ",".join(map(_shown, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def window_title(window: Window, result: CnvResult) -> str:

@@ -176,14 +176,55 @@ def test_refused__tables_that_do_not_suit_the_model(
         CnvJob(some, CnvOptions.of(model), CPU, controls=others if controls else None)
 
 
-def test_refused__controls_with_other_regions() -> None:
-    counts, _ = cohort()
-    other = Regions(
-        counts.regions.names, counts.regions.chrom, counts.regions.start, counts.regions.end + 1
+def other_controls(counts: Counts, regions: Regions) -> Counts:
+    """Of other names, and these regions."""
+    names = tuple(f"control {name}" for name in counts.samples)
+    return Counts(regions, names, counts.values[: len(regions)].copy())
+
+
+def different(regions: Regions) -> str:
+    """What is said of controls with these regions."""
+    counts, options = cohort()[0], CnvOptions.of("reference")
+    controls = other_controls(counts, regions)
+    with pytest.raises(UsageError) as error:
+        CnvJob(counts, options, CPU, controls=controls)
+    return str(error.value).partition("--controls have different regions: ")[2]
+
+
+def test_refused__controls_with_other_regions_by_the_first() -> None:
+    regions = cohort()[0].regions
+    ends = regions.end.copy()
+    ends[7:] += 1
+    other = replace(regions, end=ends)
+    said = different(other)
+    assert said == "region 8 of the cases is chr1:175000-200000, of the controls chr1:175000-200001"
+    said = different(regions.take(np.arange(9)))
+    assert said == "region 10 of the cases is chr1:225000-250000, of the controls missing"
+    said = different(replace(regions, names=("chr1", "chrX", "chr3")))
+    assert said == "region 501 of the cases is chr2:0-25000, of the controls chrX:0-25000"
+
+
+def test_refused__controls_whose_names_differ_by_chr() -> None:
+    said = different(replace(cohort()[0].regions, names=("1", "2", "3")))
+    assert said == (
+        "region 1 of the cases is chr1:0-25000, of the controls 1:0-25000 (the names differ only by"
+        " `chr`: --rename auto takes them as the same)"
     )
-    options = CnvOptions.of("reference")
-    with pytest.raises(UsageError, match="have different regions"):
-        CnvJob(counts, options, CPU, controls=changed(counts, regions=other))
+
+
+def test_refused__a_name_of_a_case_and_a_control() -> None:
+    counts, _ = cohort()
+    with pytest.raises(UsageError, match=f"{counts.samples[0]} is a case and a control: rename"):
+        CnvJob(counts, CnvOptions.of("reference"), CPU, controls=counts)
+
+
+def test_notes__say_how_many_cases_and_controls_there_are() -> None:
+    counts, _ = cohort()
+    cases = changed(counts, samples=counts.samples[:1], values=counts.values[:, :1].copy())
+    controls = other_controls(counts, counts.regions)
+    job = CnvJob(cases, CnvOptions.of("reference"), CPU, controls=controls)
+    first, listed = counts.samples[0], ", ".join(controls.samples[:5])
+    assert job.notes == [f"1 case ({first}) and 6 controls ({listed} and 1 other)"]
 
 
 def test_refused__a_name_that_would_break_a_table() -> None:

@@ -10,7 +10,7 @@ from golden_cnv import MODELS, OF_R_ALONE, OPTIONS, SEGMENTATIONS, load
 
 from multigpu import UsageError
 from multigpu.commands.cnv import cnv_options, command
-from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.options import CnvOptions, idle
 
 REFUSED = [
     ({"model": "other"}, "unknown model 'other'"),
@@ -29,8 +29,21 @@ REFUSED = [
     ({"norm_quantile": 2.0}, "--norm-quantile is 2; it must be 0 to 1"),
     ({"size_factor_quantile": -0.1}, "--size-factor-quantile is -0.1"),
     ({"min_width": 0}, "--min-width is 0; it must be at least 1"),
-    ({"upper": float("nan")}, "--upper is nan"),
-    ({"lower": float("inf")}, "--lower is inf"),
+    ({"upper": float("nan")}, "--upper is nan; it must be a finite number"),
+    ({"lower": float("inf")}, "--lower is inf; it must be a finite number"),
+    ({"lower": -1e301}, "--lower is -1e+301; it must be -1e+300 to 1e+300"),
+    ({"prior_impact": 1e301}, "--prior-impact is 1e+301; it must be at most 1e+300"),
+    ({"upper": -2.0, "lower": 1.0}, "--upper is -2 and --lower 1: the threshold of gains lies"),
+    ({"seg_median": (-1.0, 1.0)}, "--seg-median is -1,1: the threshold of gains lies below"),
+    ({"seg_median": (1.0, 2.0, 3.0)}, "--seg-median: '1,2,3' is not one number, or two"),
+    ({"seg_median": "0.3"}, "--seg-median is '0.3'; it must be numbers"),
+    ({"min_width": "3"}, "--min-width is '3'; it must be a whole number"),
+    ({"cycles": 2.5}, "--cycles is 2.5; it must be a whole number"),
+    ({"upper": True}, "--upper is True; it must be a number"),
+    ({"seg_alpha": "x"}, "--seg-alpha is 'x'; it must be a number"),
+    ({"fold_changes": 5}, "--fold-changes is 5; it must be numbers"),
+    ({"classes": "CN2"}, "--classes is 'CN2'; it must be a list of labels"),
+    ({"compat": "R"}, "--compat is 'R'; it can be none, r"),
     ({"seg_alpha": 0.0}, "--seg-alpha is 0"),
     ({"seg_eps": -1.0}, "--seg-eps is -1"),
     ({"seg_median": (float("nan"), 0.0)}, "--seg-median must be finite"),
@@ -73,6 +86,27 @@ def test_refused__with_the_option_and_the_value(given: dict[str, object], proble
     with pytest.raises(UsageError) as error:
         CnvOptions.of(str(chosen.pop("model")), **chosen)  # type: ignore[arg-type]
     assert problem in str(error.value)
+
+
+def test_given__as_the_command_takes_it() -> None:
+    options = CnvOptions.of("cn.mops", seg_median=-0.3, fold_changes=[1, 2], classes=["CN2", "CN4"])
+    assert options.seg_median == (0.3, -0.3)
+    assert (options.fold_changes, options.classes) == ((1.0, 2.0), ("CN2", "CN4"))
+    assert CnvOptions.of("cn.mops", compat="r").compat_r
+    assert not CnvOptions.of("cn.mops", compat="none").compat_r
+
+
+def test_idle__parameters_of_the_fast_segmentation_with_another() -> None:
+    cbs = CnvOptions.of("reference")
+    assert list(idle(cbs, ["seg_median", "seed", "seg_alpha"])) == [
+        "--seg-alpha, --seg-median: for --segmentation fast only, without effect on cbs"
+    ]
+    assert list(idle(cbs, ["seed"])) == list(idle(CnvOptions(), ["seg_alpha"])) == []
+
+
+def test_help__says_the_defaults_that_are_0() -> None:
+    helps = {option.name: option.help for option in command.params if hasattr(option, "help")}
+    assert helps["seed"] == "Of --segmentation cbs.  [default: 0]"
 
 
 def test_command__has_an_option_for_every_parameter() -> None:

@@ -11,6 +11,7 @@ import pytest
 from cohorts import result
 
 from multigpu.copynumber import overview, plots, report
+from multigpu.copynumber.cohort import Given
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome")
@@ -64,6 +65,23 @@ def test_report__is_the_same_bytes_again_and_asks_for_nothing(tmp_path: Path) ->
     head = page.split(b"<script>", 1)[0]
     assert b"src=" not in head
     assert b"http" not in head
+
+
+def test_report__says_what_was_given() -> None:
+    given = Given(
+        ("a<b.bam", "b.bam"), ("c.bam",), {"window": 500, "min_mapq": 1}, tuple("abcdefg")
+    )
+    ploidy = (4, *[2] * 6)
+    options = replace(result().options, upper=0.4, seg_median=(0.5, -0.5))
+    page = report.render(replace(result(), ploidy=ploidy, options=options), given).decode()
+    assert "<li>a&lt;b.bam</li>" in page
+    assert "<li>c.bam (controls)</li>" in page
+    assert "upper 0.4; seg-median 0.5,-0.5; window 500</p>" in page
+    assert "<dt>Controls</dt><dd>1</dd>" in page
+    assert "<th>ploidy</th>" in page
+    assert f"<td>{result().samples[0]}</td><td>4</td>" in page
+    assert "<th>ploidy</th>" not in report.render(result()).decode()
+    assert "Input: x.tsv</p>" in report.render(result(), Given(("x.tsv",))).decode()
 
 
 def test_report__without_cnvs_says_so() -> None:

@@ -1,0 +1,188 @@
+"""Cases and controls: which options are for which of them, names that they share, their facts."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multigpu.copynumber import inputs
+from multigpu.errors import QUOTED, UsageError, quoted
+from multigpu.io.alignments import plain
+from multigpu.io.counts import Counts
+from multigpu.io.regions import Regions
+
+if TYPE_CHECKING:
+    from multigpu.counting import CountOptions
+
+NAMED = 5  # names that a message lists
+COUNTING = {  # parameters of `multigpu.count` and how the command calls them
+    "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
+    "sample_names": "--sample-names", "min_mapq": "--min-mapq",
+    "remove_duplicates": "--remove-duplicates", "read_width": "--read-width",
+    "get_width": "--get-width", "stranded_start": "--stranded-start", "rename": "--rename",
+    "index": "--no-index", "cache": "--counts-cache",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a run was given, for its summary and its report.
+
+    cases, controls  the files
+    counting         parameters of counting: all of them where there are alignments, else those that
+                     were given
+    samples          names of the cases and then the controls
+    counted          whether the cases were alignments, whose counts were written
+    """
+
+    cases: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    counting: Mapping[str, Any] = field(default_factory=dict)
+    samples: tuple[str, ...] = ()
+    counted: bool = False
+
+
+def check_counting(given: Iterable[str], table: str, others: str | None) -> None:
+    """Raises UsageError for options of counting where there is nothing to count.
+
+    given   the parameters in COUNTING that were given
+    table   that of the cases; empty: they are alignments
+    others  the same of the controls; None: there are none
+    """
+    if not table:
+        return
+    useless = [name for name in COUNTING if name in set(given) - {"chromosomes"}]
+    if others == "":
+        useless = [name for name in useless if name == "sample_names"]  # which is of the cases
+    elif "rename" in useless and (others or "chromosomes" in given):
+        useless.remove("rename")
+    if useless:
+        options = ", ".join(COUNTING[name] for name in useless)
+        raise UsageError(f"{options}: for alignments only, and {table} is a counts table")
+
+
+def selected(counts: Counts, names: Sequence[str], rename: bool, source: str) -> Counts:
+    """The chromosomes of these names, in this order; all of them where no name is given.
+
+    rename  names that differ by `chr` are the same
+    source  what the counts are, for the error
+    """
+    if not names:
+        return counts
+    regions = counts.regions
+    blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
+    wanted = [_called(name, tuple(blocks), rename, source) for name in names]
+    if twice := [name for name in wanted if wanted.count(name) > 1]:
+        raise UsageError(f"--chromosomes: {shown(twice[0])} is there twice")
+    rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
+    sizes = [blocks[name].stop - blocks[name].start for name in wanted]
+    chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
+    chosen = Regions(tuple(wanted), chrom, regions.start[rows], regions.end[rows])
+    return Counts(chosen, counts.samples, counts.values[rows], counts.notes)
+
+
+def _called(name: str, there: Sequence[str], rename: bool, source: str) -> str:
+    """What this table calls a chromosome."""
+    if name in there:
+        return name
+    alike = [theirs for theirs in there if plain(theirs) == plain(name)]
+    if alike and rename:
+        return alike[0]
+    if alike:
+        problem = f"{name} is called {alike[0]} in {source}: --rename auto takes them as the same"
+        raise UsageError(f"--chromosomes: {problem}")
+    has = f"it has {several(there)}"
+    raise UsageError(f"--chromosomes: {source} has no chromosome {shown(name)}: {has}")
+
+
+def of_controls(counting: "CountOptions") -> "CountOptions":
+    """How controls are counted: the names that were given are those of the cases."""
+    return replace(counting, sample_names=())
+
+
+def as_controls(controls: Counts, cases: Counts, counting: "CountOptions") -> Counts:
+    """Under the cases' names of chromosomes, where that was asked for."""
+    return renamed(controls, cases) if counting.rename == "auto" else controls
+
+
+def renamed(controls: Counts, cases: Counts) -> Counts:
+    """The controls, with the cases' names of chromosomes that differ by `chr` only."""
+    ours = {plain(name): name for name in cases.regions.names}
+    theirs = controls.regions
+    names = tuple(
+        name if name in cases.regions.names else ours.get(plain(name), name)
+        for name in theirs.names
+    )
+    if len(set(names)) < len(names):
+        return controls  # two would become one: they differ by more
+    regions = Regions(names, theirs.chrom, theirs.start, theirs.end)
+    return Counts(regions, controls.samples, controls.values, controls.notes)
+
+
+def several(names: Sequence[str]) -> str:
+    """The first ones, and how many there are beside them."""
+    listed = ", ".join(map(shown, names[:NAMED]))
+    more = len(names) - NAMED
+    return listed if more <= 0 else f"{listed} and {more:,} {'other' if more == 1 else 'others'}"
+
+
+def shown(name: str) -> str:
+    """A name in a message: printable, cut when long."""
+    return name if len(name) <= QUOTED and name.isprintable() else quoted(name)
+
+
+# ---- facts of samples ---------------------------------------------------------------------------
+
+
+def ploidies(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
+    """Of all samples and then controls.
+
+    given  a file, a mapping, a number for each of them, or None
+    """
+    if given is None:
+        return None
+    facts = _facts(given)
+    if facts is None and isinstance(given, Iterable):
+        numbers = list(given)
+        if len(numbers) != len(names):
+            raise UsageError(f"--ploidy: {len(numbers)} numbers for {len(names)} samples")
+        facts = dict(zip(names, numbers, strict=True))
+    if facts is None:
+        raise UsageError(
+            f"--ploidy is {_value(given)}; it can be a file, a mapping of samples, or a number for"
+            " each"
+        )
+    return inputs.ploidies(facts, names)
+
+
+def sexes(
+    given: Any, names: Sequence[str], counts: Counts, controls: Counts | None, infer: bool = True
+) -> tuple[str, ...]:
+    """Of all samples and then controls; none where they play no part.
+
+    given  "infer", "none", a file, a mapping, or None, which is "none"
+    infer  whether "infer" does so
+    """
+    if given is None or (isinstance(given, str) and given == "none"):
+        return ()
+    if isinstance(given, str) and given == "infer":
+        return inputs.inferred_sexes(counts, controls) if infer else ()
+    facts = _facts(given)
+    if facts is None:
+        raise UsageError(
+            f"--sex is {_value(given)}; it can be infer, none, a file, or a mapping of samples"
+        )
+    return inputs.sexes({name: str(fact) for name, fact in facts.items()}, names)
+
+
+def _facts(given: Any) -> Mapping[str, Any] | None:
+    """Of samples, from a file or a mapping; None for what is something else."""
+    if isinstance(given, str | os.PathLike):
+        return inputs.read_facts(os.fspath(given))
+    return given if isinstance(given, Mapping) else None
+
+
+def _value(given: Any) -> str:
+    return quoted(repr(given))[1:-1]
