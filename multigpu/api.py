@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.codec import Codec
@@ -16,8 +15,24 @@ from multigpu.batch import Batch
 from multigpu.config import Lanes, RunOptions, ScanOptions, scan_lanes
 from multigpu.io.ahead import Streams
 from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import Source, expand, inspect, is_repeatable, plain_bytes
-from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
+from multigpu.io.sources import (
+    Source,
+    check_stdin,
+    expand,
+    inspect,
+    is_repeatable,
+    plain_bytes,
+)
+from multigpu.job import (
+    Crew,
+    Facts,
+    Job,
+    Paths,
+    check_unchanged,
+    inputs_about,
+    journal_path,
+    path_list,
+)
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import (
     PART_CLASSES,
@@ -69,6 +84,7 @@ class ScanJob(Job):
         self.facts: ScanFacts = ScanFacts()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
+        check_stdin([*samples, *signatures])
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
         if not all(map(is_repeatable, self._paths)):
@@ -153,7 +169,10 @@ class ScanJob(Job):
 
 
 class ScanResult:
-    """The rows of a scan, computed as they are taken; they can be taken once."""
+    """The rows of a scan, computed as they are taken; they can be taken once.
+
+    Raises UsageError where they were taken already.
+    """
 
     def __init__(self, job: ScanJob) -> None:
         self._job = job
@@ -161,6 +180,10 @@ class ScanResult:
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches in the order of the input; `sample_index` counts through all of it."""
+        self._job.take("rows", "multigpu.scan")
+        return self._batches()
+
+    def _batches(self) -> Iterator[Batch]:
         with self._job.kept():
             for rows in self._job.rows():
                 assert isinstance(rows, Batch)  # no text format was asked for
@@ -210,7 +233,7 @@ def scan(
     """
     options = ScanOptions(hits, strand, sample_n, min_score, phred_offset)
     job = ScanJob(
-        path_list(samples), path_list(signatures), options, RunOptions(gpus=gpus, **run),
-        client=client, journal=Path(journal) if journal else None,
+        path_list(samples, "samples"), path_list(signatures, "signatures"), options,
+        RunOptions(gpus=gpus, **run), client=client, journal=journal_path(journal),
     )  # fmt: skip
     return ScanResult(job)

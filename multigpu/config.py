@@ -1,10 +1,14 @@
 """The options of a run as frozen objects, handed whole from the command to the worker."""
 
 import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import inf
-from typing import Literal
+from numbers import Integral, Real
+from typing import Any, Literal
 
 from cluster.devices import Device, select, survey
 from cluster.errors import UsageError
@@ -15,7 +19,9 @@ logger = logging.getLogger(__name__)
 PHRED_OFFSETS = (33, 64)
 DEFAULT_CHUNK_BYTES = 64 << 20
 MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
+FARTHEST = 1e9  # Å: coordinates, as in `kernels.rotation`, which is loaded later
 MOST = 4096  # threads, or processes, of one machine
+LONGEST_VALUE = 60  # characters of a wrong value in a message
 
 
 @dataclass(frozen=True)
@@ -80,14 +86,73 @@ class ScanOptions:
             ("phred_offset", PHRED_OFFSETS),
         ):
             _check_choice(name, getattr(self, name), choices)
+        _convert(self, _number, "min_score")
         if self.min_score is not None and self.min_score != self.min_score:
             raise UsageError("min_score is not a number")
 
 
+# ---- values of the right kind: from Python anything may come ----------------------------------
+
+
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str | int) or value not in choices:
         allowed = " or ".join(str(choice) for choice in choices)
-        raise UsageError(f"{name} is {value!r}; it can be {allowed}")
+        raise UsageError(f"{name} is {_shown(value)}; it can be {allowed}")
+
+
+def _convert(options: object, kind: Callable[[str, Any], object], *names: str) -> None:
+    """Gives these options the type they should have; None may stay where it is the default."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None or getattr(type(options), name) is not None:
+            object.__setattr__(options, name, kind(name, value))
+
+
+def path_of(name: str, value: Any) -> str:
+    with suppress(TypeError):
+        path = os.fspath(value)
+        if isinstance(path, str):
+            return path
+    raise UsageError(f"{name} is {_shown(value)}; it must be a path")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is {_shown(value)}; it must be text")
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, bool) and isinstance(value, Real):
+        with suppress(OverflowError):
+            return float(value)
+    raise UsageError(f"{name} is {_shown(value)}; it must be a number")
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise UsageError(f"{name} is {_shown(value)}; it must be a whole number")
+    return int(value)
+
+
+def _numbers(count: int) -> Callable[[str, Any], tuple[float, ...]]:
+    def convert(name: str, value: Any) -> tuple[float, ...]:
+        found: tuple[Any, ...] = ()
+        with suppress(TypeError):
+            found = tuple(value)
+        if len(found) != count:
+            raise UsageError(f"{name} is {_shown(value)}; it must be {count} numbers")
+        return tuple(_number(name, each) for each in found)
+
+    return convert
+
+
+def _shown(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+# ---- docking ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -118,6 +183,15 @@ class DockOptions:
         _check_choice("interpolation", self.interpolation, ("linear", "nearest"))
         _check_choice("outside", self.outside, ("clamp", "zero"))
         _check_choice("on_error", self.on_error, ("skip", "stop"))
+        _convert(self, _number, "precision", "min_rmsd")
+        _convert(self, _whole, "rotations", "top")
+        _convert(self, _numbers(3), "center")
+        _convert(self, _numbers(2), "translations")
+        _convert(self, path_of, "rotation_file")
+        self._check()
+
+    def _check(self) -> None:
+        """Raises UsageError for values that make no sense."""
         if not 0 < self.precision < inf:
             raise UsageError(f"precision {self.precision:g}: the degrees must be above 0")
         if self.rotations is not None and self.rotations < 1:
@@ -126,8 +200,8 @@ class DockOptions:
             raise UsageError(f"rotations are at most {MOST_ROTATIONS:,}: try --precision")
         if self.rotations is not None and self.rotation_file is not None:
             raise UsageError("give a number of rotations or a file of them, not both")
-        if self.center is not None and not all(-inf < x < inf for x in self.center):
-            raise UsageError("the center is no place: its coordinates must be finite")
+        if self.center is not None and not all(-FARTHEST <= x <= FARTHEST for x in self.center):
+            raise UsageError(f"the center is no place: coordinates lie within ±{FARTHEST:g} Å")
         if self.top < 1:
             raise UsageError(f"top {self.top}: at least one pose is written")
         if not 0 <= self.min_rmsd < inf:
@@ -182,6 +256,11 @@ class RunOptions:
     dashboard: bool = False
 
     def __post_init__(self) -> None:
+        _convert(self, _text, "gpus", "scheduler")
+        _convert(self, path_of, "scheduler_file")
+        _convert(self, _number, "memory_fraction", "connect_timeout", "chunk_timeout")
+        _convert(self, _number, "worker_timeout")
+        _convert(self, _whole, "max_chunk_bytes", "threads", "processes")
         if not 0 < self.memory_fraction <= 1:
             raise UsageError(f"memory fraction {self.memory_fraction:g}: it lies between 0 and 1")
         if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:

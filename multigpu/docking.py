@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +18,23 @@ from cluster.worker import Outcome
 from kernels.rotation import ListedRotations, covering_radius
 from multigpu import preflight
 from multigpu.batch import PoseBatch
-from multigpu.config import DockOptions, RunOptions
+from multigpu.config import DockOptions, RunOptions, path_of
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
 from multigpu.io.ligands import LIGANDS, Records, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
-from multigpu.io.sources import Source, expand, is_repeatable
-from multigpu.job import Crew, Facts, Job, Paths, check_unchanged, inputs_about, path_list
+from multigpu.io.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.job import (
+    Crew,
+    Facts,
+    Job,
+    Paths,
+    check_unchanged,
+    inputs_about,
+    journal_path,
+    path_list,
+)
 from multigpu.workloads.dock import (
     PART_CLASSES,
     Best,
@@ -99,6 +107,7 @@ class DockJob(Job):
         self.chart = DeviceChart()
         if report:
             self.listeners.append(self.chart)
+        check_stdin([*ligands, options.rotation_file])
         self._paths = expand(ligands, LIGANDS)
         self.pocket = read_pocket(pocket, origin, spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
@@ -253,7 +262,8 @@ def _whole_parts(workload: DockWorkload, outcomes: Iterator[Outcome[Part]]) -> I
 class DockResult:
     """The poses of a docking run, computed as they are taken; they can be taken once.
 
-    After that `skipped` names the ligands that could not be docked.
+    After that `skipped` names the ligands that could not be docked. Raises UsageError where they
+    were taken already.
     """
 
     def __init__(self, job: DockJob) -> None:
@@ -265,6 +275,10 @@ class DockResult:
 
     def __iter__(self) -> Iterator[PoseBatch]:
         """Batches in the order of the input; `ligand_index` counts through all of it."""
+        self._job.take("poses", "multigpu.dock")
+        return self._batches()
+
+    def _batches(self) -> Iterator[PoseBatch]:
         with self._job.kept():
             for part in self._job.parts():
                 yield part.rows
@@ -280,7 +294,7 @@ class DockResult:
 
 def dock(
     ligands: Paths,
-    pocket: str,
+    pocket: str | os.PathLike[str],
     *,
     gpus: str = "auto",
     client: Any = None,
@@ -289,7 +303,7 @@ def dock(
     spacing: float | None = None,
     precision: float = 10.0,
     rotations: int | None = None,
-    rotation_file: str | None = None,
+    rotation_file: str | os.PathLike[str] | None = None,
     center: Vector | None = None,
     interpolation: Any = "linear",
     outside: Any = "clamp",
@@ -322,12 +336,14 @@ def dock(
     Raises UsageError and InputError here for what is wrong with the options, the pocket and the
     files' beginnings, and from the iteration for what shows later.
     """
+    quaternions = None if rotation_file is None else path_of("rotation_file", rotation_file)
     options = DockOptions(
-        precision, rotations, rotation_file, center, interpolation, outside, top, min_rmsd,
+        precision, rotations, quaternions, center, interpolation, outside, top, min_rmsd,
         translations, on_error,
     )  # fmt: skip
     job = DockJob(
-        path_list(ligands), pocket, options, RunOptions(gpus=gpus, **run), origin, spacing,
-        client=client, journal=Path(journal) if journal else None,
+        path_list(ligands, "ligands"), path_of("pocket", pocket), options,
+        RunOptions(gpus=gpus, **run), origin, spacing, client=client,
+        journal=journal_path(journal),
     )  # fmt: skip
     return DockResult(job)

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -22,7 +22,7 @@ from cluster.worker import Outcome
 from cluster.workers import Workers
 from cluster.workload import P, S, Workload
 from multigpu import preflight
-from multigpu.config import NO_LANES, Lanes, RunOptions
+from multigpu.config import NO_LANES, Lanes, RunOptions, path_of
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
 from multigpu.io.sources import fingerprint_or_none
 from multigpu.preflight import Expected, Fitness, unanswered
@@ -41,11 +41,20 @@ SAID = {  # events that a user is told of, as warnings
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-def path_list(paths: Paths) -> list[str]:
-    """One path or several, as texts."""
-    if isinstance(paths, str | os.PathLike):
-        return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]
+def path_list(paths: Paths, name: str = "files") -> list[str]:
+    """One path or several, as texts. Raises UsageError where there is none, or something else."""
+    given: Any = paths
+    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
+        given = [given]
+    found = [path_of(name, path) for path in given]
+    if not found:
+        raise UsageError(f"no {name} given")
+    return found
+
+
+def journal_path(journal: str | os.PathLike[str] | None) -> Path | None:
+    """None where there is to be no journal."""
+    return None if journal in (None, "") else Path(path_of("journal", journal))
 
 
 @dataclass
@@ -115,6 +124,7 @@ class Job:
         self.facts = Facts()
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
+        self._taken = False
 
     # ---- workers ------------------------------------------------------------------------------
 
@@ -261,6 +271,13 @@ class Job:
         self.facts.events[event.name] = self.facts.events.get(event.name, 0) + 1
         if event.name in SAID:
             logger.warning("multigpu: %s", SAID[event.name].format_map(event.facts))
+
+    def take(self, results: str, function: str) -> None:
+        """Raises UsageError the second time: results are computed as they are taken."""
+        if self._taken:
+            again = f"keep them, or call {function} once more"
+            raise UsageError(f"the {results} were taken already, which is possible once: {again}")
+        self._taken = True
 
     @contextmanager
     def kept(self) -> Iterator[None]:

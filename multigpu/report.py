@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cluster.output import atomic_output
-from multigpu.io.molecules import Bond, Molecule, parse
+from multigpu.io.molecules import Bond, Molecule, MoleculeError, parse
 from multigpu.io.optional import needed
 from multigpu.io.pockets import Pocket
 from multigpu.workloads.dock import Best
@@ -26,6 +26,7 @@ COLOURS = {
     "F": "#70c040", "Cl": "#1fb01f", "Br": "#a62929", "I": "#940094",
 }  # fmt: skip
 OTHER_COLOUR = "#b060b0"
+NO_DRAWING = "(cannot be drawn)"
 
 
 def check_packages() -> None:
@@ -36,6 +37,8 @@ def check_packages() -> None:
 
 def write_report(path: str, job: "DockJob", facts: dict[str, Any]) -> None:
     """Scores of the library, depictions of the best ligands, their poses in the pocket.
+
+    What cannot be drawn is left out: the poses are written, so the run has not failed.
 
     facts: as in the summary
     """
@@ -99,7 +102,7 @@ def _html(figure: Any, name: str) -> Any:
 
 def _histogram(scores: Any) -> Any:
     plot = needed("plotly.graph_objects", "reports")
-    counts, edges = np.histogram(scores, bins=min(BINS, max(1, len(scores))))
+    counts, edges = _binned(scores)
     figure = plot.Figure(
         plot.Bar(
             x=(edges[1:] + edges[:-1]) / 2, y=counts, width=np.diff(edges), marker_color=BRAND,
@@ -112,12 +115,22 @@ def _histogram(scores: Any) -> Any:
     return figure
 
 
+def _binned(scores: Any) -> tuple[Any, Any]:
+    """How many scores lie in each bin, and the edges of the bins."""
+    try:
+        return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
+    except ValueError:  # they differ by less than the bins could
+        return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
+
+
 def _view(pocket: Pocket, best: Sequence[Best]) -> Any:
     """The surface of the best places, and the best poses, the first of them shown."""
     plot = needed("plotly.graph_objects", "reports")
     figure = plot.Figure(_surface(plot, pocket))
     for rank, each in enumerate(best, 1):
-        molecule = parse(each.sdf, "sdf")
+        molecule = _placed(each)
+        if molecule is None:
+            continue
         name, group = f"{rank}. {each.ligand} ({each.score:.3f})", f"pose{rank}"
         shown = True if rank == 1 else "legendonly"
         common = {"legendgroup": group, "visible": shown, "hoverinfo": "text", "text": name}
@@ -133,6 +146,14 @@ def _view(pocket: Pocket, best: Sequence[Best]) -> Any:
     axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
     figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})
     return figure
+
+
+def _placed(best: Best) -> Molecule | None:
+    """The pose with its places; none where these are too far away for the columns of SDF."""
+    try:
+        return parse(best.sdf, "sdf")
+    except MoleculeError:
+        return None
 
 
 def _surface(plot: Any, pocket: Pocket) -> Any:
@@ -175,19 +196,31 @@ def _colours(molecule: Molecule) -> list[str]:
 
 
 def _depiction(best: Best) -> Any:
-    """Inline SVG of the structure, drawn flat; of whatever RDKit can make sense of."""
+    """Inline SVG of the structure, drawn flat, where RDKit can make sense of it; else words.
+
+    It has no dummy atoms and lone pairs of other programs, for example.
+    """
+    with needed("rdkit.rdBase", "reports").BlockLogs():
+        try:
+            svg = _drawn(best.sdf.decode("utf-8", "replace")) if _placed(best) else ""
+        except (ValueError, RuntimeError):  # all that RDKit raises about molecules
+            svg = ""
+    markup: Any = needed("markupsafe", "reports").Markup
+    return markup(svg) if svg else NO_DRAWING
+
+
+def _drawn(block: str) -> str:
+    """The SVG; nothing where RDKit reads no molecule."""
     chem = needed("rdkit.Chem", "reports")
     draw = needed("rdkit.Chem.Draw.rdMolDraw2D", "reports")
-    depict = needed("rdkit.Chem.rdDepictor", "reports")
-    with needed("rdkit.rdBase", "reports").BlockLogs():
-        block = best.sdf.decode("utf-8", "replace")
-        drawn = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
-        depict.Compute2DCoords(drawn)
-        drawer = draw.MolDraw2DSVG(WIDTH, HEIGHT)
-        drawer.drawOptions().clearBackground = False
-        drawer.drawOptions().prepareMolsBeforeDrawing = drawn.NeedsUpdatePropertyCache() is False
-        drawer.DrawMolecule(drawn)
+    molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
+    if molecule is None:
+        return ""
+    needed("rdkit.Chem.rdDepictor", "reports").Compute2DCoords(molecule)
+    drawer = draw.MolDraw2DSVG(WIDTH, HEIGHT)
+    drawer.drawOptions().clearBackground = False
+    drawer.drawOptions().prepareMolsBeforeDrawing = molecule.NeedsUpdatePropertyCache() is False
+    drawer.DrawMolecule(molecule)
     drawer.FinishDrawing()
-    svg = drawer.GetDrawingText().partition("?>")[2]
-    markup: Any = needed("markupsafe", "reports").Markup
-    return markup(svg)
+    svg: str = drawer.GetDrawingText().partition("?>")[2]
+    return svg

@@ -130,3 +130,17 @@ def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: 
         rotations = near_uniform(int(rng.integers(1, 300)))
     cube = Shifts(0.3, 0.3) if shifts else Shifts()
     return Search(rotations, cube, **more)
+
+
+def poses_on_the_border(apart: float) -> tuple[Field, Search]:
+    """A search all of whose poses are apart, some of them by exactly as much as they must be.
+
+    One rotation and 27 shifts; or, where they need not be apart, five equal rotations.
+    """
+    turn = np.array([[0.3, 0.5, 0.1, 0.7]])
+    if not apart:
+        turns = ListedRotations(np.repeat(turn, 5, axis=0))
+        return random_field(np.random.default_rng(10)), Search(turns, top=9)
+    shifts = Shifts(apart, apart)
+    search = Search(ListedRotations(turn), shifts, top=99, min_rmsd=apart)
+    return random_field(np.random.default_rng(10)), search

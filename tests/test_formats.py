@@ -264,18 +264,35 @@ def test_jsonl__is_an_object_on_each_line(scan: Scan, reads: str, name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["hits.parquet", "hits.pq"])
-def test_parquet__has_the_rows_and_the_number_of_the_sample(
+def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
     scan: Scan, reads: str, tmp_path: Path, name: str
 ) -> None:
     scan(reads, options=ALL, name=name)
     table = pq.read_table(tmp_path / "out" / name)
     assert table.column_names == [
-        "sample", "sample_index", "signature", "start", "end", "strand", "score"
+        "sample", "sample_index", "signature", "signature_index", "start", "end", "strand", "score"
     ]  # fmt: skip
     indices = table.column("sample_index").to_pylist()
-    rows = table.drop_columns("sample_index").to_pylist()
+    rows = table.drop_columns(["sample_index", "signature_index"]).to_pylist()
     assert rows == jsonl(answer(every=True, both=True))
     assert indices == expected_indices(READS)
+
+
+def test_parquet__tells_signatures_of_one_name_apart(
+    store: Callable[[str, bytes], str], tmp_path: Path
+) -> None:
+    """By their place in all the files of signatures."""
+    one, two = store("one.fa", b">a\nACGT\n>b\nGGG\n"), store("two.fa", b">a\nCGTN\n")
+    samples = store("some.fa", b">s\nTTACGTAA\n")
+    output = str(tmp_path / "hits.parquet")
+    cli.main(
+        ["scan", samples, "-s", one, "-s", two, "-o", output, "--gpus", "none"],
+        standalone_mode=False,
+    )
+    table = pq.read_table(output)
+    assert table.column("signature").to_pylist() == ["a", "a"]
+    assert table.column("signature_index").to_pylist() == [0, 2]
+    assert table.column("start").to_pylist() == [2, 3]
 
 
 def expected_indices(reads: list[Read]) -> list[int]:
@@ -556,20 +573,55 @@ def test_api__computes_batches_as_they_are_taken(store: Any, signatures: str) ->
 
 def test_api__table_has_the_columns_of_parquet(reads: str, signatures: str) -> None:
     table = multigpu.scan(reads, signatures, gpus="none", hits="all", strand="both").to_table()
-    rows = table.drop_columns("sample_index").to_pylist()
+    rows = table.drop_columns(["sample_index", "signature_index"]).to_pylist()
     assert rows == jsonl(answer(every=True, both=True))
     assert table.column("sample_index").to_pylist() == expected_indices(READS)
 
 
 def test_api__frame_has_the_same_rows(reads: str, signatures: str) -> None:
     frame = multigpu.scan([reads], [signatures], gpus="none").to_pandas()
-    assert frame.drop(columns="sample_index").to_dict("records") == jsonl(answer())
+    rows = frame.drop(columns=["sample_index", "signature_index"])
+    assert rows.to_dict("records") == jsonl(answer())
 
 
 def test_api__of_no_hit_gives_an_empty_table(store: Any, signatures: str) -> None:
     path = store("none.fq", fastq([("a", "TTTTTTT", "IIIIIII")]))
     table = multigpu.scan(path, signatures, gpus="none").to_table()
-    assert (table.num_rows, len(table.column_names)) == (0, 7)
+    assert (table.num_rows, len(table.column_names)) == (0, 8)
+
+
+def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
+    found = multigpu.scan(reads, signatures, gpus="none")
+    assert found.to_table().num_rows
+    with pytest.raises(UsageError, match=r"taken already.* call multigpu\.scan once more"):
+        found.to_table()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"samples": []}, "no samples given"),
+        ({"samples": [3]}, "samples is 3; it must be a path"),
+        ({"samples": b"reads"}, "samples is b'reads'; it must be a path"),
+        ({"signatures": ()}, "no signatures given"),
+        ({"signatures": None}, "signatures is None; it must be a path"),
+        ({"samples": "-", "signatures": "-"}, "-: standard input can be given only once"),
+        ({"min_score": "x"}, "min_score is 'x'; it must be a number"),
+        ({"min_score": True}, "min_score is True; it must be a number"),
+        ({"hits": ["all"]}, r"hits is \['all'\]; it can be first or all"),
+        ({"phred_offset": "33"}, "phred_offset is '33'; it can be 33 or 64"),
+        ({"journal": 5}, "journal is 5; it must be a path"),
+        ({"threads": 1.5}, r"threads is 1\.5; it must be a whole number"),
+        ({"memory_fraction": "half"}, "memory_fraction is 'half'; it must be a number"),
+        ({"gpus": 0}, "gpus is 0; it must be text"),
+    ],
+)
+def test_api__refuses_what_is_of_another_kind(
+    reads: str, signatures: str, change: dict[str, Any], problem: str
+) -> None:
+    given: dict[str, Any] = {"samples": reads, "signatures": signatures, "gpus": "none", **change}
+    with pytest.raises(UsageError, match=f"^{problem}$"):
+        multigpu.scan(given.pop("samples"), given.pop("signatures"), **given)
 
 
 def test_api__takes_the_other_options(store: Any, signatures: str) -> None:

@@ -69,7 +69,7 @@ class Scores:
         for pose in taken.pose:
             cpu_poses.strike(
                 self._of.space, self._body.moments, self._begin, self.held, pose,
-                self._of.search.min_rmsd**2, self._turned,
+                self._of.search.min_squared, self._turned,
             )  # fmt: skip
 
     def settle(self) -> None:

@@ -218,7 +218,7 @@ class Scores:
 
     def strike(self, taken: Poses) -> None:
         ranked = _by_rank(taken, self._many)
-        poses, min_squared = cupy.asarray(ranked), self._of.search.min_rmsd**2
+        poses, min_squared = cupy.asarray(ranked), self._of.search.min_squared
         struck = struct(
             _TAKEN, moments=self._moments, poses=poses, min_squared=min_squared, ranks=len(ranked)
         )

@@ -110,5 +110,5 @@ class Searcher:
     def _apart(self, moments: Floats, pose: int, poses: Indices) -> NDArray[np.bool_]:
         matrices, shifts = self.search.placements(np.array([pose]))
         near = squared_distance(moments, (matrices[0], shifts[0]), self.search.placements(poses))
-        apart: NDArray[np.bool_] = (near >= self.search.min_rmsd**2) & (poses != pose)
+        apart: NDArray[np.bool_] = (near >= self.search.min_squared) & (poses != pose)
         return apart

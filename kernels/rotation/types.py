@@ -16,6 +16,7 @@ MOST_NODES = 1 << 31  # of one channel, and
 MOST_AN_AXIS = 1 << 20
 MOST_VALUE, MOST_WEIGHT = 1e25, 1e3  # so that scores are finite in single precision, and so
 FARTHEST, FINEST = 1e9, 1e-6  # Å: coordinates and spacing
+ROUNDING = 1e-9  # Å²: squared distances are known this well, or better
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ class Search:
     A pose is a rotation about the centroid and a shift: x' = R (x − c) + t + s; its index is
     rotation · shifts + shift. t is `center`, or else the centroid c. The highest float64 score
     wins, the lowest index among equals; then, up to `top` poses, the best of those that are not
-    closer than `min_rmsd` Å (over all atoms as numbered) to one that was taken.
+    closer than `min_rmsd` Å (over all atoms as numbered) to one that was taken. Rounding aside:
+    poses exactly `min_rmsd` apart are apart.
 
     Raises ValueError for 2^63 poses or more, top < 1 or a negative min_rmsd.
     """
@@ -201,6 +203,11 @@ class Search:
     def stop(self) -> int:
         """Every pose from here on repeats one with a lower index: the end of the largest span."""
         return self.rotations.stop * self.shifts.count
+
+    @property
+    def min_squared(self) -> float:
+        """Å²: poses are too close whose squared distance is below; negative: none are."""
+        return self.min_rmsd**2 - ROUNDING
 
     def placements(self, poses: Indices) -> tuple[Floats, Floats]:
         """Rotation matrices float64[k, 3, 3] and shifts float64[k, 3] of poses."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -30,8 +31,8 @@ def command(**values: Any) -> int:
 
     LIGANDS are SDF, MOL2, PDB, PDBQT or XYZ files, directories, quoted patterns, URLs or - for
     standard input, plain or compressed with gzip or zstd. Every rotation is tried; the poses are
-    the best of all of them. The exit status is 3 where some ligands had to be skipped; errors.tsv
-    beside the poses says why.
+    the best of all of them. The exit status is 3 where some ligands had to be skipped; a table
+    beside the poses, OUT without its suffix and .errors.tsv, says why.
     """
     started = time.time()
     from multigpu.commands.running import begun, watched
@@ -57,19 +58,21 @@ def command(**values: Any) -> int:
                 f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True
             )
         with job.kept(), watched(values, job, "dock", _docked):
-            _write(job, values)
+            errors = _write(job, values)
     _tell(job, values, pose_format(output), started)
-    return _status(job, values["quiet"])
+    return _status(job, errors, values["quiet"])
 
 
 def _check(values: dict[str, Any]) -> None:
     """Raises UsageError for outputs that cannot be written: before hours of work."""
     from multigpu.commands.running import keep_inputs, outputs
     from multigpu.io.pose_files import check_poses, pose_format
+    from multigpu.io.scores import check_scores
 
     output = values["output"]
     pose_format(output)
     check_poses(output)
+    check_scores(values["scores"])
     written = outputs(values, values["scores"], values["report"])
     keep_inputs(_read(values), output, *written)
     if values["report"]:
@@ -87,7 +90,8 @@ def _read(values: dict[str, Any]) -> Iterator[str]:
     yield from filter(None, (values["pocket"], values["rotation_file"]))
 
 
-def _write(job: Any, values: dict[str, Any]) -> None:
+def _write(job: Any, values: dict[str, Any]) -> str:
+    """The poses and their tables; the path of that of the skipped ligands."""
     from cluster.events import Event
     from multigpu.commands.running import keep_inputs
     from multigpu.io.pose_files import pose_format, pose_output
@@ -104,6 +108,7 @@ def _write(job: Any, values: dict[str, Any]) -> None:
                 table.write(part.rows, part.lines)
                 job.tell(Event("written", facts={"begin": begin}))
         write_errors(poses.errors, job.facts.skipped)
+        return poses.errors
 
 
 def _tell(job: Any, values: dict[str, Any], fmt: str, started: float) -> None:
@@ -123,11 +128,11 @@ def _docked(job: Any) -> str:
     return f"{job.facts.ligands:,} docked"
 
 
-def _status(job: Any, quiet: bool) -> int:
+def _status(job: Any, errors: str, quiet: bool) -> int:
     skipped, docked = len(job.facts.skipped), job.facts.ligands
     if not skipped:
         return 0
     if not quiet:
-        what = f"{skipped:,} of {skipped + docked:,} ligands were skipped: see errors.tsv"
-        click.echo(f"multigpu: {what}", err=True)
+        what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
+        click.echo(f"multigpu: {what}: see {PurePath(errors).name}", err=True)
     return SOME_SKIPPED

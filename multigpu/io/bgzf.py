@@ -9,11 +9,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from multigpu.io.decompress import (
+    BGZF_END,
     COMPRESSED_CHUNK,
+    GZIP_MAGIC,
     GzipContent,
     Stored,
     bgzf_size,
     check_bgzf_end,
+    followed,
     gzip_errors_named,
 )
 
@@ -99,6 +102,8 @@ class BgzfContent:
                 if not self._left:
                     check_bgzf_end(self._path, self._last, zeros)
                     return 0
+            if self._last == BGZF_END and not GZIP_MAGIC.startswith(solid[:2]):
+                raise followed(self._path, "gzip")
             self._rest = GzipContent(_Again(self._inlet, solid))
         return self._rest.readinto(out)
 

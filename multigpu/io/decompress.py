@@ -15,6 +15,8 @@ COMPRESSED_CHUNK = 128 << 10  # more was not faster,
 GZIP_CHUNK = 2 << 20  # but while the program loads, each one more means to wait for it
 ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
 
+GZIP_MAGIC, GZIP_HEADER = b"\x1f\x8b", 10  # how a member begins; bytes
+NO_GZIP = "Not a gzipped file"  # isal's words where something else begins
 BGZF_MAGIC = b"\x1f\x8b\x08\x04"  # gzip, deflate, with an extra field
 BGZF_LARGEST = 64 << 10  # bytes in one block, compressed
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
@@ -50,10 +52,37 @@ class GzipContent:
 
     def readinto(self, out: memoryview) -> int:
         with gzip_errors_named(self._path):
-            count = self._reader.readinto(out)
+            try:
+                count = self._reader.readinto(out)
+            except EOFError:
+                if self._is_followed():
+                    raise gzip.BadGzipFile(NO_GZIP) from None
+                raise
         if not count:
             check_bgzf_end(self._path, self._stored.end, self._stored.zeros)
         return count
+
+    def _is_followed(self) -> bool:
+        """Whether less than a header follows a member, which isal takes for the begin of another.
+
+        A member ends with its size, BGZF with its marker; of other files with several members the
+        last one's size is not known.
+        """
+        end, size = self._stored.end, self._reader.tell()
+        if not size:
+            return False
+        ends = ((size % (1 << 32)).to_bytes(4, "little"), BGZF_END)
+        return any(
+            any(_ends_with(end[:at], sign) for sign in ends)
+            for at in range(-1, -GZIP_HEADER, -1)
+            if not GZIP_MAGIC.startswith(end[at:][:2])
+        )
+
+
+def _ends_with(data: bytes, sign: bytes) -> bool:
+    """Whether the data end so, but for zeros that may pad them."""
+    own_zeros = len(sign) - len(sign.rstrip(b"\0"))
+    return data[: len(data.rstrip(b"\0")) + own_zeros].endswith(sign)
 
 
 @contextmanager
@@ -67,7 +96,7 @@ def gzip_errors_named(path: str) -> Iterator[None]:
     except EOFError as error:
         raise _truncated(path, "gzip") from error
     except damage as error:
-        raise _damaged(path, "gzip", str(error), "Not a gzipped file") from error
+        raise _damaged(path, "gzip", str(error), NO_GZIP) from error
 
 
 class ZstdContent:
@@ -130,8 +159,12 @@ def _truncated(path: str, kind: str) -> InputError:
 def _damaged(path: str, kind: str, reason: str, stranger: str) -> InputError:
     """`stranger`: how the library's text begins where what follows is no such data at all."""
     if reason.startswith(stranger):
-        return InputError(path, f"something that is not {kind} follows the {kind} data")
+        return followed(path, kind)
     return InputError(path, f"{kind} data is corrupt: {reason}")
+
+
+def followed(path: str, kind: str) -> InputError:
+    return InputError(path, f"something that is not {kind} follows the {kind} data")
 
 
 # ---- BGZF: gzip members with their size in the header, and an empty one as the end marker -----

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP = 1 << 20  # rows
+COMPRESSED_INSIDE = "Parquet files are compressed inside: choose a name without .gz or .zst"
 
 
 class RowGroups:

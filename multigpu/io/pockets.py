@@ -282,6 +282,8 @@ RIGHT_ANGLES = (90.0, 90.0, 90.0)
 def _read_mrc(path: str) -> Pocket:
     """A map as it stands in the file; where it says an ORIGIN that is used, else its start."""
     gemmi = needed("gemmi", "MRC and CCP4 maps")
+    if inspect(path, POCKETS).compression == "zstd":  # gemmi reads the file itself
+        raise InputError(path, "MRC and CCP4 are not read from zstd: decompress it, or use gzip")
     try:
         file: Any = gemmi.read_ccp4_map(path)
     except (OSError, RuntimeError, ValueError) as error:
@@ -319,8 +321,8 @@ def _read_numpy(path: str, origin: Vector | None, spacing: float | None) -> Pock
     except Exception as error:  # of zipfile, zlib and the reader of headers: a dozen kinds
         raise InputError(path, f"no array: {first_line(error)}") from error
     grid = _grid(path, arrays)
-    start = np.asarray(arrays.get("origin") if origin is None else origin)
-    step = np.asarray(arrays.get("spacing") if spacing is None else spacing)
+    start = _place(path, "origin", arrays.get("origin") if origin is None else origin)
+    step = _place(path, "spacing", arrays.get("spacing") if spacing is None else spacing)
     for name, array in (("origin", start), ("spacing", step)):
         if array.dtype == object:
             raise UsageError(f"{path} does not say its {name}: give --{name}")
@@ -334,6 +336,14 @@ def _read_numpy(path: str, origin: Vector | None, spacing: float | None) -> Pock
         np.broadcast_to(start.astype(np.float64), 3).copy(),
         np.broadcast_to(step.astype(np.float64), 3).copy(),
     )  # fmt: skip
+
+
+def _place(path: str, name: str, value: Any) -> NDArray[Any]:
+    """As an array, of whatever type."""
+    try:
+        return np.asarray(value)
+    except ValueError:  # rows of different lengths
+        raise InputError(path, f"its {name} is not one number, or three") from None
 
 
 def _grid(path: str, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:

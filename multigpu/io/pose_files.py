@@ -37,7 +37,8 @@ LONGEST_NAME, MOST_BYTES = 100, 200  # letters and bytes of a ligand's name in t
 class PoseSink(Protocol):
     """Where poses go, in order.
 
-    scores, errors  paths of the tables that belong to them; None where there is no place for it
+    scores, errors  paths of the tables that belong to them and to no others beside them; None
+                    where there is no place for it
     """
 
     @property
@@ -105,12 +106,12 @@ def pose_output(path: str | None) -> Iterator[PoseSink]:
 class _PoseFile:
     def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
         self._out, self._fmt, self._count = out, fmt, 0
-        self.errors = ERRORS
         self.scores: str | None = None
+        self.errors = ERRORS
         if path is not None and path not in STDOUT:
-            stem = Path(path).name.lower().partition(f".{fmt}")[0]
-            self.scores = str(Path(path).with_name(f"{Path(path).name[: len(stem)]}.{SCORES}"))
-            self.errors = str(Path(path).with_name(ERRORS))
+            length = len(Path(path).name.lower().partition(f".{fmt}")[0])
+            beside = str(Path(path).with_name(Path(path).name[:length]))
+            self.scores, self.errors = f"{beside}.{SCORES}", f"{beside}.{ERRORS}"
 
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts

@@ -15,7 +15,7 @@ from multigpu.batch import PoseBatch
 from multigpu.errors import UsageError
 from multigpu.io.arrow import numbers, pyarrow, strings
 from multigpu.io.compressed import Compressed, compression_of
-from multigpu.io.parquet import RowGroups
+from multigpu.io.parquet import COMPRESSED_INSIDE, RowGroups
 from multigpu.io.texts import Texts, are_several, speakable
 
 if TYPE_CHECKING:
@@ -56,6 +56,12 @@ class ScoreSink(Protocol):
     def close(self) -> None: ...
 
     def abandon(self) -> None: ...
+
+
+def check_scores(path: str | None) -> None:
+    """Raises UsageError for a name that says Parquet and something else."""
+    if path is not None and compression_of(path) != "none" and is_parquet(Path(path).stem):
+        raise UsageError(f"{path}: {COMPRESSED_INSIDE}")
 
 
 @contextmanager

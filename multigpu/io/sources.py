@@ -26,6 +26,7 @@ from multigpu.errors import QUOTED, InputError, quoted
 from multigpu.io.bgzf import BgzfContent, threads_for_bgzf
 from multigpu.io.decompress import (
     BGZF_LARGEST,
+    GZIP_MAGIC,
     GzipContent,
     Stream,
     ZstdContent,
@@ -55,7 +56,6 @@ WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 LARGE_PAGE = 2 * MIB
 
-GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 1..3 of a skippable frame, with which pzstd begins
 
@@ -88,7 +88,9 @@ class Kind:
     unknown: str
 
 
-def _sequence_layout(_path: str, start: bytes) -> str:
+def _sequence_layout(path: str, start: bytes) -> str:
+    if b"\n" not in start and b"\r" in start.rstrip():
+        raise InputError(path, "its lines end with carriage returns: convert them to newlines")
     return {b"@": "fastq", b">": "fasta"}.get(start[:1], "")
 
 
@@ -123,9 +125,14 @@ def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
     A directory stands for its own files of this kind by name; a pattern for what a shell would make
     of it. Raises InputError where one is missing, unreadable or stands for nothing.
     """
+    check_stdin(paths)
+    return [found for path in paths for found in _expand_one(path, kind)]
+
+
+def check_stdin(paths: Sequence[str | None]) -> None:
+    """Raises InputError where several of all that a run reads are standard input."""
     if list(paths).count(STDIN) > 1:
         raise InputError(STDIN, "standard input can be given only once")
-    return [found for path in paths for found in _expand_one(path, kind)]
 
 
 def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES) -> int:

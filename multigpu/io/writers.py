@@ -183,6 +183,7 @@ def _schema(pa: Any) -> "pa.Schema":
             pa.field("sample", pa.string(), nullable=False),
             pa.field("sample_index", pa.int64(), nullable=False),
             pa.field("signature", pa.string(), nullable=False),
+            pa.field("signature_index", pa.int32(), nullable=False),
             pa.field("start", pa.int64(), nullable=False),
             pa.field("end", pa.int64(), nullable=False),
             pa.field("strand", pa.string(), nullable=False),
@@ -198,6 +199,7 @@ def _arrays(batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
         strings(_decoded(batch.sample, "utf-8")),
         numbers(batch.sample_index),
         names.take(numbers(batch.signature)),
+        numbers(batch.signature),
         numbers(batch.start),
         numbers(batch.end),
         strings(["+", "-"]).take(numbers(batch.reverse.astype(np.int8))),
@@ -228,7 +230,7 @@ def open_sink(
     if fmt != "parquet":
         return _TextSink(raw, fmt, compression, signature_names)
     if compression != "none":
-        raise UsageError("Parquet files are compressed inside: choose a name without .gz or .zst")
+        raise UsageError(parquet.COMPRESSED_INSIDE)
     return _ParquetSink(raw, signature_names)
 
 

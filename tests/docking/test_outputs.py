@@ -11,6 +11,7 @@ import pytest
 from docked import COUNT, Dock, files, molecules, names_in, table
 
 import multigpu
+from multigpu import UsageError
 from multigpu.io.ligands import ENDS
 from multigpu.workloads import dock_plan
 
@@ -86,6 +87,14 @@ def test_dock__takes_rotations_of_a_file(dock: Dock) -> None:
     assert {row["alpha"] for row in rows} == {""}
 
 
+def test_dock__reads_quaternions_from_w_to_z(dock: Dock) -> None:
+    Path("rotation.txt").write_text("1 2 3 4\n")
+    dock("-o", "poses.sdf", "--rotation-file", "rotation.txt")
+    row = table("poses.scores.tsv")[0]
+    found = [float(row[name]) for name in ("qw", "qx", "qy", "qz")]
+    np.testing.assert_allclose(found, np.array([1, 2, 3, 4]) / 30**0.5, atol=1e-9)
+
+
 def test_dock__takes_a_number_of_even_rotations(
     dock: Dock, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,10 +165,18 @@ def test_dock__tells_what_was_done(dock: Dock) -> None:
     assert facts["ligands"] == COUNT
     assert facts["rotations"] == 12**3
     assert facts["poses_tried"] == 12**3 / 2
+    assert facts["shifts"] == 1
     assert facts["poses"] == len(table("poses.scores.tsv"))
     assert facts["skipped"] == 0
     assert facts["pocket"]["points"] == [24, 24, 24]
     assert facts["output"]["bytes"] == Path("poses.sdf").stat().st_size
+
+
+def test_dock__tells_how_many_shifts_were_tried(dock: Dock) -> None:
+    more = ("--translations", "1,0.5", "--rotations", "2")
+    dock("-o", "poses.sdf", "--summary", "summary.json", *more)
+    facts = json.loads(Path("summary.json").read_text())
+    assert (facts["shifts"], facts["rotations"], facts["poses_tried"]) == (125, 2, 250)
 
 
 # ---- Python -----------------------------------------------------------------------------------
@@ -174,6 +191,52 @@ def test_api__gives_what_the_command_writes(dock: Dock, library: Path) -> None:
     assert sum(map(len, batches)) == COUNT
     assert batches[3].ligand_index.tolist() == [3]
     assert batches[3].positions[0].shape == (batches[3].atoms[0], 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("outside", "zero"),
+        ("interpolation", "nearest"),
+        ("center", (8.0, 8.0, 8.0)),
+        ("translations", (1.0, 0.5)),
+        ("top", 3),
+        ("rotations", 40),
+        ("rotation_file", Path("rotations.txt")),
+    ],
+)
+def test_api__heeds_every_option_as_the_command_does(
+    dock: Dock, library: Path, name: str, value: Any
+) -> None:
+    Path("rotations.txt").write_text("1 2 3 4\n0 1 0 2\n")
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    at = () if name == "center" else ("--center", "7,7,7")  # some atoms are outside
+    dock("-o", "poses.sdf", "--scores", "s.parquet", f"--{name.replace('_', '-')}", text, *at)
+    files = str(library / "ligands.sdf"), library / "pocket.npz"
+    usual: dict[str, Any] = {"precision": 30, "gpus": "none", "center": [7, 7, 7]}
+    found = multigpu.dock(*files, **{**usual, name: value}).to_table()
+    assert found.equals(pq.read_table("s.parquet"))
+    assert not found.equals(multigpu.dock(*files, **usual).to_table())
+
+
+@pytest.mark.parametrize("apart", [0.5, 2.5])
+def test_api__keeps_poses_apart_as_the_command_does(
+    dock: Dock, library: Path, apart: float
+) -> None:
+    options = ("--top", "3", "--min-rmsd", str(apart))
+    dock("-o", "poses.sdf", "--scores", "s.parquet", *options)
+    files = str(library / "ligands.sdf"), library / "pocket.npz"
+    found = multigpu.dock(*files, precision=30, gpus="none", top=3, min_rmsd=apart).to_table()
+    assert found.equals(pq.read_table("s.parquet"))
+
+
+def test_api__gives_the_poses_once(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "some.xyz").write_text("1\ngood\nC 0 0 0\n1\nbad\nC 0 nan 0\n")
+    result = multigpu.dock(tmp_path / "some.xyz", library / "pocket.npz", precision=60, gpus="none")
+    assert result.to_table().num_rows == 1
+    with pytest.raises(UsageError, match="the poses were taken already, which is possible once"):
+        result.to_table()
+    assert [each.ligand for each in result.skipped] == ["bad"]
 
 
 def test_api__makes_a_pandas_frame(library: Path) -> None:

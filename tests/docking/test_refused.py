@@ -6,13 +6,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from docked import COUNT, SOME_SKIPPED, Dock, files, molecules, names_in, pdbqt, sdf, table
 from program import ROOT
 
-from multigpu import InputError, UsageError
+import multigpu
+from kernels.rotation import types
+from multigpu import InputError, UsageError, config
 from multigpu.io import scores
 from multigpu.io.ligands import ENDS
 from multigpu.workloads import dock_ligands
@@ -28,16 +31,34 @@ def test_dock__skips_what_cannot_be_docked_and_says_so(
     Path("empty.sdf").write_bytes(b"")
     assert dock("-o", "poses.sdf", of="some.sdf empty.sdf") == SOME_SKIPPED
     assert names_in("poses.sdf") == ["lig0", *(f"lig{i}" for i in range(2, COUNT))]
-    errors = table("errors.tsv")
+    errors = table("poses.errors.tsv")
     assert [(row["file"], row["record"]) for row in errors] == [
         ("some.sdf", "2"),
         ("empty.sdf", "1"),
     ]
     assert [row["ligand"] for row in errors] == ["lig1", "empty"]
     assert errors[1]["reason"] == "is empty"
-    assert capsys.readouterr().err == "multigpu: 2 of 31 ligands were skipped: see errors.tsv\n"
+    said = "multigpu: 2 of 31 ligands were skipped: see poses.errors.tsv\n"
+    assert capsys.readouterr().err == said
     assert dock("-o", "poses.sdf") == 0
-    assert table("errors.tsv") == []
+    assert table("poses.errors.tsv") == []
+
+
+def test_dock__leaves_what_other_runs_in_its_folder_have_skipped(dock: Dock) -> None:
+    for name, good in (("a", "1\nof a\nC 0 0 0\n"), ("b", "1\nof b\nC 0 0 0\n")):
+        Path(f"{name}.xyz").write_text(f"{good}1\nbad {name}\nC 0 nan 0\n")
+        assert dock("-o", f"{name}.sdf.gz", of=f"{name}.xyz") == SOME_SKIPPED
+    Path("c.xyz").write_text("1\ngood\nC 0 0 0\n")
+    assert dock("-o", "c.sdf", of="c.xyz") == 0
+    assert [row["ligand"] for row in table("a.errors.tsv")] == ["bad a"]
+    assert [row["ligand"] for row in table("b.errors.tsv")] == ["bad b"]
+    assert not Path("c.errors.tsv").exists()
+
+
+def test_dock__lists_what_is_skipped_in_a_directory_of_poses(dock: Dock) -> None:
+    Path("some.xyz").write_text("1\ngood\nC 0 0 0\n1\nbad\nC 0 nan 0\n")
+    assert dock("-o", "poses/", of="some.xyz") == SOME_SKIPPED
+    assert files("poses") == ["errors.tsv", "good.xyz", "scores.tsv"]
 
 
 def test_dock__stops_at_the_first_that_cannot_be_docked_where_asked(dock: Dock) -> None:
@@ -75,7 +96,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
     Path("b.pdbqt").write_text(text)
     maps = str(folder / "1stp_protein.maps.fld")
     assert dock("-o", "poses.pdbqt", of="a.pdbqt b.pdbqt", pocket=maps) == SOME_SKIPPED
-    (error,) = table("errors.tsv")
+    (error,) = table("poses.errors.tsv")
     assert error["reason"] == "no map of atom type Br, Zn: the pocket has A, C, OA, N, SA, HD"
 
 
@@ -95,6 +116,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--min-rmsd", "-1"), "min RMSD -1 Å"),
         (("--translations", "-1,1"), "translations -1,1: a radius and a step above 0"),
         (("--center", "0,nan,0"), "the center is no place"),
+        (("--center", "0,1.1e9,0"), r"the center is no place: coordinates lie within ±1e\+09 Å"),
         (("--origin", "0,0,0", "--spacing", "0"), "the spacing along x is 0, not positive"),
         (("-o", "poses.txt"), r"poses\.txt: poses are written as"),
         (("-o", "nowhere/poses.sdf"), "there is no directory"),
@@ -103,6 +125,8 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
         (("-o", "poses/", "--log-json", "poses"), "is named twice"),
         (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
+        (("--scores", "s.parquet.gz"), r"s\.parquet\.gz: Parquet files are compressed inside"),
+        (("--scores", "s.PQ.zst"), r"s\.PQ\.zst: Parquet files are compressed inside"),
     ],
 )
 def test_dock__refuses_what_makes_no_sense(
@@ -111,6 +135,45 @@ def test_dock__refuses_what_makes_no_sense(
     with pytest.raises(UsageError, match=problem):
         dock(*options)
     assert files() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"ligands": []}, "no ligands given"),
+        ({"ligands": ["x.sdf", None]}, "ligands is None; it must be a path"),
+        ({"pocket": 3}, "pocket is 3; it must be a path"),
+        ({"center": (1, 2)}, r"center is \(1, 2\); it must be 3 numbers"),
+        ({"center": "abc"}, "center is 'a'; it must be a number"),
+        ({"translations": 1}, "translations is 1; it must be 2 numbers"),
+        ({"precision": "a"}, "precision is 'a'; it must be a number"),
+        ({"precision": 10**400}, "precision is 10+…; it must be a number"),
+        ({"top": 1.5}, r"top is 1\.5; it must be a whole number"),
+        ({"top": True}, "top is True; it must be a whole number"),
+        ({"rotations": 2.5}, r"rotations is 2\.5; it must be a whole number"),
+        ({"min_rmsd": None}, "min_rmsd is None; it must be a number"),
+        ({"rotation_file": 7}, "rotation_file is 7; it must be a path"),
+        ({"journal": 7}, "journal is 7; it must be a path"),
+        ({"outside": None}, "outside is None; it can be clamp or zero"),
+        ({"spacing": [1, [2]]}, r".*pocket\.npz: its spacing is not one number, or three"),
+    ],
+)
+def test_api__refuses_what_is_of_another_kind(
+    library: Path, change: dict[str, Any], problem: str
+) -> None:
+    given: dict[str, Any] = {"ligands": str(library / "ligands.sdf"), "gpus": "none"}
+    given |= {"pocket": library / "pocket.npz", **change}
+    with pytest.raises(UsageError, match=f"^{problem}$"):
+        multigpu.dock(given.pop("ligands"), given.pop("pocket"), **given)
+
+
+def test_options__know_how_far_away_coordinates_may_be() -> None:
+    assert config.FARTHEST == types.FARTHEST
+
+
+def test_dock__reads_standard_input_for_one_thing(dock: Dock) -> None:
+    with pytest.raises(InputError, match=r"^-: standard input can be given only once$"):
+        dock("-o", "poses.sdf", "--rotation-file", "-", of="-")
 
 
 @pytest.mark.parametrize("line", ["1 2 3", "a b c d", "0 0 0 0", "nan 0 0 1", "1e200 0 0 1"])
@@ -129,10 +192,10 @@ def test_dock__does_not_write_into_a_directory_that_is_not_empty(dock: Dock) -> 
 
 
 def test_dock__does_not_replace_a_file_that_is_no_table_of_errors(dock: Dock) -> None:
-    Path("errors.tsv").write_text("mine")
-    with pytest.raises(UsageError, match=r"errors\.tsv is in the way"):
+    Path("poses.errors.tsv").write_text("mine")
+    with pytest.raises(UsageError, match=r"poses\.errors\.tsv is in the way"):
         dock("-o", "poses.sdf")
-    assert files() == ["errors.tsv"]
+    assert files() == ["poses.errors.tsv"]
 
 
 def test_dock__notes_a_center_outside_of_the_grid(
@@ -202,7 +265,7 @@ def test_program__tells_by_its_status_that_some_were_skipped(library: Path, tmp_
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout) == (SOME_SKIPPED, "")
-    assert ran.stderr == "multigpu: 1 of 2 ligands were skipped: see errors.tsv\n"
+    assert ran.stderr == "multigpu: 1 of 2 ligands were skipped: see poses.errors.tsv\n"
 
 
 def test_program__reads_ligands_from_standard_input(library: Path, tmp_path: Path) -> None:

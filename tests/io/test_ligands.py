@@ -380,6 +380,13 @@ def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
     assert found.charges.sum() == pytest.approx(total, abs=1e-6)
 
 
+def test_charges__of_sdf_hold_those_of_hydrogens_that_are_left_out() -> None:
+    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    methanol = chem.MolToMolBlock(chem.MolFromSmiles("CO"))
+    found = typed(parse(methanol.encode(), "sdf"))
+    assert found.charges.tolist() == pytest.approx([0.19, -0.19], abs=1e-3)
+
+
 def test_maps__without_hydrogen_give_its_charge_to_the_carbon() -> None:
     text = MOL2.replace(b"3     3     4    1", b"3     1     4    1")
     found = for_maps(parse(text, "mol2"), ["A", "NA", "OA"])

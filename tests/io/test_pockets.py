@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backports import zstd
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError
@@ -225,6 +226,16 @@ def test_autogrid__is_given_by_its_field_file(tmp_path: Path) -> None:
 def test_mrc__with_skew_axes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its axes are not at right angles"):
         read_pocket(mrc(tmp_path / "p.mrc", angle=100))
+
+
+def test_mrc__may_be_compressed_with_gzip_but_not_with_zstd(tmp_path: Path) -> None:
+    plain = Path(mrc(tmp_path / "p.mrc"))
+    (tmp_path / "p.mrc.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    (tmp_path / "p.mrc.zst").write_bytes(zstd.compress(plain.read_bytes()))
+    wanted = read_pocket(str(plain)).values
+    np.testing.assert_array_equal(read_pocket(f"{plain}.gz").values, wanted)
+    with pytest.raises(InputError, match="not read from zstd: decompress it, or use gzip"):
+        read_pocket(f"{plain}.zst")
 
 
 def test_mrc__that_is_none_is_refused(write: Write) -> None:

@@ -233,6 +233,8 @@ def test_inspect__refuses_what_is_empty(
         (b"\xef\xbb\xbf@read\n", "neither FASTQ nor FASTA: begins with '\\\\ufeff@read'"),
         (b"x" * 1000, "begins with 'x{60}'"),
         (gzip.compress(b"name\tvalue\n", mtime=0), "begins with 'name\\\\tvalue'"),
+        (b"@read\rACGT\r+\rIIII\r", "its lines end with carriage returns: convert them"),
+        (gzip.compress(b"\r>read\rACGT\r\r", mtime=0), "its lines end with carriage returns"),
         (b"BZh91AY&SY", "is compressed with bzip2"),
         (b"\xfd7zXZ\x00\x00", "is compressed with xz"),
         (b"PK\x03\x04", "is a zip archive"),
@@ -417,6 +419,9 @@ def test_blocks__say_that_the_data_is_corrupt(store: Callable[..., str], stored:
     [
         (gzip.compress(READS) + READS, "gzip"),
         (gzip.compress(READS) + bytes(9) + READS, "gzip"),
+        (gzip.compress(READS) + b"garbage", "gzip"),
+        (gzip.compress(READS) + b"\n", "gzip"),
+        (bgzf(READS) + b"garbage", "gzip"),
         (bgzf(READS) + READS, "gzip"),
         (zstd.compress(READS) + READS, "zstd"),
         (zstd.compress(READS) + bytes(9), "zstd"),

@@ -17,6 +17,7 @@ from rotation_cases import (
     ORIGIN,
     SPACING,
     hair_splitting_case,
+    poses_on_the_border,
     random_field,
     random_ligands,
     random_search,
@@ -70,6 +71,14 @@ def test_search__agrees_with_the_reference_to_the_last_bit(
     ligands = random_ligands(rng, [*rng.integers(1, 40, 2).tolist(), 1], 3, terms)
     more = {"top": 1 + seed % 4, "min_rmsd": 0.4 * (seed % 3)}
     assert_right(cuda, field, ligands, random_search(rng, listed, seed == 4, **more))
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.7])
+def test_search__takes_poses_exactly_as_far_apart_as_asked(cuda: Any, apart: float) -> None:
+    field, search = poses_on_the_border(apart)
+    ligands = random_ligands(np.random.default_rng(10), [12] * 5)
+    assert_right(cuda, field, ligands, search)
+    assert len(cuda.Searcher(field, search).best(ligands)) == 5 * (27 if apart else 5)
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])

@@ -14,6 +14,7 @@ from rotation_cases import (
     PLAIN,
     golden_case,
     hair_splitting_case,
+    poses_on_the_border,
     random_field,
     random_ligands,
     random_search,
@@ -330,8 +331,17 @@ def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
     field, ligands = random_field(rng), random_ligands(rng, [10, 1])
     few = searcher(backend, field, Search(EulerRotations(90), top=99)).best(ligands)
     assert np.bincount(few.ligand).tolist() == [24, 24]
-    apart = Search(EulerRotations(90), top=99, min_rmsd=1e-6)
+    apart = Search(EulerRotations(90), top=99, min_rmsd=1e-3)
     assert np.bincount(searcher(backend, field, apart).best(ligands).ligand).tolist() == [24, 1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("apart", [0.0, 0.7])
+def test_top__poses_exactly_as_far_apart_as_asked_are_apart(backend: str, apart: float) -> None:
+    """However their distances are rounded."""
+    docking = searcher(backend, *poses_on_the_border(apart))
+    poses = docking.best(random_ligands(np.random.default_rng(10), [12] * 20))
+    assert np.bincount(poses.ligand).tolist() == [27 if apart else 5] * 20
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
