@@ -198,7 +198,7 @@ class _Dispatch(Generic[S, P]):
         if not chunk.attempts:
             chunk.began = self._workers.clock()
         self._under_way[chunk] = None
-        self._tell("sent", chunk=chunk.number, span=self._workload.name(chunk.span))
+        self._tell("started", chunk=chunk.number, span=self._workload.name(chunk.span))
         chunk.attempts[attempt] = self._workers.submit(
             report, worker.run_chunk, self._workload.key, self._workers.gpu, chunk.span,
             self._faults.cpu_fallback, apart_from=apart_from,

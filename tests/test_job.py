@@ -85,7 +85,7 @@ def test_resume__threads_at_hand_compute_while_the_journal_is_read(
     again._job.listeners.append(lambda event: told.append(event.name))
     assert again.to_table().num_rows == 200
     assert told.count("resumed") >= 9
-    first_sent, last_resumed = told.index("sent"), len(told) - told[::-1].index("resumed") - 1
+    first_sent, last_resumed = told.index("started"), len(told) - told[::-1].index("resumed") - 1
     assert (first_sent < told.index("resumed")) == (not processes)
     assert (first_sent > last_resumed) == bool(processes)
 

@@ -91,7 +91,7 @@ def test_scan__writes_its_log_and_its_timeline(tmp_path: Path, workers: tuple[st
     assert events[0]["event"] == "planned"
     assert events[0]["chunks"] == count > 5
     assert len(events[0]["workers"]) == max(1, 2 * bool(workers))
-    assert [e["chunk"] for e in events if e["event"] == "sent"] == list(range(count))
+    assert [e["chunk"] for e in events if e["event"] == "started"] == list(range(count))
     trace = json.loads((tmp_path / "trace").read_text())["traceEvents"]
     assert len([event for event in trace if event.get("name") == "compute"]) == count
     assert "write" in {event["name"] for event in trace}

@@ -138,7 +138,7 @@ def test_dispatch__workers_have_begun_when_what_was_done_before_is_given_out(
         yield from done
 
     def tell(event: Event) -> None:
-        if event.name == "sent":
+        if event.name == "started":
             sent.set()
 
     found = parts(dispatch(any_workers, Toy("before"), range(30), tell=tell, before=before()))
