@@ -249,7 +249,7 @@ HEADER = [
 def cells(scenario: Scenario, run: Run) -> list[str]:
     """A row of the table."""
     asked = "" if scenario.asked is None else f" (≤ {scenario.asked:.2f})"
-    twice = run.events["sent"] - run.chunks
+    twice = run.events["started"] - run.chunks
     return [
         scenario.name, f"{run.ratio:.3f}{asked}", f"{run.ideal:,.0f} s", f"{run.chunks:,}",
         f"{run.line:,}", f"{run.waiting:,}", f"{run.messages / run.chunks:.2f}",

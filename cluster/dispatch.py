@@ -12,7 +12,7 @@ from typing import Any, Generic
 from cluster import worker
 from cluster.errors import DeviceFailed, Failure, Lost, Unfit, WorkerDied
 from cluster.events import Event, Listener, unheard
-from cluster.journal import Journal
+from cluster.journal import SYNC_EVERY, Journal
 from cluster.worker import Outcome
 from cluster.workers import Task, Workers
 from cluster.workload import P, S, Workload
@@ -147,7 +147,9 @@ class _Dispatch(Generic[S, P]):
             elif self._line or self._more:  # with no worker there is no room, either
                 self._wait()
             else:
-                return
+                break
+        if self._journal is not None:
+            self._journal.sync()  # what is made of the parts may take long
 
     def _given(self, chunk: _Chunk[S, P]) -> Outcome[P] | None:
         """The outcome of the first chunk in line; None where it has to be run anew."""
@@ -198,7 +200,7 @@ class _Dispatch(Generic[S, P]):
         if not chunk.attempts:
             chunk.began = self._workers.clock()
         self._under_way[chunk] = None
-        self._tell("sent", chunk=chunk.number, span=self._workload.name(chunk.span))
+        self._tell("started", chunk=chunk.number, span=self._workload.name(chunk.span))
         chunk.attempts[attempt] = self._workers.submit(
             report, worker.run_chunk, self._workload.key, self._workers.gpu, chunk.span,
             self._faults.cpu_fallback, apart_from=apart_from,
@@ -293,8 +295,10 @@ class _Dispatch(Generic[S, P]):
                 self._submit(chunk)
 
     def _look(self) -> None:
-        """Who is there, and who is late."""
+        """Who is there, and who is late; what the journal has got since the last part."""
         self._looked = self._workers.clock()
+        if self._journal is not None:
+            self._journal.sync(SYNC_EVERY)
         present = self._workers.present()
         for name in sorted(present - self._present):
             self._tell("joined", worker=name)

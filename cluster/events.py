@@ -10,8 +10,8 @@ from typing import Any
 class Event:
     """Something that happened.
 
-    name   planned, started, finished, resumed; split, on_cpu; retried, moved; joined, left,
-           retired; written
+    name   planned, started, finished, resumed, corrected; split, on_cpu; retried, moved; joined,
+           left, retired; written
     at     seconds since 1970, on the machine where it happened
     facts  numbers and texts, by name; `chunk` is a number in the order of the input
     """

@@ -5,8 +5,9 @@
     record …                                                then a part each, in the input's order
 
 A record is the part itself, so that the two reach the disk together. They are written at once,
-which outlives the process, and synced every SYNC_EVERY seconds. A tail that was torn is cut off, as
-are zeros, which file systems put where data were lost with the power.
+which outlives the process, and synced every SYNC_EVERY seconds, as long as there are new ones: when
+one is appended, or by who waits for the next (`sync`). A tail that was torn is cut off, as are
+zeros, which file systems put where data were lost with the power.
 """
 
 import os
@@ -15,6 +16,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import Any
 
 from cluster.codec import Codec
 from cluster.errors import UsageError
-from cluster.output import failures_named, hidden, own
+from cluster.output import failures_named, hidden, own, sync_directory
 
 KIND = b"multigpu journal "
 MAGIC = KIND + b"2\n"
@@ -54,7 +56,7 @@ class Journal:
         self._found: list[_Record] = []  # those
         self.thrown_away = 0  # bytes of a journal that was there and was not gone on with
         self._codec = codec
-        self._synced = time.monotonic()
+        self._synced, self._unsynced = time.monotonic(), False
         self._file = own(path, str(path))
         try:
             with failures_named(str(path)):
@@ -62,7 +64,8 @@ class Journal:
                     self._begin(about)
         except BaseException:
             if not os.fstat(self._file.fileno()).st_size:
-                path.unlink(missing_ok=True)  # it was made just now, and there is no room for it
+                with suppress(OSError):  # it was made just now, and there is no room for it
+                    path.unlink()
             self._file.close()
             raise
 
@@ -81,18 +84,40 @@ class Journal:
         """Keep a part. Raises UsageError where the disk is full."""
         with failures_named(str(self.path)):
             self._write(self._codec.pack(part))
-            self.held += 1
-            if time.monotonic() - self._synced > SYNC_EVERY:
-                os.fsync(self._file.fileno())
-                self._synced = time.monotonic()
+        self.held += 1
+        self._unsynced = True
+        self.sync(SYNC_EVERY)
+
+    def sync(self, every: float = 0.0) -> None:
+        """What is new reaches the disk, unless less than `every` seconds have gone since the last.
+
+        Raises UsageError where the disk is full.
+        """
+        if not self._unsynced or time.monotonic() - self._synced < every:
+            return
+        with failures_named(str(self.path)):
+            os.fsync(self._file.fileno())
+        self._synced, self._unsynced = time.monotonic(), False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a later run finds it: nobody has removed it, or put another file in its place."""
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+        return False
 
     def close(self) -> None:
-        """Leave it for a run that goes on."""
-        self._file.close()
+        """Leave it for a run that goes on. Raises Failure where it does not reach the disk."""
+        try:
+            self.sync()
+        finally:
+            self._file.close()
 
     def remove(self) -> None:
-        """The output is complete."""
-        self.path.unlink(missing_ok=True)
+        """The output is complete, or nobody can go on with this."""
+        if self.is_there:
+            with suppress(OSError):  # that its folder can no longer be written is told elsewhere
+                self.path.unlink()
         self._file.close()
 
     def _begin(self, about: dict[str, str]) -> None:
@@ -100,6 +125,7 @@ class Journal:
         self.thrown_away = self._file.seek(0, os.SEEK_END)
         self._file.truncate(0)
         self._write(self._codec.pack({"about": about, "plan": self.plan}), MAGIC)
+        sync_directory(self.path.parent)  # its name: the parts are synced later
 
     def _continues(self, about: dict[str, str]) -> bool:
         """Whether there is a journal to go on with."""
@@ -119,11 +145,13 @@ class Journal:
         """How the file begins, which is as `wanted`, or as that torn. Raises UsageError."""
         self._file.seek(0)
         found = self._file.read(len(wanted)).rstrip(b"\0")
-        if not wanted.startswith(found):
+        if wanted.startswith(found):
+            return found
+        if found.startswith(KIND):
             raise UsageError(
                 f"{self.path}: this is no journal of this version; begin anew, without --resume"
             )
-        return found
+        raise UsageError(f"{self.path}: this is no journal of multigpu: remove it")
 
     def _whole_records(self, begin: int) -> "list[_Record]":
         """Those from byte `begin` up to the first that is torn; with it the file is cut off."""

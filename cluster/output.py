@@ -86,6 +86,7 @@ def _problem(path: str) -> str | None:
     if Path(path).exists() and not os.access(path, os.W_OK):
         return "permission denied"
     if _is_special(Path(path)):
+        _try_device(target)
         return None
     if not target.parent.is_dir():
         return f"there is no directory {target.parent}"
@@ -97,6 +98,17 @@ def _problem(path: str) -> str | None:
 def _is_special(path: Path) -> bool:
     """Whether it is there and no regular file: a device or a pipe."""
     return path.exists() and not path.is_file()
+
+
+def _try_device(path: Path) -> None:
+    """Write nothing to a character device. Raises OSError where even that is refused."""
+    if not path.is_char_device():
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        os.write(descriptor, b"")
+    finally:
+        os.close(descriptor)
 
 
 # ---- regular files ----------------------------------------------------------------------------
@@ -119,9 +131,10 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
                 os.fsync(raw.fileno())
                 part.replace(target)
         except BaseException:
-            part.unlink(missing_ok=True)  # while it is ours: once closed, another run may have it
+            with suppress(OSError):  # what went wrong before is what is told
+                part.unlink()  # while it is ours: once closed, another run may have it
             raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def hidden(target: Path, kind: str) -> Path:
@@ -178,7 +191,7 @@ def sync_folder(folder: Path) -> None:
             _sync(path, os.O_RDONLY)
     for path in (folder, *paths):
         if path.is_dir():
-            _sync_directory(path)
+            sync_directory(path)
 
 
 def sync_file_system(path: Path) -> None:
@@ -203,8 +216,8 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
-def _sync_directory(directory: Path) -> None:
-    # The data is safe and has its name; some network file systems refuse this last step.
+def sync_directory(directory: Path) -> None:
+    """The names in it have reached the disk; some network file systems refuse that."""
     with suppress(OSError):
         _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
 

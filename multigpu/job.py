@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,12 +24,14 @@ from cluster.workload import P, S, Workload
 from multigpu import preflight
 from multigpu.config import NO_LANES, Lanes, RunOptions, path_of
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
-from multigpu.io.sources import fingerprint_or_none
+from multigpu.io.sources import fingerprint, fingerprint_or_none
 from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)
 
 BEGUN_ANEW = "multigpu: begun anew; --resume would have gone on with the interrupted run"
+KEPT = "multigpu: what is finished is kept: --resume goes on with it"
+NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
 SAID = {  # events that a user is told of, as warnings
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
     "retried": "chunk {chunk} is run again: {reason}",
@@ -296,13 +298,17 @@ class Job:
         self._end_journal(keep=False)
 
     def _end_journal(self, keep: bool) -> None:
-        if self._journal is None:
+        journal = self._journal
+        if journal is None:
             return
-        if keep and (self._journal.held or self._journal.continued):
-            logger.warning("multigpu: what is finished is kept: --resume goes on with it")
-            self._journal.close()
-        else:
-            self._journal.remove()
+        if not (keep and (journal.held or journal.continued)):
+            journal.remove()
+            return
+        there = journal.is_there
+        with suppress(Failure):  # what ended the run is what is told
+            journal.close()
+            if there:
+                logger.warning(KEPT)
 
 
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
@@ -335,12 +341,25 @@ def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
 
 def inputs_about(paths: Sequence[str]) -> dict[str, str]:
     """What a journal says of input files, so that a changed one is noticed."""
-    return {f"input {path}": str(fingerprint_or_none(path) or "not a file") for path in paths}
+    return {f"input {path}": str(fingerprint_or_none(path) or NO_FILE) for path in paths}
 
 
 def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
-    """Raises InputError for a file that was written to since `about` was made."""
+    """Raises InputError for a file that was written to since `about` was made.
+
+    One that cannot be read now is Unreadable: it may be the same later.
+    """
     for path in paths:
-        (now,) = inputs_about([path]).items()
-        if about.get(now[0]) != now[1]:
+        before = about[f"input {path}"]
+        if before != NO_FILE and _told(path) != before:
             raise InputError(path, "was changed while it was read")
+
+
+def _told(path: str) -> str:
+    """What a journal says of an input. Raises Unreadable."""
+    try:
+        return str(fingerprint(path))
+    except Unreadable:
+        raise
+    except InputError:  # a directory or a pipe has taken its place
+        return NO_FILE

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+from cluster.errors import Failure
 from cluster.events import Event
 from cluster.output import atomic_output, opened
 
@@ -87,13 +88,23 @@ def logged(path: str | None) -> Iterator[Log | None]:
 
 @contextmanager
 def traced(path: str | None) -> Iterator[Timeline | None]:
-    """A timeline that is written at the end, also of a run that failed."""
+    """A timeline that is written at the end, also of a run that failed.
+
+    Where it cannot be written either, what the run failed of is told.
+    """
     if path is None:
         yield None
         return
     timeline = Timeline()
     try:
         yield timeline
-    finally:
-        with atomic_output(path) as file:
-            file.write(timeline.dump())
+    except BaseException:
+        with suppress(Failure):
+            _write(timeline, path)
+        raise
+    _write(timeline, path)
+
+
+def _write(timeline: Timeline, path: str) -> None:
+    with atomic_output(path) as file:
+        file.write(timeline.dump())

@@ -1,8 +1,10 @@
 """What all jobs share: when a journal stays, how many chunks are in hand."""
 
 import errno
+import gzip
 import os
 import threading
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,9 @@ from multigpu.config import (
     RunOptions,
     copy_number_lanes,
 )
-from multigpu.errors import Failure, Unreadable
+from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.io import plain_fastq, sources
-from multigpu.job import deployment
+from multigpu.job import KEPT, deployment
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
 
@@ -85,9 +87,9 @@ def test_resume__threads_at_hand_compute_while_the_journal_is_read(
     again._job.listeners.append(lambda event: told.append(event.name))
     assert again.to_table().num_rows == 200
     assert told.count("resumed") >= 9
-    first_sent, last_resumed = told.index("sent"), len(told) - told[::-1].index("resumed") - 1
-    assert (first_sent < told.index("resumed")) == (not processes)
-    assert (first_sent > last_resumed) == bool(processes)
+    first, last_resumed = told.index("started"), len(told) - told[::-1].index("resumed") - 1
+    assert (first < told.index("resumed")) == (not processes)
+    assert (first > last_resumed) == bool(processes)
 
 
 def test_run__that_fails_before_it_began_leaves_no_journal(scan: Any, tmp_path: Path) -> None:
@@ -115,6 +117,75 @@ def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
 
 def stale(*_: object) -> int:
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+@pytest.fixture
+def compressed(tmp_path: Path) -> Any:
+    """A scan of a file that is opened once, and looked at again when all is computed."""
+    (tmp_path / "reads.fq.gz").write_bytes(gzip.compress(READS.encode()))
+    (tmp_path / "signatures.fa").write_text(">s\nGTTTGA\n")
+
+    def make() -> Any:
+        return multigpu.scan(
+            tmp_path / "reads.fq.gz", tmp_path / "signatures.fa", gpus="none", max_chunk_bytes=500,
+            journal=tmp_path / "journal", resume=True,
+        )  # fmt: skip
+
+    return make
+
+
+def test_input__that_cannot_be_read_when_all_is_computed_costs_no_journal(
+    compressed: Any, tmp_path: Path
+) -> None:
+    rows = iter(compressed())
+    assert len(list(islice(rows, 3))) == 3
+    (tmp_path / "reads.fq.gz").rename(tmp_path / "away")
+    with pytest.raises(Unreadable, match=r"reads\.fq\.gz: cannot be read: there is no such file$"):
+        list(rows)
+    (tmp_path / "away").rename(tmp_path / "reads.fq.gz")
+    again = compressed()
+    assert again.to_table().num_rows == 200
+    assert again._job.facts.resumed == again._job.facts.chunks > 3
+
+
+def rewritten(path: Path) -> None:
+    path.write_bytes(gzip.compress(READS[:-1].encode()))
+
+
+@pytest.mark.parametrize("change", [rewritten, Path.mkdir], ids=["file", "folder"])
+def test_input__that_is_another_one_when_all_is_computed_ends_the_journal(
+    compressed: Any, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    rows = iter(compressed())
+    next(rows)
+    (tmp_path / "reads.fq.gz").unlink()
+    change(tmp_path / "reads.fq.gz")
+    with pytest.raises(InputError, match=r"reads\.fq\.gz: was changed while it was read$"):
+        list(rows)
+    assert not (tmp_path / "journal").exists()
+
+
+@pytest.mark.parametrize("other", [None, b"of another run"])
+def test_journal__that_somebody_took_away_is_not_said_to_be_kept(
+    scan: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, other: bytes | None
+) -> None:
+    rows = iter(scan())
+    next(rows)
+    (tmp_path / "journal").unlink()
+    if other:
+        (tmp_path / "journal").write_bytes(other)
+    rows.close()
+    assert caplog.messages == []
+    assert (tmp_path / "journal").exists() == bool(other)
+
+
+def test_journal__that_stays_is_said_to_be_kept(
+    scan: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = iter(scan())
+    next(rows)
+    rows.close()
+    assert caplog.messages == [KEPT]
 
 
 def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:

@@ -5,16 +5,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from program import Run
 
 from cluster.errors import DiskFull
 from cluster.events import Event
 from multigpu.progress import Progress
-from multigpu.watch import Log, Timeline, logged
+from multigpu.watch import Log, Timeline, logged, traced
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -74,6 +76,70 @@ def test_progress__shows_the_run_and_every_device(monkeypatch: pytest.MonkeyPatc
     assert "chunk 9" in lines[2]
 
 
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That shows when the timeline is written."""
+
+    def full(path: str) -> None:
+        raise DiskFull(f"{path}: cannot be written: the disk is full")
+
+    monkeypatch.setattr("multigpu.watch.atomic_output", full)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_timeline__that_cannot_be_written_does_not_cover_up_what_went_wrong() -> None:
+    with pytest.raises(KeyboardInterrupt), traced("trace"):
+        raise KeyboardInterrupt
+    with pytest.raises(DiskFull, match=r"^trace: cannot be written"), traced("trace"):
+        pass
+
+
+def scan_arguments(main: Run, folder: Path) -> list[str]:
+    (folder / "samples.fq").write_text("@r\nACGTACGT\n+\nIIIIIIII\n")
+    (folder / "signatures.fa").write_text(">s\nGTAC\n")
+    return ["scan", f"{folder}/samples.fq", "-s", f"{folder}/signatures.fa", "-o", "hits.tsv"]
+
+
+def cnv_arguments(main: Run, folder: Path) -> list[str]:
+    cohort = ("--regions", "300", "--samples", "6", "--chromosomes", "2", "--cnvs", "4")
+    assert main("simulate", "counts", *cohort, "-o", f"{folder}/counts.tsv").status == 0
+    return ["cnv", f"{folder}/counts.tsv", "--no-report", "--no-matrices", "--no-vcf", "-o", "out"]
+
+
+def dock_arguments(main: Run, folder: Path) -> list[str]:
+    assert main("simulate", "ligands", "--count", "2", "-o", f"{folder}/ligands.sdf").status == 0
+    grid = ("--points", "10", "--spacing", "1.5")
+    assert main("simulate", "pocket", *grid, "-o", f"{folder}/pocket.npz").status == 0
+    search = ["--pocket", f"{folder}/pocket.npz", "--precision", "40", "--quiet"]
+    return ["dock", f"{folder}/ligands.sdf", *search, "-o", "poses.sdf"]
+
+
+@pytest.mark.usefixtures("full_disk")
+@pytest.mark.parametrize(
+    ("arguments", "result", "journal"),
+    [
+        (scan_arguments, "hits.tsv", ".hits.tsv.journal"),
+        (cnv_arguments, "out/cnvs.tsv", "out/.part"),
+        (dock_arguments, "poses.sdf", ".poses.sdf.journal"),
+    ],
+    ids=["scan", "cnv", "dock"],
+)
+def test_timeline__that_cannot_be_written_costs_nothing_of_the_result(
+    main: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Callable[[Run, Path], list[str]],
+    result: str,
+    journal: str,
+) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    ended = main(*arguments(main, tmp_path), "--gpus", "none", "--trace", "trace")
+    assert (ended.status, ended.problem) == (2, "trace: cannot be written: the disk is full")
+    assert (tmp_path / "run" / result).exists()
+    assert not (tmp_path / "run" / journal).exists()  # nothing is left to be gone on with
+
+
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
 def test_scan__writes_its_log_and_its_timeline(tmp_path: Path, workers: tuple[str, ...]) -> None:
     records = "".join(f"@r{n}\n{'ACGT' * 50}\n+\n{'I' * 200}\n" for n in range(400))
@@ -91,7 +157,7 @@ def test_scan__writes_its_log_and_its_timeline(tmp_path: Path, workers: tuple[st
     assert events[0]["event"] == "planned"
     assert events[0]["chunks"] == count > 5
     assert len(events[0]["workers"]) == max(1, 2 * bool(workers))
-    assert [e["chunk"] for e in events if e["event"] == "sent"] == list(range(count))
+    assert [e["chunk"] for e in events if e["event"] == "started"] == list(range(count))
     trace = json.loads((tmp_path / "trace").read_text())["traceEvents"]
     assert len([event for event in trace if event.get("name") == "compute"]) == count
     assert "write" in {event["name"] for event in trace}

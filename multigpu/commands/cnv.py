@@ -153,7 +153,7 @@ def command(**values: Any) -> None:
     and SEG, the matrices as a Zarr store, and a report.
     """
     started = time.time()
-    from multigpu.commands.running import begun
+    from multigpu.commands.running import begun, watched
     from multigpu.copynumber.prepare import prepare
 
     running = run_options(values)
@@ -175,6 +175,7 @@ def command(**values: Any) -> None:
                 values, running, folder, lanes,
                 devices=devices, coming=coming, journal=folder / output.JOURNAL,
             )  # fmt: skip
+            stack.enter_context(watched(values, job, "cnv", _called))  # until the files are there
             result = _run(job, given, values, folder)
     if values["summary"]:
         summary.write(values["summary"], job, result, given, values["output"], started)
@@ -206,14 +207,13 @@ def _check(values: dict[str, Any]) -> None:
 def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) -> "CnvResult":
     """Stages 2 to 5 and all files of `folder`."""
     from cluster.output import failures_named
-    from multigpu.commands.running import watched
     from multigpu.copynumber import matrices, output
     from multigpu.copynumber.job import FIGURES
 
     store = folder / output.MATRICES if values["matrices"] else None
     keep = matrices.names(job.options.posterior) if store else ()
     shown = FIGURES if values["report"] or values["plots"] else 0
-    with job.kept(), watched(values, job, "cnv", _called), failures_named(values["output"]):
+    with job.kept(), failures_named(values["output"]):
         result = job.result(keep, store, shown, folder)
         output.write_tables(result, folder, values["genome"], values["vcf"])
         if values["report"]:

@@ -57,7 +57,7 @@ def command(**values: Any) -> int:
             click.echo(
                 f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True
             )
-        with job.kept(), watched(values, job, "dock", _docked):
+        with watched(values, job, "dock", _docked), job.kept():
             errors = _write(job, values)
     _tell(job, values, pose_format(output), started)
     return _status(job, errors, values["quiet"])

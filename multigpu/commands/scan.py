@@ -54,7 +54,7 @@ def command(**values: Any) -> None:
             samples, signatures, scanning, running, streams, lanes, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,
         )  # fmt: skip
-        with job.kept(), watched(values, job, "scan", _matches):
+        with watched(values, job, "scan", _matches), job.kept():
             _write(job, output, fmt)
         if values["summary"]:
             write_summary(values["summary"], job, output, fmt, started)

@@ -16,7 +16,7 @@ from cluster.output import failures_named, own, sync_folder
 from multigpu.copynumber import tables
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.vcf import write_vcf
+from multigpu.copynumber.vcf import vcf_text, write_vcf
 from multigpu.errors import UsageError
 from multigpu.job import BEGUN_ANEW
 
@@ -162,8 +162,10 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
     """
     threads = len(os.sched_getaffinity(0))  # Arrow lets go of the interpreter
     with ThreadPoolExecutor(threads) as files, ThreadPoolExecutor(threads) as blocks:
-        every = blocks.map
-        vcf = [files.submit(write_vcf, result, folder / VCF, every)] if with_vcf else []
+        every, vcf = blocks.map, []
+        if with_vcf:  # which takes longest, so all threads first make its text
+            lines = vcf_text(result, every)
+            vcf = [files.submit(write_vcf, lines, result, folder / VCF, every)]
         texts = {"segments.seg": partial(tables.seg, result, every)}
         for name, table in result.tables().items():
             texts[f"{name}.tsv"] = partial(tables.tsv, table, every)

@@ -43,11 +43,16 @@ HEADER = f"""\
 """
 
 
-def write_vcf(result: CnvResult, path: Path, every: Every = map) -> None:
-    """`path` and the index beside it. A record for every CNV region."""
+def vcf_text(result: CnvResult, every: Every = map) -> bytes:
+    """A record for every CNV region."""
+    return b"".join([_header(result).encode(), *_records(result, every)])
+
+
+def write_vcf(text: bytes, result: CnvResult, path: Path, every: Every = map) -> None:
+    """Its text to `path`, and the index beside it."""
     import pysam
 
-    path.write_bytes(bgzf(b"".join([_header(result).encode(), *_records(result, every)]), every))
+    path.write_bytes(bgzf(text, every))
     place = str(path.absolute())  # htslib takes "s3:x" for an address
     far = bool(len(result.called_regions)) and result.called_regions.end.max() >= LARGEST_TABIX
     pysam.tabix_index(place, preset="vcf", force=True, csi=bool(far))

@@ -119,6 +119,18 @@ def test_full_disk__is_told(main: Run, store: Store, signatures: str) -> None:
     assert (ended.out, ended.problem) == ("", problem)
 
 
+@pytest.mark.parametrize("option", ["--summary", "--log-json", "--trace"])
+def test_full_disk__of_what_is_written_last_is_told_before_the_run(
+    main: Run, store: Store, signatures: str, tmp_path: Path, option: str
+) -> None:
+    samples, hits = store("good.fq", READS), tmp_path / "hits.tsv"
+    run = ("scan", samples, "-s", signatures, "-o", str(hits), "--gpus", "none")
+    ended = main(*run, option, "/dev/full")
+    problem = "/dev/full: cannot be written: the disk is full (no space left on device)"
+    assert (ended.status, ended.problem) == (2, problem)
+    assert not hits.exists()
+
+
 def test_full_disk__ends_with_status_2(main: Run, store: Store, signatures: str) -> None:
     assert disk_is_full(main, store, signatures).status == 2
 

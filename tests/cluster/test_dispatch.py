@@ -1,5 +1,6 @@
 """The engine with a toy workload: order, back-pressure, errors, corrections, lost workers."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -15,12 +16,14 @@ import pytest
 from toy import Broken, Bulky, Part, Toy, ToySession
 
 from cluster import worker
+from cluster.codec import Codec
 from cluster.dask_workers import DaskWorkers
 from cluster.deploy import Deployment, workers
 from cluster.deploy.clients import LOGGED_MESSAGES, LOOPBACK
 from cluster.dispatch import LINE_PER_THREAD, dispatch
 from cluster.errors import Failure, UsageError
 from cluster.events import Event
+from cluster.journal import Journal
 from cluster.worker import Outcome
 from cluster.workers import LocalWorkers, Workers
 
@@ -130,16 +133,16 @@ def test_dispatch__keeps_all_threads_busy(local: LocalWorkers) -> None:
 def test_dispatch__workers_have_begun_when_what_was_done_before_is_given_out(
     any_workers: Workers,
 ) -> None:
-    sent = threading.Event()
+    started = threading.Event()
     done = [Outcome((number, "done before")) for number in range(50)]
 
     def before() -> Iterator[Outcome[Part]]:
-        assert sent.is_set()
+        assert started.is_set()
         yield from done
 
     def tell(event: Event) -> None:
-        if event.name == "sent":
-            sent.set()
+        if event.name == "started":
+            started.set()
 
     found = parts(dispatch(any_workers, Toy("before"), range(30), tell=tell, before=before()))
     assert found == [outcome.part for outcome in done] + squares(30)
@@ -154,6 +157,38 @@ def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:
     most = 1 + local.threads * (LINE_PER_THREAD + 1)
     time.sleep(0.2)
     assert len(computed) <= most
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with contextlib.closing(Journal(tmp_path / "j", {}, {}, Codec(), resume=False)) as made:
+        yield made
+
+
+def test_journal__reaches_the_disk_while_the_next_chunk_is_computed(
+    local: LocalWorkers, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that one takes: without the sync it waits in vain."""
+    synced = threading.Event()
+    monkeypatch.setattr(os, "fsync", lambda _: synced.set())
+    monkeypatch.setattr("cluster.dispatch.SYNC_EVERY", 0.1)
+    monkeypatch.setattr("cluster.dispatch.LOOK_EVERY", 0.05)
+    seen: list[bool] = []
+    step = {("compute", 1): lambda: seen.append(synced.wait(10))}
+    assert parts(dispatch(local, Toy("long", step), range(2), journal)) == squares(2)
+    assert seen == [True]
+
+
+def test_journal__has_reached_the_disk_when_all_is_computed(
+    local: LocalWorkers, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made of the parts may take long."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr("cluster.journal.SYNC_EVERY", 1e9)
+    monkeypatch.setattr("cluster.dispatch.SYNC_EVERY", 1e9)
+    assert parts(dispatch(local, Toy("last"), range(9), journal)) == squares(9)
+    assert len(synced) == 1
 
 
 # ---- outcomes ---------------------------------------------------------------------------------

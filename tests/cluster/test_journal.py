@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cluster.codec import LENGTH, Codec
-from cluster.errors import UsageError
+from cluster.errors import Failure, UsageError
 from cluster.journal import MAGIC, Journal, beside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,19 +126,22 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
     assert (tmp_path / "j").read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"something else", MAGIC.replace(b"2", b"1")])
-def test_journal__that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_journal__of_another_version_is_not_gone_on_with(tmp_path: Path) -> None:
+    content = MAGIC.replace(b"2", b"1")
     (tmp_path / "j").write_bytes(content)
-    with pytest.raises(UsageError, match="this is no journal of this version"):
+    with pytest.raises(UsageError, match=r"of this version; begin anew, without --resume$"):
         opened(tmp_path / "j")
     assert (tmp_path / "j").read_bytes() == content
 
 
-def test_journal__is_not_begun_in_place_of_another_file(tmp_path: Path) -> None:
-    (tmp_path / "j").write_bytes(b"something else")
-    with pytest.raises(UsageError, match="this is no journal"):
-        opened(tmp_path / "j", resume=False)
-    assert (tmp_path / "j").read_bytes() == b"something else"
+@pytest.mark.parametrize("resume", [True, False])
+def test_journal__does_not_take_the_place_of_another_file(tmp_path: Path, resume: bool) -> None:
+    """What is to be done is the same with and without --resume: neither sends to the other."""
+    content = b"something else" + written(tmp_path / "j")[14:]
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(UsageError, match=r"/j: this is no journal of multigpu: remove it$"):
+        opened(tmp_path / "j", resume)
+    assert (tmp_path / "j").read_bytes() == content
 
 
 def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
@@ -238,16 +241,76 @@ def test_journal__for_which_there_is_no_room_at_all_is_not_left_behind(
 def test_journal__reaches_the_disk_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", synced.append)
+    synced = noted(monkeypatch)
     monkeypatch.setattr("cluster.journal.SYNC_EVERY", 1e9)
+    with closing(opened(tmp_path / "j")) as journal:
+        assert synced == [tmp_path]  # its name
+        journal.append(1)
+        assert len(synced) == 1
+        monkeypatch.setattr("cluster.journal.SYNC_EVERY", -1.0)
+        journal.append(2)
+        assert synced[1:] == [tmp_path / "j"]
+
+
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What is synced from now on."""
+    synced: list[Path] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return synced
+
+
+def test_journal__reaches_the_disk_between_two_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(opened(tmp_path / "j")) as journal:
+        journal.append(1)
+        synced = noted(monkeypatch)
+        journal.sync(1e9)
+        assert synced == []
+        journal.sync()
+        assert synced == [tmp_path / "j"]
+        journal.sync()
+        assert len(synced) == 1  # there is nothing new
+
+
+@pytest.mark.parametrize("parts", [0, 1])
+def test_journal__reaches_the_disk_when_it_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    with closing(opened(tmp_path / "j")) as journal:
+        for part in range(parts):
+            journal.append(part)
+        synced = noted(monkeypatch)
+    assert synced == [tmp_path / "j"] * parts
+
+
+def test_journal__in_whose_place_another_run_has_its_own_leaves_that(tmp_path: Path) -> None:
     journal = opened(tmp_path / "j")
-    journal.append(1)
-    assert synced == []
-    monkeypatch.setattr("cluster.journal.SYNC_EVERY", -1.0)
-    journal.append(2)
-    assert len(synced) == 1
-    journal.close()
+    assert journal.is_there
+    (tmp_path / "j").unlink()
+    (tmp_path / "j").write_bytes(b"of another run")
+    assert not journal.is_there
+    journal.remove()
+    assert (tmp_path / "j").read_bytes() == b"of another run"
+
+
+def test_journal__that_cannot_be_removed_covers_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opened(tmp_path / "j")
+    monkeypatch.setattr(Path, "unlink", forbidden)
+    journal.remove()
+    monkeypatch.setattr(Journal, "_write", forbidden)
+    with pytest.raises(Failure, match=r"new: cannot be written: permission denied$"):
+        opened(tmp_path / "new")
+
+
+def forbidden(*_: object, **__: object) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
 
 
 def test_journal__lies_hidden_beside_the_output(tmp_path: Path) -> None:

@@ -127,6 +127,25 @@ def test_output__after_an_exception_is_not_there(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("step", [(Path, "replace"), (os, "fsync")], ids=["rename", "sync"])
+def test_output__whose_folder_can_no_longer_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]
+) -> None:
+    """What was written cannot be removed either, which must not cover up the rest."""
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for owner, name in ((Path, "unlink"), step):
+        monkeypatch.setattr(owner, name, forbidden)
+    with (
+        pytest.raises(Failure, match=r"^.*hits\.tsv: cannot be written: permission denied$"),
+        atomic_output(str(tmp_path / "hits.tsv")) as file,
+    ):
+        file.write(b"x")
+    assert not (tmp_path / "hits.tsv").exists()
+
+
 def test_output__after_an_exception_is_what_it_was(tmp_path: Path) -> None:
     path = tmp_path / "hits.tsv"
     path.write_bytes(b"before")
@@ -247,6 +266,12 @@ def test_check__refuses_what_permissions_forbid(
     assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
 
 
+@pytest.mark.parametrize("call", [check_output, lambda path: atomic_output(path).__enter__()])
+def test_check__refuses_a_device_that_takes_nothing(call: Callable[[str], Any]) -> None:
+    with pytest.raises(UsageError, match=r"^/dev/full: cannot be written: the disk is full"):
+        call("/dev/full")
+
+
 def test_check__accepts_what_can_be_written(tmp_path: Path) -> None:
     for path in (None, "-", "/dev/stdout", "/dev/null", f"{tmp_path}/new", "new"):
         check_output(path)
@@ -256,6 +281,13 @@ def test_check__accepts_what_can_be_written(tmp_path: Path) -> None:
 # ---- disks that are full ----------------------------------------------------------------------
 
 
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nothing is written to /dev/full."""
+    monkeypatch.setattr(output, "check_output", lambda _: None)
+
+
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("size", [10, 5_000_000])
 def test_disk_full__is_a_failure_that_names_the_path(size: int) -> None:
     with (
@@ -324,7 +356,8 @@ def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path)
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_failure__passes_through_a_library_that_writes(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("unchecked")
+def test_failure__passes_through_a_library_that_writes() -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     with (
         pytest.raises(Failure, match=r"^/dev/full: cannot be written: the disk is full"),

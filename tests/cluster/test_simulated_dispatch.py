@@ -24,7 +24,7 @@ USUAL = Job(CHUNKS, 10.0)
 
 
 def twice(run: Run) -> int:
-    return run.events["sent"] - run.chunks
+    return run.events["started"] - run.chunks
 
 
 # ---- the dispatcher ---------------------------------------------------------------------------

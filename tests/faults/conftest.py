@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,21 @@ def dock_job(folder: Path) -> Job:
     search = ("--pocket", str(pocket), "--precision", "15", "--max-chunk-bytes", "1")
     arguments = ("dock", str(ligands), *search, "--scores", "/dev/null")
     return Job("dock", arguments, "poses.sdf", (ligands, pocket))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own; how large it is is said by `resize`."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip(f"no file system can be mounted here: {made.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 MAKERS = {"scan": scan_job, "dock": dock_job}

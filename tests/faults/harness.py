@@ -100,6 +100,12 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def resize(disk: Path, size: str) -> None:
+    """Of a file system of the fixture `small_disk`."""
+    command = ["mount", "-o", f"remount,size={size}", str(disk)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 def fill(path: Path, pieces: Sequence[bytes]) -> Path:
     path.write_bytes(b"".join(pieces))
     return path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from faults.conftest import simulate
-from faults.harness import Job, Run, run
+from faults.harness import Job, Run, resize, run
 
 UNDER_WAY = 2_000  # bytes of a journal: some chromosomes
 
@@ -112,6 +112,24 @@ def test_folder__that_another_run_writes_is_refused(job: Job, tmp_path: Path) ->
     assert second.status == 2
     assert "another run is writing it" in second.err
     assert first.ended().status == 0
+
+
+def test_full_disk__is_told_and_resumed_when_there_is_room(
+    job: Job, undisturbed: dict[str, str], small_disk: Path
+) -> None:
+    """First there is no room for the journal, then for matrices or tables."""
+    for size in ("1m", "9m"):
+        resize(small_disk, size)
+        ended = run(job, small_disk, "--resume")
+        assert ended.status == 2
+        assert "the disk is full (no space left on device)" in ended.err
+        assert "--resume goes on with it" in ended.err
+        assert [path.name for path in (small_disk / "out").iterdir()] == [".part"]
+    resize(small_disk, "100m")
+    again = run(job, small_disk, "--resume", "--summary", str(small_disk / "summary"))
+    assert again.status == 0, again.err
+    assert json.loads((small_disk / "summary").read_text())["resumed"] > 0
+    assert digest(small_disk / "out") == undisturbed
 
 
 def test_workers__killed_change_nothing(

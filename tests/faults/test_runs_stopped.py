@@ -3,12 +3,10 @@
 import json
 import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults.harness import Job, Run, left, run
+from faults.harness import Job, Run, left, resize, run
 
 WELL_UNDER_WAY = 5_000  # bytes of a journal: some dozen parts
 
@@ -134,26 +132,6 @@ def test_two_runs__of_one_output_at_a_time_are_refused(
 # ---- disks ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own; how large it is is said by `resize`."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip(f"no file system can be mounted here: {made.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def resize(disk: Path, size: str) -> None:
-    command = ["mount", "-o", f"remount,size={size}", str(disk)]
-    subprocess.run(command, check=True, capture_output=True)
-
-
 def test_full_disk__is_told_and_resumed_when_there_is_room(
     job: Job, undisturbed: bytes, small_disk: Path
 ) -> None:
@@ -178,3 +156,4 @@ def test_output_folder__that_vanishes_is_told(job: Job, tmp_path: Path) -> None:
     assert ended.status == 1
     assert f"{tmp_path / 'out' / job.output}: cannot be written: no such file" in ended.err
     assert ended.err.count("multigpu: error:") == 1
+    assert "--resume" not in ended.err  # the journal was in the folder
