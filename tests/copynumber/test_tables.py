@@ -14,7 +14,7 @@ from cohorts import result
 from multigpu.copynumber import tables
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult, RegionTable
-from multigpu.copynumber.vcf import LARGEST_TABIX, write_vcf
+from multigpu.copynumber.vcf import LARGEST_TABIX, vcf_text, write_vcf
 from multigpu.io.regions import Regions
 
 
@@ -110,9 +110,13 @@ def test_genome_of__goes_by_the_length_of_the_first_chromosome(
     assert tables.genome_of(with_regions((0, end, (2, 2)))) == genome
 
 
+def written(found: CnvResult, path: Path) -> None:
+    write_vcf(vcf_text(found), found, path)
+
+
 def test_vcf__bcftools_reads_every_region_and_its_copy_numbers(tmp_path: Path) -> None:
     path = tmp_path / "cnvs.vcf.gz"
-    write_vcf(result(), path)
+    written(result(), path)
     shown = bcftools("query", "-f", "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%CN]\n", str(path))
     regions, names = result().called_regions, result().regions.names
     assert len(regions) > 5
@@ -127,7 +131,7 @@ def test_vcf__bcftools_reads_every_region_and_its_copy_numbers(tmp_path: Path) -
 
 def test_vcf__alleles_say_what_the_samples_have(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    write_vcf(with_regions((100, 200, (0, 2)), (300, 400, (2, 5)), (500, 600, (1, 3))), path)
+    written(with_regions((100, 200, (0, 2)), (300, 400, (2, 5)), (500, 600, (1, 3))), path)
     with pysam.VariantFile(str(path)) as file:
         assert [record.alts for record in file] == [("<DEL>",), ("<DUP>",), ("<DEL>", "<DUP>")]
     with pysam.VariantFile(str(path)) as file:
@@ -136,7 +140,7 @@ def test_vcf__alleles_say_what_the_samples_have(tmp_path: Path) -> None:
 
 def test_vcf__a_region_at_the_first_base_is_found(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    write_vcf(with_regions((0, 200, (0, 2))), path)
+    written(with_regions((0, 200, (0, 2))), path)
     found = bcftools("view", "-H", "-r", "chr1:50-60", str(path)).split("\t")
     assert found[1] == "1"
     assert "SVLEN=199;" in found[7]
@@ -145,7 +149,7 @@ def test_vcf__a_region_at_the_first_base_is_found(tmp_path: Path) -> None:
 
 def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    write_vcf(with_regions((LARGEST_TABIX, LARGEST_TABIX + 10, (0, 2))), path)
+    written(with_regions((LARGEST_TABIX, LARGEST_TABIX + 10, (0, 2))), path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
     assert bcftools("view", "-H", "-r", f"chr1:{LARGEST_TABIX + 5}", str(path))
 
@@ -156,7 +160,7 @@ def test_vcf__without_regions_is_valid(tmp_path: Path) -> None:
     empty = RegionTable(
         none.astype(np.int32), none, none, np.zeros((0, 6), np.int32), np.zeros((0, 6))
     )
-    write_vcf(replace(result(), called_regions=empty), path)
+    written(replace(result(), called_regions=empty), path)
     assert bcftools("view", "-H", str(path)) == ""
     header = bcftools("view", "-h", str(path)).splitlines()
     assert header[-1].split("\t")[9:] == list(result().samples)
