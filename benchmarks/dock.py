@@ -21,7 +21,7 @@ from data import made
 from processes import process, python
 
 from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
-from multigpu.io.ligands import sdf_ends
+from multigpu.io.borders import sdf_ends
 from multigpu.io.molecules import parse
 from multigpu.io.pockets import read_pocket
 from multigpu.simulate_docking import ligands, pocket

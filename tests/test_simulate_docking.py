@@ -10,7 +10,7 @@ import pytest
 
 from multigpu.cli import cli
 from multigpu.errors import UsageError
-from multigpu.io.ligands import sdf_ends
+from multigpu.io.borders import sdf_ends
 from multigpu.io.molecules import Molecule, parse
 from multigpu.io.pockets import read_pocket
 from multigpu.simulate_docking import BOND, ligands, pocket

@@ -1,11 +1,11 @@
 """Ligand files to records, one molecule each: SDF, MOL2, PDB, PDBQT and XYZ.
 
-Where a record ends is told without parsing it, so a library of any size is cut as fast as it is
-read; `molecules` parses the records where they are docked.
+A library of any size is cut as fast as it is read, see `borders`; `molecules` parses the records
+where they are docked.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
+from multigpu.io.borders import ENDS
 from multigpu.io.sources import Kind, Source, blocks, inspect, read_into, suffix_of
-from multigpu.io.texts import Texts, are_several
+from multigpu.io.texts import Texts
 
 READ_BYTES = 4 << 20
-MOST_DIGITS = 9  # of a number of atoms
-FEW_BYTES = 4 << 10  # of a record
 
 SUFFIXES = {
     ".sdf": "sdf",
@@ -156,11 +155,12 @@ def records(number: int, source: Source, with_text: bool = True) -> Iterator[Rec
             return
         text = left if block is None else b"".join((left, block.data))
         ends = ends_in(text, block is None)
+        size = ends[-1] if ends else 0
         if ends:
             lengths = np.array(ends, np.int64) - np.array([0, *ends[:-1]], np.int64)
-            held = _first(text, ends[-1]) if with_text else None
+            held = _first(text, size) if with_text else None
             yield Records(number, count + 1, lengths, held, passed)
-        count, passed, left = count + len(ends), passed + _last(ends), text[_last(ends) :]
+        count, passed, left = count + len(ends), passed + size, text[size:]
         if block is None:
             if not count:
                 yield broken(number, 1, "there is no molecule in it")
@@ -170,90 +170,3 @@ def records(number: int, source: Source, with_text: bool = True) -> Iterator[Rec
 def _first(text: bytes, size: int) -> bytes | memoryview:
     """Without a copy."""
     return text if size == len(text) else memoryview(text)[:size]
-
-
-# ---- where records end ------------------------------------------------------------------------
-
-# Each takes text that begins with a record and gives the ends of those in it, in order. Without
-# `final` the last one is left out where more of it may come.
-
-ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
-
-
-def sdf_ends(text: bytes, final: bool) -> list[int]:
-    """Behind every line of $$$$; a .mol file needs none."""
-    ends = _ends_of_lines(text, b"$$$$")
-    return _with_rest(ends, text, final and bool(text[_last(ends) :].strip()))
-
-
-def mol2_ends(text: bytes, final: bool) -> list[int]:
-    """Before every @<TRIPOS>MOLECULE but the first."""
-    begins = _lines(text, b"@<TRIPOS>MOLECULE")
-    return _with_rest(list(begins[1:]), text, final and bool(text.strip()))
-
-
-def pdb_ends(text: bytes, final: bool) -> list[int]:
-    """Behind every ENDMDL. A file without models is one record; what has no atoms is none."""
-    ends = _ends_of_lines(text, b"ENDMDL")
-    return _with_rest(ends, text, final and bool(ATOM.search(text, _last(ends))))
-
-
-def xyz_ends(text: bytes, final: bool) -> list[int]:
-    """Behind as many lines as the first one says, and two."""
-    ends: list[int] = []
-    begin = 0
-    while (end := _xyz_end(text, begin)) > 0:
-        ends.append(end)
-        begin = end
-    return _with_rest(ends, text, final and bool(text[begin:].strip()))
-
-
-def _xyz_end(text: bytes, begin: int) -> int:
-    """Of the record at `begin`; 0 where its lines are not all there, or do not begin as they do."""
-    newline = text.find(b"\n", begin)
-    count = text[begin:newline].strip()
-    if newline < 0 or not count.isdigit() or len(count) > MOST_DIGITS:
-        return 0
-    end = newline
-    for _ in range(int(count) + 1):
-        end = text.find(b"\n", end + 1)
-        if end < 0:
-            return 0
-    return end + 1
-
-
-def _lines(text: bytes, mark: bytes) -> Sequence[int]:
-    """Where the lines begin that begin so."""
-    if are_several(len(text) // FEW_BYTES):
-        from multigpu.io.plain import marked, words
-
-        begins: list[int] = marked(np.frombuffer(text, np.uint8), words([mark])).tolist()
-        return begins
-    found = [0] if text.startswith(mark) else []
-    at = -1
-    while (at := text.find(b"\n" + mark, at + 1)) >= 0:
-        found.append(at + 1)
-    return found
-
-
-def _ends_of_lines(text: bytes, mark: bytes) -> list[int]:
-    """Behind the lines that begin so, as far as they are all there."""
-    newlines = [text.find(b"\n", begin) for begin in _lines(text, mark)]
-    return [newline + 1 for newline in newlines if newline >= 0]
-
-
-def _last(ends: Sequence[int]) -> int:
-    return ends[-1] if ends else 0
-
-
-def _with_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
-    return [*ends, len(text)] if is_record and _last(ends) < len(text) else ends
-
-
-ENDS: dict[str, Callable[[bytes, bool], list[int]]] = {
-    "sdf": sdf_ends,
-    "mol2": mol2_ends,
-    "pdb": pdb_ends,
-    "pdbqt": pdb_ends,
-    "xyz": xyz_ends,
-}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernels.rotation.types import FARTHEST
 from multigpu.errors import quoted
+from multigpu.io.pdb import conected, other_places
 
 _SYMBOLS = (  # by atomic number
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br"
@@ -37,6 +38,7 @@ SDF_X = slice(0, 10), slice(10, 20), slice(20, 30)
 PDB_NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
 V30 = b"M  V30 "
 MOST_SHOWN = 20  # digits
+FULL_NAME = 4  # letters of an atom's name in PDB
 FEW_WORDS = 4096  # elements and types, looked up again and again
 
 Positions = NDArray[np.float64]
@@ -57,7 +59,7 @@ class Molecule:
     elements   symbols
     types      of MOL2 and PDBQT the file's own, SYBYL's and AutoDock's; else empty
     charges    float64[n] of MOL2 and PDBQT; else None
-    bonds      of SDF and MOL2; else empty
+    bonds      of SDF, MOL2 and the CONECT of PDB; else empty
     """
 
     layout: str
@@ -107,6 +109,22 @@ def moved(molecule: Molecule, positions: Positions) -> list[bytes]:
     for row, place in zip(molecule.rows, positions.tolist(), strict=True):
         lines[row] = put(lines[row], place)
     return lines
+
+
+def fitted(number: float, width: int, decimals: int) -> str:
+    """As `%*.*f`, with fewer decimals where it would be wider; at least the point stays.
+
+    Raises MoleculeError where that is too wide as well: it would shift the columns behind it.
+    """
+    for some in range(decimals, -1, -1):
+        text = f"{number:#{width}.{some}f}"
+        if len(text) <= width:
+            return text
+    raise MoleculeError(f"{number:g} does not fit the {width} columns of a number in a pose")
+
+
+def _columns_of(place: Sequence[float], width: int, decimals: int) -> bytes:
+    return "".join([fitted(number, width, decimals) for number in place]).encode()
 
 
 @lru_cache(FEW_WORDS)
@@ -261,7 +279,7 @@ def _sdf_title(lines: list[bytes]) -> str:
 
 
 def _put_sdf(line: bytes, place: Sequence[float]) -> bytes:
-    return b"%10.4f%10.4f%10.4f" % tuple(place) + line[30:]
+    return _columns_of(place, 10, 4) + line[30:]
 
 
 # ---- MOL2 -------------------------------------------------------------------------------------
@@ -317,12 +335,15 @@ def _check_mol2_counts(lines: list[bytes], atoms: int) -> None:
 
 
 def _parse_pdb(lines: list[bytes]) -> Molecule:
+    """Of an atom with several places the best occupied; the lines of the others are empty."""
+    dropped = other_places(lines, _pdb_rows(lines))
+    lines = [b"" if row in dropped else line for row, line in enumerate(lines)]
     rows = _pdb_rows(lines)
     positions = _columns(lines, rows, PDB_X)
-    elements = [_pdb_element(lines[row][12:14], lines[row][76:78]) for row in rows]
+    elements = [_pdb_element(lines[row][12:16], lines[row][76:78]) for row in rows]
     return Molecule(
         "pdb", _pdb_title(b"".join(lines)), lines, rows, _positions(positions), elements, [],
-        None, [],
+        None, conected(lines, rows),
     )  # fmt: skip
 
 
@@ -332,10 +353,15 @@ def _pdb_rows(lines: list[bytes]) -> list[int]:
 
 @lru_cache(FEW_WORDS)
 def _pdb_element(name: bytes, columns: bytes) -> str:
-    """Of its columns, else of the atom's name: it is right-aligned in the first two columns."""
+    """Of its columns, else of the atom's name: it is right-aligned in the first two of four.
+
+    A hydrogen of four letters has no room for that: HG11 is not mercury.
+    """
     if symbol := _text(columns):
         return element_of(symbol)
-    symbol = element_of(_text(name).lstrip("0123456789"))
+    if name.startswith(b"H") and len(name.strip()) == FULL_NAME:
+        return "H"
+    symbol = element_of(_text(name[:2]).lstrip("0123456789"))
     return symbol if symbol in ELEMENTS else symbol[:1]
 
 
@@ -365,22 +391,49 @@ def _parse_pdbqt(lines: list[bytes]) -> Molecule:
 
 
 def _put_pdb(line: bytes, place: Sequence[float]) -> bytes:
-    return line[:30] + b"%8.3f%8.3f%8.3f" % tuple(place) + line[54:]
+    return line[:30] + _columns_of(place, 8, 3) + line[54:]
 
 
 # ---- XYZ --------------------------------------------------------------------------------------
 
 
 def _parse_xyz(lines: list[bytes]) -> Molecule:
-    (atoms,) = _whole([lines[0].strip()], 0)
-    _at(lines, atoms + 1, f"the last of {atoms} atoms")
-    rows, positions, elements = list(range(2, 2 + atoms)), [], []
+    """Raises MoleculeError that says how many lines are not read, where another frame may be."""
+    head = _xyz_head(lines)
+    try:
+        return _parse_frame(lines, head)
+    except MoleculeError as error:
+        count = _at(lines, head, "its number of atoms").strip()
+        frame = head + 2 + (int(count) if _is_count(count) else 0)
+        if len(lines) <= frame:
+            raise
+        rest = "lines, up to the next frame or the end of the file, are not read"
+        raise MoleculeError(f"{error}; its {len(lines) - head} {rest}") from None
+
+
+def _xyz_head(lines: list[bytes]) -> int:
+    """The first row that is not blank."""
+    return next((row for row, line in enumerate(lines) if line.strip()), 0)
+
+
+def _is_count(word: bytes) -> bool:
+    return word.isdigit() and len(word) < MOST_SHOWN
+
+
+def _parse_frame(lines: list[bytes], head: int) -> Molecule:
+    (atoms,) = _whole([_at(lines, head, "its number of atoms").strip()], head)
+    last = head + atoms + 1
+    _at(lines, last, f"the last of {atoms} atoms")
+    rows, positions, elements = list(range(head + 2, last + 1)), [], []
     for row in rows:
         words = lines[row].split()
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
         elements.append(element_of(_text(words[0])))
         positions.append(_numbers(words[1:4], row))
+    for row in range(last + 1, len(lines)):
+        if lines[row].strip():
+            raise MoleculeError(f"line {row + 1}: there is more than the {atoms} atoms it says")
     return Molecule(
         "xyz", _xyz_title(lines), lines, rows, _positions(positions), elements, [], None, []
     )
@@ -388,7 +441,8 @@ def _parse_xyz(lines: list[bytes]) -> Molecule:
 
 def _xyz_title(lines: list[bytes]) -> str:
     """Its comment, without what a pose of ours adds to it."""
-    return _text(lines[1]).partition(" score=")[0] if len(lines) > 1 else ""
+    head = _xyz_head(lines)
+    return _text(lines[head + 1]).partition(" score=")[0] if len(lines) > head + 1 else ""
 
 
 def _words_mover(first: int, decimals: int) -> Callable[[bytes, Sequence[float]], bytes]:

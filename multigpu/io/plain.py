@@ -74,12 +74,15 @@ def are_lines(raw: Any, at: Any, stop: Any) -> Any:
 
 
 @jit
-def marked(raw: Any, word: Any) -> Any:
-    """int64[n]: where the lines begin that begin with the word."""
-    found, count = np.empty(raw.shape[0] // word.shape[1] + 1, np.int64), 0
+def marked(raw: Any, words: Any) -> Any:
+    """int64[n]: where the lines begin that begin with one of the words."""
+    shortest = words.shape[1]
+    for i in range(words.shape[0]):
+        shortest = min(shortest, np.count_nonzero(words[i]))
+    found, count = np.empty(raw.shape[0] // shortest + 1, np.int64), 0
     at = 0
     while 0 <= at < raw.shape[0]:
-        if begins_with(raw, at, raw.shape[0], word):
+        if begins_with(raw, at, raw.shape[0], words):
             found[count] = at
             count += 1
         newline = find_byte(raw, at, raw.shape[0], NEWLINE)

@@ -9,29 +9,31 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
-import numpy as np
-
 from multigpu.errors import UsageError
 from multigpu.io.autodock import typed
+from multigpu.io.bonds import Charges, joined
 from multigpu.io.ligands import SUFFIXES
-from multigpu.io.molecules import Bond, Molecule, MoleculeError, Positions, moved, pdb_name
+from multigpu.io.molecules import (
+    AROMATIC,
+    Bond,
+    Molecule,
+    MoleculeError,
+    Positions,
+    fitted,
+    moved,
+    pdb_name,
+)
 
 SAME = "same"  # every ligand in the format it came in
 LARGEST_V2000 = 999  # atoms or bonds
+MOST_IN_V2000 = 99_999_999.0  # Å, below and above 0: what fits the columns of a coordinate
+MOST_IN_PDB = 999_999.0
+CHARGES_A_LINE, MOST_CHARGE = 8, 9
 OUR_TAG = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
 OUR_COMMENT = b"# multigpu "
 OUR_REMARK = b"REMARK multigpu "
 MODEL_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", b"ENDMDL", b"END ", b"END\n", b"END\r")
 DROPPED = (*MODEL_LINES, OUR_REMARK)  # lines of PDB and PDBQT that a pose does not keep
-# Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
-# atoms are bonded that are nearer than the sum of theirs and this tolerance.
-RADII = {
-    "H": 0.31, "B": 0.84, "C": 0.76, "N": 0.71, "O": 0.66, "F": 0.57, "Si": 1.11, "P": 1.07,
-    "S": 1.05, "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
-}  # fmt: skip
-OTHER_RADIUS = 1.4
-TOLERANCE = 0.4
-
 Facts = Mapping[str, str]
 
 
@@ -106,8 +108,9 @@ def remarks(name: str, facts: Facts) -> bytes:
 
 
 def _rewrite_xyz(molecule: Molecule, lines: list[bytes], name: str, facts: Facts) -> bytes:
-    lines[1] = _xyz_comment(molecule.name or name, facts)
-    return _ended(b"".join(lines[: molecule.rows[-1] + 1]))
+    first, last = molecule.rows[0], molecule.rows[-1]
+    lines[first - 1] = _xyz_comment(molecule.name or name, facts)
+    return _ended(b"".join(lines[first - 2 : last + 1]))
 
 
 def _xyz_comment(name: str, facts: Facts) -> bytes:
@@ -130,93 +133,106 @@ REWRITERS: dict[str, Callable[[Molecule, list[bytes], str, Facts], bytes]] = {
 # ---- another format ---------------------------------------------------------------------------
 
 
-def bonds_of(molecule: Molecule) -> Sequence[Bond]:
-    """Those of the file; without any, single ones between atoms that are near enough."""
-    if molecule.bonds:
-        return molecule.bonds
-    radii = np.array([RADII.get(element, OTHER_RADIUS) for element in molecule.elements])
-    bonds = []
-    for a, place in enumerate(molecule.positions):
-        apart = np.sqrt(((molecule.positions[a + 1 :] - place) ** 2).sum(axis=1))
-        near = np.flatnonzero(apart < radii[a] + radii[a + 1 :] + TOLERANCE) + a + 1
-        bonds += [
-            (a, b, 1) for b in near.tolist()
-            if not molecule.elements[a] == molecule.elements[b] == "H"
-        ]  # fmt: skip
-    return bonds
-
-
 def _build_sdf(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
-    bonds = bonds_of(molecule)
+    bonds, charges = joined(molecule)
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
     large = max(len(molecule.elements), len(bonds)) > LARGEST_V2000
-    table = (_v3000 if large else _v2000)(molecule.elements, positions, bonds)
+    wide = abs(positions).max() > MOST_IN_V2000
+    table = (_v3000 if large or wide else _v2000)(molecule.elements, positions, bonds, charges)
     return f"{head}{table}M  END\n".encode() + _data_items(facts, b"\n") + b"$$$$\n"
 
 
-def _v2000(elements: Sequence[str], positions: Positions, bonds: Sequence[Bond]) -> str:
+def _v2000(
+    elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: Charges
+) -> str:
     counts = f"{len(elements):3d}{len(bonds):3d}  0  0  0  0  0  0  0  0999 V2000\n"
     atoms = [
-        f"{x:10.4f}{y:10.4f}{z:10.4f} {element:<3} 0  0  0  0  0  0  0  0  0  0  0  0\n"
-        for element, (x, y, z) in zip(elements, positions.tolist(), strict=True)
+        "".join([fitted(number, 10, 4) for number in place])
+        + f" {element:<3} 0  0  0  0  0  0  0  0  0  0  0  0\n"
+        for element, place in zip(elements, positions.tolist(), strict=True)
     ]
-    return "".join([counts, *atoms, *(f"{a + 1:3d}{b + 1:3d}{o:3d}  0\n" for a, b, o in bonds)])
+    lines = [counts, *atoms, *(f"{a + 1:3d}{b + 1:3d}{o:3d}  0\n" for a, b, o in bonds)]
+    said = [f" {atom + 1:3d} {charge:3d}" for atom, charge in sorted(charges.items())]
+    for at in range(0, len(said), CHARGES_A_LINE):
+        some = said[at : at + CHARGES_A_LINE]
+        lines.append(f"M  CHG{len(some):3d}{''.join(some)}\n")
+    return "".join(lines)
 
 
-def _v3000(elements: Sequence[str], positions: Positions, bonds: Sequence[Bond]) -> str:
+def _v3000(
+    elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: Charges
+) -> str:
+    said = {atom: f" CHG={charge}" for atom, charge in charges.items()}
     atoms = [
-        f"M  V30 {i} {element} {x:.6f} {y:.6f} {z:.6f} 0\n"
-        for i, (element, (x, y, z)) in enumerate(zip(elements, positions.tolist(), strict=True), 1)
+        f"M  V30 {i + 1} {element} {x:.6f} {y:.6f} {z:.6f} 0{said.get(i, '')}\n"
+        for i, (element, (x, y, z)) in enumerate(zip(elements, positions.tolist(), strict=True))
     ]
-    joined = [f"M  V30 {i} {o} {a + 1} {b + 1}\n" for i, (a, b, o) in enumerate(bonds, 1)]
+    rows = [f"M  V30 {i} {o} {a + 1} {b + 1}\n" for i, (a, b, o) in enumerate(bonds, 1)]
     return "".join(
         [
             "  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n",
             f"M  V30 COUNTS {len(elements)} {len(bonds)} 0 0 0\nM  V30 BEGIN ATOM\n", *atoms,
-            "M  V30 END ATOM\nM  V30 BEGIN BOND\n", *joined,
+            "M  V30 END ATOM\nM  V30 BEGIN BOND\n", *rows,
             "M  V30 END BOND\nM  V30 END CTAB\n",
         ]
     )  # fmt: skip
 
 
 def _build_pdb(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
-    lines = [f"{line}\n" for line in _pdb_atoms(molecule, positions, "          {element:>2}")]
+    bonds, charges = joined(molecule)
+    atoms = _pdb_atoms(molecule, positions)
+    lines = [
+        f"{line}          {element.upper():>2}{_pdb_charge(charges.get(i, 0))}\n"
+        for i, (line, element) in enumerate(zip(atoms, molecule.elements, strict=True))
+    ]
+    lines += _conect(bonds)
+    return remarks(molecule.name or name, facts) + "".join(lines).encode()
+
+
+def _pdb_charge(charge: int) -> str:
+    """Columns 79 and 80; empty where there is none, or it has no room."""
+    sign = "-" if charge < 0 else "+"
+    return f"{abs(charge)}{sign}" if 0 < abs(charge) <= MOST_CHARGE else ""
+
+
+def _conect(bonds: Sequence[Bond]) -> list[str]:
+    """A double bond repeats the partner, a triple one does twice; an aromatic one is said once."""
     partners: dict[int, list[int]] = {}
-    for a, b, _ in bonds_of(molecule):
-        partners.setdefault(a, []).append(b + 1)
-        partners.setdefault(b, []).append(a + 1)
+    for a, b, order in bonds:
+        times = 1 if order >= AROMATIC else order
+        partners.setdefault(a, []).extend([b + 1] * times)
+        partners.setdefault(b, []).extend([a + 1] * times)
+    lines = []
     for a, found in sorted(partners.items()):
         for at in range(0, len(found), 4):
             row = "".join(f"{b:5d}" for b in found[at : at + 4])
             lines.append(f"CONECT{a + 1:5d}{row}\n")
-    return remarks(molecule.name or name, facts) + "".join(lines).encode()
+    return lines
 
 
 def _build_pdbqt(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
     """Rigid: one root without torsions."""
     found = typed(molecule)
-    atoms = _pdb_atoms(molecule, positions, "")
+    atoms = _pdb_atoms(molecule, positions)
     lines = [
-        f"{line}    {charge:6.3f} {kind:<2}\n"
+        f"{line}{fitted(charge, 10, 3)} {kind:<2}\n"
         for line, charge, kind in zip(atoms, found.charges.tolist(), found.types, strict=True)
     ]
     root = "".join(["ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
     return remarks(molecule.name or name, facts) + root.encode()
 
 
-def _pdb_atoms(molecule: Molecule, positions: Positions, tail: str) -> list[str]:
-    """The atoms' lines up to the temperature factor, and `tail`."""
+def _pdb_atoms(molecule: Molecule, positions: Positions) -> list[str]:
+    """The atoms' lines up to the temperature factor."""
     counts: dict[str, int] = {}
     lines = []
-    for i, (element, (x, y, z)) in enumerate(
+    for i, (element, place) in enumerate(
         zip(molecule.elements, positions.tolist(), strict=True), 1
     ):
         counts[element] = counts.get(element, 0) + 1
         atom = f"{element.upper():>2}{counts[element]}"[:4]
-        lines.append(
-            f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
-            + tail.format(element=element.upper())
-        )
+        x, y, z = [fitted(number, 8, 3) for number in place]
+        lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {x}{y}{z}  1.00  0.00")
     return lines
 
 

@@ -131,7 +131,8 @@ class DockWorkload:
 
     def load(self, span: DockSpan) -> Loaded:
         """The ligands of a span; those that cannot be docked are skipped, with the reason."""
-        return Loader(self.sources, self.types, self.fmt).load(span.records, span.first)
+        loader = Loader(self.sources, self.types, self.fmt, self.search, self.report > 0)
+        return loader.load(span.records, span.first)
 
     # ---- their poses --------------------------------------------------------------------------
 

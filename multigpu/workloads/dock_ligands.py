@@ -1,6 +1,7 @@
 """Records of ligands to what a search takes: plain ones all at once, others one by one."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import PurePath
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation import Ligands, energy_terms
+from kernels.rotation import Ligands, Search, energy_terms
 from multigpu.io.autodock import Atoms, atoms_for
 from multigpu.io.inlets import STDIN
 from multigpu.io.ligands import LIGANDS, Records
-from multigpu.io.molecules import Molecule, MoleculeError, parse, title
-from multigpu.io.poses import SAME, render
+from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
+from multigpu.io.pose_files import MODELS
+from multigpu.io.poses import MOST_IN_PDB, MOST_IN_V2000, SAME, render
 from multigpu.io.scores import Skipped, one_line
 from multigpu.io.sources import Source, suffix_of
 from multigpu.io.texts import Texts, are_several, speakable
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from multigpu.io.plain import Plain
 
 Indices = NDArray[np.int64]
+NO_ROOM = (
+    "its poses may reach {:,.0f} Å from the origin, and their coordinates fit up to {:,.0f} Å:"
+    " move it with --center, or choose .xyz"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +80,19 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Loader:
-    """types: the pocket's maps, () for a plain grid; fmt: of the poses' text, None: no text"""
+    """What ligands are loaded for.
+
+    types   the pocket's maps, () for a plain grid
+    fmt     of the poses' text, None: no text
+    search  which says where poses may be
+    report  whether poses are written for a report, too: as SDF
+    """
 
     sources: Sequence[Source]
     types: tuple[str, ...]
     fmt: str | None
+    search: Search
+    report: bool = False
 
     def load(self, records: Sequence[Records], first: int) -> Loaded:
         """first: index of the first record in the whole input"""
@@ -92,7 +106,7 @@ class Loader:
         ]
         others: dict[int, Atoms] = {}
         parsed: dict[int, Molecule] = {}
-        skipped: list[Skipped] = []
+        reasons: dict[int, str] = {}
         for i in np.flatnonzero(read.atoms.sizes == 0).tolist():
             layout, text = sources[i].layout, texts[i]
             names[i] = (text and one_line(title(text, layout))) or names[i]
@@ -102,8 +116,10 @@ class Loader:
                 if not read.plain[i]:
                     parsed[i] = molecule
             except MoleculeError as error:
-                skipped.append(Skipped(sources[i].path, numbers[i], names[i], str(error)))
+                reasons[i] = str(error)
         atoms = _merged(read.atoms, others)
+        beyond = dict(self._beyond(atoms, sources))
+        atoms, reasons = _merged(atoms, dict.fromkeys(beyond, _no_atoms(1))), reasons | beyond
         docked = np.flatnonzero(atoms.sizes)
         which = docked.tolist()
         return Loaded(
@@ -114,7 +130,10 @@ class Loader:
             texts.take(docked),
             read.named[docked],
             {k: parsed[i] for k, i in enumerate(which) if i in parsed},
-            skipped,
+            [
+                Skipped(sources[i].path, numbers[i], names[i], reason)
+                for i, reason in sorted(reasons.items())
+            ],
         )
 
     def _read_plain(self, records: Sequence[Records], texts: Texts) -> "_Read":
@@ -154,8 +173,39 @@ class Loader:
             raise MoleculeError(error)
         molecule = parse(text, layout)
         if self.fmt not in (None, SAME, molecule.layout):
-            render(molecule, name, self.fmt, molecule.positions, {})  # can it be written?
+            middle = molecule.positions.mean(axis=0)
+            render(molecule, name, self.fmt, molecule.positions - middle, {})  # can it be written?
         return molecule
+
+    def _beyond(self, atoms: Atoms, sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
+        """The ligands with poses so far out that their columns have no room for them, and why."""
+        if self._farthest(atoms.positions) <= MOST_IN_PDB:
+            return
+        for i in np.flatnonzero(atoms.sizes).tolist():
+            room = self._room(sources[i].layout)
+            if (reach := self._reach(atoms[i : i + 1].positions)) > room:
+                yield i, NO_ROOM.format(reach, room)
+
+    def _farthest(self, places: Positions) -> float:
+        """No pose of any ligand within these reaches farther: a ligand is as large as all of them
+        at most. It spares looking at each."""
+        most = max(places.max(initial=0), -places.min(initial=0))
+        target = max([most, *map(abs, self.search.center or ())])
+        return float(target + 2 * math.sqrt(3) * most + self.search.shifts.radius)
+
+    def _reach(self, places: Positions) -> float:
+        """How far from the origin an atom of these may come along an axis, Å."""
+        middle = places.mean(axis=0)
+        target = middle if self.search.center is None else np.array(self.search.center)
+        radius = np.sqrt(((places - middle) ** 2).sum(axis=1)).max()
+        return float(np.abs(target).max() + radius + self.search.shifts.radius)
+
+    def _room(self, layout: str) -> float:
+        """How far that may be for the columns it is written in."""
+        fmt = layout if self.fmt == SAME else self.fmt
+        room = MOST_IN_PDB if fmt in MODELS else math.inf
+        is_sdf = layout == "sdf" and (fmt == "sdf" or self.report)
+        return min(room, MOST_IN_V2000) if is_sdf else room
 
     def _ligands(self, atoms: Atoms, docked: Indices) -> Ligands:
         """As the kernels see them; in maps of AutoGrid, with channels and weights by type."""

@@ -279,7 +279,7 @@ def test_directory__stands_for_its_ligands(tmp_path: Path) -> None:
         (ETHANOL, "sdf", "ethanol", "C C O H", (-0.8883, 0.1670, -0.0273), 3),
         (V3000, "sdf", "big", "C O", (-1.5, 0.25, 3), 1),
         (MOL2, "mol2", "phenol-ish", "C N O H", (-0.8883, 0.1670, -0.0273), 3),
-        (PDB, "pdb", "water", "O Cl H", (1, 2, 3), 0),
+        (PDB, "pdb", "water", "O Cl H", (1, 2, 3), 1),
         (PDBQT, "pdbqt", "thing", "N O H", (9.051, 4.576, -14.459), 0),
         (XYZ, "xyz", "water-like", "O H Cl", (0, 0.1, 0.25), 0),
     ],

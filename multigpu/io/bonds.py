@@ -1,0 +1,159 @@
+"""Bonds and formal charges of a molecule, for another format than the one it came in."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from multigpu.io.molecules import AROMATIC, Bond, Molecule
+
+# Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
+# atoms are bonded that are nearer than the sum of theirs and this tolerance.
+RADII = {
+    "H": 0.31, "B": 0.84, "C": 0.76, "N": 0.71, "O": 0.66, "F": 0.57, "Si": 1.11, "P": 1.07,
+    "S": 1.05, "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
+}  # fmt: skip
+OTHER_RADIUS = 1.4
+TOLERANCE = 0.4
+CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}  # of V2000's atoms
+CODE, PDB_CHARGE = slice(36, 39), slice(78, 80)  # columns
+OF_V3000 = re.compile(rb" CHG=([+-]?\d{1,2})(?!\S)")
+SIGNED = re.compile(rb"(\d)([+-])|([+-])(\d)")
+OF_AROMATIC = 1.5  # valence
+FULL_NITROGEN = 4  # its valence where it carries a plus
+
+Charges = Mapping[int, int]  # of atoms from 0, e; those without are left out
+
+
+class Joined(NamedTuple):
+    """Bonds with orders that other programs understand, and the charges that go with them."""
+
+    bonds: Sequence[Bond]
+    charges: Charges
+
+
+def joined(molecule: Molecule) -> Joined:
+    """Those of the file; what it does not say follows from places, types and valences.
+
+    Atoms without bonds have single ones to those that are near enough. Nitrogen of valence 4 and
+    SYBYL's N.4 have a plus. SYBYL's aromatic bonds of carboxylates, phosphates, sulfonates and
+    guanidinium are no ring: they become double and single ones, and the singly bonded O.co2 and the
+    oxygens on such nitrogens have a minus.
+    """
+    bonds = bonds_of(molecule)
+    if molecule.layout == "sdf":
+        return Joined(bonds, _said_in_sdf(molecule))
+    if molecule.layout == "mol2":
+        bonds = _without_resonance(molecule, bonds)
+    charges = _by_valence(molecule, bonds)
+    if molecule.layout == "pdb":
+        charges.update(_said_in_pdb(molecule))
+    return Joined(bonds, charges)
+
+
+def bonds_of(molecule: Molecule) -> Sequence[Bond]:
+    """Those of the file; without any, single ones between atoms that are near enough.
+
+    In PDB only some atoms may have bonds: there the others get theirs so.
+    """
+    said = molecule.bonds
+    if said and molecule.layout != "pdb":
+        return said
+    done = {atom for a, b, _ in said for atom in (a, b)}
+    near = _near_bonds(molecule)
+    return [*said, *(bond for bond in near if not (bond[0] in done and bond[1] in done))]
+
+
+def _near_bonds(molecule: Molecule) -> list[Bond]:
+    radii = np.array([RADII.get(element, OTHER_RADIUS) for element in molecule.elements])
+    bonds: list[Bond] = []
+    for a, place in enumerate(molecule.positions):
+        apart = np.sqrt(((molecule.positions[a + 1 :] - place) ** 2).sum(axis=1))
+        near = np.flatnonzero(apart < radii[a] + radii[a + 1 :] + TOLERANCE) + a + 1
+        bonds += [
+            (a, b, 1) for b in near.tolist()
+            if not molecule.elements[a] == molecule.elements[b] == "H"
+        ]  # fmt: skip
+    return bonds
+
+
+# ---- orders and charges that MOL2 and PDBQT do not say ----------------------------------------
+
+
+def _without_resonance(molecule: Molecule, bonds: Sequence[Bond]) -> list[Bond]:
+    """With double and single bonds for SYBYL's aromatic ones of groups that are no ring."""
+    arms: dict[int, list[int]] = {}
+    for k, (a, b, order) in enumerate(bonds):
+        for center, arm in ((a, b), (b, a)):
+            if order == AROMATIC and _is_arm(molecule, center, arm):
+                arms.setdefault(center, []).append(k)
+    found = list(bonds)
+    for center, some in arms.items():
+        doubles = 1
+        if molecule.elements[center] == "S":
+            doubles = max(1, min(2, len(some) - 1))
+        for i, k in enumerate(some):
+            found[k] = (*bonds[k][:2], 2 if i < doubles else 1)
+    return found
+
+
+def _is_arm(molecule: Molecule, center: int, arm: int) -> bool:
+    """Whether the bond is one of a group that shares a charge."""
+    is_guanidinium = molecule.types[center] == "C.cat" and molecule.elements[arm] == "N"
+    return molecule.types[arm] == "O.co2" or is_guanidinium
+
+
+def _by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, int]:
+    partners: list[list[int]] = [[] for _ in molecule.elements]
+    valences = [0.0] * len(partners)
+    aromatic: set[int] = set()
+    for a, b, order in bonds:
+        for atom, other in ((a, b), (b, a)):
+            partners[atom].append(other)
+            valences[atom] += OF_AROMATIC if order == AROMATIC else order
+        aromatic.update((a, b) if order == AROMATIC else ())
+    types = molecule.types if molecule.layout == "mol2" else [""] * len(partners)
+    plus = {
+        i for i, element in enumerate(molecule.elements) if element == "N"
+        and (types[i] == "N.4" or (valences[i] == FULL_NITROGEN and i not in aromatic))
+    }  # fmt: skip
+    minus = {
+        i for i, element in enumerate(molecule.elements)
+        if element == "O" and valences[i] == 1
+        and (types[i] == "O.co2" or partners[i][0] in plus)
+    }  # fmt: skip
+    return dict.fromkeys(plus, 1) | dict.fromkeys(minus, -1)
+
+
+# ---- charges that a file says -----------------------------------------------------------------
+
+
+def _said_in_sdf(molecule: Molecule) -> dict[int, int]:
+    """Of the lines of M  CHG, else of the atoms' own."""
+    lines = [molecule.lines[row] for row in molecule.rows]
+    if b"V3000" in molecule.lines[3]:
+        found = ((i, OF_V3000.search(line)) for i, line in enumerate(lines))
+        return {i: int(said[1]) for i, said in found if said and int(said[1])}
+    said = [
+        word for line in molecule.lines[molecule.rows[-1] + 1 :] if line.startswith(b"M  CHG")
+        for word in line.split()[3:]
+    ]  # fmt: skip
+    if said:
+        pairs = zip(said[::2], said[1::2], strict=False)
+        return {int(atom) - 1: int(charge) for atom, charge in pairs if _are_whole(atom, charge)}
+    codes = ((i, CHARGE_CODES.get(line[CODE].strip(), 0)) for i, line in enumerate(lines))
+    return {i: charge for i, charge in codes if charge}
+
+
+def _are_whole(atom: bytes, charge: bytes) -> bool:
+    return atom.isdigit() and charge.lstrip(b"+-").isdigit()
+
+
+def _said_in_pdb(molecule: Molecule) -> dict[int, int]:
+    """Of columns 79 and 80: 2+, 1-."""
+    found = {}
+    for i, row in enumerate(molecule.rows):
+        if said := SIGNED.fullmatch(molecule.lines[row][PDB_CHARGE]):
+            found[i] = int((said[2] or said[3]) + (said[1] or said[4]))
+    return found

@@ -1,0 +1,61 @@
+"""What a record of PDB says between its atoms: other places of the same atom, and bonds."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+PLACE, SERIAL, ATOM_NAME, RESIDUE = 16, slice(6, 11), slice(12, 16), slice(21, 27)  # columns
+OCCUPANCY = slice(54, 60)
+OF_ATOMS = (b"ATOM  ", b"HETATM", b"ANISOU", b"SIGATM", b"SIGUIJ")
+PARTNERS = [slice(at, at + 5) for at in range(11, 31, 5)]
+MOST_ORDER = 3  # of a bond
+
+
+def other_places(lines: Sequence[bytes], rows: Sequence[int]) -> set[int]:
+    """The rows of alternate locations that are not taken, of all lines about these.
+
+    Of each residue's atom the best occupied location is taken, the first of equals. Atoms without
+    a letter for their location have no other.
+    """
+    best: dict[tuple[bytes, bytes], tuple[float, bytes]] = {}
+    with_letter = [row for row in rows if lines[row][PLACE : PLACE + 1].strip()]
+    for row in with_letter:
+        atom, place = _atom(lines[row]), (_occupancy(lines[row]), lines[row][PLACE : PLACE + 1])
+        if atom not in best or place[0] > best[atom][0]:
+            best[atom] = place
+    return {
+        row for row, line in enumerate(lines if with_letter else ())
+        if line.startswith(OF_ATOMS) and line[PLACE : PLACE + 1].strip()
+        and line[PLACE : PLACE + 1] != best.get(_atom(line), (0, b""))[1]
+    }  # fmt: skip
+
+
+def _atom(line: bytes) -> tuple[bytes, bytes]:
+    return line[RESIDUE], line[ATOM_NAME]
+
+
+def _occupancy(line: bytes) -> float:
+    """1 where there is none."""
+    try:
+        return float(line[OCCUPANCY].strip() or 1)
+    except ValueError:
+        return 0.0
+
+
+def conected(lines: Sequence[bytes], rows: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The bonds of CONECT between atoms in these rows: a partner that is repeated is their order.
+
+    Either atom may say it, and most programs let both.
+    """
+    said = [line for line in lines if line.startswith(b"CONECT")]
+    if not said:
+        return []
+    numbers = {lines[row][SERIAL].strip(): atom for atom, row in enumerate(rows)}
+    times: Counter[tuple[int, int]] = Counter()
+    for line in said:
+        atom = numbers.get(line[SERIAL].strip())
+        for part in PARTNERS:
+            partner = numbers.get(line[part].strip())
+            if atom is not None and partner is not None and atom != partner:
+                times[atom, partner] += 1
+    pairs = sorted({(min(pair), max(pair)) for pair in times})
+    return [(a, b, min(max(times[a, b], times[b, a]), MOST_ORDER)) for a, b in pairs]
