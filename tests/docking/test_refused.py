@@ -296,7 +296,7 @@ def test_dock__refuses_a_ligand_whose_poses_have_no_room_in_their_columns(
     texts[1] = "".join(lines)
     Path(f"some.{layout}").write_text("".join(texts))
     assert dock("-o", f"poses.{layout}", of=f"some.{layout}") == SOME_SKIPPED
-    (error,) = table("errors.tsv")
+    (error,) = table("poses.errors.tsv")
     assert error["record"] == "2"
     assert "Å from the origin, and their coordinates fit up to" in error["reason"]
     assert len(table("poses.scores.tsv")) == len(some) - 1

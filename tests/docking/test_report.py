@@ -101,7 +101,7 @@ def test_report__draws_the_pocket_where_it_stands(report: str, library: Path) ->
     ("name", "text", "undrawn"),
     [
         ("odd.xyz", "3\nodd\nXx 0 0 0\nC1 1.2 0 0\nBq 0 1.2 0\n", 1),
-        ("far.xyz", "2\nfar\nC -1500 0 0\nO 123456.5 0 0\n2\nnear\nC 0 0 0\nO 1.5 0 0\n", 1),
+        ("far.xyz", "2\nfar\nC -1500 0 0\nO 123456.5 0 0\n2\nnear\nC 0 0 0\nO 1.5 0 0\n", 0),
         (
             "lone.mol2",
             (
