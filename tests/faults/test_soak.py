@@ -14,7 +14,8 @@ import psutil
 from faults.harness import Job, Run, left, run
 
 ATTEMPTS = 4  # the last one is left alone
-GOOD_ENDS = (0, 1, 130, -signal.SIGKILL)
+GOOD_ENDS = (0, 1, 130, 143, -signal.SIGKILL)
+STARTED = 3_000  # bytes of a journal: parts are in it
 SECONDS = (0.2, 2.0)  # from when there is a journal, but not while Python itself starts
 
 Fault = Callable[[Run, random.Random], None]
@@ -41,6 +42,12 @@ def freeze_worker(disturbed: Run, chance: random.Random) -> None:
         _send(frozen, signal.SIGCONT)
 
 
+def freeze_worker_for_good(disturbed: Run, chance: random.Random) -> None:
+    """It may still be starting, for which a run waits minutes: the journal has grown first."""
+    if disturbed.until(lambda: disturbed.journaled(STARTED), timeout=10):
+        send(signal.SIGSTOP, disturbed, chance)
+
+
 def kill_client(disturbed: Run, chance: random.Random) -> None:
     disturbed.send(signal.SIGKILL)
 
@@ -49,8 +56,13 @@ def interrupt(disturbed: Run, chance: random.Random) -> None:
     disturbed.send(signal.SIGINT)
 
 
+def terminate(disturbed: Run, chance: random.Random) -> None:
+    disturbed.send(signal.SIGTERM)
+
+
 FAULTS: tuple[Fault, ...] = (
-    nothing, kill_worker, kill_worker, kill_all_workers, freeze_worker, kill_client, interrupt
+    nothing, kill_worker, kill_worker, kill_all_workers, freeze_worker, freeze_worker_for_good,
+    kill_client, interrupt, terminate,
 )  # fmt: skip
 
 
