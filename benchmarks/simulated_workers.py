@@ -175,6 +175,11 @@ class SimulatedWorkers:
                 self._moved(task.worker)
                 self._fill()
 
+    def idle(self) -> int:
+        self.traffic.looks += 1
+        threads = self._cluster.threads
+        return sum((threads - k) * len(w) for k, w in enumerate(self._by_load[:threads]))
+
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         return {}
 

@@ -21,7 +21,7 @@ from cluster.workload import Workload
 logger = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again,
-END_TIMEOUT = 2.0  # and for what it is told at the end of a job
+END_TIMEOUT = 1.0  # and for what it is told at the end of a job
 ANSWERS_TIMEOUT = 600.0  # for what every worker does at once: it may have thousands of files to see
 LOOK_EVERY = 0.2  # seconds, while the first worker is awaited
 NO_ANSWER = (OSError, TimeoutError, CancelledError)
@@ -47,13 +47,30 @@ class Job(WorkerPlugin):
         _here.dismiss(self.workload.key)
 
 
-@dataclass(frozen=True)
+Silent = dict[str, list[Future]]
+
+
+@dataclass
 class DaskTask:
-    """A task of the scheduler; the result goes away with the future."""
+    """A task of the scheduler; the result goes away with the future.
+
+    silent  workers that seem to hang, each with futures that nobody wants any more
+    where   the one that had the task when it was late, if any
+    """
 
     future: Future
+    silent: Silent
+    where: str = ""
 
     def cancel(self) -> None:
+        """On a worker that hangs its thread stays occupied, which the scheduler must not forget.
+
+        It would take the worker for idle, and give it the next task.
+        """
+        kept = self.silent.get(self.where)
+        if kept is not None:
+            kept.append(self.future)
+            return
         with contextlib.suppress(*NO_ANSWER):
             self.future.cancel()
 
@@ -69,6 +86,7 @@ class DaskWorkers:
         self.gpu = gpu
         self._client, self._timeout = client, worker_timeout
         self._nthreads: dict[str, int] = {}
+        self._silent: Silent = {}  # a task was late there, and none has been returned since
         self._seen = time.monotonic()  # the scheduler, with workers
         self._nobody = "no worker has come"
         self._wait_for_workers()
@@ -94,6 +112,8 @@ class DaskWorkers:
 
     def dismiss(self, key: str) -> None:
         """Where nobody answers, nothing is left to be forgotten."""
+        for name in list(self._silent):
+            _forget(self._silent, name)
         if self._client.status != "running":
             return
         with contextlib.suppress(*NO_ANSWER):
@@ -115,17 +135,42 @@ class DaskWorkers:
             where = {"workers": others, "allow_other_workers": True}
         future = self._client.submit(function, *arguments, pure=False, **where)
         # Not add_done_callback, whose one thread would fetch one result after the other.
-        self._client.loop.add_callback(_told, report, future)
-        return DaskTask(future)
+        self._client.loop.add_callback(_told, report, future, self._silent)
+        return DaskTask(future, self._silent)
 
     def _others(self, task: Task) -> list[str]:
-        """The workers that do not have this task."""
+        """The workers to try a late task on: not its own, which is silent from now on."""
         assert isinstance(task, DaskTask)
-        processing: dict[str, Any] = {}
+        well = [address for address in self._nthreads if address not in self._silent]
+        task.where = self._holder(task.future.key)
+        if task.where:
+            self._silent.setdefault(task.where, [])
+        return [address for address in well if address != task.where]
+
+    def _holder(self, key: str) -> str:
+        """The worker that has a task, or its result; empty where none has."""
         with contextlib.suppress(*NO_ANSWER):
-            processing = self._ask(self._client.scheduler.processing, workers=None)
-        held = {address for address, keys in processing.items() if task.future.key in keys}
-        return [address for address in self._nthreads if address not in held]
+            for address, keys in self._processing().items():
+                if key in keys:
+                    return address
+            for address in self._ask(self._client.scheduler.who_has, keys=[key])[key]:
+                return str(address)
+        return ""
+
+    def _processing(self) -> dict[str, list[str]]:
+        """The tasks of each worker. Raises one of NO_ANSWER."""
+        found: dict[str, list[str]] = self._ask(self._client.scheduler.processing, workers=None)
+        return found
+
+    def idle(self) -> int:
+        processing: dict[str, list[str]] = {}
+        with contextlib.suppress(*NO_ANSWER):
+            processing = self._processing()
+        return sum(
+            max(0, self._nthreads.get(address, 0) - len(tasks))
+            for address, tasks in processing.items()
+            if address not in self._silent
+        )
 
     def _ask(self, question: Callable[..., Any], **what: Any) -> Any:
         """The scheduler's answer. Raises one of NO_ANSWER where it is late."""
@@ -158,6 +203,8 @@ class DaskWorkers:
         else:
             if self._nthreads:
                 self._seen = time.monotonic()
+            for name in self._silent.keys() - self._nthreads.keys():
+                _forget(self._silent, name)
         if self._client.status == "closed":
             raise Failure("the connection to the scheduler was lost")
         if time.monotonic() - self._seen > self._timeout:
@@ -180,8 +227,17 @@ class DaskWorkers:
         return time.monotonic()
 
 
-async def _told(report: Report, future: Future) -> None:
-    report(*await _result(future))
+async def _told(report: Report, future: Future, silent: Silent) -> None:
+    result, error = await _result(future)
+    if isinstance(result, worker.Outcome):
+        _forget(silent, result.worker)
+    report(result, error)
+
+
+def _forget(silent: Silent, name: str) -> None:
+    """A worker works again, or is gone: nothing needs to occupy its threads."""
+    for future in silent.pop(name, ()):
+        future.release()
 
 
 async def _result(future: Future) -> tuple[Any, Exception | None]:

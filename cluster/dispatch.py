@@ -311,26 +311,34 @@ class _Dispatch(Generic[S, P]):
 
     def _begin_late_again(self) -> None:
         """Elsewhere too: the first attempt to end counts."""
-        patience = self._patience()
+        hurried, patience = self._patience()
+        idle = None  # threads: asked for once, and only where it matters
         for chunk in self._under_way:
             waited, attempts = self._looked - chunk.began, len(chunk.attempts)
-            if waited <= patience:
+            if waited <= hurried:
                 return
-            if attempts < ATTEMPTS and waited > patience * attempts:
-                self._tell("moved", chunk=chunk.number, after=waited)
-                self._submit(chunk, apart_from=list(chunk.attempts.values())[-1])
+            if attempts == ATTEMPTS or waited <= hurried * attempts:
+                continue
+            if waited <= patience * attempts:
+                idle = self._workers.idle() if idle is None else idle
+                if not idle:
+                    continue
+                idle -= 1
+            self._tell("moved", chunk=chunk.number, after=waited)
+            self._submit(chunk, apart_from=list(chunk.attempts.values())[-1])
 
-    def _patience(self) -> float:
-        """Seconds until a chunk is late."""
+    def _patience(self) -> tuple[float, float]:
+        """Seconds until a chunk is late: where a thread stands idle for it, and where none does."""
         if self._faults.chunk_timeout is not None:
-            return self._faults.chunk_timeout
+            return self._faults.chunk_timeout, self._faults.chunk_timeout
         if not self._turnarounds:
-            return math.inf
+            return math.inf, math.inf
         usual = sorted(self._turnarounds)[int(USUAL * len(self._turnarounds))]
+        hurried = HURRIED * usual
         tasks = sum(len(chunk.attempts) for chunk in self._under_way)
         if tasks < self._threads or len(self._line) >= self._threads * LONG_LINE:
-            return HURRIED * usual
-        return max(LEAST_PATIENCE, SLOWEST * usual)
+            return hurried, hurried
+        return hurried, max(LEAST_PATIENCE, SLOWEST * usual)
 
     def _tell(self, name: str, **facts: Any) -> None:
         self._listener(Event(name, facts=facts))

@@ -129,6 +129,9 @@ class HeadStart:
             self._next = self._here
         self.gpu = self._next.gpu
 
+    def idle(self) -> int:
+        return self._others.idle() if self._others else 0
+
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         return self._next.everywhere(function, *arguments)
 

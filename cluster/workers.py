@@ -68,6 +68,9 @@ class Workers(Protocol):
     ) -> Task:
         """Run it on some worker, if possible not the one that has another task; report once."""
 
+    def idle(self) -> int:
+        """Threads without a task, of workers that do not seem to hang."""
+
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """Run it on every worker now; what each gave, by its name."""
 
@@ -135,6 +138,10 @@ class LocalWorkers:
         future = self._pool.submit(function, *arguments)
         future.add_done_callback(done)
         return future
+
+    def idle(self) -> int:
+        """None that a late task could be moved to: this process is one worker."""
+        return 0
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         return {worker.name(): self._pool.submit(function, *arguments).result()}

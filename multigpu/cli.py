@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from multigpu import __version__
-from multigpu.__main__ import INTERRUPTED
+from multigpu.__main__ import ENDED_BY, STOPPING, how, signal_of
 from multigpu.errors import Failure
 
 COMMANDS = {
@@ -48,15 +48,16 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command and exit: 0; 1 it failed; 2 the user's mistake; 3 in part; 130 Ctrl-C."""
+    """Run a command and exit: 0; 1 failed; 2 the user's mistake; 3 in part; 128 + n by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     try:
         status = cli.main(arguments, prog_name="multigpu", standalone_mode=False)
         _leave(status if isinstance(status, int) else 0)
-    except (KeyboardInterrupt, click.Abort):
-        _complain("interrupted", debug)
-        _leave(INTERRUPTED)
+    except (KeyboardInterrupt, click.Abort) as error:
+        cause = error.__cause__ if isinstance(error, click.Abort) else error
+        _complain(how(cause), debug)
+        _leave(ENDED_BY + signal_of(cause))
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         _leave(error.exit_code)
@@ -96,6 +97,9 @@ def _printable(text: str) -> str:
 def _leave(status: int) -> NoReturn:
     """End at once: threads that still read or wait have nothing more to give."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in STOPPING:  # whoever reads our output may never do so
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     for file in (sys.stdout, sys.stderr):
         with suppress(OSError, AttributeError):  # AttributeError: it is closed, and so is None
             file.flush()

@@ -12,7 +12,13 @@ from typing import Any
 
 from cluster import worker
 from cluster.context import Contexts
-from cluster.deploy.clients import CLOSE_TIMEOUT, client_of, import_dask, warn_of_listeners
+from cluster.deploy.clients import (
+    CLOSE_TIMEOUT,
+    client_of,
+    import_dask,
+    kill_workers,
+    warn_of_listeners,
+)
 from cluster.deploy.deployment import Deployment
 from cluster.errors import Failure, UsageError
 from cluster.head_start import HeadStart, Left
@@ -102,6 +108,7 @@ def starting(
             folder = tempfile.mkdtemp(prefix="multigpu-")
             remove = partial(shutil.rmtree, folder, ignore_errors=True)
             around.callback(remove)
+            around.callback(kill_workers, folder)
             stack.callback(remove)  # workers that come late make it again
 
         def ready() -> Workers:

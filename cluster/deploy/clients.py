@@ -5,10 +5,12 @@ import json
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from multiprocessing import resource_tracker
@@ -23,10 +25,20 @@ from cluster.workers import within
 logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
-CLOSE_TIMEOUT = 2.0  # seconds, and
+START_TIMEOUT = 120.0  # seconds for worker processes: they load from what may be a slow disk
+CLOSE_TIMEOUT = 2.0  # seconds
+KILL_AFTER = 0.5  # seconds: a worker that hangs does not end by itself, and Ctrl-C is to be soon
 CONNECT_GRACE = 1.0
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
+DECIDED_ABOVE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+QUIET = (
+    "distributed",
+    "distributed.client",
+    "tornado",
+    "tornado.application",
+    "asyncio",
+)  # loggers
 LOGGED_MESSAGES = 10  # that Dask keeps of each connection, with all that is in them; else 1000
 
 
@@ -142,9 +154,10 @@ def _local_cluster(deployment: Deployment, folder: str) -> Iterator[Any]:
     """
     from distributed import Client
 
-    _quiet_tracker()
-    with _start_named(), _deaf_children():
-        cluster = _cluster(deployment, folder)
+    with _deaf_children():
+        _quiet_tracker()
+    with _start_named(folder), _deaf_children():
+        cluster = within(START_TIMEOUT, partial(_cluster, deployment, folder))
     try:
         # No default client: it would belong to the thread that makes it.
         # Parts come from the workers themselves, not through the scheduler in this process.
@@ -153,11 +166,38 @@ def _local_cluster(deployment: Deployment, folder: str) -> Iterator[Any]:
             direct_to_workers=True,
         )  # fmt: skip
         with contextlib.closing(client):
-            client.run(worker.end_at_once, on_error="ignore")
+            with _start_named(folder):
+                end_at_once = partial(client.run, worker.end_at_once, on_error="ignore")
+                within(START_TIMEOUT, end_at_once)
             yield client
     finally:
-        with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
-            cluster.close(timeout=CLOSE_TIMEOUT)
+        _close_cluster(cluster, folder)
+
+
+def _close_cluster(cluster: Any, folder: str) -> None:
+    """Some seconds at most; no worker is left."""
+    late = threading.Timer(KILL_AFTER, kill_workers, [folder])
+    late.start()
+    with contextlib.suppress(TimeoutError):  # nannies that are late end by themselves
+        cluster.close(timeout=CLOSE_TIMEOUT)
+    late.cancel()
+    kill_workers(folder)
+
+
+def kill_workers(folder: str) -> None:
+    """End those that are left of the worker processes that have their files in `folder`.
+
+    They end with this process where they notice; one that is stopped or hangs does not.
+    """
+    if "distributed" not in sys.modules:
+        return
+    from distributed import Nanny
+
+    with contextlib.suppress(RuntimeError):  # one is just being made, and ends with this process
+        for nanny in list(Nanny._instances):
+            if nanny.local_directory.startswith(folder) and (pid := nanny.pid) is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _cluster(deployment: Deployment, folder: str) -> Any:
@@ -187,9 +227,10 @@ def _cluster(deployment: Deployment, folder: str) -> Any:
 def _deaf_children() -> Iterator[None]:
     """Ctrl-C reaches all processes of a terminal, but the first one decides.
 
-    Threads that begin here, and the processes that these start then or later, never see it.
+    SIGHUP does the same, and batch systems send SIGTERM to all. Threads that begin here, and the
+    processes that these start then or later, never see them.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, DECIDED_ABOVE)
     try:
         yield
     finally:
@@ -197,12 +238,15 @@ def _deaf_children() -> Iterator[None]:
 
 
 @contextmanager
-def _start_named() -> Iterator[None]:
-    """Workers that die while they start are a failure of the run."""
+def _start_named(folder: str) -> Iterator[None]:
+    """Workers that die or hang while they start are a failure of the run."""
     try:
         yield
     except (OSError, RuntimeError) as error:
+        kill_workers(folder)
         reason = first_line(error)
+        if isinstance(error, TimeoutError) and not str(error):
+            reason = f"they gave no answer within {START_TIMEOUT:g} s (is `ulimit -n` too low?)"
         raise Failure(f"the workers could not be started: {reason}") from error
 
 
@@ -249,7 +293,7 @@ def _set_all(stack: contextlib.ExitStack) -> None:
         "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
         "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
     }))  # fmt: skip
-    for name in ("distributed", "tornado", "asyncio"):
+    for name in QUIET:
         dask_logger = logging.getLogger(name)
         stack.callback(dask_logger.setLevel, dask_logger.level)
         dask_logger.setLevel(logging.CRITICAL)

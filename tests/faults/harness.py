@@ -49,6 +49,10 @@ class Run:
         )  # fmt: skip
         self._family = psutil.Process(self._process.pid)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def children(self) -> list[psutil.Process]:
         """The worker processes, once they are there."""
         try:

@@ -1,8 +1,10 @@
 """Runs that are stopped in every way, and go on to the same bytes."""
 
 import json
+import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,39 @@ def test_interrupted__run_resumes(job: Job, undisturbed: bytes, tmp_path: Path) 
     assert run(job, tmp_path, "--resume").status == 0
     assert (tmp_path / job.output).read_bytes() == undisturbed
     assert left(tmp_path) == [job.output]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
+def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
+    job: Job, tmp_path: Path, workers: tuple[str, ...], number: signal.Signals
+) -> None:
+    """To all processes, as these send it, and again, as systemd does."""
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    out.mkdir()
+    scratch.mkdir()
+    disturbed = Run(job, out, *workers, env={**os.environ, "TMPDIR": str(scratch)})
+    assert disturbed.until(lambda: disturbed.journaled(WELL_UNDER_WAY))
+    os.killpg(disturbed.pid, number)
+    time.sleep(0.1)  # of two at once the lower number would be first
+    disturbed.send(signal.SIGHUP)
+    ended = disturbed.ended()
+    assert ended.status == 128 + number
+    assert [line for line in ended.err.splitlines() if line] == [
+        "multigpu: what is finished is kept: --resume goes on with it",
+        f"multigpu: error: ended by {number.name}",
+    ]
+    assert left(out) == [f".{job.output}.journal"]
+    assert left(scratch) == []
+
+
+def test_nohup__is_heeded(job: Job, undisturbed: bytes, tmp_path: Path) -> None:
+    ignoring = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    disturbed = Run(job, tmp_path, preexec_fn=ignoring)
+    assert disturbed.until(lambda: disturbed.journaled(WELL_UNDER_WAY))
+    disturbed.send(signal.SIGHUP)
+    assert disturbed.ended().status == 0
+    assert (tmp_path / job.output).read_bytes() == undisturbed
 
 
 def test_resume__of_nothing_is_a_run(job: Job, undisturbed: bytes, tmp_path: Path) -> None:

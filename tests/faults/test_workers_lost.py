@@ -1,13 +1,16 @@
 """Workers that die, fail, hang or do not fit: what the engine makes of it."""
 
 import contextlib
+import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from toy import Part, Toy
 
@@ -211,3 +214,72 @@ def test_workers__that_are_all_unfit_end_the_run(two: Workers) -> None:
     assert error is not None
     assert "runs another version; " in str(error)
     assert str(error).endswith("was the last worker")
+
+
+def test_worker__frozen_for_the_rest_of_the_run_is_done_without(two: Workers) -> None:
+    """It gets nothing new, what it has is done elsewhere, and it ends with the others."""
+    processes = [psutil.Process(pid) for pid in two.everywhere(os.getpid).values()]
+    slow = {("compute", number): lambda: time.sleep(0.01) for number in range(300)}
+    events: list[Event] = []
+    parts: list[Part] = []
+    begin = time.monotonic()
+    for outcome in dispatch(two, Toy("frozen", slow), range(300), tell=events.append):
+        parts.append(outcome.part)
+        if len(parts) == 10:
+            processes[0].suspend()
+    assert parts == squares(300)
+    assert len(named(events, "moved")) < 12
+    assert time.monotonic() - begin < 15
+
+
+def test_chunks__that_all_lie_on_a_frozen_worker_go_to_the_idle_one(two: Workers) -> None:
+    """The last ones: as many as there are threads."""
+    frozen: list[psutil.Process] = []
+    slow = {("compute", number): lambda: time.sleep(0.3) for number in range(6)}
+    begin = time.monotonic()
+
+    def tell(event: Event) -> None:
+        if event.name == "finished" and event.facts["chunk"] == 1:
+            frozen.append(psutil.Process(next(iter(two.everywhere(os.getpid).values()))))
+            frozen[0].suspend()
+
+    assert [o.part for o in dispatch(two, Toy("last", slow), range(6), tell=tell)] == squares(6)
+    assert frozen
+    assert time.monotonic() - begin < 20
+
+
+def test_frozen_worker__ends_with_the_others() -> None:
+    with workers(Deployment(threads=2, processes=2)) as found:
+        processes = [psutil.Process(pid) for pid in found.everywhere(os.getpid).values()]
+        processes[0].suspend()
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 2
+    assert psutil.wait_procs(processes, timeout=5)[1] == []
+
+
+def test_worker__that_hangs_while_it_starts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.deploy.clients.START_TIMEOUT", 3.0)
+    before = set(psutil.Process().children())
+    frozen: list[psutil.Process] = []
+
+    def freeze() -> None:
+        while not frozen:
+            for child in set(psutil.Process().children()) - before:
+                if "spawn_main" in str(child.cmdline()):
+                    child.suspend()
+                    frozen.append(child)
+
+    thread = threading.Thread(target=freeze, daemon=True)
+    thread.start()
+    late = r"^the workers could not be started: they gave no answer within 3 s "
+    with pytest.raises(Failure, match=late), workers(Deployment(threads=2, processes=2)):
+        pass
+    thread.join()
+    assert psutil.wait_procs(frozen, timeout=5)[1] == []
+
+
+def test_dask__says_nothing_while_it_is_used() -> None:
+    loggers = [logging.getLogger(name) for name in ("distributed.client", "distributed.core")]
+    with workers(Deployment(threads=2, processes=2)):
+        assert {logger.getEffectiveLevel() for logger in loggers} == {logging.CRITICAL}
+    assert loggers[0].getEffectiveLevel() == logging.WARNING
