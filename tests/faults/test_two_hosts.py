@@ -89,19 +89,20 @@ def test_link__that_is_away_for_a_moment_is_not_noticed(
     assert run.output.read_bytes() == undisturbed
 
 
-def test_link_to_a_worker__that_is_cut_costs_the_worker_and_not_the_run(
+def test_link_to_a_worker__that_is_cut_does_not_hold_the_run_up(
     hosts: tuple[Host, Host, Link], job: Job, undisturbed: bytes
 ) -> None:
+    """What it had is done elsewhere, whether it is known to be gone by then or not."""
     first, second, link = hosts
-    with first.scheduler(), first.worker(), second.worker() as lost:
+    with first.scheduler(), first.worker(), second.worker():
         run = Disturbed(first, job)
         run.under_way()
         link.cut()
         ended = end(run.process, NOTICED + 30)
         link.restore()
         assert ended.status == 0
-        lost.wait(NOTICED)  # it has found its scheduler gone; whoever started it may do so again
-    assert any(second.address in line and "is gone" in line for line in ended.lines)
+    gone = any(second.address in line and "is gone" in line for line in ended.lines)
+    assert gone or events(run.log, "moved")
     assert run.output.read_bytes() == undisturbed
 
 
