@@ -1,5 +1,6 @@
 """`multigpu cnv`: what it writes, what it says, what it refuses with one line and status 2."""
 
+import errno
 import json
 import os
 import re
@@ -140,6 +141,28 @@ def test_output__a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         stopped()
     assert names(tmp_path / "out") == {"cnvs.tsv"}
     assert (tmp_path / "out" / "cnvs.tsv").read_text() == "old"
+
+
+def test_output__that_does_not_reach_the_disk_is_made_again(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a chromosome that is computed again."""
+    folder, summary = tmp_path / "out", tmp_path / "summary.json"
+
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(output, "sync_folder", full)
+        status, said = main(table, "-o", str(folder), *FEW)
+    assert status != 0
+    assert "is full" in said
+    assert (folder / ".part" / "journal").exists()
+    status, said = main(table, "-o", str(folder), *FEW, "--resume", "--summary", str(summary))
+    assert status == 0
+    assert names(folder) == CALLS
+    facts = json.loads(summary.read_bytes())
+    assert facts["resumed"] == facts["chromosomes"]
 
 
 def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> None:

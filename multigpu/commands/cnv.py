@@ -220,6 +220,7 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
             output.write_report(result, folder, given)
         if values["plots"]:
             output.write_figures(result, folder, values["plots"])
+        output.publish(folder)
     return result
 
 

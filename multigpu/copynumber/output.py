@@ -80,14 +80,14 @@ def load_packages(wanted: tuple[str, ...]) -> threading.Thread:
 
 @contextmanager
 def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
-    """A hidden folder inside `path`; what is in it moves up when the block ends well.
+    """A hidden folder inside `path`, from which `publish` moves the files up.
 
-    It takes the place of what an earlier run left. What a run that was stopped has finished (its
-    journal, and counts) stays in the hidden folder, for one with `resume`.
+    What a run that was stopped has finished (its journal, and counts) stays in the hidden folder,
+    for one with `resume`.
 
     Raises UsageError where the folder cannot be made or written, or another run is at it. After
-    any exception the files that were there before are as they were, and a folder made for the
-    run is gone where nothing is left to go on with.
+    any exception before `publish` the files that were there before are as they were, and a folder
+    made for the run is gone where nothing is left to go on with.
     """
     if not path:
         raise UsageError("the output has no name")
@@ -102,18 +102,29 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
                 part.mkdir(exist_ok=True)
                 _clear(part, resume)
             yield part
-            with failures_named(path):
-                shutil.rmtree(part / KEPT_COUNTS, ignore_errors=True)
-                sync_folder(part)
-                _move_up(part, folder)
+            shutil.rmtree(part, ignore_errors=True)
         except BaseException:
             if not _resumable(part):
                 shutil.rmtree(part, ignore_errors=True)
             raise
         finally:
-            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # what went wrong before is what is told
+                lock.unlink()
             if not existed:
                 _remove_if_empty(folder)
+
+
+def publish(part: Path) -> None:
+    """The files of a run take the place of what an earlier one left, when all are on the disk.
+
+    The journal stays where it is: until they are there a run can go on with it.
+    """
+    sync_folder(part)
+    for name in OURS:
+        _remove(part.parent / name)
+    for made in sorted(part.iterdir()):
+        if made.name not in (JOURNAL, KEPT_COUNTS):
+            made.replace(part.parent / made.name)
 
 
 def _clear(part: Path, resume: bool) -> None:
@@ -137,15 +148,6 @@ def _remove(path: Path) -> None:
 def _resumable(part: Path) -> bool:
     counts = part / KEPT_COUNTS
     return (part / JOURNAL).exists() or (counts.is_dir() and any(counts.iterdir()))
-
-
-def _move_up(part: Path, folder: Path) -> None:
-    """What an earlier run left here goes: all results in the folder are of one run."""
-    for name in OURS:
-        _remove(folder / name)
-    for made in sorted(part.iterdir()):
-        made.replace(folder / made.name)
-    part.rmdir()
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -5,7 +5,6 @@ As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and 
 
 import io
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from cluster.output import atomic_output
 from multigpu.errors import InputError, UsageError, first_line, quoted
-from multigpu.io import arrow
+from multigpu.io import arrow, misread
 from multigpu.io.compressed import Compressed, compressed_output
 from multigpu.io.regions import LONGEST, Regions, no_region
 from multigpu.io.sources import is_regular, is_repeatable, opened
@@ -227,17 +226,6 @@ def _wrong_sample(name: str, before: Sequence[str]) -> str:
 
 # ---- text -------------------------------------------------------------------------------------
 
-WHOLE, NUMBER = "whole number below 2^40", "number"  # what a column has: a place, or a count
-
-# Columns as most rows have them, for which nobody need ask Arrow.
-PLAIN = re.compile(rb"[!-~]+(?:\t[0-9]{1,18}){2}(?:\t[0-9]{1,18}(?:\.[0-9]{1,18})?)+")
-
-# What Arrow says; the row is in it where one thread reads.
-MISFIT = re.compile(
-    r"In CSV column #(\d+): Row #(\d+): CSV conversion error [^:]*: (.*)", re.DOTALL
-)
-MISCOUNT = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
-
 
 def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
     """The rest of the file."""
@@ -272,68 +260,14 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
         for batch in reader:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
-        found = _explained(path, samples) if is_repeatable(path) else None
-        raise found or _translated(path, samples, error) from error
+        columns = [*COLUMNS, *samples]
+        found = misread.explained(path, columns) if is_repeatable(path) else None
+        raise found or misread.translated(path, columns, str(error)) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:
     """Names of columns that no sample's name can clash with."""
     return [f"sample {number}" for number in range(len(samples))]
-
-
-def _explained(path: str, samples: Sequence[str]) -> InputError | None:
-    """Which row and column of a text are wrong: looked for only when something is."""
-    with opened(path) as file:
-        file.readline()
-        rows = (line.rstrip(b"\r\n") for line in file)
-        for number, row in enumerate(filter(None, rows), 1):
-            if PLAIN.fullmatch(row) and row.count(b"\t") == len(samples) + 2:
-                continue
-            if wrong := _wrong(row.split(b"\t"), samples):
-                return InputError(path, wrong[1], f"row {number}{wrong[0]}")
-    return None
-
-
-def _wrong(fields: Sequence[bytes], samples: Sequence[str]) -> tuple[str, str] | None:
-    """Where in a row Arrow stops, and the problem there."""
-    columns = [*COLUMNS, *samples]
-    if len(fields) != len(columns):
-        return "", f"{len(fields)} columns instead of {len(columns)}"
-    shown = [field.decode("utf-8", "replace") for field in fields]
-    if shown[0].encode() != fields[0]:
-        return ", column chrom", f"{quoted(shown[0])} is not UTF-8"
-    for first, stop, kind, what in ((1, 3, "int64", WHOLE), (3, len(fields), "float64", NUMBER)):
-        if not _are(shown[first:stop], kind):
-            at = next(i for i in range(first, stop) if not _are(shown[i : i + 1], kind))
-            return f", column {columns[at]}", f"{quoted(shown[at])} is no {what}"
-    return None
-
-
-def _are(texts: Sequence[str], kind: str) -> bool:
-    """Whether Arrow reads numbers in all of them: Python's own functions take more than it."""
-    import pyarrow as pa
-
-    try:
-        arrow.strings([text.strip(" ") for text in texts]).cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _translated(path: str, samples: Sequence[str], error: Exception) -> InputError:
-    """What Arrow says of a text that cannot be read once more, in the words of this program."""
-    columns = [*COLUMNS, *samples]
-    if found := MISFIT.fullmatch(str(error)):
-        column, row, said = found.groups()
-        where = f"row {row}, column {columns[int(column)]}"
-        value = said.removeprefix("invalid value '").removesuffix("'")
-        what = WHOLE if int(column) < 3 else NUMBER
-        problem = "is not UTF-8" if column == "0" else f"{quoted(value)} is no {what}"
-        return InputError(path, problem, where)
-    if found := MISCOUNT.match(str(error)):
-        row, wanted, there = found.groups()
-        return InputError(path, f"{there} columns instead of {wanted}", f"row {row}")
-    return InputError(path, first_line(error))
 
 
 # ---- Parquet ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol
@@ -185,4 +185,5 @@ def _replacing_folder(path: str) -> Iterator[Path]:
             shutil.rmtree(part, ignore_errors=True)
             raise
         finally:
-            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # what went wrong before is what is told
+                lock.unlink()
