@@ -230,8 +230,15 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
 
 
 def _called(job: Any) -> str:
-    """What the progress says of results."""
-    return f"{job.facts.cnvs:,} CNVs"
+    """What the progress says of results, and where the time went so far."""
+    from multigpu.workloads.cnv import STAGES
+
+    found, spent = f"{job.facts.cnvs:,} CNVs", job.facts.seconds
+    total = sum(spent.get(stage, 0.0) for stage in STAGES)
+    if not total:
+        return found
+    shares = [f"{stage} {100 * spent.get(stage, 0.0) / total:.0f} %" for stage in STAGES]
+    return f"{found}; {', '.join(shares)}"
 
 
 def _wanted(values: dict[str, Any]) -> tuple[str, ...]:

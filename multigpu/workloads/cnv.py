@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.plan import MEMORY_FRACTION
+from cluster.worker import step
 from cluster.workload import Place
 from kernels.cnmops import ModelError
 from kernels.normalization import NormalizationError
@@ -44,6 +45,7 @@ from multigpu.preflight import Expected, require
 from multigpu.workloads.cnv_plan import Shape
 
 PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
+STAGES = ("normalize", "model", "segment", "call")  # timed as steps of their own
 
 
 @dataclass(eq=False)
@@ -157,11 +159,15 @@ class CnvSession:
         counts, rows = loaded.counts, self._piece_rows(loaded)
         if len(counts) <= rows:
             counts = self.backend.put(counts)  # and it stays there for all three stages
-        scale, notes = self._size_factors(counts, loaded)
-        level = self._level(counts, scale, loaded.span)
-        found = self._modelled(counts, level, scale, rows, loaded.span)
-        segments, more = self._segmented(found["sini"], rows, loaded.span.name)
-        robust = self._robust(found["ini"])
+        with step("normalize"):
+            scale, notes = self._size_factors(counts, loaded)
+        with step("model"):
+            level = self._level(counts, scale, loaded.span)
+            found = self._modelled(counts, level, scale, rows, loaded.span)
+            self.backend.wait()  # else its time is that of the next stage
+        with step("segment"):
+            segments, more = self._segmented(found["sini"], rows, loaded.span.name)
+            robust = self._robust(found["ini"])
         names = [name for name in self._wanted() if name in found]
         fetched = {name: self.backend.fetch(found[name]) for name in names}
         level = None if level is None else self.backend.get(level)
@@ -317,8 +323,9 @@ class CnvSession:
     def finish(self, loaded: Loaded, computed: Computed) -> CnvPart:
         """Stage 5, and the matrices to where they are wanted."""
         some, span = self._of(loaded.span), loaded.span
-        calling = Calling(some.workload, some.coverages(span), loaded, computed)
-        return calling.part(self.workload.cases)
+        with step("call"):
+            calling = Calling(some.workload, some.coverages(span), loaded, computed)
+            return calling.part(self.workload.cases)
 
     def close(self) -> None:
         self._own = threading.local()
