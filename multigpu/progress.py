@@ -1,16 +1,90 @@
-"""How a job goes, on a terminal: one line for it, and one for every device."""
+"""How a job goes, on standard error.
 
+On a terminal it is drawn: one line for the job, and one for every device. In a file, as the log of
+a batch system is, the first of them is said from time to time.
+"""
+
+import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from cluster.events import Event
 
 if TYPE_CHECKING:
     from multigpu.job import Job
 
-EVERY = 0.2  # seconds between two looks
+EVERY = 0.2  # seconds between two looks, on a terminal
+SAID_EVERY = 30.0  # seconds between two lines, in a file
+
+
+class Shown(Protocol):
+    """Where progress is shown. look: something has happened."""
+
+    def begin(self) -> None: ...
+
+    def look(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Drawn:
+    """On a terminal: all lines, which are gone at the end."""
+
+    def __init__(self, lines: Callable[[], list[str]]) -> None:
+        self._lines, self._drawn = lines, 0.0
+
+    def begin(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+        self._live.start()
+
+    def look(self) -> None:
+        if time.monotonic() - self._drawn > EVERY:
+            self._drawn = time.monotonic()
+            from rich.text import Text
+
+            self._live.update(Text("\n".join(self._lines())), refresh=True)
+
+    def end(self) -> None:
+        self._live.stop()
+
+
+class Said:
+    """In a file: a line at once, from time to time, and at the end.
+
+    A thread says it, also while nothing happens: a job that waits is seen to wait.
+    """
+
+    def __init__(self, line: Callable[[], str]) -> None:
+        self._line, self._ended = line, threading.Event()
+
+    def begin(self) -> None:
+        self._say()
+        self._thread = threading.Thread(target=self._go_on, name="progress", daemon=True)
+        self._thread.start()
+
+    def look(self) -> None:
+        """Nothing: the thread has its own time."""
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._say()
+
+    def _go_on(self) -> None:
+        while not self._ended.wait(SAID_EVERY):
+            self._say()
+
+    def _say(self) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            sys.stderr.write(f"{self._line()}\n")
+            sys.stderr.flush()
 
 
 @dataclass
@@ -24,33 +98,26 @@ class _Lane:
 
 
 class Progress:
-    """A listener that draws on standard error. results: a few words on what was found so far."""
+    """A listener that shows how far a job is. results: a few words on what was found so far."""
 
     def __init__(self, job: "Job", name: str, results: Callable[["Job"], str]) -> None:
         self._job, self._name, self._results = job, name, results
         self._lanes: dict[str, _Lane] = {}
-        self._drawn = 0.0
+        self._shown: Shown
+        self._shown = Drawn(self._lines) if sys.stderr.isatty() else Said(self._line)
 
     def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.live import Live
-
         self._begin = time.time()
-        self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
-        self._live.start()
+        self._shown.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        self._shown.end()
 
     def __call__(self, event: Event) -> None:
         if event.name == "finished":
             self._count(event)
-        if time.monotonic() - self._drawn > EVERY:
-            self._drawn = time.monotonic()
-            from rich.text import Text
-
-            self._live.update(Text("\n".join(self._lines())), refresh=True)
+        self._shown.look()
 
     def _count(self, event: Event) -> None:
         steps = event.facts["steps"]
@@ -62,7 +129,7 @@ class Progress:
 
     def _lines(self) -> list[str]:
         """One for the run, one for each device."""
-        lines = [self._line() + self._memory()]
+        lines = [self._line()]
         for name, lane in sorted(self._lanes.items()):
             spent = max(time.time() - lane.begin, 1e-9)
             lines.append(
@@ -80,7 +147,7 @@ class Progress:
         if total and here:
             left = (total - facts.chunks) * spent / here
             line += f"  {left // 60:.0f}:{left % 60:02.0f} left"
-        return line
+        return line + self._memory()
 
     def _memory(self) -> str:
         """What is used of the GPUs of this machine, in their order."""

@@ -21,6 +21,7 @@ from multigpu.copynumber import inputs, output
 from multigpu.copynumber.options import CnvOptions
 from multigpu.errors import UsageError
 from multigpu.io.counts import Counts, read_counts, write_counts
+from multigpu.workloads.cnv import STAGES
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
@@ -174,6 +175,32 @@ def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> N
     assert facts["options"]["prior_impact"] == 10
     assert facts["regions"] == 1500
     assert facts["seconds"]["wall"] > 0
+
+
+def test_stages__are_timed_inside_of_the_steps_and_shown(
+    main: Any, table: str, tmp_path: Path
+) -> None:
+    out, log = tmp_path / "summary.json", tmp_path / "log"
+    watched = ("--summary", str(out), "--log-json", str(log), "--progress")
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, *watched)
+    assert status == 0
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    for event in (event for event in events if event["event"] == "finished"):
+        steps = {name: (begin, end) for name, begin, end, _ in event["steps"]}
+        inside = [steps[name] for name in ("normalize", "model", "segment")]
+        borders = [steps["compute"][0], *(at for each in inside for at in each)]
+        assert borders == sorted(borders)
+        assert borders[-1] <= steps["compute"][1] <= steps["finish"][0] <= steps["call"][0]
+        assert steps["call"][1] <= steps["finish"][1]
+    seconds = json.loads(out.read_bytes())["seconds"]
+    assert {f"{stage} (all threads)" for stage in STAGES} < set(seconds)
+    first, last = (line for line in said.splitlines() if line.startswith("cnv  "))
+    assert first == "cnv  0 of 3 chunks  0 CNVs"
+    shares = re.search(
+        r"CNVs; normalize (\d+) %, model (\d+) %, segment (\d+) %, call (\d+) %", last
+    )
+    assert shares is not None
+    assert sum(map(int, shares.groups())) == pytest.approx(100, abs=2)
 
 
 def test_summary__says_what_was_given(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:

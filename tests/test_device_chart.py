@@ -45,5 +45,14 @@ def test_chart__has_a_row_for_every_device_with_its_share() -> None:
     assert svg.count("<rect") == pytest.approx(1.4 * BINS, abs=4)
 
 
+def test_chart__counts_no_step_inside_of_another_twice() -> None:
+    chart = DeviceChart()
+    chart(finished("a", (10.0, 12.0)))
+    chart(finished("a", (18.0, 20.0)))
+    steps = [["segment", 12.0, 18.0, 1], ["compute", 12.0, 13.0, 1]]
+    chart(Event("finished", 0.0, {"worker": "a", "device": "gpu0", "steps": steps}))
+    assert ">a gpu0  50%</text>" in chart.svg()
+
+
 def test_chart__of_nothing_is_nothing() -> None:
     assert DeviceChart().svg() == ""

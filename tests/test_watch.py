@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +65,7 @@ def test_timeline__has_a_process_a_device_and_its_steps_where_they_were() -> Non
 
 def test_progress__shows_the_run_and_every_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multigpu.progress.EVERY", -1.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     facts = SimpleNamespace(chunks=3, resumed=1)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
     with Progress(job, "scan", lambda _: "5 matches") as progress:
@@ -138,6 +140,25 @@ def test_timeline__that_cannot_be_written_costs_nothing_of_the_result(
     assert (ended.status, ended.problem) == (2, "trace: cannot be written: the disk is full")
     assert (tmp_path / "run" / result).exists()
     assert not (tmp_path / "run" / journal).exists()  # nothing is left to be gone on with
+
+
+def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("multigpu.progress.SAID_EVERY", 0.02)
+    facts = SimpleNamespace(chunks=0, resumed=0)
+    job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
+    with Progress(job, "scan", lambda _: "5 matches") as progress:
+        assert capsys.readouterr().err == "scan  0 of 12 chunks  5 matches\n"
+        facts.chunks = 6
+        progress(finished(2, "one", 10.0))
+        time.sleep(0.3)
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) > 1  # without any event
+        assert said[-1].startswith("scan  6 of 12 chunks  5 matches  0:0")
+        monkeypatch.setattr("multigpu.progress.SAID_EVERY", 60.0)
+        facts.chunks = 12
+    assert capsys.readouterr().err.splitlines()[-1].startswith("scan  12 of 12 chunks")
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from multigpu.copynumber.cohort import Given
     from multigpu.copynumber.job import CnvJob
     from multigpu.copynumber.result import CnvResult
-    from multigpu.counting import CountOptions
+    from multigpu.copynumber.uncounted import Uncounted
+    from multigpu.counting import CountJob, CountOptions
     from multigpu.io.counts import Counts, Empty
 
 MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up
@@ -168,8 +169,7 @@ def command(**values: Any) -> None:
         _check(values)
         output.check_packages(_wanted(values))
         output.load_packages(_wanted(values))
-        if not values["inputs"]:
-            raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
+        check_given(values)
         with output.output_folder(values["output"], running.resume) as folder:
             job, given = _job(
                 values, running, folder, lanes,
@@ -182,6 +182,12 @@ def command(**values: Any) -> None:
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+
+
+def check_given(values: dict[str, Any]) -> None:
+    """Raises UsageError where there is no input."""
+    if not values["inputs"]:
+        raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
 
 
 def _bytes(paths: Sequence[str]) -> int:
@@ -225,8 +231,15 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
 
 
 def _called(job: Any) -> str:
-    """What the progress says of results."""
-    return f"{job.facts.cnvs:,} CNVs"
+    """What the progress says of results, and where the time went so far."""
+    from multigpu.workloads.cnv import STAGES
+
+    found, spent = f"{job.facts.cnvs:,} CNVs", job.facts.seconds
+    total = sum(spent.get(stage, 0.0) for stage in STAGES)
+    if not total:
+        return found
+    shares = [f"{stage} {100 * spent.get(stage, 0.0) / total:.0f} %" for stage in STAGES]
+    return f"{found}; {', '.join(shares)}"
 
 
 def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
@@ -241,9 +254,12 @@ def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _job(
-    values: dict[str, Any], running: RunOptions, folder: Path, lanes: Lanes, **more: Any
+    values: dict[str, Any], running: RunOptions, folder: Path | None, lanes: Lanes, **more: Any
 ) -> "tuple[CnvJob, Given]":
-    """All input read, all options checked. Alignments are counted, and the counts written."""
+    """All input read, all options checked. Alignments are counted, and the counts written.
+
+    folder  None: there is none, and nothing to count
+    """
     import numpy as np
 
     from multigpu.copynumber import cohort, inputs, output
@@ -254,7 +270,7 @@ def _job(
 
     chosen, asked = cnv_options(values), count_options(values)
     counting = asked
-    if asked.cache is None:
+    if asked.cache is None and folder is not None:
         counting = replace(counting, cache=str(folder / output.KEPT_COUNTS))
 
     cases, others = list(values["inputs"]), list(values["controls"])
@@ -265,7 +281,7 @@ def _job(
     # Worker processes of this machine then find the counts where they were read.
     empty = shareable.empty if here.local_cluster else np.empty
     counts = _read(cases, aligned, counting, running, values, empty)
-    if aligned:
+    if aligned and folder is not None:
         write_counts(str(folder / output.COUNTS), counts)
     controls = None
     if others:
@@ -307,16 +323,56 @@ def _read(
 ) -> "Counts":
     """The counts of a table, or of alignments; the log is of the run behind it."""
     from multigpu.commands.running import watched
+    from multigpu.io.counts import Counts
+
+    opened = _opened(paths, aligned, counting, running, empty)
+    if isinstance(opened, Counts):
+        return opened
+    with watched({**values, "log_json": None, "trace": None}, opened, "count", counted):
+        return opened.counts()
+
+
+def planned(values: dict[str, Any], running: RunOptions) -> "CnvJob | Uncounted":
+    """The job without a run: tables are read, alignments are looked at and not counted."""
+    from multigpu.copynumber import cohort, inputs
+    from multigpu.copynumber.uncounted import Uncounted
+
+    check_given(values)
+    cases, others = list(values["inputs"]), list(values["controls"])
+    lanes = copy_number_lanes(_bytes([*cases, *others]))
+    aligned = inputs.are_alignments(cases)
+    others_aligned = bool(others) and inputs.are_alignments(others)
+    if not aligned and not others_aligned:
+        return _job(values, running, None, lanes, devices=running.devices())[0]
+    _check_counting(values, aligned, others_aligned)
+    chosen, counting = cnv_options(values), count_options(values)
+    first = _opened(cases, aligned, counting, running)
+    alike, second = cohort.of_controls(counting), None
+    if others:
+        second = _opened(others, others_aligned, alike, running)
+    job = Uncounted(first, second, chosen, running, lanes)
+    cohort.ploidies(values["ploidy"] or None, job.names)
+    return job
+
+
+def _opened(
+    paths: list[str],
+    aligned: bool,
+    counting: "CountOptions",
+    running: RunOptions,
+    empty: "Empty | None" = None,
+) -> "Counts | CountJob":
+    """The counts of a table, or what counts alignments."""
+    import numpy as np
+
     from multigpu.copynumber import cohort
     from multigpu.counting import CountJob
     from multigpu.io.counts import read_counts
 
-    if not aligned:
-        rename, table = counting.rename == "auto", read_counts(paths[0], empty)
-        return cohort.selected(table, counting.chromosomes, rename, paths[0])
-    job = CountJob(paths, counting, running)
-    with watched({**values, "log_json": None, "trace": None}, job, "count", counted):
-        return job.counts()
+    if aligned:
+        return CountJob(paths, counting, running)
+    rename, table = counting.rename == "auto", read_counts(paths[0], empty or np.empty)
+    return cohort.selected(table, counting.chromosomes, rename, paths[0])
 
 
 def cnv_options(values: dict[str, Any]) -> CnvOptions:
@@ -340,7 +396,7 @@ def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
         raise UsageError(f"{name}: {quoted(text)} is no list of numbers") from error
 
 
-def _say_defaults() -> None:
+def say_defaults(command: click.Command) -> None:
     """Adds what a parameter is, where it is not given, to its help."""
     usual = CnvOptions()
     for option in command.params:
@@ -364,4 +420,4 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-_say_defaults()
+say_defaults(command)

@@ -33,6 +33,7 @@ class Backend:
     room  new memory of so many bytes from which `put` is fast
     fetch large matrices: get in two steps, the second of which does without the device
     close gives back what `fetch` has kept to be used again
+    wait  until all that this thread has asked of the device is done
     """
 
     normalization: Any
@@ -46,6 +47,7 @@ class Backend:
     room: Callable[[int], NDArray[np.uint8]]
     fetch: Callable[[Any], Callable[[], Any]]
     close: Callable[[], None]
+    wait: Callable[[], None] = lambda: None
 
 
 class Staging:
@@ -125,7 +127,7 @@ def backend_of(place: Place, threads: int) -> Backend:
         normalization_cuda, cnmops_cuda, segmentation_cuda, AT_ONCE, {},
         active, put, cupy.asnumpy,
         lambda size: pinned(size) if size <= STAGED_BYTES else host(size),
-        staging.fetch, staging.close,
+        staging.fetch, staging.close, lambda: cupy.cuda.get_current_stream().synchronize(),
     )  # fmt: skip
 
 

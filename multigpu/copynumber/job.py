@@ -31,9 +31,10 @@ from multigpu.errors import UsageError, quoted
 from multigpu.io.alignments import plain
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
-from multigpu.job import Facts, Job, check_unchanged, inputs_about
+from multigpu.job import Crew, Facts, Job, check_unchanged, inputs_about
 from multigpu.preflight import Expected
 from multigpu.workloads.cnv import PART_CLASSES, CnvWorkload
+from multigpu.workloads.cnv_plan import CnvPlan, Shape, plan_cnv
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +150,13 @@ class CnvJob(Job):
             "copies": copies,
             "shares": None if levelled else tuple(each / 2 for each in copies),
         }
+
+    def plan(self, crew: Crew | None = None) -> CnvPlan:
+        """How chromosomes come to the devices; without a crew, to those of this machine."""
+        size, cases = self.values.itemsize, len(self.samples)
+        shape = Shape(len(self.regions), len(self.names), cases, size)
+        here, spans = crew.capacity if crew else self.capacity, list(self.spans())
+        return plan_cnv(spans, shape, self.options, self.run, here, self.in_process)
 
     def result(
         self,

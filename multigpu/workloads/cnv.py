@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.plan import MEMORY_FRACTION, Cost, chunk_units
+from cluster.plan import MEMORY_FRACTION
+from cluster.worker import step
 from cluster.workload import Place
 from kernels.cnmops import ModelError
 from kernels.normalization import NormalizationError
@@ -41,9 +42,10 @@ from multigpu.copynumber.source import CountsSource
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError
 from multigpu.preflight import Expected, require
+from multigpu.workloads.cnv_plan import Shape
 
 PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
-BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
+STAGES = ("normalize", "model", "segment", "call")  # timed as steps of their own
 
 
 @dataclass(eq=False)
@@ -157,11 +159,15 @@ class CnvSession:
         counts, rows = loaded.counts, self._piece_rows(loaded)
         if len(counts) <= rows:
             counts = self.backend.put(counts)  # and it stays there for all three stages
-        scale, notes = self._size_factors(counts, loaded)
-        level = self._level(counts, scale, loaded.span)
-        found = self._modelled(counts, level, scale, rows, loaded.span)
-        segments, more = self._segmented(found["sini"], rows, loaded.span.name)
-        robust = self._robust(found["ini"])
+        with step("normalize"):
+            scale, notes = self._size_factors(counts, loaded)
+        with step("model"):
+            level = self._level(counts, scale, loaded.span)
+            found = self._modelled(counts, level, scale, rows, loaded.span)
+            self.backend.wait()  # else its time is that of the next stage
+        with step("segment"):
+            segments, more = self._segmented(found["sini"], rows, loaded.span.name)
+            robust = self._robust(found["ini"])
         names = [name for name in self._wanted() if name in found]
         fetched = {name: self.backend.fetch(found[name]) for name in names}
         level = None if level is None else self.backend.get(level)
@@ -173,25 +179,20 @@ class CnvSession:
         shown = ("sini", "ini") if self.workload.shown else ()
         return tuple(dict.fromkeys((*self.workload.keep, *shown)))
 
+    def _shape(self, loaded: Loaded) -> Shape:
+        regions, columns = loaded.counts.shape
+        return Shape(regions, columns, self.workload.cases, loaded.counts.itemsize)
+
     def _piece_rows(self, loaded: Loaded) -> int:
         """Regions that are on the device at a time."""
-        counts = loaded.counts
-        largest = max(1, self.workload.chunk_bytes // (counts.shape[1] * counts.itemsize))
-        cost = Cost(self._row_bytes(counts), 0)
-        rows = chunk_units(cost, self.budget, self.backend.at_once, largest)
-        return max(1, rows // loaded.pieces)
-
-    def _row_bytes(self, counts: NDArray[Any]) -> int:
-        """Bytes on a device of a region: its counts, results, and room for segmentation."""
-        samples, classes = self.workload.cases, len(self.options.classes)
-        found = BYTES_PER_VALUE * samples + 8 * classes * (1 + samples * self.options.posterior)
-        return int(counts.shape[1] * counts.itemsize + found)
+        place = (self.budget, self.backend.at_once, self.workload.chunk_bytes)
+        return self._shape(loaded).piece_rows(self.options, *place, loaded.pieces)
 
     def need(self, loaded: Loaded) -> int:
         if not loaded.counts.size:
             return 0
         rows = min(self._piece_rows(loaded), len(loaded.counts))
-        return rows * self._row_bytes(loaded.counts)
+        return rows * self._shape(loaded).row_bytes(self.options)
 
     def halves(self, loaded: Loaded) -> tuple[Loaded, ...]:
         """The same chromosome, which comes to the device in pieces half as large."""
@@ -322,8 +323,9 @@ class CnvSession:
     def finish(self, loaded: Loaded, computed: Computed) -> CnvPart:
         """Stage 5, and the matrices to where they are wanted."""
         some, span = self._of(loaded.span), loaded.span
-        calling = Calling(some.workload, some.coverages(span), loaded, computed)
-        return calling.part(self.workload.cases)
+        with step("call"):
+            calling = Calling(some.workload, some.coverages(span), loaded, computed)
+            return calling.part(self.workload.cases)
 
     def close(self) -> None:
         self._own = threading.local()

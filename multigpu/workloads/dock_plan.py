@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cluster.dispatch import LINE_PER_THREAD
 from cluster.plan import Capacity, Cost, balanced, chunk_units
 from kernels.rotation import (
     EulerRotations,
@@ -20,7 +21,7 @@ from kernels.rotation import (
 from kernels.rotation.memory import fixed_bytes, working_bytes
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import Records
+from multigpu.io.ligands import READ_BYTES, Records
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
@@ -31,6 +32,16 @@ GPU_POSES = 1 << 30
 CPU_POSES = 1 << 20
 CHUNKS_PER_THREAD = 20  # so that little is in hand, and lost, when a long run is stopped
 DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results, of the bytes of the ligands' text
+
+PROGRAM_BYTES = 400 << 20  # on a host: Python, NumPy, Numba while it compiles, RDKit
+DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy besides, with a compiler of their own
+LISTED_BYTES = 192  # of a rotation of a list, while it is made
+FIELD_COPIES = 4  # as it is read, and as it is searched
+LARGE_LIGAND, SMALL_LIGAND = 16 << 10, 512  # bytes of text; few are larger or smaller
+LOADED_BYTES_PER_BYTE = 4  # of the text: itself, atoms as they are read and as they are searched
+NAMED_BYTES = 512  # of a ligand: its name, and what is known of it
+POSE_BYTES = 1024  # of a pose: its row, as numbers and as text, and what its text says of it
+SCORES = 1 << 24  # float32, that a thread of a CPU holds at most
 
 
 # ---- what is searched -------------------------------------------------------------------------
@@ -94,6 +105,10 @@ class DockPlan:
     chunk_ligands  how many they may be, at most
     pose_spans     begin and end of the spans into which a ligand's poses are cut
     budget         memory that the spans may take where there is least of it
+    lanes          spans in hand at a time on each device
+    in_hand        by the process that has most; threads: of all
+    top            poses of each ligand
+    once_bytes     of a process: the program, the field and listed rotations
     """
 
     chunk_bytes: int
@@ -102,6 +117,10 @@ class DockPlan:
     budget: int
     cost: Cost
     lanes: int
+    in_hand: int = 1
+    threads: int = 1
+    top: int = 1
+    once_bytes: int = PROGRAM_BYTES
 
     def spans_by(self) -> dict[str, Any]:
         """What decides how spans are cut."""
@@ -115,6 +134,21 @@ class DockPlan:
     def device_bytes(self) -> int:
         """What the spans take where they are computed."""
         return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
+
+    @property
+    def host_bytes(self) -> int:
+        """What a process takes at most, if ligands have up to 16 KiB of text.
+
+        That is the program, the field, the spans in hand with their ligands and poses, and those
+        in line, each with the text of its ligands, or that of its poses and their rows.
+        """
+        text = min(self.chunk_bytes, self.chunk_ligands * LARGE_LIGAND)
+        ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
+        poses = self.top * (text + ligands * POSE_BYTES)
+        scores = 4 * min(SCORES, max(end - begin for begin, end in self.pose_spans))
+        loaded = LOADED_BYTES_PER_BYTE * text + NAMED_BYTES * ligands
+        line = LINE_PER_THREAD * self.threads * (text + poses)
+        return self.once_bytes + self.in_hand * (loaded + poses + scores) + line
 
 
 def plan_dock(
@@ -130,7 +164,19 @@ def plan_dock(
     ligands = max(1, share // search.stop)
     # Poses that keep a distance from each other are chosen one by one: not in spans.
     pieces = -(-search.stop // share) if search.top == 1 else 1
-    return DockPlan(size, ligands, _pose_spans(search.stop, pieces), budget, cost, here.lanes)
+    return DockPlan(
+        size, ligands, _pose_spans(search.stop, pieces), budget, cost, here.lanes,
+        max(here.lanes, here.own), here.threads, search.top, _once_bytes(field, search, here),
+    )  # fmt: skip
+
+
+def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
+    """What a process of the host takes whatever its spans are; a stream is read in blocks."""
+    rotations = search.rotations
+    listed = rotations.count if isinstance(rotations, ListedRotations) else 0
+    program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
+    held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
+    return program + held + 4 * READ_BYTES
 
 
 def _chunk_bytes(size: int, most: int, here: Capacity) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from docked import COUNT
+from program import Run
 
 from cluster.plan import Capacity, Cost
 from multigpu.cli import cli
@@ -29,6 +30,34 @@ def test_plan__tells_the_search_and_runs_nothing(
     assert facts["chunk_ligands"] == dock_plan.CPU_POSES // (36**3 // 2)
     cli.main(["plan", "dock", *files, "--gpus", "none"], standalone_mode=False)
     assert "46,656 rotations × 1 shifts" in capsys.readouterr().out
+
+
+def test_plan__looks_at_a_cluster(library: Path, scheduler: str, main: Run) -> None:
+    files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
+    ended = main("plan", "dock", *files, "--scheduler", scheduler)
+    assert (ended.status, ended.err) == (0, "")
+    assert [line.split()[0] for line in ended.out.splitlines()[:3]] == 2 * ["worker"] + ["pocket"]
+    ended = main("plan", "dock", *files, "--scheduler", scheduler, "--json")
+    workers = json.loads(ended.out)["workers"]
+    assert [(worker["gpu"], worker["problems"]) for worker in workers] == 2 * [(False, [])]
+
+
+def test_plan__of_a_cluster_that_is_not_there_is_refused(library: Path, main: Run) -> None:
+    files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
+    where = ("--scheduler", "tcp://127.0.0.1:1", "--connect-timeout", "0.5")
+    ended = main("plan", "dock", *files, *where)
+    assert ended.status == 2
+    assert ended.problem.startswith("tcp://127.0.0.1:1: no scheduler answered")
+    assert not ended.out
+
+
+def test_plan__host_memory_grows_with_what_is_in_hand() -> None:
+    spans = ((0, 100),)
+    few = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, in_hand=2, threads=2)
+    many = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, in_hand=8, threads=8)
+    assert dock_plan.PROGRAM_BYTES + 2 * 12 * (1 << 20) < few.host_bytes < many.host_bytes
+    top = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, 2, 2, top=5)
+    assert top.host_bytes > few.host_bytes + 4 * 12 * (1 << 20)
 
 
 @pytest.mark.parametrize(
