@@ -11,7 +11,7 @@ from multigpu.io import arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CELLS = 1 << 16  # joined at a time, by a thread: far below 2 GiB, which is the most Arrow joins
+CELLS = 1 << 18  # joined at a time, by a thread: far below 2 GiB, which is the most Arrow joins
 LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # fractions between that Arrow and Python write alike
 TINY = 1e-9  # below it they do so again, because all exponents have two digits or more
 
