@@ -42,11 +42,17 @@ def freeze_worker(disturbed: Run, chance: random.Random) -> None:
 
 
 def freeze_worker_for_good(disturbed: Run, chance: random.Random) -> None:
-    """It may still be starting, for which a run waits minutes: the journal has to grow first."""
+    """It may still be starting, for which a run waits minutes: the journal has to grow first.
+
+    One of them is left, as a run without any waits for Dask to find them gone, also minutes.
+    """
     journal = disturbed.journal
     before = journal.stat().st_size if journal.exists() else 0
-    if disturbed.until(lambda: disturbed.journaled(before), timeout=10):
-        send(signal.SIGSTOP, disturbed, chance)
+    if not disturbed.until(lambda: disturbed.journaled(before), timeout=10):
+        return
+    with contextlib.suppress(psutil.NoSuchProcess):
+        if not any(child.status() == psutil.STATUS_STOPPED for child in disturbed.children()):
+            send(signal.SIGSTOP, disturbed, chance)
 
 
 def kill_client(disturbed: Run, chance: random.Random) -> None:
