@@ -45,6 +45,11 @@ def test_interrupted__run_resumes(job: Job, undisturbed: bytes, tmp_path: Path) 
     assert left(tmp_path) == [job.output]
 
 
+def hearing() -> None:
+    """These tests may themselves run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
 def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
@@ -54,7 +59,8 @@ def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
     out, scratch = tmp_path / "out", tmp_path / "scratch"
     out.mkdir()
     scratch.mkdir()
-    disturbed = Run(job, out, *workers, env={**os.environ, "TMPDIR": str(scratch)})
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    disturbed = Run(job, out, *workers, env=environment, preexec_fn=hearing)
     assert disturbed.until(lambda: disturbed.journaled(WELL_UNDER_WAY))
     os.killpg(disturbed.pid, number)
     time.sleep(0.1)  # of two at once the lower number would be first
