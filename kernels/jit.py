@@ -6,6 +6,7 @@ contents of all files here: NUMBA_CACHE_DIR, else the user's cache folder, and i
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,7 @@ from numba.np import linalg
 from kernels.version import digest
 
 Function = Callable[..., Any]
+_deciding = threading.Lock()
 
 
 def _look_for_no_blas() -> None:
@@ -70,13 +72,18 @@ def _compiled(function: Function, **more: Any) -> Function:
 
 @contextmanager
 def _own_cache() -> Iterator[None]:
-    """Numba asks for the folder when a function is decorated."""
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(_folder(before))
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
+    """Numba asks for the folder when a function is decorated.
+
+    One thread at a time, as several may load modules: a second one would take this folder for the
+    user's, and make one in it, where nothing is compiled yet.
+    """
+    with _deciding:
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(_folder(before))
+        try:
+            yield
+        finally:
+            config.CACHE_DIR = before
 
 
 @cache
