@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from multigpu.counting import CountJob, CountOptions
     from multigpu.io.counts import Counts, Empty
 
-MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up
+MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up,
+SOME_BYTES = 300_000_000  # and these, as kernels take to load, which is memory beside the counts
 
 
 def _real(name: str, metavar: str, text: str) -> Decorator:
@@ -161,7 +162,7 @@ def command(**values: Any) -> None:
     with ExitStack() as stack:
         size = _bytes([*values["inputs"], *values["controls"]])
         lanes = copy_number_lanes(size)
-        devices, coming = begun(stack, running, values, lanes, prepare, here_too=True)
+        devices, coming = begun(stack, running, values, lanes, prepare, size >= SOME_BYTES)
         if size >= MANY_BYTES:
             coming.begin()
         from multigpu.copynumber import output, summary
