@@ -296,6 +296,7 @@ def _job(
         counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes,
         inputs=[*cases, *others], lanes=lanes, **more,
     )  # fmt: skip
+    job.notes += cohort.sexes_unused(values["sex"], job, infer=not chosen.compat_r)
     job.notes += idle(chosen, [name for name, value in values.items() if value is not None])
     every = asked.parameters()
     counted = every if aligned or others_aligned else {name: every[name] for name in told}

@@ -70,6 +70,7 @@ def cnv(
         sexes=cohort.sexes(sex, names, counts, of_controls, infer=not chosen.compat_r),
         ploidy=cohort.ploidies(ploidy, names),
     )  # fmt: skip
+    job.notes += cohort.sexes_unused(sex, job, infer=not chosen.compat_r)
     job.notes += idle(chosen, [name for name, value in options.items() if value is not None])
     keep = matrices.names(chosen.posterior) if keep_matrices else ()
     return job.result(keep, shown=FIGURES)

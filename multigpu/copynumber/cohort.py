@@ -1,19 +1,20 @@
 """Cases and controls: which options are for which of them, names that they share, their facts."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multigpu.copynumber import inputs
+from multigpu.copynumber import inputs, sex
 from multigpu.errors import QUOTED, UsageError, quoted
 from multigpu.io.alignments import plain
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
 
 if TYPE_CHECKING:
+    from multigpu.copynumber.job import CnvJob
     from multigpu.counting import CountOptions
 
 NAMED = 5  # names that a message lists
@@ -130,7 +131,7 @@ def several(names: Sequence[str]) -> str:
 
 def shown(name: str) -> str:
     """A name in a message: printable, cut when long."""
-    return name if len(name) <= QUOTED and name.isprintable() else quoted(name)
+    return name if 0 < len(name) <= QUOTED and name.isprintable() else quoted(name)
 
 
 # ---- facts of samples ---------------------------------------------------------------------------
@@ -175,6 +176,21 @@ def sexes(
             f"--sex is {_value(given)}; it can be infer, none, a file, or a mapping of samples"
         )
     return inputs.sexes({name: str(fact) for name, fact in facts.items()}, names)
+
+
+def sexes_unused(given: Any, job: "CnvJob", infer: bool) -> Iterator[str]:
+    """A note where sexes are asked for and play no part; see `sexes`."""
+    names = [name for name in job.regions.names if sex.is_sexual(name)]
+    if not names or given is None or job.ploidy is not None:
+        return
+    taken = job.options.norm and job.options.model != "haplo"
+    if given not in ("infer", "none") and not taken:
+        yield "--sex: without effect on --norm 0 and --model haplo"
+    if given == "infer" and infer and taken and not any(job.sexes):
+        yield (
+            f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
+            " without reads on X and on other chromosomes: --sex FILE gives them"
+        )
 
 
 def _facts(given: Any) -> Mapping[str, Any] | None:

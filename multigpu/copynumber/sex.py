@@ -38,12 +38,16 @@ def inferred(coverage: Floats) -> tuple[str, ...]:
     )
 
 
+def is_sexual(name: str) -> bool:
+    return name in (*X_NAMES, *Y_NAMES)
+
+
 def copies_on(name: str, sex: Sequence[str]) -> tuple[int, ...] | None:
     """Copies of a chromosome that are usual in every sample; None where these are two in all.
 
     Samples of unknown sex count as female. Where all are unknown nothing is done by it.
     """
-    if not any(sex) or name not in (*X_NAMES, *Y_NAMES):
+    if not any(sex) or not is_sexual(name):
         return None
     on_x = name in X_NAMES
     copies = tuple(1 if each == MALE else 2 * on_x for each in sex)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cohorts import CPU, SEXES, of_sexes
 
+import multigpu
 from multigpu.config import RunOptions
 from multigpu.copynumber import calls, matrices, sex
 from multigpu.copynumber.job import CnvJob
@@ -257,3 +258,26 @@ def test_sexes__that_are_used_are_told() -> None:
     assert CnvJob(of_sexes(), CnvOptions(), CPU).notes == []
     given = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES, ploidy=(2,) * 6)
     assert given.notes == []
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "given", "said"),
+    [
+        (("chrX", "chrY"), {}, "infer", "their sexes cannot be inferred"),
+        (("chrX", "chrY"), {"compat": "r"}, "infer", ""),
+        (("chrX", "chrY"), {}, "none", ""),
+        (("chrX", "chrY"), {}, {"s0": "male"}, ""),
+        (("chr1", "chrX"), {}, "infer", ""),
+        (("chr1",), {}, "infer", ""),
+        (("chr1", "chrX"), {"norm": 0}, {"s0": "male"}, "--sex: without effect"),
+        (("chr1", "chrX"), {"model": "haplo"}, {"s0": "male"}, "--sex: without effect"),
+        (("chr1", "chrX"), {"norm": 0}, "infer", ""),
+    ],
+)
+def test_sexes__that_play_no_part_are_told(
+    names: tuple[str, ...], options: dict[str, Any], given: Any, said: str
+) -> None:
+    notes = multigpu.cnv(of_sexes(names), sex=given, gpus="none", **options).notes
+    told = [note for note in notes if "sex" in note and "every sample" not in note]
+    assert len(told) == bool(said)
+    assert said in "".join(told)
