@@ -12,6 +12,7 @@ from typing import Any
 from distributed import Client, Future, KilledWorker, Worker, WorkerPlugin
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
+from distributed.protocol import pickle
 
 from cluster import worker
 from cluster.errors import Failure, Lost, WorkerDied
@@ -33,18 +34,18 @@ _here = worker  # Dask gives its own object that name in the methods below
 class Job(WorkerPlugin):
     """Makes a job known on every worker, those that join later included."""
 
-    def __init__(self, workload: Workload[Any, Any]) -> None:
-        self.workload = workload
-        self.name = f"multigpu-{workload.key}"
+    def __init__(self, key: str, workload: bytes) -> None:
+        self.key, self.workload = key, workload
+        self.name = f"multigpu-{key}"
 
     def setup(self, worker: Worker) -> None:
         """Called by Dask on the worker."""
         _here.called(worker.address)
-        _here.admit(self.workload)
+        _here.admit(pickle.loads(self.workload))
 
     def teardown(self, worker: Worker) -> None:
         """Called by Dask at the end of the job."""
-        _here.dismiss(self.workload.key)
+        _here.dismiss(self.key)
 
 
 Silent = dict[str, list[Future]]
@@ -86,6 +87,7 @@ class DaskWorkers:
         self.gpu = gpu
         self._client, self._timeout = client, worker_timeout
         self._nthreads: dict[str, int] = {}
+        self._admitted: set[str] = set()  # keys of jobs
         self._silent: Silent = {}  # a task was late there, and none has been returned since
         self._seen = time.monotonic()  # the scheduler, with workers
         self._nobody = "no worker has come"
@@ -108,14 +110,21 @@ class DaskWorkers:
         return max(self._nthreads.values(), default=1)
 
     def admit(self, workload: Workload[Any, Any]) -> None:
-        self._answers(lambda: self._client.register_plugin(Job(workload)))
+        """It is pickled here, as Dask would tell of what fails in its own way."""
+        try:
+            job = Job(workload.key, pickle.dumps(workload))
+        except MemoryError as error:
+            raise Failure(f"the job cannot be given to the workers: {error}") from error
+        self._admitted.add(workload.key)
+        self._answers(lambda: self._client.register_plugin(job))
 
     def dismiss(self, key: str) -> None:
         """Where nobody answers, nothing is left to be forgotten."""
         for name in list(self._silent):
             _forget(self._silent, name)
-        if self._client.status != "running":
+        if key not in self._admitted or self._client.status != "running":
             return
+        self._admitted.remove(key)
         with contextlib.suppress(*NO_ANSWER):
             self._client.sync(
                 self._client.scheduler.unregister_worker_plugin,

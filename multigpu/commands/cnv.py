@@ -278,9 +278,10 @@ def _job(
     aligned = inputs.are_alignments(cases)
     others_aligned = bool(others) and inputs.are_alignments(others)
     told = _check_counting(values, aligned, others_aligned)
-    here = deployment(running, more["devices"], lanes)
-    # Worker processes of this machine then find the counts where they were read.
-    empty = shareable.empty if here.local_cluster else np.empty
+    here, size = deployment(running, more["devices"], lanes), _bytes([*cases, *others])
+    at_once = here.local_cluster and (not here.head_start or size >= MANY_BYTES)
+    # Worker processes that come at once find the counts where they were read; else a copy of them.
+    empty = shareable.empty if at_once else np.empty
     counts = _read(cases, aligned, counting, running, values, empty)
     if aligned and folder is not None:
         write_counts(str(folder / output.COUNTS), counts)

@@ -25,7 +25,7 @@ from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.source import CountsSource, InFile, InMemory, filed, shared
+from multigpu.copynumber.source import CountsSource, InFile, InMemory, Shared, filed
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError, quoted
 from multigpu.io.alignments import plain
@@ -232,7 +232,7 @@ class CnvJob(Job):
         counts = InMemory(self.values, self.regions.start, self.regions.end)
         if self.in_process:
             return counts
-        return stack.enter_context(filed(counts, scratch) if self.remote else shared(counts))
+        return stack.enter_context(filed(counts, scratch)) if self.remote else Shared(counts)
 
     def _workload(
         self,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -91,12 +92,26 @@ class InFile:
         return counts, start, end
 
 
-@contextmanager
-def shared(counts: InMemory) -> Iterator[InFile]:
-    """For processes of this machine: the arrays themselves where these have a path, else copies."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = [_with_path(array, pool) for array in counts.arrays()]
-    yield InFile(*(ArrayInFile.of(array, path) for array, path in found))  # while `found` is here
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Threads of this process look at the arrays; other processes of this machine get a path.
+
+    That of the arrays themselves where they have one, else of copies. These are made, once, when
+    it is pickled, and are there as long as this is: a short job ends before anybody asks for them.
+    """
+
+    here: InMemory
+
+    def rows(self, first: int, stop: int, room: Room) -> Columns:
+        return self.here.rows(first, stop, room)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InFile, tuple(ArrayInFile.of(array, path) for array, path in self._with_paths)
+
+    @cached_property
+    def _with_paths(self) -> list[tuple[NDArray[Any], str]]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            return [_with_path(array, pool) for array in self.here.arrays()]
 
 
 def _with_path(array: NDArray[Any], pool: ThreadPoolExecutor) -> tuple[NDArray[Any], str]:

@@ -78,6 +78,7 @@ class CnvPlan:
     at_once      those of them that are on its device
     in_hand      by the process that has most
     gpu          whether devices are GPUs
+    copied       whether the counts are, for worker processes
     """
 
     shape: Shape
@@ -88,6 +89,7 @@ class CnvPlan:
     at_once: int
     in_hand: int
     gpu: bool
+    copied: bool
 
     @property
     def largest(self) -> Chromosome:
@@ -104,8 +106,8 @@ class CnvPlan:
         """What a process takes at most without matrices and report, and but for what is found.
 
         That is the program, the counts and where their regions lie, and what the chromosomes in
-        hand take: on a CPU what they take on a device. Controls and cases are joined, and a table
-        that is no Parquet is copied to where worker processes find it, before there are any.
+        hand take: on a CPU what they take on a device. Controls and cases are joined before there
+        are any; for worker processes that come later there is a copy of the counts.
         """
         each = self.chromosomes
         computing = self.device_bytes * (not self.gpu)
@@ -113,7 +115,7 @@ class CnvPlan:
         copies = _most((chromosome.copy_bytes for chromosome in each), self.in_hand)
         program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * self.gpu
         places, counts = 2 * PLACE_BYTES * self.shape.regions, self.shape.bytes
-        return program + places + counts + max(counts, computing + copies)
+        return program + places + counts + max(counts, counts * self.copied + computing + copies)
 
 
 def _most(sizes: Iterable[int], count: int) -> int:
@@ -145,8 +147,9 @@ def plan_cnv(
         planned.append(_chromosome(span, own, min(rows, own.regions), options, copied))
     in_hand = max(here.lanes, here.own)
     return CnvPlan(
-        shape, tuple(planned), run.chunk_bytes(), budget, here.lanes, at_once, in_hand, here.gpu
-    )
+        shape, tuple(planned), run.chunk_bytes(), budget, here.lanes, at_once, in_hand, here.gpu,
+        not in_process,
+    )  # fmt: skip
 
 
 def normalized_by(options: CnvOptions) -> str:

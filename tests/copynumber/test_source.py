@@ -1,15 +1,16 @@
 """Counts where workers find them: the same rows from each place, and nothing left behind."""
 
 import multiprocessing
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from multigpu.copynumber.source import Columns, InFile, InMemory, filed, shared
+from multigpu.copynumber.source import Columns, InFile, InMemory, Shared, filed
 from multigpu.io import shareable
 
 Place = Callable[[InMemory], AbstractContextManager[InFile]]
@@ -22,6 +23,14 @@ def counts(kind: type) -> InMemory:
 
 def same(a: Columns, b: Columns) -> bool:
     return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@contextmanager
+def shared(counts: InMemory) -> Iterator[InFile]:
+    """What other processes of this machine get."""
+    kept = Shared(counts)
+    yield pickle.loads(pickle.dumps(kept))
+    del kept
 
 
 def room(size: int) -> NDArray[np.uint8]:
@@ -41,6 +50,23 @@ def test_shared__goes_with_the_block() -> None:
     with shared(counts(np.int32)) as there:
         assert Path(there.path).exists()
     assert not Path(there.path).exists()
+
+
+def test_shared__copies_once_and_for_others_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied, empty = [], shareable.empty
+
+    def counted(shape: tuple[int, ...], dtype: type) -> NDArray[np.int32]:
+        copied.append(shape)
+        return empty(shape, dtype)
+
+    monkeypatch.setattr(shareable, "empty", counted)
+    whole = counts(np.int32)
+    there = Shared(whole)
+    assert np.shares_memory(there.rows(2, 6, room)[0], whole.values)
+    assert not copied
+    paths = [pickle.loads(pickle.dumps(there)).path for _ in range(2)]
+    assert paths[0] == paths[1]
+    assert copied == [array.shape for array in whole.arrays()]
 
 
 def test_shared__does_not_copy_what_has_a_path() -> None:

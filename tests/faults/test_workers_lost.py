@@ -216,6 +216,18 @@ def test_workers__that_are_all_unfit_end_the_run(two: Workers) -> None:
     assert str(error).endswith("was the last worker")
 
 
+def test_job__that_there_is_no_memory_to_send_ends_the_run_and_not_the_workers(
+    two: Workers,
+) -> None:
+    class Large(Toy):
+        def __reduce__(self) -> tuple[Any, ...]:
+            raise MemoryError("5 bytes of memory are not there")
+
+    _, _, error = taken(two, Large("large"), 10)
+    assert str(error) == ("the job cannot be given to the workers: 5 bytes of memory are not there")
+    assert taken(two, Toy("small"), 10)[0] == squares(10)
+
+
 def test_worker__frozen_for_the_rest_of_the_run_is_done_without(two: Workers) -> None:
     """It gets nothing new, what it has is done elsewhere, and it ends with the others."""
     processes = [psutil.Process(pid) for pid in two.everywhere(os.getpid).values()]
