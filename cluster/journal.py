@@ -80,6 +80,12 @@ class Journal:
                 ) from error
             yield part
 
+    def last(self) -> Any | None:
+        """The last of them, if there is one; what is damaged `parts` tells."""
+        with suppress(*NO_PART):
+            return self._codec.unpack(self._found[-1].read(self._file.fileno()))
+        return None
+
     def append(self, part: Any) -> None:
         """Keep a part. Raises UsageError where the disk is full."""
         with failures_named(str(self.path)):

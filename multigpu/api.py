@@ -133,7 +133,7 @@ class ScanJob(Job):
                 uuid.uuid4().hex, sources, self.signatures, self.options, fmt, crew.expected
             )
             spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
-            yield from self.dispatched(crew, workload, spans, **held)
+            yield from self.dispatched(crew, workload, self.left(spans), **held)
             check_unchanged(about, self._paths)
 
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:

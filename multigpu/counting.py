@@ -172,7 +172,8 @@ class CountJob(Job):
             )  # fmt: skip
             stored = sum(Path(files[number].path).stat().st_size for number in numbers)
             size = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
-            for outcome in self.dispatched(crew, workload, self._spans(workload, numbers, size)):
+            spans = self.left(self._spans(workload, numbers, size))
+            for outcome in self.dispatched(crew, workload, spans):
                 yield outcome.part
 
     def _spans(

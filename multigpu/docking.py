@@ -21,7 +21,7 @@ from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions, path_of
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
-from multigpu.io.ligands import LIGANDS, Records, ligand_sources, records
+from multigpu.io.ligands import LIGANDS, Border, Records, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
 from multigpu.io.sources import Source, check_stdin, expand, is_repeatable
@@ -43,7 +43,14 @@ from multigpu.workloads.dock import (
     FoundPart,
     Part,
 )
-from multigpu.workloads.dock_plan import DockPlan, dock_spans, field_of, plan_dock, search_of
+from multigpu.workloads.dock_plan import (
+    DockPlan,
+    DockSpan,
+    dock_spans,
+    field_of,
+    plan_dock,
+    search_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,8 +158,7 @@ class DockJob(Job):
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
                 lines, self.report, crew.expected,
             )  # fmt: skip
-            spans = dock_spans(self._records(), plan)
-            outcomes = self.dispatched(crew, workload, spans, **held)
+            outcomes = self.dispatched(crew, workload, self._spans(plan), **held)
             for part in _whole_parts(workload, outcomes):
                 self._take(part)
                 yield part
@@ -177,13 +183,23 @@ class DockJob(Job):
             **inputs_about(self._paths),
         }
 
-    def _records(self) -> Iterator[Records]:
+    def _spans(self, plan: DockPlan) -> Iterator[DockSpan]:
+        """Those that are left, without a look at what is before them between two ligands."""
+        border: Border | None = getattr(self.last_kept(), "behind", None)
+        if border is None:
+            return self.left(dock_spans(self._records(Border()), plan))
+        return dock_spans(self._records(border), plan, border.first)
+
+    def _records(self, begin: Border) -> Iterator[Records]:
         bad, in_process = {each.source: each for each in self._bad}, self.in_process
-        for number, source in enumerate(self.sources):
+        for number in range(begin.source, len(self.sources)):
+            source = self.sources[number]
             if number in bad:
                 yield bad[number]
             else:
-                yield from records(number, source, self._sends_text_of(source, in_process))
+                sent = self._sends_text_of(source, in_process)
+                yield from records(number, source, sent, begin)
+            begin = Border()
 
     def _sends_text_of(self, source: Source, in_process: bool) -> bool:
         """Whether those who dock its ligands cannot read it, or not as fast."""

@@ -228,11 +228,23 @@ class Job:
             logger.warning(BEGUN_ANEW)
         return self._journal.plan
 
+    def left(self, spans: Iterator[S]) -> Iterator[S]:
+        """Without those that a run before this one has finished."""
+        for _ in range(self._journal.held if self._journal else 0):
+            if next(spans, None) is None:
+                raise Failure("the journal holds more than the input")
+        return spans
+
+    def last_kept(self) -> Any | None:
+        """The last part that a run before this one has finished, if any."""
+        return self._journal.last() if self._journal else None
+
     def dispatched(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
     ) -> Iterator[Outcome[P]]:
         """The parts in order, those of the journal first, for which no worker is needed.
 
+        spans: what is `left`
         plan: facts to be told of it
         """
         for outcome in self._outcomes(crew, workload, spans, plan):
@@ -248,9 +260,6 @@ class Job:
         journal = self._journal
         before: Iterator[Outcome[P]] = iter(())
         if journal is not None:
-            for _ in range(journal.held):
-                if next(spans, None) is None:
-                    raise Failure("the journal holds more than the input")
             before = resumed(journal, workload, self.tell)
             if not self.at_hand:  # they may come meanwhile
                 yield from before

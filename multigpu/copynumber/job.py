@@ -195,7 +195,7 @@ class CnvJob(Job):
                 classes = self.options.classes
                 matrices.create(store, self.regions, self.samples, classes, keep)
             workload = self._workload(source, keep, store, shown, crew.expected)
-            outcomes = self.dispatched(crew, workload, self.spans())
+            outcomes = self.dispatched(crew, workload, self.left(self.spans()))
             parts = [outcome.part for outcome in outcomes]
             check_unchanged(about, self.inputs)
         return parts

@@ -55,6 +55,13 @@ class Inlet:
         self.taken += count
         return count
 
+    def skip(self, count: int) -> None:
+        """Read a file from behind so many bytes on."""
+        assert isinstance(self._stream, io.FileIO)
+        with errors_named(self.path):
+            self._stream.seek(count)
+        self.taken = count
+
     def head(self) -> bytes:
         """The first bytes, enough to tell compressions apart. They are read once more after."""
         out = bytearray(HEAD)

@@ -101,6 +101,22 @@ class Records:
         return Texts.one_after_the_other(room, self.lengths)
 
 
+@dataclass(frozen=True)
+class Border:
+    """Where a record begins: whatever comes can be told without what is before it.
+
+    source   index of the source
+    at       byte of its content
+    before   records of the source before it, and
+    first    of the whole input
+    """
+
+    source: int = 0
+    at: int = 0
+    before: int = 0
+    first: int = 0
+
+
 def broken(source: int, number: int, error: str) -> Records:
     """A record that says what is wrong with its source."""
     return Records(source, number, np.zeros(1, np.int64), b"", error=error)
@@ -139,14 +155,17 @@ def _without_path(error: InputError) -> str:
     return f"{error.where}: {error.problem}" if error.where else error.problem
 
 
-def records(number: int, source: Source, with_text: bool = True) -> Iterator[Records]:
+def records(
+    number: int, source: Source, with_text: bool = True, begin: Border = Border()
+) -> Iterator[Records]:
     """The records of a source in order, those of a block together.
 
     What breaks it off is the last one's `error`. with_text: else whoever docks them can read the
-    file, which is plain.
+    file, which is plain. begin: of the first; what is before it is read where it is compressed.
     """
-    ends_in, left, count, passed = ENDS[source.layout], b"", 0, 0
-    content = blocks(source, READ_BYTES)
+    ends_in, left = ENDS[source.layout], b""
+    count, passed = (begin.before, begin.at) if source.cuttable else (0, 0)
+    content = blocks(source, READ_BYTES, begin=passed)
     while True:
         try:
             block = next(content, None)
@@ -159,7 +178,9 @@ def records(number: int, source: Source, with_text: bool = True) -> Iterator[Rec
         if ends:
             lengths = np.array(ends, np.int64) - np.array([0, *ends[:-1]], np.int64)
             held = _first(text, size) if with_text else None
-            yield Records(number, count + 1, lengths, held, passed)
+            some = Records(number, count + 1, lengths, held, passed)
+            if some.last > begin.before:
+                yield some if some.number > begin.before else some[begin.before - count :]
         count, passed, left = count + len(ends), passed + size, text[size:]
         if block is None:
             if not count:

@@ -361,10 +361,13 @@ def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
         return fill(file, out.data)
 
 
-def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.uint8]]:
+def blocks(
+    source: Source, size: int, headroom: int = 0, begin: int = 0
+) -> Iterator[NDArray[np.uint8]]:
     """The decompressed content in arrays of `size` bytes, the last one shorter.
 
-    Each is the view of an array (its `base`) with `headroom` free bytes before it.
+    Each is the view of an array (its `base`) with `headroom` free bytes before it. begin: the byte
+    of the first, in a file that can be cut.
 
     Raises InputError where the data are damaged, incomplete or followed by something else. That
     may show only at the end (checksums stand there), so no block is sure before the last.
@@ -375,6 +378,8 @@ def blocks(source: Source, size: int, headroom: int = 0) -> Iterator[NDArray[np.
         size = min(size, max(LOOK, source.size + 1))  # a byte more tells that there is none
     with Inlet(source.path, looking=False) as inlet:
         content = _content(inlet, source.compression)
+        if begin:
+            inlet.skip(begin)
         rooms, count = _Rooms(headroom + size), size
         while count == size:
             room = rooms.take()

@@ -23,7 +23,7 @@ from kernels.rotation import (
     quaternions,
 )
 from multigpu.batch import PoseBatch
-from multigpu.io.ligands import Records
+from multigpu.io.ligands import Border, Records
 from multigpu.io.molecules import Positions
 from multigpu.io.poses import Facts, render
 from multigpu.io.scores import Skipped, as_tsv
@@ -55,6 +55,7 @@ class DockPart:
     counts    int64[ligands]: poses of each docked ligand
     outside   float64[ligands]: how far the centroid, or the given centre, is from the grid, Å
     best      the ligands with the highest scores, for a report
+    behind    where the next ligands begin
     """
 
     text_bytes: int
@@ -67,6 +68,7 @@ class DockPart:
     skipped: list[Skipped]
     outside: NDArray[np.float64]
     best: list[Best]
+    behind: Border
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +78,15 @@ class FoundPart:
     span: DockSpan
     poses: Poses
 
+    @property
+    def behind(self) -> Border | None:
+        """Where the next ligands begin; None while these have more poses."""
+        return self.span.behind if self.span.last else None
+
 
 Part = DockPart | FoundPart
 PART_CLASSES = (  # what a journal of a docking run holds
-    DockPart, FoundPart, DockSpan, Records, Poses, PoseBatch, Skipped, Best, Texts,
+    DockPart, FoundPart, DockSpan, Records, Border, Poses, PoseBatch, Skipped, Best, Texts,
 )  # fmt: skip
 
 
@@ -136,8 +143,8 @@ class DockWorkload:
 
     # ---- their poses --------------------------------------------------------------------------
 
-    def answer(self, loaded: Loaded, poses: Poses) -> DockPart:
-        """Rows, texts and what a report needs of the poses of these ligands."""
+    def answer(self, span: DockSpan, loaded: Loaded, poses: Poses) -> DockPart:
+        """Rows, texts and what a report needs of the poses of its ligands."""
         positions = placed(loaded.ligands, self.search, poses)
         rows = self._rows(loaded, poses, positions)
         return DockPart(
@@ -151,6 +158,7 @@ class DockWorkload:
             loaded.skipped,
             self._outside(loaded),
             self._best(loaded, poses, rows, positions),
+            span.behind,
         )
 
     def _rows(self, loaded: Loaded, poses: Poses, positions: Positions) -> PoseBatch:
@@ -202,8 +210,8 @@ class DockWorkload:
 
     def merged(self, found: Sequence[FoundPart]) -> DockPart:
         """The part of ligands whose poses were searched in these spans, which are all of them."""
-        poses = Poses.joined([part.poses for part in found]).winners()
-        return self.answer(self.load(found[-1].span), poses)
+        span, poses = found[-1].span, Poses.joined([part.poses for part in found]).winners()
+        return self.answer(span, self.load(span), poses)
 
 
 def _by_row(rows: PoseBatch, positions: Positions) -> list[Positions]:
@@ -314,7 +322,7 @@ class DockSession:
 
     def finish(self, loaded: tuple[DockSpan, Loaded], poses: Poses) -> Part:
         span, ligands = loaded
-        return self.workload.answer(ligands, poses) if span.whole else FoundPart(span, poses)
+        return self.workload.answer(span, ligands, poses) if span.whole else FoundPart(span, poses)
 
     def close(self) -> None:
         """The field goes with the session."""

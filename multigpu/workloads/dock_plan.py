@@ -21,7 +21,7 @@ from kernels.rotation import (
 from kernels.rotation.memory import fixed_bytes, working_bytes
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import READ_BYTES, Records
+from multigpu.io.ligands import READ_BYTES, Border, Records
 from multigpu.io.pockets import Pocket
 from multigpu.io.rotations import read_quaternions
 from multigpu.io.sources import Source
@@ -95,6 +95,15 @@ class DockSpan:
     poses: tuple[int, int]
     last: bool
     whole: bool
+
+    @property
+    def behind(self) -> Border:
+        """Where the next ligands begin; those of a source that is broken off, in the next one."""
+        records = self.records[-1]
+        first = self.first + sum(map(len, self.records))
+        if records.error:
+            return Border(records.source + 1, first=first)
+        return Border(records.source, records.at + records.size, records.last, first)
 
 
 @dataclass(frozen=True)
@@ -194,20 +203,23 @@ def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise(borders))
 
 
-def dock_spans(records: Iterable[Records], plan: DockPlan) -> Iterator[DockSpan]:
-    """Consecutive records as spans; those of poses follow each other."""
-    for first, group in _groups(records, plan):
+def dock_spans(records: Iterable[Records], plan: DockPlan, first: int = 0) -> Iterator[DockSpan]:
+    """Consecutive records as spans; those of poses follow each other.
+
+    first: index of the first record, with which a span begins
+    """
+    for begin, group in _groups(records, plan, first):
         for poses in plan.pose_spans:
             whole = len(plan.pose_spans) == 1
-            yield DockSpan(first, group, poses, poses == plan.pose_spans[-1], whole)
+            yield DockSpan(begin, group, poses, poses == plan.pose_spans[-1], whole)
 
 
 Group = tuple[Records, ...]
 
 
-def _groups(records: Iterable[Records], plan: DockPlan) -> Iterator[tuple[int, Group]]:
+def _groups(records: Iterable[Records], plan: DockPlan, first: int) -> Iterator[tuple[int, Group]]:
     """As many records as a span may have, and the index of the first."""
-    first, count, size = 0, 0, 0
+    count, size = 0, 0
     group: list[Records] = []
     for some in records:
         done, ends = 0, np.cumsum(some.lengths)

@@ -1,7 +1,9 @@
 """What docking writes, through the command and from Python."""
 
+import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 from docked import COUNT, Dock, files, molecules, names_in, table
 
 import multigpu
-from multigpu import UsageError
-from multigpu.io.ligands import ENDS
+from multigpu import UsageError, docking
+from multigpu.io.ligands import ENDS, Border, Records, records
+from multigpu.io.sources import Source
 from multigpu.workloads import dock_plan
 
 
@@ -264,3 +267,36 @@ def test_api__goes_on_with_what_was_finished(
     again = multigpu.dock(*files, **options, journal=journal, resume=True)
     assert again.to_table().equals(whole)
     assert not journal.exists()
+
+
+@pytest.mark.parametrize("stop", range(1, 12))
+def test_api__goes_on_from_any_border_without_a_look_at_what_is_before(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    """What is broken off is told once."""
+    text = (library / "ligands.sdf").read_bytes()
+    for name, content in {
+        "a.sdf": text, "b.sdf": b"", "c.sdf.gz": gzip.compress(text)[:-9], "d.sdf": text,
+        "e.sdf.gz": gzip.compress(text), "f.txt": b"no ligands", "g.sdf": text,
+    }.items():  # fmt: skip
+        (tmp_path / name).write_bytes(content)
+    files = [str(tmp_path / f"{letter}.*") for letter in "abcdefg"], str(library / "pocket.npz")
+    options: dict[str, Any] = {"precision": 60, "gpus": "none", "max_chunk_bytes": 7000}
+    first = multigpu.dock(*files, **options)
+    whole, skipped = first.to_table(), first.skipped
+    assert len({each.path for each in skipped}) == 3
+    journal, read = tmp_path / "journal", []
+    stopped: Any = iter(multigpu.dock(*files, **options, journal=journal))
+    for _ in range(stop):
+        next(stopped)
+    stopped.close()
+
+    def seen(number: int, source: Source, sent: bool, begin: Border) -> Iterator[Records]:
+        read.append((Path(source.path).name, begin.at))
+        return records(number, source, sent, begin)
+
+    monkeypatch.setattr(docking, "records", seen)
+    again = multigpu.dock(*files, **options, journal=journal, resume=True)
+    assert again.to_table().equals(whole)
+    assert again.skipped == skipped
+    assert read[0] != ("a.sdf", 0)
