@@ -127,6 +127,7 @@ class _Dispatch(Generic[S, P]):
             for task in chunk.attempts.values():
                 task.cancel()
         self._workers.dismiss(self._workload.key)
+        del self._workload  # it may hold gigabytes, and tasks that come late hold this
 
     # ---- the order of the input ---------------------------------------------------------------
 

@@ -82,6 +82,7 @@ class HeadStart:
             self._others.admit(workload)
 
     def dismiss(self, key: str) -> None:
+        self._workload = None  # it may hold gigabytes
         self._here.dismiss(key)
         if self._others:
             self._others.dismiss(key)
