@@ -42,12 +42,15 @@ def of_sexes(
     planted: dict[tuple[str, int], float] | None = None,
     coverage: int = 100,
     seed: int = 3,
+    width: int = 1000,
+    par: int = 0,
 ) -> Counts:
     """200 regions a chromosome; males have half the reads on X, and females few on Y.
 
     planted  (chromosome, sample) to how many times as many reads there are in regions 90 to 110
+    par      regions at the beginning of X in which males have as many reads as females
     """
-    regions = windows([(name, 200 * 1000) for name in names], 1000)
+    regions = windows([(name, 200 * width) for name in names], width)
     male = np.array([each == "male" for each in sexes])
     share = {
         "chr1": np.ones(len(sexes)),
@@ -55,6 +58,8 @@ def of_sexes(
         "chrY": np.where(male, 0.5, 0.002),
     }
     mean = np.array([share[names[k]] for k in regions.chrom]) * coverage
+    if par:
+        mean[np.flatnonzero(regions.chrom == names.index("chrX"))[:par]] = coverage
     for (name, sample), times in (planted or {}).items():
         rows = np.flatnonzero(regions.chrom == names.index(name))
         mean[rows[90:110], sample] *= times

@@ -96,6 +96,11 @@ NORMALIZATION = (
         help="Lines `sample TAB male|female`: X and Y are normalized by it. infer: by the coverage"
         " of X. none: all samples are alike.",
     ),
+    click.option(
+        "--genome", metavar="ID",
+        help="IGV's name of the genome, which says where its pseudoautosomal regions are, too; else"
+        " by the lengths of its chromosomes.",
+    ),
 )  # fmt: skip
 
 CALLING = (
@@ -140,7 +145,6 @@ OUTPUT = (
     click.option("--matrices/--no-matrices", default=True, help="matrices.zarr."),
     click.option("--report/--no-report", default=True, help="report.html."),
     click.option("--plots", type=click.Choice(["png", "svg"]), help="Also figures as files."),
-    click.option("--genome", metavar="ID", help="IGV's name of the genome; else by its length."),
 )  # fmt: skip
 
 
@@ -295,7 +299,7 @@ def _job(
     sexes = cohort.sexes(values["sex"], names, counts, controls, infer=not chosen.compat_r)
     job = CnvJob(
         counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes,
-        inputs=[*cases, *others], lanes=lanes, **more,
+        genome=values["genome"], inputs=[*cases, *others], lanes=lanes, **more,
     )  # fmt: skip
     job.notes += cohort.sexes_unused(values["sex"], job, infer=not chosen.compat_r)
     job.notes += idle(chosen, [name for name, value in values.items() if value is not None])

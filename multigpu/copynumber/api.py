@@ -26,6 +26,7 @@ def cnv(
     controls: Any = None,
     ploidy: Any = None,
     sex: Any = "infer",
+    genome: str | None = None,
     count: CountOptions | None = None,
     keep_matrices: bool = True,
     client: Any = None,
@@ -42,6 +43,8 @@ def cnv(
                     named), or a number for each sample and then control
     sex             "infer": by their coverage of X; "none", None: not used; a file, or a mapping of
                     samples to "male" or "female"
+    genome          hg38, hg19, hs1, mm39, mm10: where its pseudoautosomal regions are, in which
+                    everybody has two copies; None: by the lengths of its chromosomes
     count           how alignments are counted, instead of the parameters of `multigpu.count`
     keep_matrices   whether the result has the matrices
     client          a `dask.distributed.Client` to use instead of this machine
@@ -68,7 +71,7 @@ def cnv(
     job = CnvJob(
         counts, chosen, run, controls=of_controls, client=client,
         sexes=cohort.sexes(sex, names, counts, of_controls, infer=not chosen.compat_r),
-        ploidy=cohort.ploidies(ploidy, names),
+        ploidy=cohort.ploidies(ploidy, names), genome=genome,
     )  # fmt: skip
     job.notes += cohort.sexes_unused(sex, job, infer=not chosen.compat_r)
     job.notes += idle(chosen, [name for name, value in options.items() if value is not None])

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.copynumber import compat
 from multigpu.copynumber.calls import (
@@ -16,15 +15,16 @@ from multigpu.copynumber.calls import (
 from multigpu.copynumber.chromosome import CnvPart, Spans
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import RegionTable, SegmentTable
+from multigpu.copynumber.sex import Usual
 from multigpu.io.regions import Regions
 
 
 def segment_table(
-    parts: Sequence[CnvPart], regions: Regions, options: CnvOptions, usual: NDArray[np.int8] | None
+    parts: Sequence[CnvPart], regions: Regions, options: CnvOptions, usual: Usual | None
 ) -> SegmentTable:
     """The segments of all chromosomes. Where there is no CNV nothing is called, as in R.
 
-    usual  copies by chromosome and sample, as `CnvResult` has them
+    usual  copies, where these go by sex
     """
     first = _joined([part.begin + part.segments.first for part in parts])
     stop = _joined([part.begin + part.segments.stop for part in parts])
@@ -33,17 +33,18 @@ def segment_table(
     if not called.any():
         copies = np.full_like(copies, NOT_CALLED)
     chrom, sample = regions.chrom[first], np.concatenate([part.segments.sample for part in parts])
+    start, end = regions.start[first], regions.end[stop - 1]
     mean = np.concatenate([part.segments.mean for part in parts])
     median = np.concatenate([part.segments.median for part in parts])
     fractions = np.full_like(mean, np.nan)
     if options.fractional is not None:
-        own = 2 if usual is None else usual[chrom, sample]
+        own = 2 if usual is None else usual.of(chrom, start, end)[np.arange(len(sample)), sample]
         fractions = fractional(median if options.fractional == "median" else mean, options, own)
     return SegmentTable(
         chrom,
         sample,
-        regions.start[first],
-        regions.end[stop - 1],
+        start,
+        end,
         stop - first,
         mean,
         median,

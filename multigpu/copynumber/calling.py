@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 class Calling:
     """Stage 5 of one chromosome.
 
-    coverages  float64[cases]: those that the model of averages takes
+    coverages  float64[cases]: those that the model of averages takes; and in pseudoautosomal
+               regions
     """
 
     def __init__(
-        self, job: "CnvWorkload", coverages: Floats, loaded: Loaded, computed: Computed
+        self,
+        job: "CnvWorkload",
+        coverages: tuple[Floats, Floats],
+        loaded: Loaded,
+        computed: Computed,
     ) -> None:
         self.job, self.options, self.coverages = job, job.options, coverages
         self.span, self.computed = loaded.span, computed
@@ -65,21 +70,45 @@ class Calling:
         copies = np.empty((0, self.job.cases), np.int32)
         if len(cnvs):
             threads = self.job.threads
-            copies = self._modelled(cnmops_cpu, (cnvs.first, cnvs.stop), threads=threads).cn_index
+            copies = self._modelled(
+                cnmops_cpu, (cnvs.first, cnvs.stop), "cn_index", threads=threads
+            )
         numbers = calls.integer_copy_numbers(segments, copies, called, self.options)
         return replace(segments, copy_number=numbers), called
 
-    def _modelled(self, kernels: Any, spans: Spans, median: bool = False, **more: int) -> Any:
-        """What the model says of the inner regions of spans, each taken as one region."""
+    def _modelled(
+        self, kernels: Any, spans: Spans, what: str, median: bool = False, **more: int
+    ) -> NDArray[Any]:
+        """[spans, cases]: what the model says of their inner regions, each taken as one region."""
         place = (self.start, self.end, spans, median)
-        averages, model = calls.inner_averages(self.normalized, *place), model_options(self.options)
-        coverages = self.coverages
-        if self.computed.level is None:
-            return kernels.model(averages, coverages, model, **more)
-        level = calls.inner_averages(self._level, *place)[:, 0]
-        # One sample is called with the floor of the reference model, too.
-        model = replace(model, kind="reference")
-        return kernels.model_against(averages, level, coverages, model, **more)
+        averages = calls.inner_averages(self.normalized, *place)
+        level = None
+        if self.computed.level is not None:
+            level = calls.inner_averages(self._level, *place)[:, 0]
+        in_par = self.span.in_par(*self._bases(spans))
+        found = self._model(kernels, averages, level, self.coverages[0], what, **more)
+        if in_par.any():
+            some = None if level is None else level[in_par]
+            own = self._model(kernels, averages[in_par], some, self.coverages[1], what, **more)
+            found[in_par] = own
+        return found
+
+    def _model(
+        self, kernels: Any, averages: Floats, level: Floats | None, coverages: Floats, what: str,
+        **more: int,
+    ) -> NDArray[Any]:  # fmt: skip
+        model = model_options(self.options)
+        if level is None:
+            result = kernels.model(averages, coverages, model, **more)
+        else:  # one sample is called with the floor of the reference model, too
+            model = replace(model, kind="reference")
+            result = kernels.model_against(averages, level, coverages, model, **more)
+        return np.array(getattr(result, what))
+
+    def _bases(self, spans: Spans) -> Spans:
+        """Where these rows begin and end."""
+        first, stop = spans
+        return self.start[first], self.end[stop - 1]
 
     def _level(self, rows: Rows) -> Floats:
         assert self.computed.level is not None
@@ -102,9 +131,10 @@ class Calling:
             return np.empty((0, self.job.cases))
         # Plain arithmetic, as R's: where CN0 is sure, its 0.05 lies on the border of rounding.
         median = self.options.fractional == "median"
-        sini = self._modelled(cnmops_reference, regions, median).sini
-        copies = 2 if self.span.copies is None else np.array(self.span.copies[: self.job.cases])
-        return calls.fractional(sini, self.options, copies)
+        sini = self._modelled(cnmops_reference, regions, "sini", median)
+        copies = self.span.usual(*self._bases(regions))
+        own = 2 if copies is None else copies[:, : self.job.cases]
+        return calls.fractional(sini, self.options, own)
 
     def windows(
         self, segments: Segments, called: NDArray[np.bool_], regions: Spans
@@ -136,10 +166,10 @@ class Calling:
             return []
         if "normalized" in workload.keep and self.job.cases:
             found["normalized"] = self.normalized(slice(None))
-        if self.span.copies is not None and "copy_number" in found:
+        usual = self.span.usual(self.start, self.end)
+        if usual is not None and "copy_number" in found:
             named = calls.names_by_copies(self.options)
-            copies = np.array(self.span.copies[: self.job.cases])
-            found["copy_number"] = named[copies, found["copy_number"]]
+            found["copy_number"] = named[usual[:, : self.job.cases], found["copy_number"]]
         sizes = {"region": len(self.start), "class": len(self.options.classes)}
         some = found if self.job.cases else dict.fromkeys(workload.keep)
         kept = {name: among.matrix(name, some[name], sizes) for name in workload.keep}

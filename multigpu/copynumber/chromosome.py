@@ -1,6 +1,7 @@
 """A chromosome on its way through the pipeline: what a step hands to the next."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.copynumber import matrices
 from multigpu.copynumber.calls import Floats, Rows, Segments
+from multigpu.copynumber.genomes import Places, inside
 from multigpu.copynumber.windows import Window
 
 Spans = tuple[Rows, Rows]
@@ -22,6 +24,7 @@ class CnvSpan:
     ploidy   for normalization; None: the same of all
     copies   that are usual by sex; None: two of all, and CN2 is what the classes call it
     shares   of the reads that others have, by which the model expects fewer; None: all are alike
+    par      where everybody has two copies, although `copies` says other: pseudoautosomal regions
     """
 
     block: int
@@ -32,6 +35,26 @@ class CnvSpan:
     ploidy: tuple[int, ...] | None = None
     copies: tuple[int, ...] | None = None
     shares: tuple[float, ...] | None = None
+    par: Places = ()
+
+    def in_par(self, start: Rows, end: Rows) -> NDArray[np.bool_]:
+        """bool[n]: which of these stretches lie there."""
+        return inside(self.par, start, end)
+
+    def expected(self, in_par: bool) -> tuple[float, ...] | None:
+        """`shares`, or what they are in these regions."""
+        if not in_par or self.copies is None:
+            return self.shares
+        shares = self.shares or (1.0,) * len(self.copies)
+        return tuple(2 * share / n for share, n in zip(shares, self.copies, strict=True))
+
+    def usual(self, start: Rows, end: Rows) -> NDArray[np.int8] | None:
+        """int8[n, columns]: the usual copies in each of these stretches; None: two of all."""
+        if self.copies is None:
+            return None
+        found = np.tile(np.array(self.copies, np.int8), (len(start), 1))
+        found[self.in_par(start, end)] = 2
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +92,17 @@ class Loaded:
     start: Rows
     end: Rows
     pieces: int = 1
+
+    @cached_property
+    def par(self) -> NDArray[np.bool_]:
+        """bool[regions]: those in pseudoautosomal regions."""
+        return self.span.in_par(self.start, self.end)
+
+
+def stretches(mask: NDArray[np.bool_]) -> list[slice]:
+    """Of rows that follow each other."""
+    borders = np.flatnonzero(np.diff(mask, prepend=False, append=False))
+    return [slice(a, b) for a, b in borders.reshape(-1, 2).tolist()]
 
 
 @dataclass(frozen=True, eq=False)

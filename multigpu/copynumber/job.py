@@ -20,7 +20,7 @@ from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu import preflight
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
-from multigpu.copynumber import assemble, cohort, matrices, sex
+from multigpu.copynumber import assemble, cohort, genomes, matrices, sex
 from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
@@ -61,6 +61,7 @@ class CnvJob(Job):
     controls  counts of the same regions, for the model "reference" and no other
     ploidy    of every sample and then control, on all chromosomes
     sexes     "male", "female" or "" of every sample and then control
+    genome    its name; None: by the lengths of its chromosomes
     inputs    the files that the counts are from, which must not change until a run is resumed
     lanes     with which workers were started; more: see `Job`
     """
@@ -74,6 +75,7 @@ class CnvJob(Job):
         controls: Counts | None = None,
         ploidy: tuple[int, ...] | None = None,
         sexes: tuple[str, ...] = (),
+        genome: str | None = None,
         inputs: Sequence[str] = (),
         lanes: Lanes | None = None,
         **more: Any,
@@ -81,6 +83,8 @@ class CnvJob(Job):
         super().__init__(run, lanes or copy_number_lanes(counts.values.nbytes), **more)
         self.regions, self.samples, self.options = counts.regions, counts.samples, options
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
+        self.genome = genomes.named(genome) if genome else genomes.of_regions(counts.regions)
+        self._genome_unsaid = not genome
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
         self.values = _columns(counts, controls)
@@ -99,11 +103,20 @@ class CnvJob(Job):
             yield (
                 f"{' and '.join(span.name for span in spans)}: every sample is compared with what"
                 f" is usual for its sex, {males} male and {females} female: --sex FILE corrects it,"
-                " --sex none leaves it out"
+                f" --sex none leaves it out{self._about_par(spans)}"
             )
         for span in spans:
             if span.columns == ():
                 yield f"{span.name} is left out: too few samples have it to be compared"
+
+    def _about_par(self, spans: Sequence[CnvSpan]) -> str:
+        """What is told of the pseudoautosomal regions, where X is among these."""
+        if not any(span.name in genomes.X_NAMES for span in spans):
+            return ""
+        if self.genome:
+            return f"; two copies in the pseudoautosomal regions of {self.genome.name}"
+        said = "; --genome says where the pseudoautosomal regions are"
+        return said if self._genome_unsaid else ""
 
     def _check_reads(self) -> None:
         if self.options.norm == 0 or self.options.model == "single" or self.totals.all():
@@ -149,7 +162,13 @@ class CnvJob(Job):
             "ploidy": ploidy,
             "copies": copies,
             "shares": None if levelled else tuple(each / 2 for each in copies),
+            "par": self._par if name in genomes.X_NAMES else (),
         }
+
+    @property
+    def _par(self) -> genomes.Places:
+        """The pseudoautosomal regions of X, where the genome is known."""
+        return self.genome.par if self.genome else ()
 
     def plan(self, crew: Crew | None = None) -> CnvPlan:
         """How chromosomes come to the devices; without a crew, to those of this machine."""
@@ -202,7 +221,7 @@ class CnvJob(Job):
 
     def _about(self, keep: tuple[str, ...], stored: bool, shown: int) -> dict[str, str]:
         """What must be the same for another run to go on with this one's journal."""
-        facts = repr((self.names, self.ploidy, self.sexes)).encode()
+        facts = repr((self.names, self.ploidy, self.sexes, self._par)).encode()
         return {
             "program": preflight.program(),
             "job": "cnv",
@@ -288,19 +307,21 @@ class CnvJob(Job):
             return None
         return np.asarray(normalization.coverages(self.values, _cores()))
 
-    def _copies(self) -> NDArray[np.int8] | None:
-        """int8[chromosomes, samples]: the usual ones, 0 of what is left out; None: two of all."""
+    def _usual(self) -> sex.Usual | None:
+        """The usual copies; None: two of all."""
         found = np.full((len(self.regions.names), len(self.names)), 2, np.int8)
         spans = [span for span in self.spans() if span.copies is not None]
         for span in spans:
             row = found[self.regions.chrom[span.first]]
             row[:] = 0
             row[slice(None) if span.columns is None else list(span.columns)] = span.copies
-        return found[:, : len(self.samples)] if spans else None
+        names = self.regions.names
+        x = next((names.index(name) for name in genomes.X_NAMES if name in names), -1)
+        return sex.Usual(found[:, : len(self.samples)], x, self._par) if spans else None
 
     def _assembled(self, parts: list[CnvPart], store: Path | None, shown: int) -> CnvResult:
-        regions, samples, copies = self.regions, self.samples, self._copies()
-        segments = assemble.segment_table(parts, regions, self.options, copies)
+        regions, samples, usual = self.regions, self.samples, self._usual()
+        segments = assemble.segment_table(parts, regions, self.options, usual)
         place = (parts, regions, segments.take(segments.cnv), len(samples), self.options)
         pieces = [piece for part in parts for piece in part.pieces]
         if store is not None:
@@ -316,7 +337,7 @@ class CnvJob(Job):
             self.options, regions, samples, segments,
             assemble.called_regions(*place), assemble.robust_regions(*place),
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
-            (*self.notes, *dict.fromkeys(found)), copies,
+            (*self.notes, *dict.fromkeys(found)), usual,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from cluster.output import failures_named, own, sync_folder
-from multigpu.copynumber import tables
+from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import vcf_text, write_vcf
@@ -160,7 +160,7 @@ def _remove_if_empty(folder: Path) -> None:
 def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: bool) -> None:
     """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session.
 
-    genome  IGV's name of it; None: by the length of the first chromosome
+    genome  IGV's name of it; None: by the lengths of its chromosomes
     """
     threads = len(os.sched_getaffinity(0))  # Arrow lets go of the interpreter
     with ThreadPoolExecutor(threads) as files, ThreadPoolExecutor(threads) as blocks:
@@ -176,7 +176,8 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
         for done in (*written, *vcf):  # htslib does not say why there is no index
             done.result()
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
-    session = tables.igv_session(genome or tables.genome_of(result), tracks)
+    known = genomes.of_regions(result.regions)
+    session = tables.igv_session(genome or (known.name if known else None), tracks)
     (folder / SESSION).write_bytes(session)
 
 

@@ -19,6 +19,7 @@ from multigpu.copynumber.calls import (
 )
 from multigpu.copynumber.matrices import Matrices, dataset, joined
 from multigpu.copynumber.options import CnvOptions
+from multigpu.copynumber.sex import Usual
 from multigpu.copynumber.windows import Window
 from multigpu.io import arrow
 from multigpu.io.regions import Regions
@@ -96,8 +97,7 @@ class CnvResult:
     kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and what is around them, for figures
     notes             what was noticed on the way: one sentence each
-    usual             int8[chromosomes, samples]: copies that are usual, where these go by sex;
-                      0 of what is not looked at
+    usual             copies that are usual, where these go by sex
     """
 
     options: CnvOptions
@@ -111,7 +111,7 @@ class CnvResult:
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
-    usual: NDArray[np.int8] | None = None
+    usual: Usual | None = None
 
     @cached_property
     def called(self) -> SegmentTable:
@@ -203,7 +203,7 @@ class CnvResult:
         """Of each row: the class of as many copies. The table's own are against what is usual."""
         if self.usual is None:
             return table.copy_number
-        usual = self.usual[table.chrom]
+        usual = self.usual.of(table.chrom, table.start, table.end)
         if isinstance(table, SegmentTable):
             usual = usual[np.arange(len(table)), table.sample]
         return names_by_copies(self.options)[usual, table.copy_number]

@@ -1,15 +1,16 @@
 """Sex chromosomes: how many copies of them a sample has."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.copynumber.calls import Floats
+from multigpu.copynumber.calls import Floats, Indices, Rows
+from multigpu.copynumber.genomes import X_NAMES, Y_NAMES, Places, inside
 from multigpu.io.regions import Regions
 
-X_NAMES, Y_NAMES = ("chrX", "X"), ("chrY", "Y")
 MALE, FEMALE = "male", "female"
 BETWEEN = 0.75  # of the coverage of autosomes: males have half of it on X, females all of it
 
@@ -66,6 +67,26 @@ def ploidy_of(copies: Sequence[int]) -> tuple[int, ...] | None:
         if copies.count(usual) > 1:
             return tuple(2 * each // usual for each in copies)
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """Copies that are usual, where these go by sex.
+
+    copies  int8[chromosomes, samples]: 0 of what is not looked at
+    x, par  the number of chromosome X, and its pseudoautosomal regions; -1 and () if unknown
+    """
+
+    copies: NDArray[np.int8]
+    x: int = -1
+    par: Places = ()
+
+    def of(self, chrom: Indices, start: Rows, end: Rows) -> NDArray[np.int8]:
+        """int8[n, samples]: in each of these stretches."""
+        found = self.copies[chrom]
+        paired = (chrom == self.x) & inside(self.par, start, end)
+        found[paired] = 2 * (found[paired] > 0)
+        return found
 
 
 def _number(regions: Regions, names: Sequence[str]) -> int | None:

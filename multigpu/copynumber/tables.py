@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
 LOSS, NEUTRAL, GAIN = "200,30,30", "120,120,120", "30,60,200"  # red and blue, as IGV shows SEG
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
-GENOMES = {  # by the length of the first chromosome
-    248_956_422: "hg38",
-    249_250_621: "hg19",
-    248_387_328: "hs1",
-    195_154_279: "mm39",
-    195_471_971: "mm10",
-}
-FIRST_CHROMOSOME = ("chr1", "1")
 BED_COLUMNS = 9
 
 
@@ -95,14 +87,3 @@ def igv_session(genome: str | None, tracks: Sequence[str] = TRACKS) -> bytes:
 
 def _kind(track: str) -> str:
     return track.removesuffix(".gz").rpartition(".")[2]
-
-
-def genome_of(result: CnvResult) -> str | None:
-    """The IGV name of the genome whose first chromosome ends where the regions do, if any."""
-    regions = result.regions
-    for name in FIRST_CHROMOSOME:
-        if name in regions.names:
-            number = regions.names.index(name)
-            own = [block for block in regions.blocks if regions.chrom[block.start] == number]
-            return GENOMES.get(max((int(regions.end[block].max()) for block in own), default=0))
-    return None

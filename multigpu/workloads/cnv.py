@@ -36,7 +36,7 @@ from multigpu.copynumber.backends import (
 )
 from multigpu.copynumber.calling import Calling
 from multigpu.copynumber.calls import Floats, Rows, Segments
-from multigpu.copynumber.chromosome import CnvPart, CnvSpan, Computed, Loaded
+from multigpu.copynumber.chromosome import CnvPart, CnvSpan, Computed, Loaded, stretches
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.source import CountsSource
 from multigpu.copynumber.windows import Window
@@ -162,8 +162,8 @@ class CnvSession:
         with step("normalize"):
             scale, notes = self._size_factors(counts, loaded)
         with step("model"):
-            level = self._level(counts, scale, loaded.span)
-            found = self._modelled(counts, level, scale, rows, loaded.span)
+            level = self._level(counts, scale, loaded)
+            found = self._modelled(counts, level, scale, rows, loaded)
             self.backend.wait()  # else its time is that of the next stage
         with step("segment"):
             segments, more = self._segmented(found["sini"], rows, loaded.span.name)
@@ -213,10 +213,12 @@ class CnvSession:
         if workload.factors is not None:
             return workload.factors[span.block], ()
         used = workload.cases if self.options.norm == 2 else columns
-        ploidy = None if span.ploidy is None else span.ploidy[:used]
+        ploidy = None if span.ploidy is None or loaded.par.all() else span.ploidy[:used]
+        if used < columns or loaded.par.any():
+            counts = np.ascontiguousarray(loaded.counts[self._one_level(loaded), :used])
         try:
             found = self.backend.normalization.size_factors(
-                counts if used == columns else loaded.counts[:, :used].copy(),
+                counts,
                 [slice(0, len(counts))],
                 normalization_options(self.options, ploidy),
                 [span.name],
@@ -228,7 +230,11 @@ class CnvSession:
         factors[:used] = found.factors[0]
         return factors, found.notes
 
-    def _level(self, counts: Any, scale: Floats, span: CnvSpan) -> Any:
+    def _one_level(self, loaded: Loaded) -> NDArray[np.bool_]:
+        """bool[regions]: those that a chromosome is normalized by: where its `copies` are usual."""
+        return loaded.par if loaded.par.all() else ~loaded.par
+
+    def _level(self, counts: Any, scale: Floats, loaded: Loaded) -> Any:
         """float64[regions]: the level of the controls, or of a single sample; None in a cohort."""
         cases, cov, kernels = self.workload.cases, self.workload.cov, self.backend.cnmops
         if self.model.kind == "cohort":
@@ -236,24 +242,40 @@ class CnvSession:
         if self.model.kind == "single":
             return self.backend.put(np.full(len(counts), kernels.level_of_sample(counts)))
         of_controls = scale[cases:] if cov is None else 1 / cov[cases:]
-        if span.shares is not None:
-            of_controls = of_controls / np.array(span.shares[cases:])
-        return kernels.level_of_controls(counts[:, cases:].copy(), of_controls)
+
+        def of(rows: slice, in_par: bool) -> Any:
+            shares = loaded.span.expected(in_par)
+            by = of_controls if shares is None else of_controls / np.array(shares[cases:])
+            return kernels.level_of_controls(counts[rows, cases:].copy(), by)
+
+        level = of(slice(None), in_par=False)
+        for rows in stretches(loaded.par):
+            level[rows] = of(rows, in_par=True)
+        return level
 
     def _modelled(
-        self, counts: Any, level: Any, scale: Floats, rows: int, span: CnvSpan
+        self, counts: Any, level: Any, scale: Floats, rows: int, loaded: Loaded
     ) -> dict[str, Any]:
         """Stage 3: the matrices by name; on the host where they come piece by piece."""
         cases = self.workload.cases
         applied = scale[:cases] if self.workload.cov is None else np.ones(cases)
         x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
-        cov = self.coverages(span, haploid=level is None)
-        if len(x) <= rows:
-            return self._model(x, level, cov, applied)
+        haploid = level is None
+        cov, in_par = (self.coverages(loaded.span, par, haploid) for par in (False, True))
+
+        def of(piece: slice, cov: Floats) -> dict[str, Any]:
+            return self._model(x[piece], None if level is None else level[piece], cov, applied)
+
         pieces = []
         for begin in range(0, len(x), rows):
-            piece = slice(begin, begin + rows)
-            found = self._model(x[piece], None if level is None else level[piece], cov, applied)
+            piece = slice(begin, min(begin + rows, len(x)))
+            found = of(piece, cov)
+            for own in stretches(loaded.par[piece]):
+                again = of(slice(begin + own.start, begin + own.stop), in_par)
+                for name, values in again.items():
+                    found[name][own] = values
+            if len(x) <= rows:
+                return found
             names = {*self._wanted(), "sini", "ini"} & set(found)
             pieces.append({name: self.backend.get(found[name]) for name in sorted(names)})
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
@@ -272,12 +294,13 @@ class CnvSession:
             found["lambda"] = result.lambda_
         return {name: values for name, values in found.items() if values is not None}
 
-    def coverages(self, span: CnvSpan, haploid: bool = False) -> Floats:
+    def coverages(self, span: CnvSpan, in_par: bool, haploid: bool = False) -> Floats:
         """float64[cases]; R's haploid model of all regions takes none."""
         cases, cov = self.workload.cases, self.workload.cov
         known = cov is not None and not (haploid and self.options.model == "haplo")
         found = cov[:cases] if cov is not None and known else np.ones(cases)
-        return found if span.shares is None else found * np.array(span.shares[:cases])
+        shares = span.expected(in_par)
+        return found if shares is None else found * np.array(shares[:cases])
 
     def _segmented(self, sini: Any, rows: int, name: str) -> tuple[Segments, tuple[str, ...]]:
         """Stage 4: the segments of every sample, and notes."""
@@ -324,7 +347,8 @@ class CnvSession:
         """Stage 5, and the matrices to where they are wanted."""
         some, span = self._of(loaded.span), loaded.span
         with step("call"):
-            calling = Calling(some.workload, some.coverages(span), loaded, computed)
+            coverages = some.coverages(span, in_par=False), some.coverages(span, in_par=True)
+            calling = Calling(some.workload, coverages, loaded, computed)
             return calling.part(self.workload.cases)
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.tables import direction
+from multigpu.io.counts import Counts
 
 
 def test_inferred__by_half_the_coverage_of_x() -> None:
@@ -159,6 +160,102 @@ def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> 
     assert [options.classes[k] for k in middle] == [*["CN2"] * 4, "CN1", "CN2", "CN1", "CN1"]
 
 
+# ---- pseudoautosomal regions ------------------------------------------------------------------
+
+PAR = {"width": 50_000, "par": 56}  # of hg38: the middle of the next region lies behind it
+
+
+def in_par(counts: Counts, sample: int, times: float) -> Counts:
+    """So many times as many reads in regions 20 to 40 of X."""
+    values = counts.values.copy()
+    rows = np.flatnonzero(counts.regions.chrom == 1)[20:40]
+    values[rows, sample] = np.rint(values[rows, sample] * times)
+    return replace(counts, values=values)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize(("females", "males"), [(5, 5), (3, 7), (1, 7), (7, 2), (0, 7)])
+def test_par__everybody_has_two_copies(females: int, males: int, options: dict[str, Any]) -> None:
+    sexes = cohort_of(females, males)
+    on_x, more, fewer = females, females + 1, 0 if females else 2
+    table = of_sexes(sexes=sexes, coverage=400, planted={("chrX", on_x): 2.0}, **PAR)
+    table = in_par(in_par(table, more, 2.0), fewer, 0.5)
+    chosen = CnvOptions(**options, fractional="mean")
+    # By the genome as a whole males, who have less of it, seem to have less everywhere.
+    gained = "CN3" if chosen.genome_wide and females else "CN4"
+    job = CnvJob(table, chosen, CPU, sexes=sexes, genome="GRCh38")
+    assert any(note.endswith("pseudoautosomal regions of hg38") for note in job.notes)
+    found = job.result(matrices.names(posterior=False))
+    columns = ("chrom", "start", "end", "sample", "copy_number")
+    rows = [tuple(row[name] for name in columns) for row in found.cnvs.to_pylist()]
+    assert [row for row in rows if row[1] < 56 * 50_000] == [
+        ("chrX", 1_000_000, 2_000_000, f"s{sample}", label)
+        for sample, label in sorted([(more, gained), (fewer, "CN1")])
+    ]
+    assert ("chrX", 4_500_000, 5_500_000, f"s{on_x}", "CN2") in rows
+    others = {f"s{k}" for k in range(females, females + males)} - {f"s{on_x}", f"s{more}"}
+    first, second = found.cnv_regions.to_pylist()[:2]
+    assert {first[name] for name in others - {f"s{fewer}"}} <= {"CN2"}
+    assert {second[name] for name in others} <= {"CN1"}
+    parts = found.fractional["cnv_regions_fractional"].to_pylist()
+    exact = [float(parts[0][f"s{more}"][2:]), float(parts[1][f"s{on_x}"][2:])]
+    assert exact == pytest.approx([4, 2], abs=1 if chosen.genome_wide else 0.5)
+    numbers = found.matrices["copy_number"].values[table.regions.chrom == 1]
+    labels = {name: {chosen.classes[k] for k in np.unique(numbers[rows])}
+              for name, rows in {"par": slice(5, 15), "x": slice(60, 80)}.items()}  # fmt: skip
+    assert labels["par"] == {"CN2"}
+    assert labels["x"] == {"CN1", "CN2"} - ({"CN2"} if not females else set())
+
+
+@pytest.mark.parametrize("model", ["reference", "single"])
+def test_par__of_cases_by_controls_and_of_one_sample(model: str) -> None:
+    sexes, controls = cohort_of(0, 1), None
+    table = in_par(of_sexes(sexes=("male", "male"), coverage=400, **PAR), 0, 1.5)
+    table = replace(table, samples=("s0",), values=table.values[:, :1].copy())
+    if model == "reference":
+        controls = of_sexes(sexes=cohort_of(3, 3), coverage=400, seed=4, **PAR)
+        controls = replace(controls, samples=tuple(f"c{k}" for k in range(6)))
+        sexes += cohort_of(3, 3)
+    options = CnvOptions.of(model, segmentation="fast", min_width=5)
+    job = CnvJob(table, options, CPU, sexes=sexes, controls=controls, genome="hg38")
+    found = job.result()
+    on_x = [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
+    assert [(row["start"], row["end"]) for row in on_x] == [(20 * 50_000, 40 * 50_000)]
+    assert on_x[0]["copy_number"] == "CN3"
+
+
+def test_par__changes_nothing_beside_it() -> None:
+    sexes, options = cohort_of(4, 4), CnvOptions(norm_type="mean", size_factor="mean")
+    table = of_sexes(sexes=sexes, planted={("chrX", 5): 2.0}, coverage=400, **PAR)
+    found = CnvJob(table, options, CPU, sexes=sexes, genome="hg38").result(("sini", "normalized"))
+    x = np.flatnonzero(table.regions.chrom == 1)
+    kept = np.delete(np.arange(len(table.values)), x[: PAR["par"]])
+    less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
+    alone = CnvJob(less, options, CPU, sexes=sexes).result(("sini", "normalized"))
+    for name in ("normalized", "sini"):
+        both = [each.matrices[name].values for each in (found, alone)]
+        np.testing.assert_allclose(both[0][kept], both[1], rtol=1e-12, atol=1e-12)
+
+
+def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
+    table = of_sexes(**PAR)
+    asked = "--genome says where the pseudoautosomal regions are"
+    assert asked in CnvJob(table, CnvOptions(), CPU, sexes=SEXES).notes[0]
+    other = CnvJob(table, CnvOptions(), CPU, sexes=SEXES, genome="danRer11")
+    assert "pseudoautosomal" not in other.notes[0]
+    assert all(span.par == () for span in other.spans())
+
+
+def test_par__of_a_table_that_has_nothing_else_of_x() -> None:
+    table = of_sexes(**PAR)
+    rows = np.flatnonzero(table.regions.chrom == 1)[PAR["par"] :]
+    kept = np.delete(np.arange(len(table.values)), rows)
+    less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
+    assert calls_of(CnvJob(less, CnvOptions(), CPU, sexes=SEXES, genome="hg38").result()) == set()
+
+
+# ---- everywhere the same ----------------------------------------------------------------------
+
 PLACES = [
     pytest.param(RunOptions(gpus="none", max_chunk_bytes=4096), id="pieces"),
     pytest.param(RunOptions(gpus="0"), id="gpu", marks=pytest.mark.gpu),
@@ -172,13 +269,14 @@ PLACES = [
 @pytest.mark.parametrize("model", ["cn.mops", "reference"])
 def test_calls__are_the_same_everywhere(run: RunOptions, model: str) -> None:
     sexes, controls = cohort_of(4, 4), None
-    table = of_sexes(sexes=sexes, planted={("chrX", 5): 2.0, ("chrY", 7): 0.02}, coverage=400)
+    planted = {("chrX", 5): 2.0, ("chrY", 7): 0.02}
+    table = of_sexes(sexes=sexes, planted=planted, coverage=400, **PAR)
     if model == "reference":
-        controls = of_sexes(sexes=sexes, seed=4)
+        controls = of_sexes(sexes=sexes, seed=4, **PAR)
         controls = replace(controls, samples=tuple(f"c{k}" for k in range(8)))
     options = CnvOptions.of(model, segmentation="fast", posterior=True, min_width=3)
     keep = matrices.names(posterior=True)
-    more = {"sexes": sexes * (2 if controls else 1), "controls": controls}
+    more = {"sexes": sexes * (2 if controls else 1), "controls": controls, "genome": "hg38"}
     found, expected = (CnvJob(table, options, r, **more).result(keep) for r in (run, CPU))
     for name, rows in expected.tables().items():
         assert found.tables()[name].equals(rows)

@@ -101,15 +101,6 @@ def test_igv_session__names_the_tracks_beside_it() -> None:
     assert "genome" not in ET.fromstring(tables.igv_session(None)).attrib
 
 
-@pytest.mark.parametrize(
-    ("end", "genome"), [(248_956_422, "hg38"), (249_250_621, "hg19"), (1, None)]
-)
-def test_genome_of__goes_by_the_length_of_the_first_chromosome(
-    end: int, genome: str | None
-) -> None:
-    assert tables.genome_of(with_regions((0, end, (2, 2)))) == genome
-
-
 def written(found: CnvResult, path: Path) -> None:
     write_vcf(vcf_text(found), found, path)
 

@@ -1,0 +1,41 @@
+"""Genomes by name and by the lengths of their chromosomes."""
+
+import numpy as np
+import pytest
+
+from multigpu.copynumber.genomes import GENOMES, Genome, inside, named, of_regions
+from multigpu.io.regions import windows
+
+
+@pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)
+@pytest.mark.parametrize("names", [("chr1", "chrX"), ("X", "1")])
+def test_genome__is_known_by_its_lengths(genome: Genome, names: tuple[str, str]) -> None:
+    first, x = (genome.first, genome.x) if names[0] == "chr1" else (genome.x, genome.first)
+    for chromosomes in ([(names[0], first)], [(names[1], x)], [(names[0], first), (names[1], x)]):
+        assert of_regions(windows([("chr2", 1_000_000), *chromosomes], 500_000)) == genome
+
+
+def test_genome__of_other_lengths_is_not_known() -> None:
+    assert of_regions(windows([("chr1", 248_956_421), ("chrX", 5)], 500_000)) is None
+    assert of_regions(windows([("chr2", 248_956_422)], 500_000)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("HG38", "hg38"), ("grch37", "hg19"), ("b37", "hg19"), ("hg3", None)]
+)
+def test_genome__by_any_of_its_names(name: str, found: str | None) -> None:
+    genome = named(name)
+    assert (genome and genome.name) == found
+
+
+@pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)
+def test_par__lies_at_the_ends_of_x(genome: Genome) -> None:
+    assert all(0 <= start < end <= genome.x for start, end in genome.par)
+    assert all(start < 100_000 or end > genome.x - 200_000 for start, end in genome.par)
+    assert sum(end - start for start, end in genome.par) < 3_200_000
+
+
+def test_inside__goes_by_the_middle() -> None:
+    start, end = np.array([0, 5, 8, 20]), np.array([10, 15, 18, 21])
+    assert inside(((5, 12), (20, 21)), start, end).tolist() == [True, True, False, True]
+    assert not inside((), start, end).any()
