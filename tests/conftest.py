@@ -83,11 +83,13 @@ def main(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Callable[[str, bytes], str]:
-    """Writes a file and tells its path."""
+    """Writes a file, and the folder that it is in, and tells its path."""
 
     def write(name: str, content: bytes) -> str:
-        (tmp_path / name).write_bytes(content)
-        return str(tmp_path / name)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return str(path)
 
     return write
 
