@@ -1,0 +1,18 @@
+"""What tests of files share."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Callable[..., str]:
+    """Writes bytes as a file, `reads` unless it is named, and tells its path."""
+
+    def write(data: bytes, name: str = "reads") -> str:
+        path = tmp_path / name
+        path.write_bytes(data)
+        return str(path)
+
+    return write
