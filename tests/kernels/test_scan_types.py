@@ -1,0 +1,127 @@
+"""Signatures as patterns, hits in their order, and a chunk that is cut in two."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
+
+from kernels.bases import encode, reverse_complement
+from kernels.scan import Chunk, Hits, Patterns, Rules, reference
+from kernels.scan.types import Part, split
+
+# ---- patterns and hits ------------------------------------------------------------------------
+
+
+@given(st.lists(letters_of.filter(bool), min_size=1, max_size=6), st.booleans())
+def test_patterns__hold_every_signature_and_its_reverse_complement(
+    signatures: list[str], both: bool
+) -> None:
+    patterns = Patterns.of([array(signature) for signature in signatures], both)
+    assert patterns.strands == 1 + both
+    assert len(patterns) == len(patterns.lengths) == patterns.strands * len(signatures)
+    assert (patterns.offsets[0], patterns.offsets[-1]) == (0, len(patterns.sets))
+    assert (patterns.sets.dtype, patterns.offsets.dtype) == (np.uint8, np.int64)
+    for p, (begin, end) in enumerate(pairwise(patterns.offsets.tolist())):
+        expected = encode(array(signatures[p // patterns.strands]))
+        if p % patterns.strands:
+            expected = reverse_complement(expected)
+        assert patterns.sets[begin:end].tolist() == expected.tolist()
+        assert patterns.lengths[p] == end - begin
+
+
+@pytest.mark.parametrize("wrong", ["", "ACGX", "AC GT", "-"])
+def test_patterns__refuse_what_is_no_signature(wrong: str) -> None:
+    with pytest.raises(ValueError, match="empty or has a letter that is no IUPAC base"):
+        Patterns.of([array("ACGT"), array(wrong)])
+
+
+def random_hits(draw: np.random.Generator, count: int) -> Hits:
+    return Hits(
+        draw.integers(0, 4, count).astype(np.int32),
+        draw.integers(0, 6, count).astype(np.int32),
+        draw.integers(0, 5, count),
+    )
+
+
+@given(st.integers(0, 2**32), st.integers(0, 60), st.sampled_from([1, 2]), st.booleans())
+def test_hits__are_ordered_by_record_signature_start_and_strand(
+    seed: int, count: int, strands: int, first: bool
+) -> None:
+    hits = random_hits(np.random.default_rng(seed), count)
+    expected = sorted(rows(hits), key=lambda row: (row[0], row[1] // strands, row[2], row[1]))
+    if first:
+        pairs = [(record, pattern // strands) for record, pattern, _ in expected]
+        expected = [row for i, row in enumerate(expected) if pairs.index(pairs[i]) == i]
+    assert_same(hits.ordered(strands, first), Hits(*columns(expected)))
+
+
+def columns(table: list[tuple[int, int, int]]) -> Iterator[NDArray[Any]]:
+    for number, dtype in enumerate((np.int32, np.int32, np.int64)):
+        yield np.array([row[number] for row in table], dtype)
+
+
+# ---- cutting a chunk in two -------------------------------------------------------------------
+
+
+def before(chunk: Chunk, patterns: Patterns, limit: int) -> Hits:
+    """The reference's hits, all of them, that begin before a position of the chunk."""
+    hits = reference.scan(chunk, patterns, Rules(first=False))
+    kept = chunk.offsets[hits.record] + hits.start < limit
+    return Hits(hits.record[kept], hits.pattern[kept], hits.start[kept])
+
+
+def divided(chunk: Chunk, patterns: Patterns, limit: int, smallest: int) -> Hits:
+    """The same, cut in two again and again."""
+    if limit <= smallest:
+        return before(chunk, patterns, limit)
+    parts = split(chunk, limit, int(patterns.lengths.max()))
+    for part in parts:
+        check_contract(part)
+    return Hits.joined(
+        [part.moved(divided(part.chunk, patterns, part.limit, smallest)) for part in parts]
+    )
+
+
+def check_contract(part: Part) -> None:
+    offsets = part.chunk.offsets
+    assert (offsets[0], offsets[-1]) == (0, len(part.chunk.letters))
+    assert (np.diff(offsets) >= 0).all()
+    assert 0 <= part.limit <= len(part.chunk.letters)
+    assert (offsets.dtype, part.chunk.letters.dtype) == (np.int64, np.uint8)
+
+
+SMALL = ["AAAACC", "", "ACCAAACAC", "", "", "C", "AACCAACCAAC", ""]
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3, 5, 12])
+def test_split__at_every_border_keeps_every_hit_once(longest: int) -> None:
+    chunk = chunk_of([array(record) for record in SMALL])
+    patterns = Patterns.of([array("A"), array("AACC"[:longest]), array("N" * longest)])
+    for limit in range(len(chunk.letters) + 1):
+        expected = before(chunk, patterns, limit).ordered(1, first=False)
+        assert_same(divided(chunk, patterns, limit, max(1, limit - 1)).ordered(1, False), expected)
+        assert_same(divided(chunk, patterns, limit, 1).ordered(1, first=False), expected)
+
+
+@settings(max_examples=60)
+@given(case=cases(most_records=5, most_signatures=4), smallest=st.integers(1, 40))
+def test_split__again_and_again_keeps_every_hit_once(case: Case, smallest: int) -> None:
+    records, signatures = case
+    chunk, patterns = chunk_of(records), Patterns.of(signatures)
+    expected = reference.scan(chunk, patterns, Rules(first=False))
+    got = divided(chunk, patterns, len(chunk.letters), smallest)
+    assert_same(got.ordered(1, first=False), expected)
+
+
+def test_split__keeps_the_first_hit_of_a_record_that_is_cut() -> None:
+    chunk, patterns = chunk_of([array("CCACCACC")]), Patterns.of([array("AC"), array("CC")])
+    expected = reference.scan(chunk, patterns, Rules())
+    parts = split(chunk, len(chunk.letters), 2)
+    found = [part.moved(reference.scan(part.chunk, patterns, Rules())) for part in parts]
+    assert_same(Hits.joined(found).ordered(1, first=True), expected)
