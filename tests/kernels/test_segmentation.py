@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 import pickle
 import re
 from functools import cache
@@ -12,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulation import emulated
+from backends import DEVICES, backend_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
-from scipy import stats
 
-from kernels.segmentation import Segmentation, Segments, TrackError, cpu, logs, reference, student
+from kernels.segmentation import Segmentation, Segments, TrackError, cpu, reference, student
 from kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
 from kernels.sources import source
 
@@ -27,26 +25,11 @@ NAMES = {
     "alpha": "alpha", "eps": "eps", "delta": "delta", "maxInt": "max_window",
     "minSeg": "min_segment", "cyberWeight": "cyber_weight", "segMedianT": "thresholds",
 }  # fmt: skip
-DEVICES = ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
-
-
-@pytest.fixture(scope="session")
-def emulation(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """`kernels.segmentation.cuda` on an emulated GPU."""
-    if emulated.why_not():
-        pytest.skip(emulated.why_not())
-    return emulated.load(tmp_path_factory.mktemp("emulated"), "segmentation")[1]
 
 
 @pytest.fixture
 def backend(device: str, request: pytest.FixtureRequest) -> Any:
-    if device == "cpu":
-        return cpu
-    if device == "emulated":
-        return request.getfixturevalue("emulation")
-    from kernels.segmentation import cuda
-
-    return cuda
+    return backend_of("segmentation", device, request)
 
 
 def options_of(parameters: dict[str, Any]) -> Segmentation:
@@ -415,78 +398,9 @@ def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None
     assert (again.track, str(again)) == (2, str(infinite.value))
 
 
-# ---- Student's t ------------------------------------------------------------------------------
+# ---- CUDA -------------------------------------------------------------------------------------
 
 KERNEL = re.compile(rb"\.text\.(\w+)\0")  # sections of a cubin
-SURPRISES = """
-extern "C" __global__ void surprises(const double* t2, const double* df, int n, double* out) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = surprise(t2[i], df[i]);
-}
-"""
-
-
-def surprises(backend: Any, t2: Any, df: Any) -> Any:
-    if backend is cpu:
-        return np.array([student.surprise(*pair) for pair in zip(t2, df, strict=True)])
-    cupy = backend.cupy
-    code = source("segmentation", "student.cuh") + SURPRISES
-    kernel = cupy.RawModule(code=code, options=("--std=c++17", "--fmad=false"))
-    arrays = [cupy.asarray(t2), cupy.asarray(df)]
-    out = cupy.empty(len(t2), np.float64)
-    blocks = -(-len(t2) // 256)
-    kernel.get_function("surprises")((blocks,), (256,), (*arrays, np.int32(len(t2)), out))
-    return out.get()
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_surprise__is_that_of_scipy(backend: Any) -> None:
-    rng = np.random.default_rng(8)
-    df = np.exp(rng.uniform(0.01, np.log(1e6), 20_000))
-    t = np.exp(rng.uniform(np.log(1e-4), np.log(60), 20_000))
-    expected = -stats.t.logsf(t, df)
-    near = expected < 650  # SciPy's tail is 0 from 745 on
-    assert near.sum() > 15_000
-    got = surprises(backend, t * t, df)
-    np.testing.assert_allclose(got[near], expected[near], rtol=1e-12)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_surprise__far_out_is_that_of_the_series(backend: Any) -> None:
-    rng = np.random.default_rng(9)
-    df = np.exp(rng.uniform(np.log(2), np.log(3000), 5000))
-    expected = rng.uniform(600, 10_000, 5000)
-    t2 = df * np.expm1(np.minimum(2 * expected / (df + 1), 600.0))  # about there
-    expected = -reference.log_tail(np.sqrt(t2), df)
-    assert expected.max() > 9000
-    np.testing.assert_allclose(surprises(backend, t2, df), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("device", DEVICES[1:])
-def test_surprise__has_the_bits_of_the_cpu(backend: Any) -> None:
-    rng = np.random.default_rng(13)
-    df = np.exp(rng.uniform(0.01, np.log(1e6), 30_000))
-    t2 = np.exp(rng.uniform(-150, 12, 30_000))
-    np.testing.assert_array_equal(surprises(backend, t2, df), surprises(cpu, t2, df))
-
-
-def test_surprise__of_no_difference_is_that_of_a_coin() -> None:
-    assert student.surprise(0.0, 100.0) == np.log(2)
-
-
-@given(st.floats(1e-300, 1e300))
-def test_ln__is_right_to_two_last_bits(x: float) -> None:
-    assert abs(logs.ln(x) - math.log(x)) <= 2 * math.ulp(math.log(x))
-
-
-@given(st.floats(-0.999, 10) | st.floats(1e-300, 1e300))
-def test_ln_1p__is_right_to_two_last_bits(x: float) -> None:
-    assert abs(logs.ln_1p(x) - math.log1p(x)) <= 2 * math.ulp(math.log1p(x))
-
-
-@given(st.floats(-700, 700))
-def test_e_to__is_right_to_two_last_bits(x: float) -> None:
-    assert abs(logs.e_to(x) - math.exp(x)) <= 2 * math.ulp(math.exp(x))
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.cu*")), ids=lambda path: str(path.name))
@@ -494,30 +408,6 @@ def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
     """Of such functions only sqrt is rounded in the same way everywhere."""
     text = re.sub("//.*", "", path.read_text())
     assert not re.search(r"\b(exp\w*|log\w*|pow|fma|rsqrt|cbrt|sin|cos|\w*gamma)\(", text)
-
-
-def test_compared__is_certain_only_of_what_is_so() -> None:
-    rng = np.random.default_rng(10)
-    certain = 0
-    for _ in range(20_000):
-        df = float(np.exp(rng.uniform(np.log(1.02), np.log(5000))))
-        t2 = float(np.exp(rng.uniform(np.log(1e-6), np.log(1e5))))
-        more = float(np.exp(rng.uniform(np.log(1e-3), np.log(2 * df))))
-        bound = 2 * more * t2 * (1 + t2) / df**2
-        less_t2 = t2 - bound * (1 + 1e-6)  # as close as a claim may be
-        pairs = [(t2, df, rng.uniform(0.5, 2) * t2, df + rng.uniform(-0.5, 1) * df)]
-        if less_t2 > 0:
-            pairs.append((less_t2, df + more, t2, df))
-        for pair in pairs:
-            sign = student.compared(*pair)
-            assert student.compared(*pair[2:], *pair[:2]) == -sign
-            difference = student.surprise(*pair[:2]) - student.surprise(*pair[2:])
-            assert sign * difference >= 0, pair
-            certain += sign != 0
-    assert certain > 20_000
-
-
-# ---- CUDA -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
