@@ -1,0 +1,73 @@
+"""Counts that are kept, and when they are made again."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bams import random_rows, write_alignments
+from counted import ROWS, in_windows
+
+from multigpu import count
+
+
+def test_cache__counts_only_what_is_new(tmp_path: Path, some: str) -> None:
+    other = write_alignments(tmp_path / "other.bam", random_rows(300, seed=3))
+    cache = tmp_path / "cache"
+    first = count([some, other], window=7000, cache=cache)
+    assert len(list(cache.iterdir())) == 2
+    for path in cache.iterdir():
+        with np.load(path) as kept:
+            counts = kept["counts"]
+        np.savez(path.with_suffix(""), counts=counts + 1000)  # so that it shows
+    third = write_alignments(tmp_path / "third.bam", random_rows(300, seed=4))
+    again = count([some, third, other], window=7000, cache=cache)
+    assert (again.values[:, [0, 2]] == first.values + 1000).all()
+    assert (again.values[:, 1] == count(third, window=7000).values[:, 0]).all()
+    assert len(list(cache.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"window": 7001}, {"min_mapq": 2}, {"remove_duplicates": True}, {"read_width": 2},
+        {"get_width": True}, {"stranded_start": True}, {"chromosomes": ["chr2", "chr1"]},
+        {"compat_r": True, "window": 10_000},
+    ],
+)  # fmt: skip
+def test_cache__knows_windows_and_filters(
+    tmp_path: Path, some: str, change: dict[str, Any]
+) -> None:
+    options = {"window": 7000, "cache": tmp_path / "cache"}
+    count(some, **options)
+    if change.get("compat_r"):
+        count(some, **(options | {"window": 10_000}))
+    before = len(list((tmp_path / "cache").iterdir()))
+    changed = options | change
+    found = count(some, **changed)
+    assert len(list((tmp_path / "cache").iterdir())) == before + 1
+    assert (found.values == count(some, **(changed | {"cache": None})).values).all()
+
+
+def test_cache__knows_the_content_and_not_the_name(tmp_path: Path, some: str) -> None:
+    cache = tmp_path / "cache"
+    count(some, cache=cache)
+    moved = Path(some).rename(tmp_path / "moved.bam")
+    Path(some + ".bai").rename(tmp_path / "moved.bam.bai")
+    count(moved, cache=cache)
+    assert len(list(cache.iterdir())) == 1
+    write_alignments(moved, ROWS[1:])
+    assert count(moved, cache=cache).values.sum() < sum(in_windows(ROWS, 7000)) + 1
+    assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing", b"PK\x03\x04"])
+def test_cache__damaged_entries_are_made_again(tmp_path: Path, some: str, content: bytes) -> None:
+    cache = tmp_path / "cache"
+    first = count(some, cache=cache)
+    (entry,) = cache.iterdir()
+    for damage in (content, entry.read_bytes()[:-5]):
+        entry.write_bytes(damage)
+        assert (count(some, cache=cache).values == first.values).all()
+        with np.load(entry) as kept:
+            assert (kept["counts"] == first.values[:, 0]).all()
