@@ -76,7 +76,6 @@ struct Fiber {
   bool started;
   jmp_buf place;
   ucontext_t context;
-  unsigned char* stack;
   // What it brings to a meeting of its warp, and takes from it.
   Meeting meeting;
   int line;
@@ -87,6 +86,7 @@ struct Fiber {
 struct Warp { unsigned waiting, ended; };
 
 Fiber fibers[MOST_THREADS];
+unsigned char* stacks;  // of all fibers, one after the other
 Warp warps[MOST_THREADS / LANES];
 unsigned ready[MOST_THREADS], n_ready, n_wave;  // first those that are left of the wave
 unsigned warps_at_barrier;
@@ -141,15 +141,8 @@ __attribute__((noinline)) void resume(unsigned thread) {
 }
 
 void make_fiber(Fiber& fiber) {
-  if (!fiber.stack) {
-    void* memory = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) fail("no memory for its stack");
-    fiber.stack = static_cast<unsigned char*>(memory);
-    mprotect(fiber.stack, 4096, PROT_NONE);
-  }
   getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack;
+  fiber.context.uc_stack.ss_sp = stacks + (&fiber - fibers) * STACK;
   fiber.context.uc_stack.ss_size = STACK;
   fiber.context.uc_link = nullptr;
   makecontext(&fiber.context, fiber_main, 0);
@@ -290,20 +283,12 @@ struct Watch {
     setitimer(ITIMER_VIRTUAL, &outer_timer, nullptr);
     for (int number : SIGNALS) sigaction(number, &outer[number], nullptr);
     sigaltstack(&outer_stack, nullptr);
-    // A process may have only so many mappings, and each compiled variant has fibers of its own.
-    for (Fiber& fiber : fibers) {
-      if (fiber.stack) munmap(fiber.stack, STACK);
-      fiber.stack = nullptr;
-      fiber.started = false;
-    }
+    for (Fiber& fiber : fibers) fiber.started = false;  // the stacks are the next launch's
   }
 };
 
 __attribute__((noinline)) bool run_grid() {
-  if (sigsetjmp(launching, 1)) {
-    for (Fiber& fiber : fibers) fiber.started = false;  // left where they were
-    return false;
-  }
+  if (sigsetjmp(launching, 1)) return false;
   // Blocks in the order of a random walk through the grid that takes every one once.
   unsigned step = 1 + random_below(gridDim.x);
   while (std::gcd(step, gridDim.x) != 1) ++step;
@@ -352,11 +337,25 @@ bool fits(void (*)(A...), const Argument* arguments, unsigned count) {
   return true;
 }
 
+// Memory for the stacks of fibers, each with a page at its end that must not be touched; null where
+// there is none. A process has it once for all compiled variants, because it may have only so many
+// mappings, and for all launches, because a stack that is made anew costs more than most fibers do.
+unsigned char* make_stacks() {
+  void* memory = mmap(nullptr, MOST_THREADS * STACK, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  unsigned char* made = static_cast<unsigned char*>(memory);
+  for (unsigned thread = 0; thread < MOST_THREADS; ++thread)
+    if (mprotect(made + thread * STACK, 4096, PROT_NONE)) return nullptr;
+  return made;
+}
+
 // Null, or what went wrong.
 template <auto KERNEL>
 const char* launch(const char* name, unsigned grid, unsigned block, const Argument* arguments,
-                   unsigned count, unsigned long long seed) {
+                   unsigned count, unsigned long long seed, unsigned char* own_stacks) {
   kernel_name = name;
+  stacks = own_stacks;
   if (!fits(KERNEL, arguments, count)) return message;
   if (!grid || !block || block > MOST_THREADS || block % LANES) {
     snprintf(message, sizeof message, "%s: %u blocks of %u threads", name, grid, block);
@@ -378,11 +377,13 @@ using As = std::common_type_t<T>;  // no deduction from this parameter
 
 }  // namespace emulator
 
+extern "C" unsigned char* emulated_stacks() { return emulator::make_stacks(); }
+
 #define EMULATED_KERNEL(name)                                                                  \
   extern "C" const char* launch_##name(unsigned grid, unsigned block,                          \
                                        const emulator::Argument* arguments, unsigned count,    \
-                                       unsigned long long seed) {                              \
-    return emulator::launch<&name>(#name, grid, block, arguments, count, seed);                \
+                                       unsigned long long seed, unsigned char* stacks) {       \
+    return emulator::launch<&name>(#name, grid, block, arguments, count, seed, stacks);        \
   }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

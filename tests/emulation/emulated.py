@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,9 @@ FLAGS = (
     *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
 )
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(')
+
+_launching = threading.Lock()  # two GPUs have locks of their own, but the stacks are the process's
+_made_stacks: list[int] = []
 
 
 class EmulationError(RuntimeError):
@@ -89,13 +93,26 @@ def compiled(code: str, options: Sequence[str], folder: Path) -> Library:
         if done.returncode:
             raise EmulationError(f"{' '.join(command)}\n{done.stderr}")
     loaded = ctypes.CDLL(str(library))
-    return lambda name: _kernel(loaded[f"launch_{name}"])
+    return lambda name: _kernel(loaded[f"launch_{name}"], _stacks(loaded))
 
 
-def _kernel(entry: Any) -> Kernel:
+def _stacks(loaded: ctypes.CDLL) -> int:
+    """Where the stacks of fibers lie, which one launch at a time has; made by the first library."""
+    if not _made_stacks:
+        make = loaded.emulated_stacks
+        make.restype = ctypes.c_void_p
+        made = make()
+        if made is None:
+            raise EmulationError("no memory for the stacks of threads")
+        _made_stacks.append(made)
+    return _made_stacks[0]
+
+
+def _kernel(entry: Any, stacks: int) -> Kernel:
     entry.restype = ctypes.c_char_p
     entry.argtypes = (
         ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(_Argument), ctypes.c_uint, ctypes.c_ulonglong,
+        ctypes.c_void_p,
     )  # fmt: skip
 
     def launch(
@@ -107,7 +124,8 @@ def _kernel(entry: Any) -> Kernel:
             ctypes.memmove(buffer, raw, len(raw))
             argument.bytes = ctypes.addressof(buffer)
             argument.size, argument.is_pointer = len(raw), is_pointer
-        error = entry(blocks, threads, given, len(arguments), seed)
+        with _launching:
+            error = entry(blocks, threads, given, len(arguments), seed, stacks)
         if error is not None:
             raise EmulationError(error.decode())
 
