@@ -1,8 +1,8 @@
 """The ways in which a kernel runs: plain, on the CPU, on an emulated GPU, on a real one.
 
 @pytest.fixture
-def backend(device, request):
-    return backend_of("cnmops", device, request)
+def backend(device):
+    return backend_of("cnmops", device)
 
 @pytest.mark.parametrize("device", DEVICES)
 """
@@ -17,15 +17,14 @@ DEVICES = ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
 EMULATED: dict[str, Any] = {}
 
 
-def backend_of(kernel: str, device: str, request: pytest.FixtureRequest) -> Any:
+def backend_of(kernel: str, device: str) -> Any:
     """The module kernels.<kernel>.<device>; "emulated": its cuda module on an emulated GPU."""
     if device != "emulated":
         return import_module(f"kernels.{kernel}.{device}")
     if emulated.why_not():
         pytest.skip(emulated.why_not())
     if kernel not in EMULATED:
-        folder = request.getfixturevalue("tmp_path_factory").mktemp("emulated")
-        EMULATED[kernel] = emulated.load(folder, kernel)[1]
+        EMULATED[kernel] = emulated.load(kernel)[1]
     return EMULATED[kernel]
 
 

@@ -13,12 +13,14 @@ import ctypes
 import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import files
+from importlib.metadata import files, version
 from pathlib import Path
 
 import pytest
+from built import built
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+WHEELS = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12")  # compiler and headers
 
 
 class CompileError(Exception):
@@ -26,9 +28,20 @@ class CompileError(Exception):
 
 
 def compile_cubin(source: str, arch: str, defines: Mapping[str, object] | None = None) -> bytes:
-    """`source` compiled for `arch` ("sm_90"); each of `defines` is a macro (-Dname=value)."""
+    """`source` compiled for `arch` ("sm_90"); each of `defines` is a macro (-Dname=value).
+
+    What was compiled before, of the same text by the same compiler, is kept (`built.py`).
+    """
     options = [f"--gpu-architecture={arch}", "--std=c++17", f"--include-path={_headers()}"]
     options += [f"--define-macro={name}={value}" for name, value in (defines or {}).items()]
+
+    def make(path: Path) -> None:
+        path.write_bytes(_compile(source, options))
+
+    return built("cubins", ".cubin", [source, *options, *map(version, WHEELS)], make).read_bytes()
+
+
+def _compile(source: str, options: list[str]) -> bytes:
     arguments = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     nvrtc, program = _library(), ctypes.c_void_p()
     handle = ctypes.byref(program)
@@ -64,14 +77,14 @@ def _name(status: int) -> str:
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_of_wheel("nvidia-cuda-nvrtc-cu12", "libnvrtc.so.*")))
+    library = ctypes.CDLL(str(_of_wheel(WHEELS[0], "libnvrtc.so.*")))
     library.nvrtcGetErrorString.restype = ctypes.c_char_p
     return library
 
 
 @cache
 def _headers() -> Path:
-    return _of_wheel("nvidia-cuda-runtime-cu12", "cuda_fp16.h").parent
+    return _of_wheel(WHEELS[1], "cuda_fp16.h").parent
 
 
 def _of_wheel(distribution: str, pattern: str) -> Path:

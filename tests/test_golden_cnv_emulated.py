@@ -33,14 +33,13 @@ Job = Callable[..., CnvResult]
 
 
 @pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> Backend:
+def device() -> Backend:
     """The three kernels on one emulated GPU."""
     if emulated.why_not():
         pytest.skip(emulated.why_not())
-    folder = tmp_path_factory.mktemp("emulated")
-    gpu, normalization = emulated.load(folder, "normalization")
-    _, cnmops = emulated.load(folder, "cnmops", gpu)
-    _, segmentation = emulated.load(folder, "segmentation", gpu)
+    gpu, normalization = emulated.load("normalization")
+    _, cnmops = emulated.load("cnmops", gpu)
+    _, segmentation = emulated.load("segmentation", gpu)
 
     def get(array: Any) -> Any:
         return array.get() if hasattr(array, "get") else array

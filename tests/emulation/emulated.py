@@ -1,14 +1,14 @@
 """A `cuda.py` of `kernels` and its kernels on a machine without a GPU.
 
-    gpu, cuda = load(folder, "scan")    # a GPU of emulation/device.py, and kernels.scan.cuda on it
+    gpu, cuda = load("scan")    # a GPU of emulation/device.py, and kernels.scan.cuda on it
     cuda.Scanner(patterns, rules).scan(chunk)
 
-The kernels are compiled with g++ and `cuda_emulator.hpp`, once for each choice of macros, into
-`folder`. EMULATION_FLAGS in the environment is given to g++, too: "--coverage" says what was run.
+The kernels are compiled with g++ and `cuda_emulator.hpp`, once for each choice of macros, and kept
+(`built.py`). EMULATION_FLAGS in the environment is given to g++, too: "--coverage" says what was
+run.
 """
 
 import ctypes
-import hashlib
 import importlib.util
 import os
 import re
@@ -17,11 +17,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+from built import built
 from emulation.device import Gpu, Kernel, Library, fake_cupy
 
 from kernels import sources
@@ -51,12 +53,12 @@ class _Argument(ctypes.Structure):
     )
 
 
-def load(folder: Path, kernel: str, gpu: Gpu | None = None) -> tuple[Gpu, Any]:
+def load(kernel: str, gpu: Gpu | None = None) -> tuple[Gpu, Any]:
     """A GPU, and the module `kernels.<kernel>.cuda` on it; the real one is not touched.
 
     gpu: one that another kernel is on already, so that they share arrays
     """
-    gpu = gpu or Gpu(lambda code, options: compiled(code, options, folder))
+    gpu = gpu or Gpu(compiled)
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
     path = Path(sources.__file__).with_name(kernel) / "cuda.py"
@@ -77,23 +79,30 @@ def why_not() -> str:
     return "" if shutil.which(COMPILER) else f"no {COMPILER} to compile the kernels with"
 
 
-def compiled(code: str, options: Sequence[str], folder: Path) -> Library:
+def compiled(code: str, options: Sequence[str]) -> Library:
     """The kernels of a source, compiled for this machine; `options` as for NVRTC."""
     names = KERNEL.findall(code)
     entries = "".join(f"EMULATED_KERNEL({name})\n" for name in names)
     text = f'#include "{HEADER}"\n#line 1 "kernels"\n{code}\n{entries}'
     defines = [option for option in options if option.startswith("-D")]
     flags = [*FLAGS, *defines, *os.environ.get("EMULATION_FLAGS", "").split()]
-    stem = hashlib.sha256("\n".join([text, *flags]).encode()).hexdigest()[:16]
-    source, library = folder / f"{stem}.cpp", folder / f"{stem}.so"
-    if not library.exists():
-        source.write_text(text, encoding="utf-8")
-        command = [COMPILER, *flags, str(source), "-o", str(library)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def make(library: Path) -> None:
+        command = [COMPILER, *flags, "-x", "c++", "-", "-o", str(library)]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode:
             raise EmulationError(f"{' '.join(command)}\n{done.stderr}")
+
+    library = built("emulated", ".so", [text, HEADER.read_text(), _compiler(), *flags], make)
     loaded = ctypes.CDLL(str(library))
     return lambda name: _kernel(loaded[f"launch_{name}"], _stacks(loaded))
+
+
+@cache
+def _compiler() -> str:
+    """Which it is, and for which machine it compiles."""
+    command = [COMPILER, "-v"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
 def _stacks(loaded: ctypes.CDLL) -> int:

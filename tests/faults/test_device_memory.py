@@ -39,8 +39,8 @@ class Scarce:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
-    return emulated.load(tmp_path_factory.mktemp("emulated"), "scan")
+def machine() -> tuple[Gpu, Any]:
+    return emulated.load("scan")
 
 
 def synchronize(gpu: Gpu) -> None:

@@ -29,8 +29,8 @@ EMULATED_REGIONS = 60  # of a golden case: the emulator is slow, and regions are
 
 
 @pytest.fixture
-def backend(device: str, request: pytest.FixtureRequest) -> Any:
-    return backend_of("cnmops", device, request)
+def backend(device: str) -> Any:
+    return backend_of("cnmops", device)
 
 
 def of(result: Result, name: str) -> Any:

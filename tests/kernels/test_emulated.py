@@ -33,8 +33,8 @@ Letters = NDArray[np.uint8]
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
-    return emulated.load(tmp_path_factory.mktemp("emulated"), "scan")
+def machine() -> tuple[Gpu, Any]:
+    return emulated.load("scan")
 
 
 @pytest.fixture

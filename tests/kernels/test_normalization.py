@@ -55,8 +55,8 @@ MATRICES = (
 
 
 @pytest.fixture
-def backend(device: str, request: pytest.FixtureRequest) -> Any:
-    return backend_of("normalization", device, request)
+def backend(device: str) -> Any:
+    return backend_of("normalization", device)
 
 
 def blocks_of(names: Any) -> list[slice]:

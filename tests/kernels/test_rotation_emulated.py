@@ -41,8 +41,8 @@ VARIANTS = list(product(["linear", "nearest"], ["clamp", "zero"], [False, True])
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gpu, Any]:
-    return emulated.load(tmp_path_factory.mktemp("emulated"), "rotation")
+def machine() -> tuple[Gpu, Any]:
+    return emulated.load("rotation")
 
 
 @pytest.fixture

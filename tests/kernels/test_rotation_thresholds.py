@@ -24,7 +24,7 @@ CENTERS = [None, *((far, 0.0, 0.0) for far in (2e4, 3e5, 6e5, 1e8))]
 @pytest.fixture
 def cuda(device: str, request: pytest.FixtureRequest) -> Any:
     """The module `kernels.rotation.cuda`, on a real GPU or an emulated one."""
-    return backend_of("rotation", device, request)
+    return backend_of("rotation", device)
 
 
 def odd_ligands(rng: np.random.Generator, sizes: list[int], channels: int, terms: int) -> Ligands:

@@ -28,8 +28,8 @@ NAMES = {
 
 
 @pytest.fixture
-def backend(device: str, request: pytest.FixtureRequest) -> Any:
-    return backend_of("segmentation", device, request)
+def backend(device: str) -> Any:
+    return backend_of("segmentation", device)
 
 
 def options_of(parameters: dict[str, Any]) -> Segmentation:

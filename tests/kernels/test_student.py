@@ -22,8 +22,8 @@ extern "C" __global__ void surprises(const double* t2, const double* df, int n, 
 
 
 @pytest.fixture
-def backend(device: str, request: pytest.FixtureRequest) -> Any:
-    return backend_of("segmentation", device, request)
+def backend(device: str) -> Any:
+    return backend_of("segmentation", device)
 
 
 def surprises(backend: Any, t2: Any, df: Any) -> Any:
