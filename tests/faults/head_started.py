@@ -3,6 +3,7 @@
 Two threads of it begin, slowly; two worker processes are started at once and take over.
 """
 
+import os
 import time
 from dataclasses import replace
 from itertools import count
@@ -12,7 +13,7 @@ import multigpu.job
 from cluster import head_start, worker
 from multigpu.__main__ import run
 
-SLOW = 0.1  # seconds that a chunk takes longer in this process,
+SLOW = float(os.environ.get("SLOW", "0.1"))  # seconds that a chunk takes longer in this process,
 LATE, SLOWER = range(60, 80), 0.5  # and some of them, where workers are long in coming
 
 deployment, part = multigpu.job.deployment, worker._part

@@ -31,8 +31,8 @@ def workers_of(log: Path) -> set[str]:
     return {event["worker"] for event in events if event["event"] == "finished"}
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
 
 
 def test_run__that_workers_end_gives_the_same_bytes(
@@ -65,7 +65,8 @@ def test_run__that_is_ended_is_gone_on_with(
 def test_worker__that_is_killed_changes_nothing(
     begun: Job, undisturbed: bytes, tmp_path: Path
 ) -> None:
-    first = Run(begun, tmp_path, env=environment())
+    """It is killed while it starts: no other comes, and the program does all of the run alone."""
+    first = Run(begun, tmp_path, env=environment(SLOW="0.02"))
     assert first.until(lambda: len(first.children()) >= 2)
     first.children()[0].kill()
     assert first.ended().status == 0
