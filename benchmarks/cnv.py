@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +35,7 @@ R_MODEL = 76e-6  # seconds a region, the faster of its two times: cn.mops 1.53, 
 R_STAGES = 8.2  # seconds of stages 2 to 5 on R_SHAPE, likewise
 GCNMOPS_MS = 314  # its kernel on an H200 at its best grid
 FEW_CORES = 2
-WITH_VCF = find_spec("pysam") is not None
-FEW_OUTPUTS = ("--no-matrices", "--no-report", "--vcf" if WITH_VCF else "--no-vcf")
-LEFT_OUT = "" if WITH_VCF else "; without VCF, which needs pysam"
+FEW_OUTPUTS = ("--no-matrices", "--no-report")
 CHECKED = 2000  # regions that the plain computation looks at
 GENES = {"coverage": 80.0, "dispersion": 0.005, "min_length": 5, "max_length": 60,
          "max_carriers": 3, "width": 450, "seed": 1}  # fmt: skip
@@ -238,7 +235,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     packed = Path(table).stat().st_size / 1e9
     yield Figure("process", f"{what}: whole process, {bench.where}", "s",
                  [each.seconds for each in ran], 8.0 if bench.gpu else None,
-                 note=f"{packed:.2g} GB of Parquet{LEFT_OUT}")  # fmt: skip
+                 note=f"{packed:.2g} GB of Parquet")  # fmt: skip
     limit = 3 * size + 4 * DEFAULT_CHUNK_BYTES
     yield Figure("process", f"{what}: peak host memory, {bench.where}", "GB",
                  [each.peak_bytes / 1e9 for each in ran], limit / 1e9,

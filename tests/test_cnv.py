@@ -94,16 +94,16 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
     assert names(folder) == CALLS
 
 
-def test_output__without_vcf_nothing_needs_its_package(
+def test_output__of_calls_needs_no_package_for_alignments(
     main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pysam", None)
-    monkeypatch.setitem(output.NEEDED, output.VCF, ("no_such_package",))
-    assert main(table, "-o", str(tmp_path / "out"), *FEW)[0] == 2
-    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, "--no-vcf")
-    assert status == 0, said
-    assert names(tmp_path / "out") == CALLS - {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}
-    assert "vcf" not in (tmp_path / "out" / "igv_session.xml").read_text()
+    for more, left_out in (((), set()), (("--no-vcf",), {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"})):
+        status, said = main(table, "-o", str(tmp_path / "out"), *FEW, *more)
+        assert status == 0, said
+        assert names(tmp_path / "out") == CALLS - left_out
+        session = (tmp_path / "out" / "igv_session.xml").read_text()
+        assert ("vcf" in session) == (not left_out)
 
 
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:

@@ -252,8 +252,8 @@ def _wanted(values: dict[str, Any]) -> tuple[str, ...]:
     from multigpu.copynumber import output
 
     chosen = {
-        output.VCF: values["vcf"], output.MATRICES: values["matrices"],
-        output.REPORT: values["report"], output.FIGURES: values["plots"],
+        output.MATRICES: values["matrices"], output.REPORT: values["report"],
+        output.FIGURES: values["plots"],
     }  # fmt: skip
     return tuple(name for name, wanted in chosen.items() if wanted)
 

@@ -41,14 +41,12 @@ OURS = (  # but not the counts, which may be the input
 )  # fmt: skip
 
 NEEDED = {
-    VCF: ("pysam",),
     MATRICES: ("zarr", "xarray"),
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
 }
 OF_TABLES = ("pyarrow.compute",)
 LOADED = {  # what of the others the program imports
-    VCF: ("pysam",),
     MATRICES: ("zarr",),
     REPORT: ("jinja2",),
     FIGURES: ("matplotlib.figure", "matplotlib.backends.backend_agg"),
@@ -173,7 +171,7 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
             texts[f"{name}.tsv"] = partial(tables.tsv, table, every)
         texts["cnvs.bed"] = partial(tables.bed, result, every)
         written = [files.submit(_write, folder / name, text) for name, text in texts.items()]
-        for done in (*written, *vcf):  # htslib does not say why there is no index
+        for done in (*written, *vcf):
             done.result()
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     known = genomes.of_regions(result.regions)

@@ -14,11 +14,11 @@ from multigpu.copynumber.result import CnvResult, names
 from multigpu.copynumber.tables import direction
 from multigpu.io.arrow import numbers
 from multigpu.io.bgzf import bgzf
+from multigpu.io.tabix import Records, tabix
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LARGEST_TABIX = 1 << 29  # positions beyond it need the other kind of index
 COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 
 # By what the samples of a region have: no change, losses, gains, both.
@@ -50,12 +50,13 @@ def vcf_text(result: CnvResult, every: Every = map) -> bytes:
 
 def write_vcf(text: bytes, result: CnvResult, path: Path, every: Every = map) -> None:
     """Its text to `path`, and the index beside it."""
-    import pysam
-
-    path.write_bytes(bgzf(text, every))
-    place = str(path.absolute())  # htslib takes "s3:x" for an address
-    far = bool(len(result.called_regions)) and result.called_regions.end.max() >= LARGEST_TABIX
-    pysam.tabix_index(place, preset="vcf", force=True, csi=bool(far))
+    blocks = bgzf(text, every)
+    path.write_bytes(b"".join(blocks))
+    regions, order = result.called_regions, _order(result)
+    begin, end = np.maximum(1, regions.start) - 1, regions.end
+    places = Records(result.regions.names, regions.chrom[order], begin[order], end[order])
+    suffix, index = tabix(text, blocks, places)
+    path.with_name(path.name + suffix).write_bytes(b"".join(bgzf(index, every)))
 
 
 def _header(result: CnvResult) -> str:
@@ -65,10 +66,15 @@ def _header(result: CnvResult) -> str:
 
 def _records(result: CnvResult, every: Every) -> Iterator[bytes]:
     """The lines of all regions, many at a time, in the order of the places."""
-    regions = result.called_regions
-    order = np.lexsort((regions.end, regions.start, regions.chrom))
+    order = _order(result)
     pieces = blocks(len(order), len(COLUMNS) + len(result.samples))
     return every(lambda rows: _lines(result, order[rows]), pieces)
+
+
+def _order(result: CnvResult) -> NDArray[np.intp]:
+    """The regions as they lie on the chromosomes."""
+    regions = result.called_regions
+    return np.lexsort((regions.end, regions.start, regions.chrom))
 
 
 def _lines(result: CnvResult, rows: NDArray[np.intp]) -> bytes:

@@ -28,13 +28,13 @@ BLOCK_DATA = 0xFF00  # bytes of text in a block, as bgzip has it: compressed the
 BLOCK_HEADER = bytes.fromhex("1f8b08040000000000ff060042430200")  # and the length less one
 
 
-def bgzf(text: bytes, every: Callable[..., Iterator[Any]] = map) -> bytes:
-    """A whole file: blocks of the SAM specification, the last one empty.
+def bgzf(text: bytes, every: Callable[..., Iterator[Any]] = map) -> list[bytes]:
+    """A whole file in blocks of the SAM specification, each of BLOCK_DATA bytes; the last is empty.
 
     every  as `map`, by several threads where it can
     """
     pieces = [text[at : at + BLOCK_DATA] for at in range(0, len(text), BLOCK_DATA)]
-    return b"".join(every(_block, [*pieces, b""]))
+    return list(every(_block, [*pieces, b""]))
 
 
 def _block(data: bytes) -> bytes:

@@ -14,8 +14,9 @@ from cohorts import result
 from multigpu.copynumber import tables
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult, RegionTable
-from multigpu.copynumber.vcf import LARGEST_TABIX, vcf_text, write_vcf
+from multigpu.copynumber.vcf import vcf_text, write_vcf
 from multigpu.io.regions import Regions
+from multigpu.io.tabix import LARGEST_TBI
 
 
 def with_regions(
@@ -140,9 +141,9 @@ def test_vcf__a_region_at_the_first_base_is_found(tmp_path: Path) -> None:
 
 def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_regions((LARGEST_TABIX, LARGEST_TABIX + 10, (0, 2))), path)
+    written(with_regions((LARGEST_TBI, LARGEST_TBI + 10, (0, 2))), path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
-    assert bcftools("view", "-H", "-r", f"chr1:{LARGEST_TABIX + 5}", str(path))
+    assert bcftools("view", "-H", "-r", f"chr1:{LARGEST_TBI + 5}", str(path))
 
 
 def test_vcf__without_regions_is_valid(tmp_path: Path) -> None:
