@@ -28,6 +28,7 @@ FIGURES = "figures"
 SESSION = "igv_session.xml"
 VCF = "cnvs.vcf.gz"
 COUNTS = "counts.parquet"
+THREADS = 8  # that write: Arrow lets go of the interpreter, but more of them wait for it
 PART, LOCK = ".part", ".lock"
 JOURNAL, KEPT_COUNTS = "journal", "counts"  # in the hidden folder
 TABLES = (
@@ -160,7 +161,7 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
 
     genome  IGV's name of it; None: by the lengths of its chromosomes
     """
-    threads = len(os.sched_getaffinity(0))  # Arrow lets go of the interpreter
+    threads = min(THREADS, len(os.sched_getaffinity(0)))
     with ThreadPoolExecutor(threads) as files, ThreadPoolExecutor(threads) as blocks:
         every, vcf = blocks.map, []
         if with_vcf:  # which takes longest, so all threads first make its text

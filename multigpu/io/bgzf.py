@@ -23,7 +23,7 @@ from multigpu.io.decompress import (
 BATCH = 1 << 20  # stored bytes that one thread takes together
 HEADER = 64  # bytes at the front of a block, in which its length is looked for
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
-LEVEL = 6
+LEVEL = 4  # three times as fast as 6, for a fifteenth more
 BLOCK_DATA = 0xFF00  # bytes of text in a block, as bgzip has it: compressed they fit its length
 BLOCK_HEADER = bytes.fromhex("1f8b08040000000000ff060042430200")  # and the length less one
 
