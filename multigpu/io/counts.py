@@ -27,8 +27,8 @@ COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ROWS = 1 << 15  # read or written at a time
-THREADS = 16  # at most, that decode row groups; each holds such rows and some pages,
-THREAD_BYTES = 192 << 20  # so there is one for so many bytes of counts
+THREADS = 16  # at most, that decode row groups; each holds such rows and some pages, so there is
+THREAD_ROWS = 8 * ROWS  # one for so many rows: together they hold a quarter of the counts at most
 COLUMN_BUFFER = 1 << 16  # bytes of every column read at a time, not all that a row group has
 ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
@@ -301,11 +301,12 @@ def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tupl
             path, metadata=metadata, read_dictionary=["chrom"], buffer_size=COLUMN_BUFFER,
             pre_buffer=False,
         ) as file:  # fmt: skip
-            batches = file.iter_batches(ROWS, row_groups=[number])
+            # Arrow's own threads keep some megabytes each, for good.
+            batches = file.iter_batches(ROWS, row_groups=[number], use_threads=False)
             return _placed(path, samples, batches, whole, first, stop)
 
     names: dict[str, int] = {}
-    threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + whole.values.nbytes // THREAD_BYTES)
+    threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + len(whole.values) // THREAD_ROWS)
     with ThreadPoolExecutor(threads) as pool:
         for group in pool.map(decode, numbers, borders, borders[1:]):
             group.chrom[:] = group.numbered(names)
