@@ -16,7 +16,7 @@ from cluster.output import failures_named, own, sync_folder
 from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.vcf import vcf_text, write_vcf
+from multigpu.copynumber.vcf import write_vcf
 from multigpu.errors import UsageError
 from multigpu.job import BEGUN_ANEW
 
@@ -163,16 +163,15 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
     """
     threads = min(THREADS, len(os.sched_getaffinity(0)))
     with ThreadPoolExecutor(threads) as files, ThreadPoolExecutor(threads) as blocks:
-        every, vcf = blocks.map, []
-        if with_vcf:  # which takes longest, so all threads first make its text
-            lines = vcf_text(result, every)
-            vcf = [files.submit(write_vcf, lines, result, folder / VCF, every)]
+        every, written = blocks.map, []
+        if with_vcf:  # its index is made when all its text is
+            written.append(files.submit(write_vcf, result, folder / VCF, every))
         texts = {"segments.seg": partial(tables.seg, result, every)}
         for name, table in result.tables().items():
             texts[f"{name}.tsv"] = partial(tables.tsv, table, every)
         texts["cnvs.bed"] = partial(tables.bed, result, every)
-        written = [files.submit(_write, folder / name, text) for name, text in texts.items()]
-        for done in (*written, *vcf):
+        written += [files.submit(_write, folder / name, text) for name, text in texts.items()]
+        for done in written:
             done.result()
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     known = genomes.of_regions(result.regions)

@@ -48,8 +48,9 @@ def vcf_text(result: CnvResult, every: Every = map) -> bytes:
     return b"".join([_header(result).encode(), *_records(result, every)])
 
 
-def write_vcf(text: bytes, result: CnvResult, path: Path, every: Every = map) -> None:
+def write_vcf(result: CnvResult, path: Path, every: Every = map) -> None:
     """Its text to `path`, and the index beside it."""
+    text = vcf_text(result, every)
     blocks = bgzf(text, every)
     path.write_bytes(b"".join(blocks))
     regions, order = result.called_regions, _order(result)

@@ -14,7 +14,7 @@ from cohorts import result
 from multigpu.copynumber import tables
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult, RegionTable
-from multigpu.copynumber.vcf import vcf_text, write_vcf
+from multigpu.copynumber.vcf import write_vcf
 from multigpu.io.regions import Regions
 from multigpu.io.tabix import LARGEST_TBI
 
@@ -103,7 +103,7 @@ def test_igv_session__names_the_tracks_beside_it() -> None:
 
 
 def written(found: CnvResult, path: Path) -> None:
-    write_vcf(vcf_text(found), found, path)
+    write_vcf(found, path)
 
 
 def test_vcf__bcftools_reads_every_region_and_its_copy_numbers(tmp_path: Path) -> None:
