@@ -66,8 +66,10 @@ def _end(regions: Regions, names: Sequence[str]) -> int:
 
 def inside(places: Places, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
     """bool[n]: whether the middle of each stretch lies in one of these places."""
+    found = np.zeros(len(start), np.bool_)
+    if not places:
+        return found
     middle = start + (end - start) // 2
-    found = np.zeros(len(middle), np.bool_)
     for first, stop in places:
         found |= (middle >= first) & (middle < stop)
     return found
