@@ -116,7 +116,7 @@ def path_of(name: str, value: Any) -> str:
     raise UsageError(f"{name} is {_shown(value)}; it must be a path")
 
 
-def _text(name: str, value: Any) -> str:
+def text_of(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{name} is {_shown(value)}; it must be text")
     return value
@@ -256,7 +256,7 @@ class RunOptions:
     dashboard: bool = False
 
     def __post_init__(self) -> None:
-        _convert(self, _text, "gpus", "scheduler")
+        _convert(self, text_of, "gpus", "scheduler")
         _convert(self, path_of, "scheduler_file")
         _convert(self, _number, "memory_fraction", "connect_timeout", "chunk_timeout")
         _convert(self, _number, "worker_timeout")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from multigpu.config import RunOptions
+from multigpu.config import RunOptions, text_of
 from multigpu.copynumber import cohort, inputs, matrices
 from multigpu.copynumber.frames import counts_of, is_frame
 from multigpu.copynumber.job import FIGURES, CnvJob
@@ -58,6 +58,8 @@ def cnv(
     run = RunOptions(**_taken(options, [field.name for field in fields(RunOptions)]))
     counted = _taken(options, cohort.COUNTING)
     chosen = CnvOptions.of(model, preset, **options)
+    if genome is not None:
+        genome = text_of("genome", genome)
     counting, given = _counting(count, counted, chosen.compat_r)
     cases, others = _source(counts_or_bams), None if controls is None else _source(controls)
     cohort.check_counting(given, _table(cases), None if others is None else _table(others))

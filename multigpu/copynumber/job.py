@@ -84,7 +84,7 @@ class CnvJob(Job):
         self.regions, self.samples, self.options = counts.regions, counts.samples, options
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
         self.genome = genomes.named(genome) if genome else genomes.of_regions(counts.regions)
-        self._genome_unsaid = not genome
+        self._genome_said = genome
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
         self.values = _columns(counts, controls)
@@ -115,8 +115,9 @@ class CnvJob(Job):
             return ""
         if self.genome:
             return f"; two copies in the pseudoautosomal regions of {self.genome.name}"
-        said = "; --genome says where the pseudoautosomal regions are"
-        return said if self._genome_unsaid else ""
+        if self._genome_said:
+            return f"; the pseudoautosomal regions of {quoted(self._genome_said)} are not known"
+        return "; --genome says where the pseudoautosomal regions are"
 
     def _check_reads(self) -> None:
         if self.options.norm == 0 or self.options.model == "single" or self.totals.all():

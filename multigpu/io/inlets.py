@@ -57,7 +57,8 @@ class Inlet:
 
     def skip(self, count: int) -> None:
         """Read a file from behind so many bytes on."""
-        assert isinstance(self._stream, io.FileIO)
+        if not isinstance(self._stream, io.FileIO):
+            raise InputError(self.path, "is no file any more")
         with errors_named(self.path):
             self._stream.seek(count)
         self.taken = count

@@ -118,6 +118,11 @@ def test_refused__no_input() -> None:
         cnv([])
 
 
+def test_refused__a_genome_that_is_no_name() -> None:
+    with pytest.raises(UsageError, match="genome is 38; it must be text"):
+        cnv(cohort()[0], genome=38)
+
+
 def test_refused__a_window_that_is_no_number() -> None:
     with pytest.raises(UsageError, match="window is '5': it must be a whole number"):
         cnv("x.bam", window="5")
