@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import pickle
 import queue
 import time
 from asyncio import CancelledError
@@ -9,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import cloudpickle
 from distributed import Client, Future, KilledWorker, Worker, WorkerPlugin
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
-from distributed.protocol import pickle
 
 from cluster import worker
 from cluster.errors import Failure, Lost, WorkerDied
@@ -110,9 +111,9 @@ class DaskWorkers:
         return max(self._nthreads.values(), default=1)
 
     def admit(self, workload: Workload[Any, Any]) -> None:
-        """It is pickled here, as Dask would tell of what fails in its own way."""
+        """It is pickled here, and once: Dask tries three times, and tells of it in its own way."""
         try:
-            job = Job(workload.key, pickle.dumps(workload))
+            job = Job(workload.key, cloudpickle.dumps(workload))
         except MemoryError as error:
             raise Failure(f"the job cannot be given to the workers: {error}") from error
         self._admitted.add(workload.key)

@@ -296,12 +296,13 @@ def _job(
         controls = cohort.as_controls(controls, counts, counting)
     names = [*counts.samples, *(controls.samples if controls else ())]
     ploidy = cohort.ploidies(values["ploidy"] or None, names)
-    sexes = cohort.sexes(values["sex"], names, counts, controls, infer=not chosen.compat_r)
+    genome, infer = values["genome"], not chosen.compat_r
+    sexes = cohort.sexes(values["sex"], names, counts, controls, infer, genome)
     job = CnvJob(
         counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes,
-        genome=values["genome"], inputs=[*cases, *others], lanes=lanes, **more,
+        genome=genome, inputs=[*cases, *others], lanes=lanes, **more,
     )  # fmt: skip
-    job.notes += cohort.sexes_unused(values["sex"], job, infer=not chosen.compat_r)
+    job.notes += cohort.sexes_unused(values["sex"], job, infer)
     job.notes += idle(chosen, [name for name, value in values.items() if value is not None])
     every = asked.parameters()
     counted = every if aligned or others_aligned else {name: every[name] for name in told}

@@ -72,7 +72,7 @@ def cnv(
     names = [*counts.samples, *(of_controls.samples if of_controls else ())]
     job = CnvJob(
         counts, chosen, run, controls=of_controls, client=client,
-        sexes=cohort.sexes(sex, names, counts, of_controls, infer=not chosen.compat_r),
+        sexes=cohort.sexes(sex, names, counts, of_controls, not chosen.compat_r, genome),
         ploidy=cohort.ploidies(ploidy, names), genome=genome,
     )  # fmt: skip
     job.notes += cohort.sexes_unused(sex, job, infer=not chosen.compat_r)

@@ -10,13 +10,16 @@ from multigpu.copynumber.calls import (
     NOT_CALLED,
     Rows,
     fractional,
+    names_by_copies,
     region_copy_numbers,
 )
 from multigpu.copynumber.chromosome import CnvPart, Spans
 from multigpu.copynumber.options import CnvOptions
-from multigpu.copynumber.result import RegionTable, SegmentTable
+from multigpu.copynumber.result import RegionTable, SegmentTable, copies_of
 from multigpu.copynumber.sex import Usual
 from multigpu.io.regions import Regions
+
+UNCHANGED = -2  # in place of a class: the sample has no CNV there
 
 
 def segment_table(
@@ -61,14 +64,14 @@ def _joined(rows: list[Rows]) -> Rows:
 
 def called_regions(
     parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable, samples: int,
-    options: CnvOptions,
+    options: CnvOptions, usual: Usual | None = None,
 ) -> RegionTable:  # fmt: skip
     """The CNV regions of all chromosomes.
 
     R pairs ranges in the order of the rows with chromosomes in the order of their names.
     """
     spans = [part.regions for part in parts]
-    table = _region_table(spans, parts, regions, cnvs, samples, options, options.compat_r)
+    table = _region_table(spans, parts, regions, cnvs, samples, options, options.compat_r, usual)
     if options.fractional is None:
         return table
     return replace(table, fractional=np.concatenate([part.fractional for part in parts]))
@@ -76,18 +79,18 @@ def called_regions(
 
 def robust_regions(
     parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable, samples: int,
-    options: CnvOptions,
+    options: CnvOptions, usual: Usual | None = None,
 ) -> RegionTable | None:  # fmt: skip
     """The robust CNV regions, where they were asked for."""
     spans = [part.robust for part in parts if part.robust is not None]
     if options.robust is None:
         return None
-    return _region_table(spans, parts, regions, cnvs, samples, options, False)
+    return _region_table(spans, parts, regions, cnvs, samples, options, False, usual)
 
 
 def _region_table(
     spans: Sequence[Spans], parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable,
-    samples: int, options: CnvOptions, mispaired: bool,
+    samples: int, options: CnvOptions, mispaired: bool, usual: Usual | None,
 ) -> RegionTable:  # fmt: skip
     """Regions, given as rows of each part, with the copy numbers of the CNVs in them."""
     first = _joined([part.begin + first for part, (first, _) in zip(parts, spans, strict=True)])
@@ -98,8 +101,11 @@ def _region_table(
     # Chromosomes lie behind each other, in as many bases as the longest one needs.
     room = max(int(end.max(initial=0)), int(cnvs.end.max(initial=0)))
     before, own = chrom.astype(np.int64) * room, cnvs.chrom.astype(np.int64) * room
-    copies = region_copy_numbers(
-        before + start, before + end, own + cnvs.start, own + cnvs.end, cnvs.sample,
-        cnvs.copy_number, samples, options.main,
-    )  # fmt: skip
-    return RegionTable(chrom, start, end, copies, np.full(copies.shape, np.nan))
+    places = (before + start, before + end, own + cnvs.start, own + cnvs.end, cnvs.sample)
+    against = region_copy_numbers(*places, cnvs.copy_number, samples, options.main)
+    copies = None
+    if usual is not None:  # a CNV has the name that it has alone; else it is what is usual here
+        copies = region_copy_numbers(*places, copies_of(cnvs, usual, options), samples, UNCHANGED)
+        main = names_by_copies(options)[usual.of(chrom, start, end), options.main]
+        copies = np.where(copies == UNCHANGED, main, copies)
+    return RegionTable(chrom, start, end, against, np.full(against.shape, np.nan), copies)

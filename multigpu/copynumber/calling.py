@@ -11,7 +11,7 @@ from kernels.cnmops import reference as cnmops_reference
 from multigpu.copynumber import calls, matrices, windows
 from multigpu.copynumber.backends import model_options, wiped
 from multigpu.copynumber.calls import Floats, Rows, Segments
-from multigpu.copynumber.chromosome import CnvPart, Computed, Loaded, Spans
+from multigpu.copynumber.chromosome import CnvPart, Computed, Loaded, Spans, stretches
 from multigpu.copynumber.windows import Window
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Calling:
     ) -> None:
         self.job, self.options, self.coverages = job, job.options, coverages
         self.span, self.computed = loaded.span, computed
-        self.start, self.end = loaded.start, loaded.end
+        self.start, self.end, self.par = loaded.start, loaded.end, loaded.par
         self.counts = loaded.counts[:, : job.cases]
 
     def part(self, samples: int) -> CnvPart:
@@ -80,12 +80,12 @@ class Calling:
         self, kernels: Any, spans: Spans, what: str, median: bool = False, **more: int
     ) -> NDArray[Any]:
         """[spans, cases]: what the model says of their inner regions, each taken as one region."""
-        place = (self.start, self.end, spans, median)
+        in_par = self.span.in_par(*self._bases(spans))
+        place = (self.start, self.end, self._of_one_kind(spans, in_par), median)
         averages = calls.inner_averages(self.normalized, *place)
         level = None
         if self.computed.level is not None:
             level = calls.inner_averages(self._level, *place)[:, 0]
-        in_par = self.span.in_par(*self._bases(spans))
         found = self._model(kernels, averages, level, self.coverages[0], what, **more)
         if in_par.any():
             some = None if level is None else level[in_par]
@@ -104,6 +104,23 @@ class Calling:
             model = replace(model, kind="reference")
             result = kernels.model_against(averages, level, coverages, model, **more)
         return np.array(getattr(result, what))
+
+    def _of_one_kind(self, spans: Spans, in_par: NDArray[np.bool_]) -> Spans:
+        """The spans without what lies across a border of pseudoautosomal regions.
+
+        Of a span that does, the longest stretch on the side of its middle: with others, samples
+        would have other shares of the reads.
+        """
+        if not self.par.any():
+            return spans
+        first, stop = (side.copy() for side in spans)
+        before = np.cumsum(np.append(0, self.par))
+        inside = before[stop] - before[first]
+        for k in np.flatnonzero((inside > 0) & (inside < stop - first)).tolist():
+            same = stretches(self.par[first[k] : stop[k]] == in_par[k])
+            longest = max(same, key=lambda rows: rows.stop - rows.start)
+            first[k], stop[k] = first[k] + longest.start, first[k] + longest.stop
+        return first, stop
 
     def _bases(self, spans: Spans) -> Spans:
         """Where these rows begin and end."""

@@ -159,17 +159,19 @@ def ploidies(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def sexes(
-    given: Any, names: Sequence[str], counts: Counts, controls: Counts | None, infer: bool = True
-) -> tuple[str, ...]:
+    given: Any, names: Sequence[str], counts: Counts, controls: Counts | None, infer: bool = True,
+    genome: str | None = None,
+) -> tuple[str, ...]:  # fmt: skip
     """Of all samples and then controls; none where they play no part.
 
-    given  "infer", "none", a file, a mapping, or None, which is "none"
-    infer  whether "infer" does so
+    given   "infer", "none", a file, a mapping, or None, which is "none"
+    infer   whether "infer" does so
+    genome  its name, see `genomes.known`
     """
     if given is None or (isinstance(given, str) and given == "none"):
         return ()
     if isinstance(given, str) and given == "infer":
-        return inputs.inferred_sexes(counts, controls) if infer else ()
+        return inputs.inferred_sexes(counts, controls, genome) if infer else ()
     facts = _facts(given)
     if facts is None:
         raise UsageError(

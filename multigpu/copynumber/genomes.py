@@ -51,6 +51,11 @@ def named(name: str) -> Genome | None:
     return names.get(wanted)
 
 
+def known(name: str | None, regions: Regions) -> Genome | None:
+    """The genome of this name or, where there is none, that of these regions, if any."""
+    return (named(name) if name else None) or of_regions(regions)
+
+
 def of_regions(regions: Regions) -> Genome | None:
     """The genome whose chromosome 1 or X ends where the regions on it do, if any."""
     first, x = _end(regions, FIRST_NAMES), _end(regions, X_NAMES)

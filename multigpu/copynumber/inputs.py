@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.copynumber import sex
+from multigpu.copynumber import genomes, sex
 from multigpu.errors import QUOTED, InputError, UsageError, quoted
 from multigpu.io.counts import Counts
 from multigpu.io.sources import beginning, opened
@@ -85,12 +85,13 @@ def _check_names(facts: Mapping[str, Any], samples: Sequence[str], what: str) ->
         raise UsageError(f"there is a {what} of {shown}, but no such sample")
 
 
-def inferred_sexes(counts: Counts, controls: Counts | None) -> tuple[str, ...]:
+def inferred_sexes(counts: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
     """Of every sample and then control, by their coverage of X; none where that says nothing."""
     if controls is not None and len(controls.regions) != len(counts.regions):
         return ()  # they are refused by the job
     values = counts.values if controls is None else np.hstack([counts.values, controls.values])
-    coverage = sex.x_coverage(values, counts.regions)
+    known = genomes.known(genome, counts.regions)
+    coverage = sex.x_coverage(values, counts.regions, known.par if known else ())
     return () if coverage is None else sex.inferred(coverage)
 
 

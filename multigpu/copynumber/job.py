@@ -83,7 +83,7 @@ class CnvJob(Job):
         super().__init__(run, lanes or copy_number_lanes(counts.values.nbytes), **more)
         self.regions, self.samples, self.options = counts.regions, counts.samples, options
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
-        self.genome = genomes.named(genome) if genome else genomes.of_regions(counts.regions)
+        self.genome = genomes.known(genome, counts.regions)
         self._genome_said = genome
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
@@ -138,17 +138,21 @@ class CnvJob(Job):
         """The chromosomes in the order of the input."""
         for number, block in enumerate(self.blocks):
             name = self.regions.names[self.regions.chrom[block.start]]
-            facts = self._sexual(name) if self.ploidy is None else {"ploidy": self.ploidy}
+            facts = self._sexual(name, block) if self.ploidy is None else {"ploidy": self.ploidy}
             yield CnvSpan(number, name, block.start, block.stop, **facts)
 
-    def _sexual(self, name: str) -> dict[str, Any]:
+    def _sexual(self, name: str, rows: slice) -> dict[str, Any]:
         """What a span says where the copies of a chromosome go by sex; see `CnvSpan`.
 
-        Counts that are normalized already, and haploid genomes, are taken as they are.
+        Counts that are normalized already, and haploid genomes, are taken as they are; so is an X
+        of pseudoautosomal regions alone.
         """
-        options = self.options
+        options, regions = self.options, self.regions
         copies = sex.copies_on(name, self.sexes)
         if copies is None or options.model == "haplo" or not options.norm:
+            return {}
+        par = self._par if name in genomes.X_NAMES else ()
+        if genomes.inside(par, regions.start[rows], regions.end[rows]).all():
             return {}
         columns = tuple(k for k, each in enumerate(copies) if each)
         cases = sum(k < len(self.samples) for k in columns)
@@ -163,7 +167,7 @@ class CnvJob(Job):
             "ploidy": ploidy,
             "copies": copies,
             "shares": None if levelled else tuple(each / 2 for each in copies),
-            "par": self._par if name in genomes.X_NAMES else (),
+            "par": par,
         }
 
     @property
@@ -336,7 +340,7 @@ class CnvJob(Job):
             )
         return CnvResult(
             self.options, regions, samples, segments,
-            assemble.called_regions(*place), assemble.robust_regions(*place),
+            assemble.called_regions(*place, usual), assemble.robust_regions(*place, usual),
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
             (*self.notes, *dict.fromkeys(found)), usual,
         )  # fmt: skip

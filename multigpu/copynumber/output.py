@@ -174,8 +174,8 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
         for done in written:
             done.result()
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
-    known = genomes.of_regions(result.regions)
-    session = tables.igv_session(genome or (known.name if known else None), tracks)
+    known = genomes.named(genome) if genome else genomes.of_regions(result.regions)
+    session = tables.igv_session(known.name if known else genome, tracks)
     (folder / SESSION).write_bytes(session)
 
 

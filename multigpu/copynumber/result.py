@@ -67,8 +67,9 @@ class RegionTable:
 
     chrom        int32[n]
     start, end   int64[n]             bases, from 0, half open
-    copy_number  int32[n, samples]    indices of classes
+    copy_number  int32[n, samples]    indices of classes, against what is usual
     fractional   float64[n, samples]  NaN where it was not asked for
+    copies       int32[n, samples]    indices of the classes of as many copies; None: the same
     """
 
     chrom: Indices
@@ -76,6 +77,7 @@ class RegionTable:
     end: Rows
     copy_number: Indices
     fractional: Floats
+    copies: Indices | None = None
 
     def __len__(self) -> int:
         return len(self.chrom)
@@ -201,12 +203,18 @@ class CnvResult:
 
     def copy_numbers(self, table: SegmentTable | RegionTable) -> Indices:
         """Of each row: the class of as many copies. The table's own are against what is usual."""
-        if self.usual is None:
-            return table.copy_number
-        usual = self.usual.of(table.chrom, table.start, table.end)
         if isinstance(table, SegmentTable):
-            usual = usual[np.arange(len(table)), table.sample]
-        return names_by_copies(self.options)[usual, table.copy_number]
+            return copies_of(table, self.usual, self.options)
+        return table.copy_number if table.copies is None else table.copies
+
+
+def copies_of(segments: SegmentTable, usual: Usual | None, options: CnvOptions) -> Indices:
+    """int32[n]: the classes of as many copies as the segments have."""
+    if usual is None:
+        return segments.copy_number
+    every = usual.of(segments.chrom, segments.start, segments.end)
+    own = every[np.arange(len(segments)), segments.sample]
+    return names_by_copies(options)[own, segments.copy_number]
 
 
 def names(indices: Indices, of: Sequence[str]) -> "pa.Array":

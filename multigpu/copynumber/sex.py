@@ -15,19 +15,22 @@ MALE, FEMALE = "male", "female"
 BETWEEN = 0.75  # of the coverage of autosomes: males have half of it on X, females all of it
 
 
-def x_coverage(counts: NDArray[Any], regions: Regions) -> Floats | None:
-    """float64[samples]: reads of a region of X by those of an autosomal one; None without X."""
+def x_coverage(counts: NDArray[Any], regions: Regions, par: Places = ()) -> Floats | None:
+    """float64[samples]: reads of a region of X by those of an autosomal one; None without X.
+
+    par: pseudoautosomal regions of X, which say nothing
+    """
     number = _number(regions, X_NAMES)
     if number is None:
         return None
     sexual = [n for n in (number, _number(regions, Y_NAMES)) if n is not None]
     autosomal = ~np.isin(regions.chrom, sexual)
-    if not autosomal.any():
+    on_x = (regions.chrom == number) & ~inside(par, regions.start, regions.end)
+    if not (autosomal.any() and on_x.any()):
         return None
-    base = counts[autosomal].mean(axis=0)
-    on_x = counts[regions.chrom == number].mean(axis=0)
+    base, of_x = counts[autosomal].mean(axis=0), counts[on_x].mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: Floats = on_x / base
+        ratio: Floats = of_x / base
     return ratio
 
 

@@ -24,12 +24,14 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     size = max(1, prod(shape) * kind.itemsize)
     if size > free_bytes(None):  # the system would give more than it has
         raise MemoryError(f"{size:,} bytes of memory are not there")
-    descriptor = os.memfd_create("multigpu")
+    descriptor = -1
     try:
+        descriptor = os.memfd_create("multigpu")
         os.ftruncate(descriptor, size)
         memory = _Memory(descriptor, size)
     except OSError as error:
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
         raise MemoryError(f"{size:,} bytes of memory are not there") from error
     memory.descriptor = descriptor
     finalize(memory, os.close, descriptor)

@@ -213,9 +213,9 @@ class CnvSession:
         if workload.factors is not None:
             return workload.factors[span.block], ()
         used = workload.cases if self.options.norm == 2 else columns
-        ploidy = None if span.ploidy is None or loaded.par.all() else span.ploidy[:used]
+        ploidy = None if span.ploidy is None else span.ploidy[:used]
         if used < columns or loaded.par.any():
-            counts = np.ascontiguousarray(loaded.counts[self._one_level(loaded), :used])
+            counts = np.ascontiguousarray(loaded.counts[~loaded.par, :used])
         try:
             found = self.backend.normalization.size_factors(
                 counts,
@@ -230,17 +230,14 @@ class CnvSession:
         factors[:used] = found.factors[0]
         return factors, found.notes
 
-    def _one_level(self, loaded: Loaded) -> NDArray[np.bool_]:
-        """bool[regions]: those that a chromosome is normalized by: where its `copies` are usual."""
-        return loaded.par if loaded.par.all() else ~loaded.par
-
     def _level(self, counts: Any, scale: Floats, loaded: Loaded) -> Any:
         """float64[regions]: the level of the controls, or of a single sample; None in a cohort."""
         cases, cov, kernels = self.workload.cases, self.workload.cov, self.backend.cnmops
         if self.model.kind == "cohort":
             return None
         if self.model.kind == "single":
-            return self.backend.put(np.full(len(counts), kernels.level_of_sample(counts)))
+            others = self.backend.put(loaded.counts[~loaded.par]) if loaded.par.any() else counts
+            return self.backend.put(np.full(len(counts), kernels.level_of_sample(others)))
         of_controls = scale[cases:] if cov is None else 1 / cov[cases:]
 
         def of(rows: slice, in_par: bool) -> Any:

@@ -78,7 +78,7 @@ class CnvPlan:
     at_once      those of them that are on its device
     in_hand      by the process that has most
     gpu          whether devices are GPUs
-    copied       whether the counts are, for worker processes
+    copied       whether there may be a copy of the counts, for worker processes
     """
 
     shape: Shape

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from multigpu.copynumber.genomes import GENOMES, Genome, inside, named, of_regions
+from multigpu.copynumber.genomes import GENOMES, Genome, inside, known, named, of_regions
 from multigpu.io.regions import windows
 
 
@@ -33,6 +33,13 @@ def test_par__lies_at_the_ends_of_x(genome: Genome) -> None:
     assert all(0 <= start < end <= genome.x for start, end in genome.par)
     assert all(start < 100_000 or end > genome.x - 200_000 for start, end in genome.par)
     assert sum(end - start for start, end in genome.par) < 3_200_000
+
+
+def test_genome__of_a_name_that_is_not_known_goes_by_the_lengths() -> None:
+    regions = windows([("chr1", GENOMES[0].first)], 500_000)
+    assert known("hg38.p14", regions) == known(None, regions) == GENOMES[0]
+    assert known("hg19", regions) == GENOMES[1]
+    assert known("danRer11", windows([("chr1", 9)], 5)) is None
 
 
 def test_inside__goes_by_the_middle() -> None:

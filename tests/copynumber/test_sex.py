@@ -11,6 +11,8 @@ from cohorts import CPU, SEXES, of_sexes
 import multigpu
 from multigpu.config import RunOptions
 from multigpu.copynumber import calls, matrices, sex
+from multigpu.copynumber.genomes import named
+from multigpu.copynumber.inputs import inferred_sexes
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.output import write_tables
@@ -165,11 +167,11 @@ def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> 
 PAR = {"width": 50_000, "par": 56}  # of hg38: the middle of the next region lies behind it
 
 
-def in_par(counts: Counts, sample: int, times: float) -> Counts:
-    """So many times as many reads in regions 20 to 40 of X."""
+def in_par(counts: Counts, sample: int, times: float, rows: slice = slice(20, 40)) -> Counts:
+    """So many times as many reads in these regions of X."""
     values = counts.values.copy()
-    rows = np.flatnonzero(counts.regions.chrom == 1)[20:40]
-    values[rows, sample] = np.rint(values[rows, sample] * times)
+    own = np.flatnonzero(counts.regions.chrom == 1)[rows]
+    values[own, sample] = np.rint(values[own, sample] * times)
     return replace(counts, values=values)
 
 
@@ -222,6 +224,50 @@ def test_par__of_cases_by_controls_and_of_one_sample(model: str) -> None:
     on_x = [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
     assert [(row["start"], row["end"]) for row in on_x] == [(20 * 50_000, 40 * 50_000)]
     assert on_x[0]["copy_number"] == "CN3"
+
+
+def test_par__of_one_sample_and_few_regions_beside_it() -> None:
+    """The level is that of the regions with one copy, and sexes are inferred by these."""
+    table = of_sexes(sexes=cohort_of(4, 4), coverage=400, **PAR)
+    x = np.flatnonzero(table.regions.chrom == 1)
+    kept = np.delete(np.arange(len(table.values)), x[70:])  # 14 beside 56
+    less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
+    coverage = sex.x_coverage(less.values, less.regions, named("hg38").par)  # type: ignore[union-attr]
+    assert coverage is not None
+    assert sex.inferred(coverage) == cohort_of(4, 4)
+    assert inferred_sexes(less, None, "hg38") == cohort_of(4, 4)
+    one = replace(less, samples=("s7",), values=less.values[:, 7:].copy())
+    options = CnvOptions.of("single", segmentation="fast")
+    found = CnvJob(one, options, CPU, sexes=("male",), genome="hg38").result()
+    assert not [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
+
+
+@pytest.mark.parametrize(("females", "males"), [(4, 4), (3, 12)])
+def test_par__a_cnv_across_its_border_is_counted_on_the_side_of_its_middle(
+    females: int, males: int
+) -> None:
+    table = of_sexes(sexes=cohort_of(females, males), coverage=400, **PAR)
+    for rows in (slice(48, 58), slice(52, 62), slice(53, 63)):
+        across = in_par(table, 0, 2.0, rows)
+        found = CnvJob(
+            across, CnvOptions(), CPU, sexes=cohort_of(females, males), genome="hg38"
+        ).result()
+        on_x = [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
+        assert [(row["start"] // 50_000, row["sample"]) for row in on_x] == [(rows.start, "s0")]
+        assert on_x[0]["copy_number"] == "CN4"
+
+
+def test_par__a_region_says_of_each_cnv_what_it_is_alone() -> None:
+    sexes = cohort_of(5, 5)
+    table = of_sexes(sexes=sexes, coverage=400, **PAR)
+    table = in_par(in_par(table, 7, 0.5, slice(28, 48)), 0, 0.5, slice(30, 90))
+    found = CnvJob(table, CnvOptions(), CPU, sexes=sexes, genome="hg38").result()
+    own = {row["sample"]: row["copy_number"] for row in found.cnvs.to_pylist()}
+    assert own == {"s0": "CN1", "s7": "CN1"}
+    (region,) = found.cnv_regions.to_pylist()
+    assert {name: region[name] for name in own} == own
+    assert region["s8"] == "CN1"  # its middle lies beside them
+    assert region["s1"] == "CN2"
 
 
 def test_par__changes_nothing_beside_it() -> None:

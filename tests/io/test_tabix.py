@@ -69,7 +69,7 @@ def bases(most: int) -> st.SearchStrategy[int]:
             st.lists(
                 st.tuples(
                     st.integers(0, 3), bases(most),
-                    st.sampled_from([1, 2, 1 << 14, (1 << 17) + 1, 1 << 27 - 1]),
+                    st.sampled_from([1, 2, 1 << 14, (1 << 17) + 1, (1 << 27) - 1]),
                 ),
                 min_size=1, max_size=60,
             ),
