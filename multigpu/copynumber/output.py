@@ -5,16 +5,18 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from cluster.output import failures_named, own, sync_folder
 from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
+from multigpu.copynumber.lines import Every, Text
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import write_vcf
 from multigpu.errors import UsageError
@@ -161,14 +163,13 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
 
     genome  IGV's name of it; None: by the lengths of its chromosomes
     """
-    threads = min(THREADS, len(os.sched_getaffinity(0)))
-    with ThreadPoolExecutor(threads) as files, ThreadPoolExecutor(threads) as blocks:
+    with _threads() as files, _threads() as blocks, _threads() as blocks_of_vcf:
         every, written = blocks.map, []
-        if with_vcf:  # its index is made when all its text is
-            written.append(files.submit(write_vcf, result, folder / VCF, every))
+        if with_vcf:  # its index is made when all its text is: no other file may be in its way
+            written.append(files.submit(write_vcf, result, folder / VCF, blocks_of_vcf.map))
         texts = {"segments.seg": partial(tables.seg, result, every)}
-        for name, table in result.tables().items():
-            texts[f"{name}.tsv"] = partial(tables.tsv, table, every)
+        for name, make in result.makers().items():
+            texts[f"{name}.tsv"] = partial(_tsv, make, every)
         texts["cnvs.bed"] = partial(tables.bed, result, every)
         written += [files.submit(_write, folder / name, text) for name, text in texts.items()]
         for done in written:
@@ -179,8 +180,20 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
     (folder / SESSION).write_bytes(session)
 
 
-def _write(path: Path, text: Callable[[], bytes]) -> None:
-    path.write_bytes(text())
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0))))
+
+
+def _tsv(make: Callable[[], Any], every: Every) -> "Iterator[bytes | Text]":
+    return tables.tsv(make(), every)
+
+
+def _write(path: Path, text: "Callable[[], Iterable[bytes | Text]]") -> None:
+    """Block after block, as they are made; and to the disk, while other files are made."""
+    with path.open("wb") as file:
+        file.writelines(text())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_report(result: CnvResult, folder: Path, given: Given) -> None:

@@ -1,8 +1,8 @@
 """What a copy-number run found, over all chromosomes: the tables of the files as objects."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -143,13 +143,7 @@ class CnvResult:
     @property
     def fractional(self) -> "dict[str, pa.Table]":
         """The tables with fractional copy numbers, where these were asked for."""
-        if self.options.fractional is None:
-            return {}
-        return {
-            "cnvs_fractional": self._segments(self.called, True),
-            "cnv_regions_fractional": self._regions(self.called_regions, True),
-            "segmentation_fractional": self._segments(self.segments, True),
-        }
+        return {name: make() for name, make in self._fractional().items()}
 
     @cached_property
     def region_copies(self) -> Indices:
@@ -158,11 +152,27 @@ class CnvResult:
 
     def tables(self) -> "dict[str, pa.Table]":
         """Every table by the name of its file."""
-        found = {"cnvs": self.cnvs, "cnv_regions": self.cnv_regions}
-        found["segmentation"] = self.segmentation
-        if (robust := self.cnv_regions_robust) is not None:
-            found["cnv_regions_robust"] = robust
-        return found | self.fractional
+        return {name: make() for name, make in self.makers().items()}
+
+    def makers(self) -> "Mapping[str, Callable[[], pa.Table]]":
+        """What makes each of these tables: a thread can take each."""
+        found = {
+            "cnvs": partial(self._segments, self.called),
+            "cnv_regions": partial(self._regions, self.called_regions),
+            "segmentation": partial(self._segments, self.segments),
+        }
+        if self.robust_regions is not None:
+            found["cnv_regions_robust"] = partial(self._regions, self.robust_regions)
+        return found | self._fractional()
+
+    def _fractional(self) -> "dict[str, partial[pa.Table]]":
+        if self.options.fractional is None:
+            return {}
+        return {
+            "cnvs_fractional": partial(self._segments, self.called, True),
+            "cnv_regions_fractional": partial(self._regions, self.called_regions, True),
+            "segmentation_fractional": partial(self._segments, self.segments, True),
+        }
 
     @property
     def matrices(self) -> "xr.Dataset":

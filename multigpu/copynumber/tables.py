@@ -1,13 +1,13 @@
 """Calls as text: tab-separated tables, BED, SEG and a session of the genome browser IGV."""
 
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from multigpu.copynumber.calls import Indices
-from multigpu.copynumber.lines import Every, block_rows, blocks, joined, lines, texts
+from multigpu.copynumber.lines import Every, Text, block_rows, blocks, joined, lines, texts
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels, names
 from multigpu.io.arrow import table
@@ -20,12 +20,12 @@ TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
 
 
-def tsv(rows: "pa.Table", every: Every = map) -> bytes:
+def tsv(rows: "pa.Table", every: Every = map) -> "Iterator[bytes | Text]":
     """A header and a line for every row; numbers as the shortest text that reads back equal."""
-    header = "\t".join(rows.column_names) + "\n"
+    yield ("\t".join(rows.column_names) + "\n").encode()
     step = block_rows(rows.num_columns)
     blocks = rows.combine_chunks().to_batches(max_chunksize=step)
-    return b"".join([header.encode(), *every(lambda block: lines(*block.columns), blocks)])
+    yield from every(lambda block: lines(*block.columns), blocks)
 
 
 def direction(copy_number: Indices, options: CnvOptions) -> Indices:
@@ -34,19 +34,16 @@ def direction(copy_number: Indices, options: CnvOptions) -> Indices:
     return np.sign(folds[copy_number] - options.fold_changes[options.main]).astype(np.int32)
 
 
-def bed(result: CnvResult, every: Every = map) -> bytes:
+def bed(result: CnvResult, every: Every = map) -> Iterator[Text]:
     """The CNVs as BED9: losses red, gains blue; the score is 100 times |mean|, at most 1000."""
     cnvs = result.called
     order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
-    return b"".join(
-        every(
-            lambda rows: _bed_lines(result, cnvs.take(order[rows])),
-            blocks(len(cnvs), BED_COLUMNS),
-        )
+    return every(
+        lambda rows: _bed_lines(result, cnvs.take(order[rows])), blocks(len(cnvs), BED_COLUMNS)
     )
 
 
-def _bed_lines(result: CnvResult, cnvs: SegmentTable) -> bytes:
+def _bed_lines(result: CnvResult, cnvs: SegmentTable) -> Text:
     options = result.options
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
     sample = names(cnvs.sample, result.samples)
@@ -59,7 +56,7 @@ def _bed_lines(result: CnvResult, cnvs: SegmentTable) -> bytes:
     )  # fmt: skip
 
 
-def seg(result: CnvResult, every: Every = map) -> bytes:
+def seg(result: CnvResult, every: Every = map) -> "Iterator[bytes | Text]":
     """All segments for IGV; positions from 1, inclusive."""
     segments = result.segments
     columns = {

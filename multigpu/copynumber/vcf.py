@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.copynumber.calls import Indices, Rows
-from multigpu.copynumber.lines import Every, blocks, joined, lines, texts
+from multigpu.copynumber.lines import Every, Text, blocks, joined, lines, texts
 from multigpu.copynumber.result import CnvResult, names
 from multigpu.copynumber.tables import direction
 from multigpu.io.arrow import numbers
@@ -65,7 +65,7 @@ def _header(result: CnvResult) -> str:
     return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
 
 
-def _records(result: CnvResult, every: Every) -> Iterator[bytes]:
+def _records(result: CnvResult, every: Every) -> Iterator[Text]:
     """The lines of all regions, many at a time, in the order of the places."""
     order = _order(result)
     pieces = blocks(len(order), len(COLUMNS) + len(result.samples))
@@ -78,7 +78,7 @@ def _order(result: CnvResult) -> NDArray[np.intp]:
     return np.lexsort((regions.end, regions.start, regions.chrom))
 
 
-def _lines(result: CnvResult, rows: NDArray[np.intp]) -> bytes:
+def _lines(result: CnvResult, rows: NDArray[np.intp]) -> Text:
     """Symbolic alleles begin at the base before the first changed one.
 
     Before the first base of a chromosome there is none that programs can look up: there the record

@@ -65,6 +65,12 @@ def values(array: "pa.Array") -> NDArray[Any]:
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
 
 
+def text(array: "pa.Array") -> "pa.Buffer":
+    """All texts of an array, which is no slice of another, behind each other; not copied."""
+    _, ends, letters = array.buffers()
+    return letters.slice(0, int(np.frombuffer(ends, np.int32)[len(array)]))
+
+
 def table(columns: "Iterable[tuple[str, pa.Array | NDArray[Any]]]") -> "pa.Table":
     """Columns, of Arrow or numbers, each behind its name."""
     names, found = zip(*columns, strict=True)

@@ -1,8 +1,10 @@
 """The files of the calls, read by the programs that they are for."""
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +41,12 @@ def bcftools(command: str, *arguments: str) -> str:
     return written
 
 
+def text(blocks: Iterable[Any]) -> str:
+    return b"".join(blocks).decode()
+
+
 def test_tsv__numbers_read_back_equal() -> None:
-    rows = [line.split("\t") for line in tables.tsv(result().segmentation).decode().splitlines()]
+    rows = [line.split("\t") for line in text(tables.tsv(result().segmentation)).splitlines()]
     assert rows[0] == ["chrom", "start", "end", "sample", "median", "mean", "copy_number"]
     assert [float(row[5]) for row in rows[1:]] == result().segments.mean.tolist()
 
@@ -55,8 +61,8 @@ def test_tsv__has_numbers_as_python_writes_them() -> None:
     numbers = np.concatenate([spread, np.round(spread, 2), whole, odd, *around])
     table = pa.table({"x": numbers, "y": np.arange(len(numbers))})
     lines = [f"{x!r}\t{y}" for y, x in enumerate(numbers.tolist())]
-    assert tables.tsv(table).decode().split("\n") == ["x\ty", *lines, ""]
-    assert tables.tsv(table.slice(0, 0)) == b"x\ty\n"
+    assert text(tables.tsv(table)).split("\n") == ["x\ty", *lines, ""]
+    assert text(tables.tsv(table.slice(0, 0))) == "x\ty\n"
 
 
 def test_files__are_the_same_in_blocks_of_a_few_rows(
@@ -73,7 +79,7 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
 
 
 def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:
-    rows = [line.split("\t") for line in tables.bed(result()).decode().splitlines()]
+    rows = [line.split("\t") for line in text(tables.bed(result())).splitlines()]
     assert len(rows) == len(result().called) > 5
     order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
     assert order == sorted(order)
@@ -86,7 +92,7 @@ def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:
 
 
 def test_seg__counts_from_1_and_has_every_segment() -> None:
-    lines = tables.seg(result()).decode().splitlines()
+    lines = text(tables.seg(result())).splitlines()
     assert lines[0].split("\t") == ["ID", "chrom", "loc.start", "loc.end", "num.mark", "seg.mean"]
     segments = result().segments
     rows = [line.split("\t") for line in lines[1:]]
