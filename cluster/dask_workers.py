@@ -8,6 +8,7 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -73,8 +74,8 @@ class DaskTask:
         if kept is not None:
             kept.append(self.future)
             return
-        with contextlib.suppress(*NO_ANSWER):
-            self.future.cancel()
+        cancel = partial(self.future.cancel, asynchronous=True)
+        self.future.client.loop.add_callback(cancel)  # nobody waits for the scheduler
 
 
 class DaskWorkers:

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import signal
 import sys
 from contextlib import suppress
 from typing import NoReturn
@@ -10,8 +9,8 @@ from typing import NoReturn
 import click
 
 from multigpu import __version__
-from multigpu.__main__ import ENDED_BY, STOPPING, how, signal_of
 from multigpu.errors import Failure
+from multigpu.signals import ENDED_BY, end_of_program, how, signal_of
 
 COMMANDS = {
     "scan": "Find signatures in samples.",
@@ -96,10 +95,7 @@ def _printable(text: str) -> str:
 
 def _leave(status: int) -> NoReturn:
     """End at once: threads that still read or wait have nothing more to give."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in STOPPING:  # whoever reads our output may never do so
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+    end_of_program()
     for file in (sys.stdout, sys.stderr):
         with suppress(OSError, AttributeError):  # AttributeError: it is closed, and so is None
             file.flush()

@@ -24,6 +24,8 @@ from cluster.errors import Failure, UsageError
 from cluster.head_start import HeadStart, Left
 from cluster.workers import LocalWorkers, Workers
 
+END_TIMEOUT = 10.0  # seconds, for what has its own limits: the client, the cluster, its workers
+
 __all__ = ["Coming", "Deployment", "of_client", "starting", "workers"]
 
 
@@ -80,7 +82,7 @@ class Coming:
         elif self.made:
             wait([self.made], CLOSE_TIMEOUT)
             if self.made.done() and self._ended:
-                self._ended.result()
+                wait([self._ended], END_TIMEOUT)
         self._pool.shutdown(wait=False)
 
 

@@ -165,7 +165,8 @@ def _local_cluster(deployment: Deployment, folder: str) -> Iterator[Any]:
             cluster, timeout=deployment.connect_timeout, set_as_default=False,
             direct_to_workers=True,
         )  # fmt: skip
-        with contextlib.closing(client):
+        with contextlib.ExitStack() as stack:
+            stack.callback(_close, client)
             with _start_named(folder):
                 end_at_once = partial(client.run, worker.end_at_once, on_error="ignore")
                 within(START_TIMEOUT, end_at_once)

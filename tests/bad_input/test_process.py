@@ -275,7 +275,7 @@ def test_workers__leave_nothing_in_the_folder_for_temporary_files(
 def test_interrupt__that_a_callback_of_a_library_ignores_comes_again() -> None:
     code = """
 import ctypes, os, signal, sys, time
-from multigpu.__main__ import not_lost
+from multigpu.signals import not_lost
 sys.unraisablehook = not_lost
 @ctypes.CFUNCTYPE(None)
 def interrupted():
@@ -291,3 +291,32 @@ except KeyboardInterrupt:
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert (ended.returncode, ended.stderr) == (7, b"")
     assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal__ends_the_program_although_something_hangs(number: signal.Signals) -> None:
+    """As a lock does that the signal left closed."""
+    code = """
+import threading, time
+from multigpu import signals
+signals.LATE_SECONDS = 0.5
+signals.listen()
+lock = threading.Lock()
+try:
+    print(flush=True)
+    time.sleep(60)
+finally:
+    with lock, lock:
+        pass
+"""
+    command = [sys.executable, "-X", "faulthandler", "-c", code]
+    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout is not None
+    run.stdout.readline()
+    run.send_signal(number)
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == 128 + number
+    lines = err.decode().splitlines()
+    assert lines[-1].startswith("multigpu: error: ")
+    assert lines[-1].endswith("; what did not end within 0.5 s is left")
+    assert '  File "<string>", line 11 in <module>' in lines  # where it hangs

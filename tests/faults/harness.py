@@ -26,7 +26,8 @@ class Job:
 
     def command(self, folder: Path, *more: str) -> list[str]:
         target = str(folder / self.output)
-        run = [sys.executable, "-m", "multigpu", *self.arguments, "-o", target]
+        python = [sys.executable, "-X", "faulthandler"]  # which tells where it hangs
+        run = [*python, "-m", "multigpu", *self.arguments, "-o", target]
         return [*run, "--gpus", "none", *more]
 
 
@@ -86,6 +87,10 @@ class Run:
         members = [self._family, *self.children()]
         try:
             _, err = self._process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.send(signal.SIGABRT)
+            _, err = self._process.communicate(timeout=10)
+            raise AssertionError(f"no end within {timeout:g} s:\n{err}") from None
         finally:
             if self._process.poll() is None:
                 self._process.kill()
@@ -93,6 +98,7 @@ class Run:
         seconds = time.monotonic() - self.begin
         _, alive = psutil.wait_procs(members, timeout=10)
         assert alive == []
+        assert "did not end within" not in err, err
         return Ended(self._process.returncode, err, seconds)
 
 
