@@ -57,8 +57,8 @@ class Outcome(Generic[P]):
 class _Ended(Failure):
     """Nobody waits for the chunk any more."""
 
-    def __init__(self) -> None:
-        super().__init__("the job has ended")
+    def __str__(self) -> str:
+        return "the job has ended"
 
 
 @dataclass

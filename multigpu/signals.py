@@ -5,9 +5,9 @@ order. What does not end is left behind after a while, as when the process is ki
 disk bears that.
 """
 
-import contextlib
 import faulthandler
 import os
+import select
 import signal
 import sys
 import threading
@@ -19,13 +19,12 @@ STOPPING = (signal.SIGTERM, signal.SIGHUP)  # of batch systems and terminals: as
 AGAIN_SECONDS = 0.01
 LATE_SECONDS = 20.0  # far longer than workers that hang are waited for, or a disk
 
-_tell = -1  # the end of a pipe, as a signal may come while any lock is held
-
 
 def listen() -> None:
     """Signals that end the program raise KeyboardInterrupt, but those that are ignored (nohup)."""
-    global _tell
-    told, _tell = os.pipe()
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)  # at once, whatever Python waits for
     threading.Thread(target=_end_late, args=(told,), name="late", daemon=True).start()
     for number in (signal.SIGINT, *STOPPING):
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -38,8 +37,6 @@ def interrupt(number: int, _frame: object) -> None:
     for other in STOPPING:
         if signal.getsignal(other) == interrupt:
             signal.signal(other, _known)
-    if _tell >= 0:
-        os.write(_tell, bytes([number]))
     raise KeyboardInterrupt(number)
 
 
@@ -48,18 +45,20 @@ def _known(_number: int, _frame: object) -> None:
 
 
 def _end_late(told: int) -> NoReturn:
-    """After a signal the program ends, whatever hangs: a worker, the network, a lock."""
+    """After a signal the program ends, whatever hangs: a lock, a driver, a disk, the network."""
     number = os.read(told, 1)[0]
     time.sleep(LATE_SECONDS)
-    if faulthandler.is_enabled():  # python -X faulthandler
-        faulthandler.dump_traceback()
     said = f"{how(KeyboardInterrupt(number))}; what did not end within {LATE_SECONDS:g} s is left"
-    with contextlib.suppress(OSError):
-        os.write(2, f"multigpu: error: {said}\n".encode())
-    clients = sys.modules.get("cluster.deploy.clients")  # an import might be what hangs
-    if clients is not None:
-        clients.kill_workers("")
-    os._exit(ENDED_BY + number)
+    try:
+        if select.select([], [2], [], 0)[1]:  # whoever reads it may have stopped
+            if faulthandler.is_enabled():  # python -X faulthandler
+                faulthandler.dump_traceback()
+            os.write(2, f"multigpu: error: {said}\n".encode())
+        clients = sys.modules.get("cluster.deploy.clients")  # an import might be what hangs
+        if clients is not None:
+            clients.kill_workers("")
+    finally:
+        os._exit(ENDED_BY + number)
 
 
 def signal_of(error: BaseException | None) -> signal.Signals:

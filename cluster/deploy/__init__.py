@@ -1,6 +1,7 @@
 """From "these GPUs" or "that scheduler" to workers, and back to nothing afterwards."""
 
 import contextlib
+import logging
 import shutil
 import tempfile
 import threading
@@ -20,11 +21,14 @@ from cluster.deploy.clients import (
     warn_of_listeners,
 )
 from cluster.deploy.deployment import Deployment
-from cluster.errors import Failure, UsageError
+from cluster.errors import Failure, UsageError, first_line
 from cluster.head_start import HeadStart, Left
+from cluster.output import failures_named
 from cluster.workers import LocalWorkers, Workers
 
-END_TIMEOUT = 10.0  # seconds, for what has its own limits: the client, the cluster, its workers
+logger = logging.getLogger(__name__)
+
+CLOSING_TIMEOUT = 10.0  # seconds, for what has its own limits: the client, the cluster, its workers
 
 __all__ = ["Coming", "Deployment", "of_client", "starting", "workers"]
 
@@ -82,7 +86,9 @@ class Coming:
         elif self.made:
             wait([self.made], CLOSE_TIMEOUT)
             if self.made.done() and self._ended:
-                wait([self._ended], END_TIMEOUT)
+                wait([self._ended], CLOSING_TIMEOUT)
+                if self._ended.done() and (error := self._ended.exception()):
+                    logger.warning("multigpu: the workers ended badly: %s", first_line(error))
         self._pool.shutdown(wait=False)
 
 
@@ -100,18 +106,19 @@ def starting(
     prepare   run on every worker process, with its GPU: loads what its first chunk would wait for
     here_too  also for the GPUs of this process, where the input is read before there are chunks
     """
-    gpus, here = deployment.own_gpus, None
-    contexts = Contexts(gpus, prepare if here_too else None) if gpus else None
-    if deployment.head_start:
-        here = LocalWorkers(deployment.lanes, gpus, contexts=contexts)
     with contextlib.ExitStack() as around:
         stack, over, folder = contextlib.ExitStack(), threading.Event(), ""
         if deployment.local_cluster:
-            folder = tempfile.mkdtemp(prefix="multigpu-")
+            with failures_named(tempfile.gettempdir()):
+                folder = tempfile.mkdtemp(prefix="multigpu-")
             remove = partial(shutil.rmtree, folder, ignore_errors=True)
             around.callback(remove)
             around.callback(kill_workers, folder)
             stack.callback(remove)  # workers that come late make it again
+        gpus, here = deployment.own_gpus, None
+        contexts = Contexts(gpus, prepare if here_too else None) if gpus else None
+        if deployment.head_start:
+            here = LocalWorkers(deployment.lanes, gpus, contexts=contexts)
 
         def ready() -> Workers:
             if deployment.local_cluster:

@@ -190,12 +190,11 @@ def kill_workers(folder: str) -> None:
 
     They end with this process where they notice; one that is stopped or hangs does not.
     """
-    if "distributed" not in sys.modules:
+    nannies = getattr(sys.modules.get("distributed.nanny"), "Nanny", None)  # it may be loading
+    if nannies is None:
         return
-    from distributed import Nanny
-
     with contextlib.suppress(RuntimeError):  # one is just being made, and ends with this process
-        for nanny in list(Nanny._instances):
+        for nanny in list(nannies._instances):
             if nanny.local_directory.startswith(folder) and (pid := nanny.pid) is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -243,7 +242,9 @@ def _start_named(folder: str) -> Iterator[None]:
     """Workers that die or hang while they start are a failure of the run."""
     try:
         yield
-    except (OSError, RuntimeError) as error:
+    except UsageError:
+        raise
+    except Exception as error:
         kill_workers(folder)
         reason = first_line(error)
         if isinstance(error, TimeoutError) and not str(error):

@@ -93,10 +93,13 @@ class Counts:
     def totals(self) -> Floats:
         return np.asarray(self.sums().sum(axis=0))
 
-    def sums(self) -> Floats:
-        """float64[parts, samples]: of a few thousand regions each, the same for equal counts."""
-        everywhere = np.ones(len(self._counts), bool)
-        return _part_sums(self._counts, everywhere, np.arange(self.shape[1]), self._threads)
+    def sums(self, rows: Mask | None = None) -> Floats:
+        """float64[parts, samples]: of a few thousand regions each, the same for equal counts.
+
+        rows  bool[regions]: of these alone
+        """
+        chosen = np.ones(len(self._counts), bool) if rows is None else rows
+        return _part_sums(self._counts, chosen, np.arange(self.shape[1]), self._threads)
 
     def median(
         self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats

@@ -219,19 +219,20 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
     """Stages 2 to 5 and all files of `folder`."""
     from cluster.output import failures_named
     from multigpu.copynumber import matrices, output
-    from multigpu.copynumber.job import FIGURES
+    from multigpu.copynumber.job import SHOWN_REGIONS
 
     store = folder / output.MATRICES if values["matrices"] else None
     keep = matrices.names(job.options.posterior) if store else ()
-    shown = FIGURES if values["report"] or values["plots"] else 0
-    with job.kept(), failures_named(values["output"]):
+    shown = SHOWN_REGIONS if values["report"] or values["plots"] else 0
+    with job.kept():
         result = job.result(keep, store, shown, folder)
-        output.write_tables(result, folder, values["genome"], values["vcf"])
-        if values["report"]:
-            output.write_report(result, folder, given)
-        if values["plots"]:
-            output.write_figures(result, folder, values["plots"])
-        output.publish(folder)
+        with failures_named(values["output"]):
+            output.write_tables(result, folder, values["genome"], values["vcf"])
+            if values["report"]:
+                output.write_report(result, folder, given)
+            if values["plots"]:
+                output.write_figures(result, folder, values["plots"])
+            output.publish(folder)
     return result
 
 

@@ -31,7 +31,7 @@ def command(as_json: bool, kernel_check: bool) -> None:
     report = examine(kernel_check)
     answer([_as_json(report)] if as_json else _page(report))
     if report.broken:
-        raise SystemExit(BROKEN)
+        click.get_current_context().exit(BROKEN)
 
 
 def _page(report: Report) -> Iterator[str]:

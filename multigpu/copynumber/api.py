@@ -8,7 +8,7 @@ from typing import Any
 from multigpu.config import RunOptions, text_of
 from multigpu.copynumber import cohort, inputs, matrices
 from multigpu.copynumber.frames import counts_of, is_frame
-from multigpu.copynumber.job import FIGURES, CnvJob
+from multigpu.copynumber.job import SHOWN_REGIONS, CnvJob
 from multigpu.copynumber.options import CnvOptions, idle
 from multigpu.copynumber.result import CnvResult
 from multigpu.counting import CountJob, CountOptions
@@ -78,7 +78,7 @@ def cnv(
     job.notes += cohort.sexes_unused(sex, job, infer=not chosen.compat_r)
     job.notes += idle(chosen, [name for name, value in options.items() if value is not None])
     keep = matrices.names(chosen.posterior) if keep_matrices else ()
-    return job.result(keep, shown=FIGURES)
+    return job.result(keep, shown=SHOWN_REGIONS)
 
 
 def _taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

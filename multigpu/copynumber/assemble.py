@@ -41,7 +41,7 @@ def segment_table(
     median = np.concatenate([part.segments.median for part in parts])
     fractions = np.full_like(mean, np.nan)
     if options.fractional is not None:
-        own = 2 if usual is None else usual.of(chrom, start, end)[np.arange(len(sample)), sample]
+        own = 2 if usual is None else usual.of_samples(chrom, start, end, sample)
         fractions = fractional(median if options.fractional == "median" else mean, options, own)
     return SegmentTable(
         chrom,

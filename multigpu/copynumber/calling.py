@@ -185,7 +185,7 @@ class Calling:
             found["normalized"] = self.normalized(slice(None))
         usual = self.span.usual(self.start, self.end)
         if usual is not None and "copy_number" in found:
-            named = calls.names_by_copies(self.options)
+            named = calls.names_by_copies(self.options).astype(matrices.DTYPES["copy_number"])
             found["copy_number"] = named[usual[:, : self.job.cases], found["copy_number"]]
         sizes = {"region": len(self.start), "class": len(self.options.classes)}
         some = found if self.job.cases else dict.fromkeys(workload.keep)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.errors import UsageError
 from multigpu.io.regions import Regions
 
 FIRST_NAMES, X_NAMES, Y_NAMES = ("chr1", "1"), ("chrX", "X"), ("chrY", "Y")
@@ -52,8 +53,14 @@ def named(name: str) -> Genome | None:
 
 
 def known(name: str | None, regions: Regions) -> Genome | None:
-    """The genome of this name or, where there is none, that of these regions, if any."""
-    return (named(name) if name else None) or of_regions(regions)
+    """The genome of this name or, where there is none, that of these regions, if any.
+
+    Raises UsageError where these two are not the same.
+    """
+    said, found = named(name) if name else None, of_regions(regions)
+    if said and found and said != found:
+        raise UsageError(f"--genome {name}: but chromosomes are as long as those of {found.name}")
+    return said or found
 
 
 def of_regions(regions: Regions) -> Genome | None:
@@ -62,10 +69,15 @@ def of_regions(regions: Regions) -> Genome | None:
     return next((each for each in GENOMES if first == each.first or x == each.x), None)
 
 
+def number(regions: Regions, names: Sequence[str]) -> int:
+    """Of the first chromosome that has one of these names; -1 where there is none."""
+    return next((k for k, name in enumerate(regions.names) if name in names), -1)
+
+
 def _end(regions: Regions, names: Sequence[str]) -> int:
     """Of the last region on a chromosome of these names; 0 where there is none."""
-    numbers = [number for number, name in enumerate(regions.names) if name in names]
-    own = [block for block in regions.blocks if regions.chrom[block.start] in numbers]
+    wanted = number(regions, names)
+    own = [block for block in regions.blocks if regions.chrom[block.start] == wanted]
     return max((int(regions.end[block].max()) for block in own), default=0)
 
 

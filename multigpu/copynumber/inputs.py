@@ -4,8 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from multigpu.copynumber import genomes, sex
 from multigpu.errors import QUOTED, InputError, UsageError, quoted
 from multigpu.io.counts import Counts
@@ -89,10 +87,16 @@ def inferred_sexes(counts: Counts, controls: Counts | None, genome: str | None) 
     """Of every sample and then control, by their coverage of X; none where that says nothing."""
     if controls is not None and len(controls.regions) != len(counts.regions):
         return ()  # they are refused by the job
-    values = counts.values if controls is None else np.hstack([counts.values, controls.values])
     known = genomes.known(genome, counts.regions)
-    coverage = sex.x_coverage(values, counts.regions, known.par if known else ())
-    return () if coverage is None else sex.inferred(coverage)
+    par = known.par if known else ()
+    found: list[str] = []
+    for table in (counts, controls):
+        if table is not None:
+            coverage = sex.x_coverage(table.values, counts.regions, par)
+            if coverage is None:
+                return ()
+            found += sex.inferred(coverage)
+    return tuple(found)
 
 
 def paths_of(paths: Any) -> list[str]:

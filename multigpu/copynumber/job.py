@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 SEPARATORS = "\t\r\n"  # of the tables that are written
 FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
-FIGURES = 10  # CNV regions that the report shows
+SHOWN_REGIONS = 10  # in the report
 
 
 @dataclass
@@ -320,8 +320,7 @@ class CnvJob(Job):
             row = found[self.regions.chrom[span.first]]
             row[:] = 0
             row[slice(None) if span.columns is None else list(span.columns)] = span.copies
-        names = self.regions.names
-        x = next((names.index(name) for name in genomes.X_NAMES if name in names), -1)
+        x = genomes.number(self.regions, genomes.X_NAMES)
         return sex.Usual(found[:, : len(self.samples)], x, self._par) if spans else None
 
     def _assembled(self, parts: list[CnvPart], store: Path | None, shown: int) -> CnvResult:

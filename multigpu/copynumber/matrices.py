@@ -6,13 +6,14 @@ its neighbours, are put together and written by the client.
 
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output import sync_file_system
+from cluster.output import failures_named, sync_file_system
 from multigpu.io.regions import Regions
 
 if TYPE_CHECKING:
@@ -56,23 +57,29 @@ def create(
 
     sizes = {"region": len(regions), "sample": len(samples), "class": len(classes)}
     chunks = {**sizes, "region": chunk_rows(len(samples))}
-    store = zarr.create_group(str(path), overwrite=True)
-    store.attrs["coordinates"] = "chrom start end"  # so that xarray takes them as such
-    for name, (dimension, values) in _coordinates(regions, samples, classes).items():
-        store.create_array(name, data=values, dimension_names=[dimension])
-    for name in kept:
-        dimensions = DIMENSIONS[name]
-        store.create_array(
-            name,
-            shape=[sizes[d] for d in dimensions],
-            chunks=tuple(chunks[d] for d in dimensions),
-            dtype=DTYPES.get(name, np.dtype(np.float64)),
-            dimension_names=dimensions,
-        )
-    with warnings.catch_warnings():  # that version 3 of the format does not know of this yet
-        warnings.simplefilter("ignore")
-        zarr.consolidate_metadata(str(path))  # xarray asks for it
-    sync_file_system(path)  # as in `write`
+    with _named(path):
+        store = zarr.create_group(str(path), overwrite=True)
+        store.attrs["coordinates"] = "chrom start end"  # so that xarray takes them as such
+        for name, (dimension, values) in _coordinates(regions, samples, classes).items():
+            store.create_array(name, data=values, dimension_names=[dimension])
+        for name in kept:
+            dimensions = DIMENSIONS[name]
+            store.create_array(
+                name,
+                shape=[sizes[d] for d in dimensions],
+                chunks=tuple(chunks[d] for d in dimensions),
+                dtype=DTYPES.get(name, np.dtype(np.float64)),
+                dimension_names=dimensions,
+            )
+        with warnings.catch_warnings():  # that version 3 of the format does not know of this yet
+            warnings.simplefilter("ignore")
+            zarr.consolidate_metadata(str(path))  # xarray asks for it
+        sync_file_system(path)  # as in `write`
+
+
+def _named(path: Path) -> AbstractContextManager[None]:
+    """Failures to write have the name that the store will have, outside of the hidden folder."""
+    return failures_named(path.name)
 
 
 def _coordinates(
@@ -95,8 +102,9 @@ def write(path: Path, first: int, matrices: Matrices, samples: int) -> Pieces:
     begin, end = -(-first // rows) * rows, (first + count) // rows * rows
     if begin >= end:
         return [(first, matrices)]
-    _put(path, begin, _cut(matrices, begin - first, end - first))
-    sync_file_system(path)  # a journal is going to say that they are there
+    with _named(path):
+        _put(path, begin, _cut(matrices, begin - first, end - first))
+        sync_file_system(path)  # a journal is going to say that they are there
     ends = ((0, begin - first), (end - first, count))
     return [(first + a, _copied(_cut(matrices, a, b))) for a, b in ends if a < b]
 
@@ -125,7 +133,8 @@ def _length(matrices: Matrices) -> int:
 
 
 def _put_joined(path: Path, pieces: Pieces) -> None:
-    _put(path, pieces[0][0], joined(pieces))
+    with _named(path):
+        _put(path, pieces[0][0], joined(pieces))
 
 
 def _cut(matrices: Matrices, begin: int, end: int) -> Matrices:

@@ -5,15 +5,16 @@ import logging
 import os
 import shutil
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cluster.output import failures_named, own, sync_folder
+from cluster.output import failures_named, own, sync_directory, sync_folder
 from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.lines import Every, Text
@@ -31,6 +32,7 @@ SESSION = "igv_session.xml"
 VCF = "cnvs.vcf.gz"
 COUNTS = "counts.parquet"
 THREADS = 8  # that write: Arrow lets go of the interpreter, but more of them wait for it
+AHEAD = 2  # blocks for each of them
 PART, LOCK = ".part", ".lock"
 JOURNAL, KEPT_COUNTS = "journal", "counts"  # in the hidden folder
 TABLES = (
@@ -126,6 +128,7 @@ def publish(part: Path) -> None:
     for made in sorted(part.iterdir()):
         if made.name not in (JOURNAL, KEPT_COUNTS):
             made.replace(part.parent / made.name)
+    sync_directory(part.parent)  # before the journal goes
 
 
 def _clear(part: Path, resume: bool) -> None:
@@ -164,16 +167,22 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
     genome  IGV's name of it; None: by the lengths of its chromosomes
     """
     with _threads() as files, _threads() as blocks, _threads() as blocks_of_vcf:
-        every, written = blocks.map, []
+        every, written = partial(_in_order, blocks), []
         if with_vcf:  # its index is made when all its text is: no other file may be in its way
-            written.append(files.submit(write_vcf, result, folder / VCF, blocks_of_vcf.map))
+            own = partial(_in_order, blocks_of_vcf)
+            written.append(files.submit(write_vcf, result, folder / VCF, own))
         texts = {"segments.seg": partial(tables.seg, result, every)}
         for name, make in result.makers().items():
             texts[f"{name}.tsv"] = partial(_tsv, make, every)
         texts["cnvs.bed"] = partial(tables.bed, result, every)
         written += [files.submit(_write, folder / name, text) for name, text in texts.items()]
-        for done in written:
-            done.result()
+        try:
+            for done in written:
+                done.result()
+        except BaseException:
+            for pool in (files, blocks, blocks_of_vcf):
+                pool.shutdown(wait=False, cancel_futures=True)
+            raise
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     known = genomes.named(genome) if genome else genomes.of_regions(result.regions)
     session = tables.igv_session(known.name if known else genome, tracks)
@@ -182,6 +191,19 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
 
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0))))
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, function: Callable[..., Any], items: Iterable[Any]
+) -> Iterator[Any]:
+    """As `map`, a few ahead of what is taken: a slow disk must not have all in memory."""
+    coming: deque[Future[Any]] = deque()
+    for item in items:
+        coming.append(pool.submit(function, item))
+        if len(coming) > AHEAD * THREADS:
+            yield coming.popleft().result()
+    while coming:
+        yield coming.popleft().result()
 
 
 def _tsv(make: Callable[[], Any], every: Every) -> "Iterator[bytes | Text]":

@@ -222,8 +222,7 @@ def copies_of(segments: SegmentTable, usual: Usual | None, options: CnvOptions) 
     """int32[n]: the classes of as many copies as the segments have."""
     if usual is None:
         return segments.copy_number
-    every = usual.of(segments.chrom, segments.start, segments.end)
-    own = every[np.arange(len(segments)), segments.sample]
+    own = usual.of_samples(segments.chrom, segments.start, segments.end, segments.sample)
     return names_by_copies(options)[own, segments.copy_number]
 
 

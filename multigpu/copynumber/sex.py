@@ -1,5 +1,6 @@
 """Sex chromosomes: how many copies of them a sample has."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.normalization import cpu as normalization
 from multigpu.copynumber.calls import Floats, Indices, Rows
-from multigpu.copynumber.genomes import X_NAMES, Y_NAMES, Places, inside
+from multigpu.copynumber.genomes import X_NAMES, Y_NAMES, Places, inside, number
 from multigpu.io.regions import Regions
 
 MALE, FEMALE = "male", "female"
@@ -18,17 +20,18 @@ BETWEEN = 0.75  # of the coverage of autosomes: males have half of it on X, fema
 def x_coverage(counts: NDArray[Any], regions: Regions, par: Places = ()) -> Floats | None:
     """float64[samples]: reads of a region of X by those of an autosomal one; None without X.
 
-    par: pseudoautosomal regions of X, which say nothing
+    counts  int32 or float64[regions, samples], C-contiguous
+    par     pseudoautosomal regions of X, which say nothing
     """
-    number = _number(regions, X_NAMES)
-    if number is None:
+    x, y = number(regions, X_NAMES), number(regions, Y_NAMES)
+    if x < 0:
         return None
-    sexual = [n for n in (number, _number(regions, Y_NAMES)) if n is not None]
-    autosomal = ~np.isin(regions.chrom, sexual)
-    on_x = (regions.chrom == number) & ~inside(par, regions.start, regions.end)
+    autosomal = (regions.chrom != x) & (regions.chrom != y)
+    on_x = (regions.chrom == x) & ~inside(par, regions.start, regions.end)
     if not (autosomal.any() and on_x.any()):
         return None
-    base, of_x = counts[autosomal].mean(axis=0), counts[on_x].mean(axis=0)
+    table = normalization.Counts(counts, len(os.sched_getaffinity(0)))
+    base, of_x = (table.sums(rows).sum(axis=0) / rows.sum() for rows in (autosomal, on_x))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio: Floats = of_x / base
     return ratio
@@ -91,6 +94,11 @@ class Usual:
         found[paired] = 2 * (found[paired] > 0)
         return found
 
-
-def _number(regions: Regions, names: Sequence[str]) -> int | None:
-    return next((k for k, name in enumerate(regions.names) if name in names), None)
+    def of_samples(
+        self, chrom: Indices, start: Rows, end: Rows, sample: Indices
+    ) -> NDArray[np.int8]:
+        """int8[n]: in each of these stretches, of one sample each."""
+        found = self.copies[chrom, sample]
+        paired = (chrom == self.x) & inside(self.par, start, end)
+        found[paired] = 2 * (found[paired] > 0)
+        return found

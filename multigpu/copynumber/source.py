@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.output import failures_named
 from multigpu.errors import InputError
 from multigpu.io import shareable
 from multigpu.io.sources import read_into
@@ -130,10 +131,12 @@ def _with_path(array: NDArray[Any], pool: ThreadPoolExecutor) -> tuple[NDArray[A
 @contextmanager
 def filed(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
     """A copy in a file of `folder` (else of the system's temporary one) for a while."""
-    with tempfile.TemporaryDirectory(prefix="multigpu-", dir=folder) as place:
+    with failures_named(str(folder or tempfile.gettempdir())):
+        made = tempfile.TemporaryDirectory(prefix="multigpu-", dir=folder)
+    with made as place:
         path = Path(place) / "counts"
         found = []
-        with path.open("wb") as file:
+        with failures_named(place), path.open("wb") as file:
             for array in counts.arrays():
                 found.append(ArrayInFile.of(array, str(path), file.tell()))
                 array.tofile(file)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import zipfile
+import zlib
 from dataclasses import astuple
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from multigpu.errors import UsageError
 from multigpu.io.regions import Regions
 from multigpu.io.sources import fingerprint
 
+UNREADABLE = (  # what a damaged file may raise
+    OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 VERSION = 1  # of the files, and of what counting means
 
 
@@ -32,6 +36,7 @@ class CountsCache:
             raise UsageError(f"{folder}: no folder for counts: {error.strerror}") from error
         if not os.access(self._folder, os.W_OK | os.X_OK):  # asked before hours of work
             raise UsageError(f"{folder}: no folder for counts: it cannot be written")
+        self._count = len(regions)
         digest = hashlib.blake2b(repr((VERSION, numbers, astuple(options))).encode())
         for column in (regions.chrom, regions.start, regions.end):
             digest.update(column.tobytes())
@@ -42,9 +47,9 @@ class CountsCache:
         try:
             with self._place(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 counts: NDArray[np.int32] = kept["counts"]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except UNREADABLE:
             return None
-        return counts
+        return counts if counts.dtype == np.int32 and counts.shape == (self._count,) else None
 
     def put(self, path: str, counts: NDArray[np.int32]) -> None:
         """Keep the counts of a file."""

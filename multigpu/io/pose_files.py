@@ -21,6 +21,7 @@ from cluster.output import (
     hidden,
     is_replaced,
     own,
+    sync_directory,
     sync_folder,
 )
 from multigpu.errors import UsageError
@@ -181,6 +182,7 @@ def _replacing_folder(path: str) -> Iterator[Path]:
             with failures_named(path):
                 sync_folder(part)
                 part.rename(target)
+                sync_directory(target.parent)  # before the journal goes
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise

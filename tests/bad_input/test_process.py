@@ -293,14 +293,8 @@ except KeyboardInterrupt:
     assert time.monotonic() - begin < 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal__ends_the_program_although_something_hangs(number: signal.Signals) -> None:
-    """As a lock does that the signal left closed."""
-    code = """
-import threading, time
-from multigpu import signals
-signals.LATE_SECONDS = 0.5
-signals.listen()
+HANGS = {  # what the program waits for when a signal has come, or is at when it comes
+    "lock": """
 lock = threading.Lock()
 try:
     print(flush=True)
@@ -308,15 +302,56 @@ try:
 finally:
     with lock, lock:
         pass
-"""
-    command = [sys.executable, "-X", "faulthandler", "-c", code]
-    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+""",
+    "library": """
+mutex, lock = ctypes.create_string_buffer(64), ctypes.CDLL(None).pthread_mutex_lock
+lock(mutex)
+print(flush=True)
+lock(mutex)
+""",
+    "terminal": """
+os.set_blocking(2, False)
+with contextlib.suppress(BlockingIOError):
+    while True:
+        os.write(2, bytes(1000))
+while True:
+    with contextlib.suppress(KeyboardInterrupt):
+        print(flush=True)
+        time.sleep(60)
+""",
+}
+
+
+def hanging(where: str, *options: str) -> subprocess.Popen[str]:
+    modules = "import contextlib, ctypes, os, threading, time\nfrom multigpu import signals\n"
+    listens = "signals.LATE_SECONDS = 0.5\nsignals.listen()"
+    run = subprocess.Popen(
+        [sys.executable, *options, "-c", modules + listens + HANGS[where]],
+        cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
     assert run.stdout is not None
     run.stdout.readline()
-    run.send_signal(number)
-    _, err = run.communicate(timeout=20)
-    assert run.returncode == 128 + number
-    lines = err.decode().splitlines()
-    assert lines[-1].startswith("multigpu: error: ")
-    assert lines[-1].endswith("; what did not end within 0.5 s is left")
-    assert '  File "<string>", line 11 in <module>' in lines  # where it hangs
+    time.sleep(0.2)  # it is about to hang
+    return run
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", HANGS)
+def test_signal__ends_the_program_although_something_hangs(
+    where: str, number: signal.Signals
+) -> None:
+    with hanging(where) as run:
+        run.send_signal(number)
+        assert run.wait(20) == 128 + number
+        assert run.stderr is not None
+        said = run.stderr.read()
+    if where != "terminal":
+        assert said.startswith("multigpu: error: ")
+        assert said.endswith("; what did not end within 0.5 s is left\n")
+
+
+def test_signal__shows_where_it_hangs_if_that_is_asked_for() -> None:
+    with hanging("lock", "-X", "faulthandler") as run:
+        run.terminate()
+        _, said = run.communicate(timeout=20)
+    assert '  File "<string>", line 10 in <module>' in said.splitlines()

@@ -21,7 +21,7 @@ from cluster.dask_workers import DaskWorkers
 from cluster.deploy import Deployment, workers
 from cluster.deploy.clients import LOGGED_MESSAGES, LOOPBACK
 from cluster.dispatch import LINE_PER_THREAD, dispatch
-from cluster.errors import Failure, UsageError
+from cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
 from cluster.events import Event
 from cluster.journal import Journal
 from cluster.worker import Outcome
@@ -469,7 +469,13 @@ def test_missing_scheduler_file__is_told() -> None:
         pytest.fail("these are no workers")
 
 
-@pytest.mark.parametrize("error", [Failure("lost"), UsageError("wrong")])
+FAILURES = (
+    Failure("lost"), UsageError("wrong"), WorkerDied("a", 2), DeviceFailed("a", "hot"),
+    Unfit("a", "old"), worker._Ended(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
 def test_failures__survive_the_way_back_from_a_worker(error: Failure) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.exit_status) == (

@@ -38,7 +38,7 @@ def test_par__lies_at_the_ends_of_x(genome: Genome) -> None:
 def test_genome__of_a_name_that_is_not_known_goes_by_the_lengths() -> None:
     regions = windows([("chr1", GENOMES[0].first)], 500_000)
     assert known("hg38.p14", regions) == known(None, regions) == GENOMES[0]
-    assert known("hg19", regions) == GENOMES[1]
+    assert known("GRCh38", regions) == GENOMES[0]
     assert known("danRer11", windows([("chr1", 9)], 5)) is None
 
 

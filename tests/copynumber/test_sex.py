@@ -11,13 +11,14 @@ from cohorts import CPU, SEXES, of_sexes
 import multigpu
 from multigpu.config import RunOptions
 from multigpu.copynumber import calls, matrices, sex
-from multigpu.copynumber.genomes import named
+from multigpu.copynumber.genomes import known, named
 from multigpu.copynumber.inputs import inferred_sexes
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.tables import direction
+from multigpu.errors import UsageError
 from multigpu.io.counts import Counts
 
 
@@ -26,6 +27,11 @@ def test_inferred__by_half_the_coverage_of_x() -> None:
     coverage = sex.x_coverage(table.values, table.regions)
     assert coverage is not None
     assert sex.inferred(coverage) == SEXES
+
+
+def test_inferred__of_cases_and_then_controls() -> None:
+    cases, controls = of_sexes(), of_sexes(seed=4, sexes=SEXES[::-1])
+    assert inferred_sexes(cases, controls, None) == SEXES + SEXES[::-1]
 
 
 @pytest.mark.parametrize("names", [("chr1",), ("chrX",), ("chrX", "chrY")])
@@ -290,6 +296,35 @@ def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
     other = CnvJob(table, CnvOptions(), CPU, sexes=SEXES, genome="danRer11")
     assert other.notes[0].endswith("; the pseudoautosomal regions of 'danRer11' are not known")
     assert all(span.par == () for span in other.spans())
+
+
+def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
+    table = of_sexes()
+    regions, chrom = table.regions, table.regions.chrom
+    end = np.where(np.arange(len(chrom)) == regions.blocks[0].stop - 1, 248_956_422, regions.end)
+    longer = replace(regions, end=end)
+    assert (
+        known("GRCh38", longer) == known(None, longer) == known("canFam3", longer) == named("hg38")
+    )
+    with pytest.raises(UsageError, match=r"^--genome hg19: .* as those of hg38$"):
+        known("hg19", longer)
+
+
+def test_usual__of_single_samples_is_that_of_all() -> None:
+    job = CnvJob(of_sexes(**PAR), CnvOptions(), CPU, sexes=SEXES, genome="hg38")
+    usual, regions = job._usual(), job.regions
+    assert usual is not None
+    every = usual.of(regions.chrom, regions.start, regions.end)
+    assert set(every.ravel().tolist()) == {0, 1, 2}
+    sample = np.arange(len(regions)) % len(SEXES)
+    own = usual.of_samples(regions.chrom, regions.start, regions.end, sample)
+    np.testing.assert_array_equal(own, every[np.arange(len(regions)), sample])
+
+
+def test_matrices__have_their_types_where_copies_go_by_sex() -> None:
+    found = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES).result(("sini", "copy_number"))
+    dtypes = {name: found.matrices[name].dtype for name in ("sini", "copy_number")}
+    assert dtypes == {"sini": np.float64, "copy_number": np.int8}
 
 
 def test_par__of_a_table_that_has_nothing_else_of_x() -> None:

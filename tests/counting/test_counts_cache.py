@@ -9,6 +9,9 @@ from bams import random_rows, write_alignments
 from counted import ROWS, in_windows
 
 from multigpu import count
+from multigpu.counting import CountOptions
+from multigpu.io.counts_cache import CountsCache
+from multigpu.io.regions import windows
 
 
 def test_cache__counts_only_what_is_new(tmp_path: Path, some: str) -> None:
@@ -59,6 +62,20 @@ def test_cache__knows_the_content_and_not_the_name(tmp_path: Path, some: str) ->
     write_alignments(moved, ROWS[1:])
     assert count(moved, cache=cache).values.sum() < sum(in_windows(ROWS, 7000)) + 1
     assert len(list(cache.iterdir())) == 2
+
+
+def test_cache__what_is_damaged_or_of_other_regions_is_not_there(tmp_path: Path, some: str) -> None:
+    regions, counts = windows([("chr1", 60_000)], 1000), np.arange(60, dtype=np.int32)
+    cache = CountsCache(str(tmp_path / "cache"), regions, [0], CountOptions().counting)
+    cache.put(some, counts)
+    (entry,) = (tmp_path / "cache").iterdir()
+    good = entry.read_bytes()
+    for at in range(len(good)):
+        entry.write_bytes(good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :])
+        found = cache.get(some)
+        assert found is None or (found == counts).all()
+    cache.put(some, counts[1:])
+    assert cache.get(some) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing", b"PK\x03\x04"])
