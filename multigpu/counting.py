@@ -26,7 +26,7 @@ from multigpu.io.alignments import (
 )
 from multigpu.io.counts import Counts
 from multigpu.io.counts_cache import CountsCache
-from multigpu.io.regions import Regions, read_bed, windows
+from multigpu.io.regions import LONGEST, Regions, read_bed, windows
 from multigpu.job import Job, Paths, path_list
 from multigpu.workloads.count import CountPart, CountSpan, CountWorkload
 
@@ -81,6 +81,8 @@ class CountOptions:
         for name in ("window", "min_mapq", "read_width"):
             if not isinstance(value := given[name], Integral):
                 raise UsageError(f"{name} is {quoted(str(value))}: it must be a whole number")
+            if int(value) >= LONGEST:
+                raise UsageError(f"{name} is {quoted(str(value))}: no chromosome is as long")
         if self.window < 1:
             raise UsageError(f"windows of {self.window} bases are not possible")
         if not 0 <= self.counting.min_mapq <= HIGHEST_MAPQ:
@@ -91,6 +93,8 @@ class CountOptions:
             raise UsageError(f"rename is {self.rename!r}; it can be none or auto")
         if self.regions is not None and self.chromosomes:
             raise UsageError("give regions or chromosomes, not both")
+        if self.regions is not None and self.window != WINDOW:
+            raise UsageError("give regions or a window, not both")
 
 
 class CountJob(Job):

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
-from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions, idle
+from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ NORMALIZATION = (
     ),
     click.option(
         "--sex", default="infer", show_default=True, metavar="FILE",
-        help="Lines `sample TAB male|female`: X and Y are normalized by it. infer: by the coverage"
-        " of X. none: all samples are alike.",
+        help="Lines `sample TAB male|female|unknown`: X and Y are normalized by it; samples left"
+        " out are taken as female. infer: by the coverage of X. none: all samples are alike.",
     ),
     click.option(
         "--genome", metavar="ID",
@@ -269,7 +269,7 @@ def _job(
     import numpy as np
 
     from multigpu.copynumber import cohort, inputs, output
-    from multigpu.copynumber.job import CnvJob
+    from multigpu.copynumber.opening import opened
     from multigpu.io import shareable
     from multigpu.io.counts import write_counts
     from multigpu.job import deployment
@@ -287,24 +287,20 @@ def _job(
     at_once = here.local_cluster and (not here.head_start or size >= MANY_BYTES)
     # Worker processes that come at once find the counts where they were read; else a copy of them.
     empty = shareable.empty if at_once else np.empty
-    counts = _read(cases, aligned, counting, running, values, empty)
-    if aligned and folder is not None:
-        write_counts(str(folder / output.COUNTS), counts)
-    controls = None
-    if others:
-        alike = cohort.of_controls(counting)
-        controls = _read(others, others_aligned, alike, running, values, empty)
-        controls = cohort.as_controls(controls, counts, counting)
-    names = [*counts.samples, *(controls.samples if controls else ())]
-    ploidy = cohort.ploidies(values["ploidy"] or None, names)
-    genome, infer = values["genome"], not chosen.compat_r
-    sexes = cohort.sexes(values["sex"], names, counts, controls, infer, genome)
-    job = CnvJob(
-        counts, chosen, running, controls=controls, ploidy=ploidy, sexes=sexes,
-        genome=genome, inputs=[*cases, *others], lanes=lanes, **more,
+    opened_cases = _opened(cases, aligned, counting, running, empty)
+
+    def count(job: "CountJob") -> "Counts":
+        found = _counts(job, values)
+        if job is opened_cases and folder is not None:
+            write_counts(str(folder / output.COUNTS), found)
+        return found
+
+    job = opened(
+        opened_cases, _opened_controls(others, others_aligned, counting, running, empty),
+        chosen, running, counting=counting, ploidy=values["ploidy"] or None, sex=values["sex"],
+        genome=values["genome"], given=[n for n, value in values.items() if value is not None],
+        count=count, inputs=[*cases, *others], lanes=lanes, **more,
     )  # fmt: skip
-    job.notes += cohort.sexes_unused(values["sex"], job, infer)
-    job.notes += idle(chosen, [name for name, value in values.items() if value is not None])
     every = asked.parameters()
     counted = every if aligned or others_aligned else {name: every[name] for name in told}
     return job, cohort.Given(tuple(cases), tuple(others), counted, job.names, aligned)
@@ -322,28 +318,18 @@ def _check_counting(values: dict[str, Any], aligned: bool, others_aligned: bool)
     return given
 
 
-def _read(
-    paths: list[str],
-    aligned: bool,
-    counting: "CountOptions",
-    running: RunOptions,
-    values: dict[str, Any],
-    empty: "Empty",
-) -> "Counts":
-    """The counts of a table, or of alignments; the log is of the run behind it."""
+def _counts(job: "CountJob", values: dict[str, Any]) -> "Counts":
+    """Those of alignments; the log is of the run behind it."""
     from multigpu.commands.running import watched
-    from multigpu.io.counts import Counts
 
-    opened = _opened(paths, aligned, counting, running, empty)
-    if isinstance(opened, Counts):
-        return opened
-    with watched({**values, "log_json": None, "trace": None}, opened, "count", counted):
-        return opened.counts()
+    with watched({**values, "log_json": None, "trace": None}, job, "count", counted):
+        return job.counts()
 
 
 def planned(values: dict[str, Any], running: RunOptions) -> "CnvJob | Uncounted":
     """The job without a run: tables are read, alignments are looked at and not counted."""
-    from multigpu.copynumber import cohort, inputs
+    from multigpu.copynumber import inputs
+    from multigpu.copynumber.opening import checked
     from multigpu.copynumber.uncounted import Uncounted
 
     check_given(values)
@@ -356,12 +342,9 @@ def planned(values: dict[str, Any], running: RunOptions) -> "CnvJob | Uncounted"
     _check_counting(values, aligned, others_aligned)
     chosen, counting = cnv_options(values), count_options(values)
     first = _opened(cases, aligned, counting, running)
-    alike, second = cohort.of_controls(counting), None
-    if others:
-        second = _opened(others, others_aligned, alike, running)
-    job = Uncounted(first, second, chosen, running, lanes)
-    cohort.ploidies(values["ploidy"] or None, job.names)
-    return job
+    second = _opened_controls(others, others_aligned, counting, running)
+    checked(first, second, chosen, values["ploidy"] or None, values["sex"], values["genome"])
+    return Uncounted(first, second, chosen, running, lanes)
 
 
 def _opened(
@@ -382,6 +365,19 @@ def _opened(
         return CountJob(paths, counting, running)
     rename, table = counting.rename == "auto", read_counts(paths[0], empty or np.empty)
     return cohort.selected(table, counting.chromosomes, rename, paths[0])
+
+
+def _opened_controls(
+    paths: list[str],
+    aligned: bool,
+    counting: "CountOptions",
+    running: RunOptions,
+    empty: "Empty | None" = None,
+) -> "Counts | CountJob | None":
+    from multigpu.copynumber import cohort
+
+    alike = cohort.of_controls(counting)
+    return _opened(paths, aligned, alike, running, empty) if paths else None
 
 
 def cnv_options(values: dict[str, Any]) -> CnvOptions:

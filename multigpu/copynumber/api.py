@@ -8,8 +8,9 @@ from typing import Any
 from multigpu.config import RunOptions, text_of
 from multigpu.copynumber import cohort, inputs, matrices
 from multigpu.copynumber.frames import counts_of, is_frame
-from multigpu.copynumber.job import SHOWN_REGIONS, CnvJob
-from multigpu.copynumber.options import CnvOptions, idle
+from multigpu.copynumber.job import SHOWN_REGIONS
+from multigpu.copynumber.opening import opened
+from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.counting import CountJob, CountOptions
 from multigpu.errors import UsageError
@@ -63,20 +64,13 @@ def cnv(
     counting, given = _counting(count, counted, chosen.compat_r)
     cases, others = _source(counts_or_bams), None if controls is None else _source(controls)
     cohort.check_counting(given, _table(cases), None if others is None else _table(others))
-    counts = _counts(cases, counting, run, client)
-    of_controls = None
-    if others is not None:
-        of_controls = cohort.as_controls(
-            _counts(others, cohort.of_controls(counting), run, client), counts, counting
-        )
-    names = [*counts.samples, *(of_controls.samples if of_controls else ())]
-    job = CnvJob(
-        counts, chosen, run, controls=of_controls, client=client,
-        sexes=cohort.sexes(sex, names, counts, of_controls, not chosen.compat_r, genome),
-        ploidy=cohort.ploidies(ploidy, names), genome=genome,
+    alike = cohort.of_controls(counting)
+    job = opened(
+        _opened(cases, counting, run, client),
+        None if others is None else _opened(others, alike, run, client),
+        chosen, run, counting=counting, ploidy=ploidy, sex=sex, genome=genome,
+        given=[name for name, value in options.items() if value is not None], client=client,
     )  # fmt: skip
-    job.notes += cohort.sexes_unused(sex, job, infer=not chosen.compat_r)
-    job.notes += idle(chosen, [name for name, value in options.items() if value is not None])
     keep = matrices.names(chosen.posterior) if keep_matrices else ()
     return job.result(keep, shown=SHOWN_REGIONS)
 
@@ -127,11 +121,11 @@ def _table(source: Counts | list[str]) -> str:
     return "" if inputs.are_alignments(source) else source[0]
 
 
-def _counts(
+def _opened(
     source: Counts | list[str], counting: CountOptions, run: RunOptions, client: Any
-) -> Counts:
+) -> Counts | CountJob:
     table = _table(source)
     if isinstance(source, list) and not table:
-        return CountJob(source, counting, run, client).counts()
+        return CountJob(source, counting, run, client)
     counts = source if isinstance(source, Counts) else read_counts(source[0])
     return cohort.selected(counts, counting.chromosomes, counting.rename == "auto", table)

@@ -11,6 +11,7 @@ from multigpu.copynumber.calls import (
     Rows,
     fractional,
     names_by_copies,
+    reach,
     region_copy_numbers,
 )
 from multigpu.copynumber.chromosome import CnvPart, Spans
@@ -36,7 +37,7 @@ def segment_table(
     if not called.any():
         copies = np.full_like(copies, NOT_CALLED)
     chrom, sample = regions.chrom[first], np.concatenate([part.segments.sample for part in parts])
-    start, end = regions.start[first], regions.end[stop - 1]
+    start, end = regions.start[first], _ends(regions, first, stop, options.compat_r)
     mean = np.concatenate([part.segments.mean for part in parts])
     median = np.concatenate([part.segments.median for part in parts])
     fractions = np.full_like(mean, np.nan)
@@ -60,6 +61,18 @@ def segment_table(
 def _joined(rows: list[Rows]) -> Rows:
     joined: Rows = np.concatenate(rows)
     return joined.astype(np.int64)
+
+
+def _ends(regions: Regions, first: Rows, stop: Rows, compat_r: bool) -> Rows:
+    """The last base of each span of rows. R takes that of the last region."""
+    if compat_r:
+        return np.asarray(regions.end[stop - 1])
+    found = np.empty(len(first), np.int64)
+    for block in regions.blocks:
+        own = (first >= block.start) & (first < block.stop)
+        at = block.start
+        found[own] = reach(regions.end[block], first[own] - at, stop[own] - at)
+    return found
 
 
 def called_regions(
@@ -95,7 +108,8 @@ def _region_table(
     """Regions, given as rows of each part, with the copy numbers of the CNVs in them."""
     first = _joined([part.begin + first for part, (first, _) in zip(parts, spans, strict=True)])
     stop = _joined([part.begin + stop for part, (_, stop) in zip(parts, spans, strict=True)])
-    chrom, start, end = regions.chrom[first], regions.start[first], regions.end[stop - 1]
+    chrom, start = regions.chrom[first], regions.start[first]
+    end = _ends(regions, first, stop, options.compat_r)
     if mispaired:
         chrom = compat.region_chromosomes(chrom, regions.names)
     # Chromosomes lie behind each other, in as many bases as the longest one needs.

@@ -81,7 +81,8 @@ class Calling:
     ) -> NDArray[Any]:
         """[spans, cases]: what the model says of their inner regions, each taken as one region."""
         in_par = self.span.in_par(*self._bases(spans))
-        place = (self.start, self.end, self._of_one_kind(spans, in_par), median)
+        own = self._of_one_kind(spans, in_par)
+        place = (self.start, self.end, own, median, self.options.compat_r)
         averages = calls.inner_averages(self.normalized, *place)
         level = None
         if self.computed.level is not None:
@@ -89,8 +90,8 @@ class Calling:
         found = self._model(kernels, averages, level, self.coverages[0], what, **more)
         if in_par.any():
             some = None if level is None else level[in_par]
-            own = self._model(kernels, averages[in_par], some, self.coverages[1], what, **more)
-            found[in_par] = own
+            there = self._model(kernels, averages[in_par], some, self.coverages[1], what, **more)
+            found[in_par] = there
         return found
 
     def _model(

@@ -91,10 +91,25 @@ def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> tuple[Row
     return np.searchsorted(start, begin), rows + 1
 
 
+def reach(end: Rows, first: Rows, stop: Rows) -> Rows:
+    """The last base of each span, which is not that of its last region where these are nested."""
+    if (end[1:] >= end[:-1]).all():
+        return np.asarray(end[stop - 1])
+    borders = np.column_stack([first, stop]).ravel()
+    return np.asarray(np.maximum.reduceat(np.append(end, 0), borders)[::2])
+
+
+def own_rows(first: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """The rows of all spans one after the other, and how many each span has."""
+    lengths = stop - first
+    before = np.cumsum(lengths) - lengths
+    return np.arange(int(lengths.sum())) + np.repeat(first - before, lengths), lengths
+
+
 def overlapping_rows(start: Rows, end: Rows, first: Rows, stop: Rows) -> tuple[Rows, Rows]:
     """The rows whose regions share a base with those of each span, and how many each span has.
 
-    More than the span's own rows where regions overlap each other. `start` is ascending.
+    More than the span's own rows where regions overlap each other: R's. `start` is ascending.
     """
     lowest, highest = start[first], end[stop - 1]
     begin, earlier = first.copy(), np.arange(len(first))
@@ -124,21 +139,28 @@ def inner_averages(
     end: Rows,
     spans: tuple[Rows, Rows],
     median: bool = False,
+    overlapping: bool = False,
 ) -> Floats:
     """[spans, columns]: the mean (median) over the inner rows of every span, one span at least.
 
-    values  gives [rows, columns] of some rows; of many spans not all are held at a time
+    values       gives [rows, columns] of some rows; of many spans not all are held at a time
+    overlapping  over those, too, that share a base with it
     """
     first, stop = spans
     borders = np.flatnonzero(np.diff(np.cumsum(stop - first) // ROWS)) + 1
     blocks = zip(*(np.split(side, borders) for side in spans), strict=True)
-    return np.concatenate([_inner_averages(values, start, end, few, median) for few in blocks])
+    return np.concatenate(
+        [_averages(values, inner(*_rows(start, end, few, overlapping)), median) for few in blocks]
+    )
 
 
-def _inner_averages(
-    values: Callable[[Rows], Floats], start: Rows, end: Rows, spans: tuple[Rows, ...], median: bool
-) -> Floats:
-    rows, lengths = inner(*overlapping_rows(start, end, *spans))
+def _rows(start: Rows, end: Rows, spans: tuple[Rows, ...], overlapping: bool) -> tuple[Rows, Rows]:
+    return overlapping_rows(start, end, *spans) if overlapping else own_rows(*spans)
+
+
+def _averages(values: Callable[[Rows], Floats], spans: tuple[Rows, Rows], median: bool) -> Floats:
+    """spans: rows one after the other, and how many each span has."""
+    rows, lengths = spans
     begins = np.cumsum(lengths) - lengths
     every = values(rows)
     if median:

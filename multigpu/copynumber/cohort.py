@@ -45,6 +45,14 @@ class Given:
     counted: bool = False
 
 
+@dataclass(frozen=True)
+class Facts:
+    """Of all samples and then controls; see `ploidies` and `sexes`."""
+
+    ploidy: tuple[int, ...] | None
+    sexes: tuple[str, ...] | None
+
+
 def check_counting(given: Iterable[str], table: str, others: str | None) -> None:
     """Raises UsageError for options of counting where there is nothing to count.
 
@@ -158,20 +166,15 @@ def ploidies(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
     return inputs.ploidies(facts, names)
 
 
-def sexes(
-    given: Any, names: Sequence[str], counts: Counts, controls: Counts | None, infer: bool = True,
-    genome: str | None = None,
-) -> tuple[str, ...]:  # fmt: skip
-    """Of all samples and then controls; none where they play no part.
+def sexes(given: Any, names: Sequence[str]) -> tuple[str, ...] | None:
+    """Of all samples and then controls; none where they play no part, None: to be inferred.
 
-    given   "infer", "none", a file, a mapping, or None, which is "none"
-    infer   whether "infer" does so
-    genome  its name, see `genomes.known`
+    given  "infer", "none", a file, a mapping, or None, which is "none"
     """
     if given is None or (isinstance(given, str) and given == "none"):
         return ()
     if isinstance(given, str) and given == "infer":
-        return inputs.inferred_sexes(counts, controls, genome) if infer else ()
+        return None
     facts = _facts(given)
     if facts is None:
         raise UsageError(

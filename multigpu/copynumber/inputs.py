@@ -65,7 +65,7 @@ def ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...
 
 
 def sexes(facts: Mapping[str, str], samples: Sequence[str]) -> tuple[str, ...]:
-    """male, female or nothing of every sample."""
+    """male, female or nothing of every sample; nothing of those that are not named."""
     _check_names(facts, samples, "sex")
     found = []
     for name in samples:

@@ -100,10 +100,12 @@ class CnvJob(Job):
         spans = [span for span in self.spans() if span.copies is not None]
         if spans:
             males, females = self.sexes.count(sex.MALE), self.sexes.count(sex.FEMALE)
+            unknown = len(self.sexes) - males - females
+            others = f", {unknown} of unknown sex taken as female" if unknown else ""
             yield (
                 f"{' and '.join(span.name for span in spans)}: every sample is compared with what"
-                f" is usual for its sex, {males} male and {females} female: --sex FILE corrects it,"
-                f" --sex none leaves it out{self._about_par(spans)}"
+                f" is usual for its sex, {males} male and {females} female{others}: --sex FILE"
+                f" corrects it, --sex none leaves it out{self._about_par(spans)}"
             )
         for span in spans:
             if span.columns == ():
@@ -113,17 +115,24 @@ class CnvJob(Job):
         """What is told of the pseudoautosomal regions, where X is among these."""
         if not any(span.name in genomes.X_NAMES for span in spans):
             return ""
+        said = self._genome_said
         if self.genome:
-            return f"; two copies in the pseudoautosomal regions of {self.genome.name}"
-        if self._genome_said:
-            return f"; the pseudoautosomal regions of {quoted(self._genome_said)} are not known"
+            why = ""
+            if said and not genomes.named(said):
+                why = f", by the lengths: {quoted(said)} is not known"
+            return f"; two copies in the pseudoautosomal regions of {self.genome.name}{why}"
+        if said:
+            return f"; the pseudoautosomal regions of {quoted(said)} are not known"
         return "; --genome says where the pseudoautosomal regions are"
 
     def _check_reads(self) -> None:
-        if self.options.norm == 0 or self.options.model == "single" or self.totals.all():
+        if self.options.norm == 0 or self.options.model == "single":
             return
-        name = self.names[int(np.argmin(self.totals))]
-        raise UsageError(f"sample {name} has no reads: leave it out")
+        looked_at = np.zeros(len(self.names), np.bool_)
+        for span in self.spans():
+            looked_at[slice(None) if span.columns is None else list(span.columns)] = True
+        if (without := np.flatnonzero(looked_at & (self.totals == 0))).size:
+            raise UsageError(f"sample {self.names[without[0]]} has no reads: leave it out")
 
     @property
     def _kernel_threads(self) -> int:
@@ -288,15 +297,17 @@ class CnvJob(Job):
     def _factors(self) -> NDArray[np.float64] | None:
         """Size factors that need all chromosomes at once; None where workers find them."""
         options, blocks = self.options, self.blocks
-        if options.norm == 0 or not (options.genome_wide or self.ploidy):
+        if options.norm == 0 or options.model == "single":
             return None
-        wanted = [slice(0, len(self.values))] if options.genome_wide else blocks
-        names = self._names(blocks) if not options.genome_wide else ["the genome"]
+        if not (options.genome_wide or self.ploidy):
+            return None
+        values, wanted, names = self.values, blocks, self._names(blocks)
+        if options.genome_wide:
+            values = self._of_everybody()
+            wanted, names = [slice(0, len(values))], ["the genome"]
+        how = normalization_options(options, self.ploidy)
         try:
-            found = normalization.size_factors(
-                self.values, wanted, normalization_options(options, self.ploidy), names,
-                _cores(),
-            )  # fmt: skip
+            found = normalization.size_factors(values, wanted, how, names, _cores())
         except NormalizationError as error:
             raise UsageError(error.told(self.names)) from error
         self.notes += found.notes
@@ -310,7 +321,20 @@ class CnvJob(Job):
         """float64[columns] where coverages are modelled."""
         if self.options.norm != 2 or self.options.model == "single":
             return None
-        return np.asarray(normalization.coverages(self.values, _cores()))
+        return np.asarray(normalization.coverages(self._of_everybody(), _cores()))
+
+    def _of_everybody(self) -> NDArray[Any]:
+        """[regions, columns]: the counts where all have two copies; all where that is nowhere.
+
+        The others would say less of a sample's reads than of its sex. A copy, where they lie
+        between these.
+        """
+        own = [slice(span.first, span.stop) for span in self.spans() if span.copies is None]
+        if not own:
+            return self.values
+        if sum(rows.stop - rows.start for rows in own) == own[-1].stop - own[0].start:
+            return self.values[own[0].start : own[-1].stop]
+        return np.concatenate([self.values[rows] for rows in own])
 
     def _usual(self) -> sex.Usual | None:
         """The usual copies; None: two of all."""
@@ -356,10 +380,19 @@ def check(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
     for name in (*counts.regions.names, *counts.samples):
         if any(sign in name for sign in SEPARATORS):
             raise UsageError(f"{quoted(name)} cannot be a name in tables: rename it")
-    samples = len(counts.samples)
-    if options.model == "single" and samples != 1:
-        raise UsageError(f"--model single is for one sample, here are {samples}: use cn.mops")
-    if options.model not in ("single", "reference") and samples < 2:
+    check_samples(counts.samples, controls.samples if controls else None, options)
+    if controls is not None and not same_regions(counts.regions, controls.regions):
+        problem = different_regions(counts.regions, controls.regions)
+        raise UsageError(f"the cases and the --controls have different regions: {problem}")
+
+
+def check_samples(
+    cases: Sequence[str], controls: Sequence[str] | None, options: CnvOptions
+) -> None:
+    """Raises UsageError for samples, by their names, that the model cannot take."""
+    if options.model == "single" and len(cases) != 1:
+        raise UsageError(f"--model single is for one sample, here are {len(cases)}: use cn.mops")
+    if options.model not in ("single", "reference") and len(cases) < 2:
         raise UsageError(
             f"--model {options.model} compares samples, and there is only one: use"
             " --model single, or --model reference with --controls"
@@ -370,10 +403,7 @@ def check(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
         return
     if controls is None:
         raise UsageError("--model reference needs --controls")
-    if not same_regions(counts.regions, controls.regions):
-        problem = different_regions(counts.regions, controls.regions)
-        raise UsageError(f"the cases and the --controls have different regions: {problem}")
-    if both := sorted({*counts.samples} & {*controls.samples}):
+    if both := sorted({*cases} & {*controls}):
         raise UsageError(
             f"{both[0]} is a case and a control: rename one of them, or leave one out"
             " (--sample-names are those of the cases)"

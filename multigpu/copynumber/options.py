@@ -1,6 +1,6 @@
 """The parameters of a copy-number run, with R's defaults for every model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from math import isfinite
 from numbers import Integral, Real
@@ -174,6 +174,21 @@ WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_m
 OF_FAST = (  # which --segmentation cbs has no use for
     "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
 )  # fmt: skip
+# What parameters are for, and whether there is such a thing.
+EFFECT: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
+    ("--segmentation fast", OF_FAST, lambda options: options.segmentation == "fast"),
+    ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
+    ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
+    (
+        "--size-factor quant", ("size_factor_quantile",),
+        lambda options: options.size_factor == "quant",
+    ),
+    (
+        "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
+        lambda options: options.norm != 0 and options.model != "single",
+    ),
+    ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
+)  # fmt: skip
 RANGES = {
     "prior_impact": (0.0, LARGEST),
     "cycles": (1, MOST),
@@ -200,12 +215,11 @@ def flag(name: str) -> str:
 
 def idle(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
     """A note where parameters were given that change nothing."""
-    unused = [flag(name) for name in OF_FAST if name in set(given)]
-    if unused and options.segmentation != "fast":
-        yield (
-            f"{', '.join(unused)}: for --segmentation fast only, without effect on"
-            f" {options.segmentation}"
-        )
+    said = set(given)
+    for what, names, is_there in EFFECT:
+        unused = [flag(name) for name in names if name in said]
+        if unused and not is_there(options):
+            yield f"{', '.join(unused)}: without effect, for {what} only"
 
 
 def _range(name: str, value: Any) -> str:

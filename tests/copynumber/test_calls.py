@@ -87,6 +87,35 @@ def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
     assert [each.tolist() for each in np.split(found, np.cumsum(lengths)[:-1])] == expected
 
 
+def test_inner_averages__leave_regions_out_that_only_overlap_unless_it_is_asked_for() -> None:
+    values = np.arange(8.0)[:, None] ** 2
+    start = np.arange(8) * 10
+    spans = np.array([3]), np.array([5])
+    for overlapping, rows in ((False, [3, 4]), (True, [3, 4])):  # of 2 to 5 without the outermost
+        found = calls.inner_averages(
+            lambda rows: values[rows], start, start + 15, spans, overlapping=overlapping
+        )
+        assert found.tolist() == [[values[rows].mean()]]
+    spans = np.array([3]), np.array([6])
+    found = [
+        calls.inner_averages(lambda rows: values[rows], start, start + 15, spans, False, each)
+        for each in (False, True)
+    ]
+    assert [each.tolist() for each in found] == [[[16.0]], [[(9.0 + 16.0 + 25.0) / 3]]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1), st.data())
+def test_reach__is_the_last_base_of_any_region(
+    regions: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    start, width = np.array(sorted(regions)).T
+    ends = st.tuples(st.integers(0, len(start) - 1), st.integers(0, len(start) - 1)).map(sorted)
+    first, last = np.array(data.draw(st.lists(ends, min_size=1, max_size=4))).T
+    found = calls.reach(start + width, first, last + 1)
+    expected = [(start + width)[a : b + 1].max() for a, b in zip(first, last, strict=True)]
+    assert found.tolist() == expected
+
+
 @pytest.mark.parametrize("at_a_time", [1, 7, 1 << 16])
 @pytest.mark.parametrize("median", [False, True])
 def test_inner_averages__of_every_span_by_itself(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cohorts import SEXES, cohort, of_sexes
+from cohorts import cohort, of_sexes
 
 from multigpu import UsageError
 from multigpu.copynumber import cohort as ours
@@ -75,17 +75,16 @@ def test_several__the_first_ones_and_how_many_more() -> None:
 
 
 def test_facts__from_files_mappings_and_lists(tmp_path: object) -> None:
-    table, names = of_sexes(), of_sexes().samples
+    names = of_sexes().samples
     (path := tmp_path / "facts").write_text("s0\t3\n")  # type: ignore[operator]
     for given in (path, str(path), {"s0": 3}, (3, 2, 2, 2, 2, 2), np.array([3, 2, 2, 2, 2, 2])):
         assert ours.ploidies(given, names) == (3, 2, 2, 2, 2, 2)
     assert ours.ploidies(None, names) is None
-    assert ours.sexes("infer", names, table, None) == SEXES
-    assert ours.sexes("infer", names, table, None, infer=False) == ()
-    assert ours.sexes("none", names, table, None) == ours.sexes(None, names, table, None) == ()
+    assert ours.sexes("infer", names) is None
+    assert ours.sexes("none", names) == ours.sexes(None, names) == ()
     path.write_text("s0\tmale\n")
     for given in (path, str(path), {"s0": "male"}, {"s0": 1}):
-        assert ours.sexes(given, names, table, None) == ("male", *[""] * 5)
+        assert ours.sexes(given, names) == ("male", *[""] * 5)
 
 
 @pytest.mark.parametrize("given", [5, [2] * 5, 2.5])
@@ -94,4 +93,4 @@ def test_facts__refused(given: object) -> None:
     with pytest.raises(UsageError, match="--ploidy"):
         ours.ploidies(given, counts.samples)
     with pytest.raises(UsageError, match="it can be infer, none, a file, or a mapping of samples"):
-        ours.sexes(given, counts.samples, counts, None)
+        ours.sexes(given, counts.samples)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -10,7 +11,7 @@ from golden_cnv import MODELS, OF_R_ALONE, OPTIONS, SEGMENTATIONS, load
 
 from multigpu import UsageError
 from multigpu.commands.cnv import cnv_options, command
-from multigpu.copynumber.options import CnvOptions, idle
+from multigpu.copynumber.options import CnvOptions, flag, idle
 
 REFUSED = [
     ({"model": "other"}, "unknown model 'other'"),
@@ -99,9 +100,26 @@ def test_given__as_the_command_takes_it() -> None:
 def test_idle__parameters_of_the_fast_segmentation_with_another() -> None:
     cbs = CnvOptions.of("reference")
     assert list(idle(cbs, ["seg_median", "seed", "seg_alpha"])) == [
-        "--seg-alpha, --seg-median: for --segmentation fast only, without effect on cbs"
+        "--seg-alpha, --seg-median: without effect, for --segmentation fast only"
     ]
     assert list(idle(cbs, ["seed"])) == list(idle(CnvOptions(), ["seg_alpha"])) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"seed": 3}, "--segmentation cbs"),
+        ({"norm_quantile": 0.5}, "--norm-type quant"),
+        ({"size_factor_quantile": 0.5}, "--size-factor quant"),
+        ({"robust_min_width": 5}, "--robust"),
+        ({"norm": 0, "norm_type": "mean"}, "counts that are normalized here"),
+        ({"model": "single", "genome_wide": True}, "counts that are normalized here"),
+    ],
+)
+def test_idle__parameters_without_what_they_are_for(given: dict[str, Any], what: str) -> None:
+    options = CnvOptions.of(given.pop("model", "cn.mops"), **given)
+    name = flag(list(given)[-1])
+    assert list(idle(options, given)) == [f"{name}: without effect, for {what} only"]
 
 
 def test_help__says_the_defaults_that_are_0() -> None:

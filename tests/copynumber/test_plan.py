@@ -117,14 +117,15 @@ def test_command__counts_no_alignments(
     monkeypatch.setattr(CountJob, "counts", lambda _: pytest.fail("nothing is counted"))
     places = np.sort(np.random.default_rng(5).integers(0, 299_000, 100)).tolist()
     rows = [(0, place, 60, "10M", 0) for place in places]
-    paths = [write_alignments(tmp_path / f"{name}.bam", rows) for name in "abc"]
+    paths = [write_alignments(tmp_path / f"{name}.bam", rows) for name in "abcd"]
+    control = paths.pop()
     there = {path.name for path in tmp_path.iterdir()}
     words = ("plan", "cnv", *paths, "--window", "1000", "--gpus", "none")
     facts = json.loads(main(*words, "--json").out)
     assert facts["to_count"] == list(paths)
     assert facts["samples"] == 3
     assert facts["regions"] == sum(each["regions"] for each in facts["chromosomes"]) > 299
-    said = main(*words, "--model", "reference", "--controls", paths[0]).out
+    said = main(*words, "--model", "reference", "--controls", control).out
     assert "to count      4 alignment files, " in said
     assert "counts        3 samples and 1 control × " in said
     assert {path.name for path in tmp_path.iterdir()} == there
