@@ -61,7 +61,7 @@ class Cohort:
         if self.width * self.regions >= LONGEST:
             raise UsageError("width x regions, the bases of the genome, must be less than 2^40")
         if not 0 < self.coverage <= 1e6:
-            raise UsageError(f"coverage is {self.coverage:g}: it must lie within 0 to 1,000,000")
+            raise UsageError(f"coverage is {self.coverage:g}: it must be above 0, at most 1e6")
         if self.max_length < self.min_length:
             raise UsageError(f"min-length {self.min_length} is more than max-length")
         if self.max_carriers > self.samples:

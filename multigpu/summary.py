@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 PACKAGES = (
     "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x", "rdkit",
-    "gemmi",
 )  # fmt: skip
 
 

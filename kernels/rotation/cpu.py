@@ -102,10 +102,10 @@ def _grid(field: Field) -> Grid:
 def _space(search: Search) -> Space:
     rotations, side, step = search.rotations, search.shifts.side, float(search.shifts.step)
     if isinstance(rotations, EulerRotations):
-        n, quarter = rotations.n, rotations.quarter
-        return Space(n, quarter, rotations.table, np.empty((0, 4)), side, step)
+        n, locked, wrap = rotations.n, rotations.locked, rotations.wrap
+        return Space(n, locked, wrap, rotations.table, np.empty((0, 4)), side, step)
     assert isinstance(rotations, ListedRotations)
-    return Space(0, 0, np.empty((0, 2)), rotations.quaternions, side, step)
+    return Space(0, (0, 0), 0, np.empty((0, 2)), rotations.quaternions, side, step)
 
 
 def bodies_of(ligands: Ligands, searcher: Searcher, doubt: NDArray[np.float32]) -> list[Body]:

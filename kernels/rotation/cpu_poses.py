@@ -15,10 +15,14 @@ NONE, UNDECIDED = F32(-np.inf), F32(np.inf)
 
 
 class Space(NamedTuple):
-    """The poses: Euler angles where n > 0, else quaternions; and a cube of shifts."""
+    """The poses: Euler angles where n > 0, else quaternions; and a cube of shifts.
+
+    n, locked, wrap: as EulerRotations has them
+    """
 
     n: int
-    quarter: int
+    locked: tuple[int, int]
+    wrap: int
     table: Floats
     quaternions: Floats
     side: int
@@ -72,8 +76,8 @@ def _turn_by_angles(space: Any, rotation: Any, out: Any) -> Any:
     out[0], out[1], out[2] = cb * cc, sa * sb * cc - ca * sc, ca * sb * cc + sa * sc
     out[3], out[4], out[5] = cb * sc, sa * sb * sc + ca * cc, ca * sb * sc - sa * cc
     out[6], out[7], out[8] = -sb, sa * cb, ca * cb
-    quarter = space.quarter
-    return not (quarter and alpha and (beta == quarter or beta == 3 * quarter))
+    locked = beta == space.locked[0] or beta == space.locked[1]
+    return not (locked and alpha and gamma < space.wrap)
 
 
 @lean

@@ -28,7 +28,8 @@ PACK_BLOCKS = 1 << 12
 
 _SPACE = np.dtype(
     [("table", POINTER), ("quaternions", POINTER), ("step", "<f8")]
-    + [(name, "<u4") for name in ("n", "quarter", "side", "_")]
+    + [("n", "<u4"), ("locked", "<u4", 2)]
+    + [(name, "<u4") for name in ("wrap", "side", "_")]
 )
 _FIELD = np.dtype(
     [("values", POINTER), ("per_unit", "<f8", 3), ("share", "<f8", 3)]
@@ -97,7 +98,8 @@ class Searcher:
         fields: dict[str, Any] = {"side": shifts.side, "step": shifts.step}
         if isinstance(rotations, EulerRotations):
             self._turns = cupy.asarray(rotations.table)
-            fields |= {"table": self._turns, "n": rotations.n, "quarter": rotations.quarter}
+            fields |= {"table": self._turns, "n": rotations.n}
+            fields |= {"locked": rotations.locked, "wrap": rotations.wrap}
         else:
             assert isinstance(rotations, ListedRotations)
             self._turns = cupy.asarray(rotations.quaternions)

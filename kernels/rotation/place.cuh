@@ -8,7 +8,8 @@ struct Space {
   const double2* table;       // cosine and sine of the n angles
   const double* quaternions;  // w x y z, where there are no angles
   double step;                // of the shifts, in Å
-  unsigned n, quarter;        // angles an axis; which of them is 90°, 0: none
+  unsigned n, locked[2];      // angles an axis; which of them are 90° and 270°, n: none
+  unsigned wrap;              // there, with α above 0, a γ below this repeats a lower index
   unsigned side, unused;      // shifts an axis
 };
 
@@ -67,9 +68,10 @@ __device__ __forceinline__ bool place(const Space& space, unsigned long long ind
     return true;
   }
   const unsigned gamma = take_digit(index, space.n), beta = take_digit(index, space.n);
-  const unsigned alpha = unsigned(index), quarter = space.quarter;
+  const unsigned alpha = unsigned(index);
   turn_by_angles(space.table[alpha], space.table[beta], space.table[gamma], out.turn);
-  return !(quarter && alpha && (beta == quarter || beta == 3 * quarter));
+  const bool locked = beta == space.locked[0] || beta == space.locked[1];
+  return !(locked && alpha && gamma < space.wrap);
 }
 
 // The mean of the squared distances between the atoms of two placements of a body.

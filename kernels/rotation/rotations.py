@@ -48,9 +48,11 @@ class EulerRotations:
     Two triples are the same rotation only as follows, and that in full (Diebel, Representing
     Attitude, 2006, 5.6): (α, β, γ) and (α + 180°, 180° − β, γ + 180°); and, where β is 90° or
     270°, all triples of one γ − α or γ + α. The first needs 180° to be a multiple of p, the
-    second 90°: no other differences of multiples of p are 180° or 90°. Of each such class only
-    the lowest index is evaluated. By the first rule that one has α < 180°, which is the first
-    half of all indices; by the second it has α = 0.
+    second 90° or 270°. Of each such class only the lowest index is evaluated. By the first rule
+    that one has α < 180°, which is the first half of all indices. By the second it has α = 0
+    where 360° is a multiple of p, as it is where 90° is one. Where only 270° is (p = 54° or
+    67.5°), sums of angles do not come round: for one above the greatest γ no triple has α = 0,
+    and the lowest index is that with the greatest γ.
     """
 
     precision: float
@@ -79,10 +81,18 @@ class EulerRotations:
         return int(half) * self.n**2 if half.denominator == 1 else self.count
 
     @property
-    def quarter(self) -> int:
-        """The number of 90° among the angles; 0 if it is none of them."""
-        quarter = 90 / self.step
-        return int(quarter) if quarter.denominator == 1 else 0
+    def locked(self) -> tuple[int, int]:
+        """The numbers of 90° and 270° among the angles; n for what is none of them."""
+        return self._number_of(90), self._number_of(270)
+
+    @property
+    def wrap(self) -> int:
+        """At a locked β and an α above 0, triples with a γ numbered below this repeat others."""
+        return self.n if (360 / self.step).denominator == 1 else self.n - 1
+
+    def _number_of(self, degrees: int) -> int:
+        number = degrees / self.step
+        return int(number) if number.denominator == 1 else self.n
 
     @cached_property
     def table(self) -> Floats:
@@ -100,9 +110,9 @@ class EulerRotations:
         return numbers * float(self.step)
 
     def is_first(self, indices: Indices) -> NDArray[np.bool_]:
-        alpha, beta, _ = self._split(indices)
-        locked = (self.quarter > 0) & ((beta == self.quarter) | (beta == 3 * self.quarter))
-        first: NDArray[np.bool_] = (indices < self.stop) & ~(locked & (alpha > 0))
+        alpha, beta, gamma = self._split(indices)
+        repeats = (alpha > 0) & (gamma < self.wrap) & np.isin(beta, self.locked)
+        first: NDArray[np.bool_] = (indices < self.stop) & ~repeats
         return first
 
     def matrices(self, indices: Indices) -> Floats:

@@ -4,12 +4,14 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import click
 
+from cluster.output import STDOUT
 from multigpu.commands.options import DOCK, RUN, SUMMARY, WATCH, dock_options, options, run_options
+from multigpu.errors import UsageError
 
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # of the best ligands
@@ -66,19 +68,36 @@ def command(**values: Any) -> int:
 def _check(values: dict[str, Any]) -> None:
     """Raises UsageError for outputs that cannot be written: before hours of work."""
     from multigpu.commands.running import keep_inputs, outputs
-    from multigpu.io.pose_files import check_poses, pose_format
-    from multigpu.io.scores import check_scores
+    from multigpu.io.pose_files import check_poses, is_folder, pose_format, tables_beside
+    from multigpu.io.scores import check_errors_path, check_scores
 
     output = values["output"]
     pose_format(output)
     check_poses(output)
     check_scores(values["scores"])
     written = outputs(values, values["scores"], values["report"])
+    if output is not None and is_folder(output):
+        _check_beside(output, values["scores"], values["log_json"])
+    else:
+        scores, errors = tables_beside(output)
+        written += [errors] if values["scores"] else [scores, errors]
+        check_errors_path(errors)
     keep_inputs(_read(values), output, *written)
+    if all(path is None or path in STDOUT for path in (output, values["scores"] or "a file")):
+        raise UsageError("poses and scores would both go to standard output: name a file of one")
     if values["report"]:
         from multigpu.report import check_packages
 
         check_packages()
+
+
+def _check_beside(folder: str, *paths: str | None) -> None:
+    """Raises UsageError for what would lie in the directory of the poses before these do."""
+    for path in filter(None, paths):
+        if Path(folder).resolve() in Path(path).resolve().parents:
+            raise UsageError(
+                f"{path}: {folder} appears when all poses are there: name it elsewhere"
+            )
 
 
 def _read(values: dict[str, Any]) -> Iterator[str]:
@@ -93,15 +112,11 @@ def _read(values: dict[str, Any]) -> Iterator[str]:
 def _write(job: Any, values: dict[str, Any]) -> str:
     """The poses and their tables; the path of that of the skipped ligands."""
     from cluster.events import Event
-    from multigpu.commands.running import keep_inputs
     from multigpu.io.pose_files import pose_format, pose_output
-    from multigpu.io.scores import check_errors_path, score_output, write_errors
+    from multigpu.io.scores import score_output, write_errors
 
     with pose_output(values["output"]) as poses:
-        scores = values["scores"] or poses.scores
-        keep_inputs(_read(values), scores, poses.errors)
-        check_errors_path(poses.errors)
-        with score_output(scores) as table:
+        with score_output(values["scores"] or poses.scores) as table:
             for part in job.parts(pose_format(values["output"]), table.lines):
                 begin = time.time()
                 poses.write(part.names, part.layouts, part.counts, part.texts)

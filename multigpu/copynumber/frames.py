@@ -59,6 +59,8 @@ def _chromosomes(frame: Any) -> list[str]:
     for row, name in enumerate(names, 1):
         if not isinstance(name, str):
             raise UsageError(f"row {row}, column chrom: {quoted(str(name))} is no name")
+        if not name or "\0" in name:
+            raise UsageError(f"row {row}, column chrom: {quoted(name)} is no chromosome")
     return names
 
 

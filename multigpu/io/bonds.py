@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multigpu.io.molecules import AROMATIC, Bond, Molecule
+from multigpu.io.molecules import AROMATIC, Bond, Molecule, is_element, v30_lines
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
 # atoms are bonded that are nearer than the sum of theirs and this tolerance.
@@ -66,7 +66,7 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
 
 
 def _near_bonds(molecule: Molecule) -> list[Bond]:
-    radii = np.array([RADII.get(element, OTHER_RADIUS) for element in molecule.elements])
+    radii = np.array([_radius(element) for element in molecule.elements])
     bonds: list[Bond] = []
     for a, place in enumerate(molecule.positions):
         apart = np.sqrt(((molecule.positions[a + 1 :] - place) ** 2).sum(axis=1))
@@ -76,6 +76,11 @@ def _near_bonds(molecule: Molecule) -> list[Bond]:
             if not molecule.elements[a] == molecule.elements[b] == "H"
         ]  # fmt: skip
     return bonds
+
+
+def _radius(element: str) -> float:
+    """Of what is no element so small that it is near nothing."""
+    return RADII.get(element, OTHER_RADIUS) if is_element(element) else -np.inf
 
 
 # ---- orders and charges that MOL2 and PDBQT do not say ----------------------------------------
@@ -131,10 +136,9 @@ def _by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, int]:
 
 def _said_in_sdf(molecule: Molecule) -> dict[int, int]:
     """Of the lines of M  CHG, else of the atoms' own."""
-    lines = [molecule.lines[row] for row in molecule.rows]
     if b"V3000" in molecule.lines[3]:
-        found = ((i, OF_V3000.search(line)) for i, line in enumerate(lines))
-        return {i: int(said[1]) for i, said in found if said and int(said[1])}
+        return _said_in_v3000(molecule)
+    lines = [molecule.lines[row] for row in molecule.rows]
     said = [
         word for line in molecule.lines[molecule.rows[-1] + 1 :] if line.startswith(b"M  CHG")
         for word in line.split()[3:]
@@ -144,6 +148,12 @@ def _said_in_sdf(molecule: Molecule) -> dict[int, int]:
         return {int(atom) - 1: int(charge) for atom, charge in pairs if _are_whole(atom, charge)}
     codes = ((i, CHARGE_CODES.get(line[CODE].strip(), 0)) for i, line in enumerate(lines))
     return {i: charge for i, charge in codes if charge}
+
+
+def _said_in_v3000(molecule: Molecule) -> dict[int, int]:
+    lines = dict(v30_lines(molecule.lines))
+    found = ((i, OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
+    return {i: int(said[1]) for i, said in found if said and int(said[1])}
 
 
 def _are_whole(atom: bytes, charge: bytes) -> bool:

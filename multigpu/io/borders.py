@@ -37,9 +37,19 @@ def sdf_ends(text: bytes, final: bool) -> list[int]:
 
 
 def mol2_ends(text: bytes, final: bool) -> list[int]:
-    """Before every @<TRIPOS>MOLECULE but the first."""
+    """Before every @<TRIPOS>MOLECULE but the first, and what stands directly in front of it."""
     begins = _lines(text, (b"@<TRIPOS>MOLECULE",))
-    return _with_rest(list(begins[1:]), text, final and bool(text.strip()))
+    ends = [_head_of_molecule(text, at) for at in begins[1:]]
+    return _with_rest(ends, text, final and bool(text.strip()))
+
+
+def _head_of_molecule(text: bytes, at: int) -> int:
+    """Where the comments and blank lines begin before a line that is none of these."""
+    while True:
+        before = text.rfind(b"\n", 0, at - 1) + 1
+        if not text.startswith(b"#", before) and text[before:at].strip():
+            return at
+        at = before
 
 
 # ---- PDB and PDBQT ----------------------------------------------------------------------------

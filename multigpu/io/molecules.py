@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.rotation.types import FARTHEST
 from multigpu.errors import quoted
-from multigpu.io.pdb import conected, other_places
+from multigpu.io.pdb import conected, other_places, without
 
 _SYMBOLS = (  # by atomic number
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br"
@@ -25,9 +25,11 @@ _SYMBOLS = (  # by atomic number
     " Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og"
 )
 ELEMENTS = _SYMBOLS.split()
+HEAVY_HYDROGEN = {"D", "T"}
 AUTODOCK_ELEMENTS = {  # of the atom types that are not called like their element
     "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
     "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
+    "CG0": "C", "CG1": "C", "CG2": "C", "CG3": "C",  # beside the open bond of a macrocycle
 }  # fmt: skip
 AROMATIC, AMIDE = 4, 1  # bond orders
 SYBYL_BONDS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
@@ -37,6 +39,10 @@ PDBQT_CHARGE = (slice(66, 76),)
 SDF_X = slice(0, 10), slice(10, 20), slice(20, 30)
 PDB_NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
 V30 = b"M  V30 "
+V30_PLACE = 5  # words of an atom up to its place: number, type, x y z
+MOLECULE, SECTION = b"@<TRIPOS>MOLECULE", b"@<TRIPOS>"
+OUR_FACTS = re.compile(r"(?:^| )score=\S+ pose=\S+ rotation=\S+ rmsd_to_input=\S+$")
+DIGITS = "0123456789"
 MOST_SHOWN = 20  # digits
 FULL_NAME = 4  # letters of an atom's name in PDB
 FEW_WORDS = 4096  # elements and types, looked up again and again
@@ -133,6 +139,12 @@ def element_of(word: str) -> str:
     if word.isascii() and word.isdigit() and 0 < int(word) <= len(ELEMENTS):
         return ELEMENTS[int(word) - 1]
     return word[:1].upper() + word[1:].lower()
+
+
+@lru_cache(FEW_WORDS)
+def is_element(symbol: str) -> bool:
+    """Dummy atoms, lone pairs and pseudo atoms of AutoDock are none: `Du`, `LP`, `G0`."""
+    return symbol.capitalize() in ELEMENTS or symbol in HEAVY_HYDROGEN
 
 
 def _text(line: bytes) -> str:
@@ -249,6 +261,8 @@ def _parse_v3000(lines: list[bytes]) -> Molecule:
         rows.append(row)
         elements.append(_text(words[1]))
         positions.append(_numbers(words[2:5], row))
+    for row in rows:
+        _gather_place(lines, row)
     for row, words in _v30_section(lines, b"BOND"):
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
@@ -261,17 +275,53 @@ def _parse_v3000(lines: list[bytes]) -> Molecule:
 
 
 def _v30_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Row and words of every line of a block that does not go on from the one before."""
-    inside = goes_on = False
-    for row, line in enumerate(lines):
-        words = line[len(V30) :].split()
-        if not line.startswith(V30):
-            continue
+    """Row and words of every line of a block; see `v30_lines`."""
+    inside = False
+    for row, said in v30_lines(lines):
+        words = said.split()
         if words[:1] in ([b"BEGIN"], [b"END"]):
             inside = words == [b"BEGIN", section]
-        elif inside and not goes_on:
+        elif inside:
             yield row, words
-        goes_on = line.rstrip().endswith(b"-")
+
+
+def v30_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """What the lines of V3000 say, and in which row each begins: behind a - it goes on."""
+    begin, said = -1, b""
+    for row, line in enumerate(lines):
+        if line.startswith(V30):
+            begin, (part, goes_on) = row if begin < 0 else begin, _v30_part(line)
+            said += part
+            if not goes_on:
+                yield begin, said
+                begin, said = -1, b""
+
+
+def _v30_part(line: bytes) -> tuple[bytes, bool]:
+    """What it says, and whether that goes on."""
+    part = line[len(V30) :].rstrip()
+    return part.removesuffix(b"-"), part.endswith(b"-")
+
+
+def _gather_place(lines: list[bytes], row: int) -> None:
+    """Puts all of an atom's place into its first line, and what is behind that into the last.
+
+    Lines between them, or without anything left, are empty.
+    """
+    last, said, goes_on = row, *_v30_part(lines[row])
+    while goes_on and len((said + b"x").split()) <= V30_PLACE:  # the last word may go on
+        last += 1
+        if lines[last].startswith(V30):
+            part, goes_on = _v30_part(lines[last])
+            said += part
+    if last == row:
+        return
+    *_, word = islice(TOKEN.finditer(said), V30_PLACE)
+    place, more = said[: word.end()], said[word.end() :].lstrip() + b"-" * goes_on
+    newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
+    lines[row : last + 1] = [b""] * (last + 1 - row)
+    lines[row] = V30 + place + b" -" * bool(more) + newline
+    lines[last] = V30 + more + newline if more else b""
 
 
 def _sdf_title(lines: list[bytes]) -> str:
@@ -313,19 +363,26 @@ def _parse_mol2(lines: list[bytes]) -> Molecule:
 def _mol2_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, bytes]]:
     inside = False
     for row, line in enumerate(lines):
-        if line.startswith(b"@<TRIPOS>"):
-            inside = line.split()[0] == b"@<TRIPOS>" + section
+        if line.startswith(SECTION):
+            inside = line.split()[0] == SECTION + section
         elif inside and line.strip() and not line.startswith(b"#"):
             yield row, line
 
 
+def mol2_head(lines: Sequence[bytes]) -> range:
+    """The rows of its MOLECULE block, told by their place: the name, which may be blank, counts."""
+    marks = (row for row, line in enumerate(lines) if line.startswith(MOLECULE))
+    begin = next(marks, len(lines)) + 1
+    inside = takewhile(lambda line: not line.startswith(SECTION), islice(lines, begin, None))
+    return range(begin, begin + sum(1 for _ in inside))
+
+
 def _mol2_title(lines: list[bytes]) -> str:
-    return next((_text(line) for _, line in _mol2_section(lines, b"MOLECULE")), "")
+    return next((_text(lines[row]) for row in mol2_head(lines)), "")
 
 
 def _check_mol2_counts(lines: list[bytes], atoms: int) -> None:
-    head = [line for _, line in _mol2_section(lines, b"MOLECULE")]
-    said = head[1].split()[:1] if len(head) > 1 else []
+    said = next((lines[row].split()[:1] for row in mol2_head(lines)[1:]), [])
     if said and said[0].isdigit() and said[0].lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
         claimed = said[0][:MOST_SHOWN].decode()
         raise MoleculeError(f"it has {atoms} atoms where its header says {claimed}")
@@ -336,8 +393,8 @@ def _check_mol2_counts(lines: list[bytes], atoms: int) -> None:
 
 def _parse_pdb(lines: list[bytes]) -> Molecule:
     """Of an atom with several places the best occupied; the lines of the others are empty."""
-    dropped = other_places(lines, _pdb_rows(lines))
-    lines = [b"" if row in dropped else line for row, line in enumerate(lines)]
+    rows = _pdb_rows(lines)
+    lines = without(lines, rows, other_places(lines, rows))
     rows = _pdb_rows(lines)
     positions = _columns(lines, rows, PDB_X)
     elements = [_pdb_element(lines[row][12:16], lines[row][76:78]) for row in rows]
@@ -429,7 +486,7 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
         words = lines[row].split()
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
-        elements.append(element_of(_text(words[0])))
+        elements.append(_xyz_element(_text(words[0])))
         positions.append(_numbers(words[1:4], row))
     for row in range(last + 1, len(lines)):
         if lines[row].strip():
@@ -439,10 +496,16 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
     )
 
 
+@lru_cache(FEW_WORDS)
+def _xyz_element(label: str) -> str:
+    """Of a symbol, which may be numbered, or an atomic number."""
+    return element_of(label.rstrip(DIGITS) or label)
+
+
 def _xyz_title(lines: list[bytes]) -> str:
     """Its comment, without what a pose of ours adds to it."""
     head = _xyz_head(lines)
-    return _text(lines[head + 1]).partition(" score=")[0] if len(lines) > head + 1 else ""
+    return OUR_FACTS.sub("", _text(lines[head + 1])) if len(lines) > head + 1 else ""
 
 
 def _words_mover(first: int, decimals: int) -> Callable[[bytes, Sequence[float]], bytes]:

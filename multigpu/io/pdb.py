@@ -1,12 +1,13 @@
 """What a record of PDB says between its atoms: other places of the same atom, and bonds."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 PLACE, SERIAL, ATOM_NAME, RESIDUE = 16, slice(6, 11), slice(12, 16), slice(21, 27)  # columns
 OCCUPANCY = slice(54, 60)
 OF_ATOMS = (b"ATOM  ", b"HETATM", b"ANISOU", b"SIGATM", b"SIGUIJ")
 PARTNERS = [slice(at, at + 5) for at in range(11, 31, 5)]
+OTHERS = slice(31, None)  # of CONECT in old files: hydrogen bonds and salt bridges
 MOST_ORDER = 3  # of a bond
 
 
@@ -27,6 +28,38 @@ def other_places(lines: Sequence[bytes], rows: Sequence[int]) -> set[int]:
         if line.startswith(OF_ATOMS) and line[PLACE : PLACE + 1].strip()
         and line[PLACE : PLACE + 1] != best.get(_atom(line), (0, b""))[1]
     }  # fmt: skip
+
+
+def without(lines: Sequence[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
+    """All lines, those in the dropped rows empty, and no CONECT of their atoms.
+
+    rows: of all atoms.
+    """
+    if not dropped:
+        return list(lines)
+    kept = [b"" if row in dropped else line for row, line in enumerate(lines)]
+    gone = _serials(lines, dropped.intersection(rows)) - _serials(kept, rows)
+    return [_conect_without(line, gone) if line.startswith(b"CONECT") else line for line in kept]
+
+
+def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
+    return {lines[row][SERIAL].strip() for row in rows} - {b""}
+
+
+def _conect_without(line: bytes, gone: set[bytes]) -> bytes:
+    """Empty where it is about one of these atoms, or no partner is left."""
+    said = line.rstrip()
+    partners = [said[part] for part in PARTNERS]
+    left = [partner for partner in partners if partner.strip() not in gone]
+    if said[SERIAL].strip() in gone:
+        return b""
+    if left == partners:
+        return line
+    body, others = b"".join(left), said[OTHERS]
+    if not body.strip():
+        return b""
+    width = OTHERS.start - PARTNERS[0].start if others else 0
+    return said[: PARTNERS[0].start] + body.ljust(width) + others + line[len(said) :]
 
 
 def _atom(line: bytes) -> tuple[bytes, bytes]:

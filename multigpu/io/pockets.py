@@ -5,6 +5,7 @@ the coordinates, and grids with values that are no numbers, are refused.
 """
 
 import io
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, first_line, quoted
-from multigpu.io.optional import needed
+from multigpu.io.inlets import is_remote
 from multigpu.io.sources import Kind, blocks, expand, inspect, suffix_of
 
 READ_BYTES = 16 << 20
@@ -91,7 +92,8 @@ def _checked(pocket: Pocket) -> Pocket:
             problem = f"the grid has {points} point along {axis}: it needs at least two"
             raise InputError(pocket.path, problem)
         if not 0 < step < np.inf:
-            raise InputError(pocket.path, f"the spacing along {axis} is {step:g}, not positive")
+            problem = f"the spacing along {axis} is {step:g}, not positive and finite"
+            raise InputError(pocket.path, problem)
     if not np.isfinite(pocket.origin).all():
         raise InputError(pocket.path, "the origin is no place: it is not finite")
     if not np.isfinite(pocket.values).all():
@@ -127,7 +129,7 @@ def _values(
     line: where `text` begins in the file, from 1
     """
     words = text.split()
-    wanted = int(np.prod(shape))
+    wanted = math.prod(shape)  # NumPy's product goes round
     if len(words) != wanted:
         problem = f"{len(words):,} values where {what} says {wanted:,}"
         raise InputError(path, problem)
@@ -153,13 +155,14 @@ def _no_number(path: str, text: bytes, line: int) -> InputError:
 
 GEOMETRY = ("SPACING", "NELEMENTS", "CENTER")
 MAP_HEADER = 6  # lines
+MOST_STEPS = 1_000_000_000  # along an axis: more are a slip, and would be told in 900 digits
 Geometry = dict[str, tuple[float, ...]]
 
 
 def _read_autogrid(path: str) -> Pocket:
     """`*.maps.fld` and the maps that it names, which must agree with it."""
     lines = _content(path).decode("latin-1").splitlines()
-    header = [line[1:] for line in lines if line.startswith("#")]
+    header = [line[1:] if line.startswith("#") else "" for line in lines]
     geometry = _geometry(path, header)
     maps = dict(_autogrid_maps(path, lines))
     for missing in {"e", "d"} - set(maps):
@@ -185,7 +188,14 @@ def _autogrid_maps(path: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]
     known = {"electrostatics": "e", "desolvation": "d"}
     for label, file in zip(labels, files, strict=True):
         name = known.get(label.lower(), label.removesuffix("-affinity"))
-        yield name, str(Path(path).parent / file)
+        yield name, _beside(path, file)
+
+
+def _beside(path: str, name: str) -> str:
+    """Where a file lies that is named in another."""
+    if is_remote(path):  # of a URL, Path would make "//" one slash
+        return f"{path.rpartition('/')[0]}/{name}"
+    return str(Path(path).parent / name)
 
 
 def _geometry(path: str, lines: Sequence[str]) -> Geometry:
@@ -194,21 +204,38 @@ def _geometry(path: str, lines: Sequence[str]) -> Geometry:
         name, _, rest = line.partition(" ")
         if name in GEOMETRY and name not in found:
             found[name] = _floats(path, rest.split(), number)
+            _check_geometry(path, name, found[name], number)
     for name, count in zip(GEOMETRY, (1, 3, 3), strict=True):
         if len(found.get(name, ())) != count:
             raise InputError(path, f"it does not say {name} as AutoGrid does")
     return found
 
 
+def _check_geometry(path: str, name: str, numbers: Sequence[float], line: int) -> None:
+    """Raises InputError for numbers that are finite and yet make no grid."""
+    problem = f"{name} is {_shown(numbers)}"
+    if name == "SPACING" and not all(number > 0 for number in numbers):
+        raise InputError(path, f"{problem}: it must be above 0", f"line {line}")
+    whole = all(number.is_integer() and 1 <= number <= MOST_STEPS for number in numbers)
+    if name == "NELEMENTS" and not whole:
+        rule = f"they must be whole numbers from 1 to {MOST_STEPS:,}"
+        raise InputError(path, f"{problem}: {rule}", f"line {line}")
+
+
 def _floats(path: str, words: Sequence[str], line: int) -> tuple[float, ...]:
+    """Finite ones. Raises InputError for anything else."""
+    where, shown = f"line {line}", quoted(" ".join(words))
     try:
-        return tuple(float(word) for word in words)
+        numbers = tuple(float(word) for word in words)
     except ValueError:
-        raise InputError(path, f"no numbers: {quoted(' '.join(words))}", f"line {line}") from None
+        raise InputError(path, f"no numbers: {shown}", where) from None
+    if not all(math.isfinite(number) for number in numbers):
+        raise InputError(path, f"every number must be finite: {shown}", where)
+    return numbers
 
 
 def _points(geometry: Geometry) -> tuple[int, ...]:
-    """Along x, y and z; AutoGrid counts the steps between them."""
+    """Along x, y and z; AutoGrid counts the steps between them, whole numbers."""
     return tuple(int(steps) + 1 for steps in geometry["NELEMENTS"])
 
 
@@ -234,7 +261,7 @@ def _read_single_map(path: str) -> Pocket:
 
 # ---- OpenDX -----------------------------------------------------------------------------------
 
-DX_COUNTS = re.compile(rb"class\s+gridpositions\s+counts\s+(\d+)\s+(\d+)\s+(\d+)")
+DX_COUNTS = re.compile(rb"class\s+gridpositions\s+counts" + 3 * rb"\s+(\d{1,18})" + rb"(?!\S)")
 DX_DATA = re.compile(rb"^\s*object\s.*class\s+array\s.*data\s+follows\s*$", re.MULTILINE)
 DX_END = re.compile(rb"^\s*(attribute|component|object)\b", re.MULTILINE)
 
@@ -273,39 +300,93 @@ def _dx_rows(path: str, header: bytes, name: str, count: int) -> list[tuple[floa
 
 # ---- MRC and CCP4 -----------------------------------------------------------------------------
 
-MRC_START, MRC_SAMPLING, MRC_CELL, MRC_ANGLES = 5, 8, 11, 14  # words of the header, from 1
-MRC_AXES, MRC_ORIGIN = 17, 50
-MRC_MARK, MRC_MARK_END = b"MAP ", 212  # bytes
-RIGHT_ANGLES = (90.0, 90.0, 90.0)
+MRC_HEADER = 1024  # bytes; behind them stand as many as the word MRC_EXTENDED says, then the data
+MRC_COUNTS, MRC_MODE, MRC_START, MRC_SAMPLING, MRC_CELL = 1, 4, 5, 8, 11  # words, from 1
+MRC_ANGLES, MRC_AXES, MRC_EXTENDED, MRC_ORIGIN = 14, 17, 24, 50
+MRC_MARK, MRC_MARK_AT, MRC_MARK_END = b"MAP ", 208, 212  # bytes; the machine stamp follows
+MRC_BYTE_ORDERS = {0x44: "<", 0x11: ">"}
+MRC_MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}
+RIGHT_ANGLES = [90.0, 90.0, 90.0]
+
+
+@dataclass(frozen=True)
+class MrcHeader:
+    """Words of a header, by their number from 1. order: "<" or ">", of all numbers in the file."""
+
+    content: bytes
+    order: str
+
+    def whole(self, word: int, count: int = 3) -> list[int]:
+        return self._words("i4", word, count)
+
+    def real(self, word: int, count: int = 3) -> list[float]:
+        return self._words("f4", word, count)
+
+    def _words(self, kind: str, word: int, count: int) -> list[Any]:
+        found: list[Any] = np.frombuffer(
+            self.content, self.order + kind, count, 4 * (word - 1)
+        ).tolist()
+        return found
 
 
 def _read_mrc(path: str) -> Pocket:
     """A map as it stands in the file; where it says an ORIGIN that is used, else its start."""
-    gemmi = needed("gemmi", "MRC and CCP4 maps")
-    if inspect(path, POCKETS).compression == "zstd":  # gemmi reads the file itself
-        raise InputError(path, "MRC and CCP4 are not read from zstd: decompress it, or use gzip")
-    try:
-        file: Any = gemmi.read_ccp4_map(path)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(path, f"no MRC or CCP4 map: {first_line(error)}") from error
-    if _header(file.header_float, MRC_ANGLES) != RIGHT_ANGLES:
-        raise InputError(path, "its axes are not at right angles: this is not read")
-    order = [int(axis) - 1 for axis in _header(file.header_i32, MRC_AXES)]
-    if sorted(order) != [0, 1, 2]:
-        raise InputError(path, f"its header names no axes: {order}")
-    axes = [order.index(axis) for axis in range(3)]  # where x, y and z are in the file
-    cell = np.array(_header(file.header_float, MRC_CELL))
-    spacing = cell / np.maximum(_header(file.header_i32, MRC_SAMPLING), 1)
-    start = np.array(_header(file.header_i32, MRC_START))[axes]
-    origin = np.array(_header(file.header_float, MRC_ORIGIN))
+    content = _content(path)
+    header = _mrc_header(path, content)
+    axes = _mrc_axes(path, header)
+    spacing = np.array(header.real(MRC_CELL)) / _mrc_counts(path, header, MRC_SAMPLING, "MX MY MZ")
+    origin = np.array(header.real(MRC_ORIGIN))
     if not origin.any():
-        origin = start * spacing
-    values = np.array(file.grid, np.float32).transpose(axes)
+        origin = np.array(header.whole(MRC_START))[axes] * spacing
+    values = _mrc_values(path, header).transpose(axes)
     return Pocket(path, "mrc", np.ascontiguousarray(values)[None], origin, spacing)
 
 
-def _header(word: Callable[[int], float], first: int) -> tuple[float, ...]:
-    return tuple(word(first + i) for i in range(3))
+def _mrc_header(path: str, content: bytes) -> MrcHeader:
+    if content[MRC_MARK_AT:MRC_MARK_END] != MRC_MARK:
+        raise InputError(path, "no MRC or CCP4 map: its header lacks the mark MAP")
+    if len(content) < MRC_HEADER:
+        raise InputError(path, f"no MRC or CCP4 map: its header ends before {MRC_HEADER:,} bytes")
+    order = MRC_BYTE_ORDERS.get(content[MRC_MARK_END])
+    if order is None:
+        raise InputError(path, "its machine stamp says neither little-endian nor big-endian")
+    header = MrcHeader(content, order)
+    if header.real(MRC_ANGLES) != RIGHT_ANGLES:
+        raise InputError(path, "its axes are not at right angles: this is not read")
+    return header
+
+
+def _mrc_axes(path: str, header: MrcHeader) -> list[int]:
+    """Where x, y and z are in the file."""
+    order = header.whole(MRC_AXES)
+    if sorted(order) != [1, 2, 3]:
+        raise InputError(path, f"its header names no axes: {order}")
+    return [order.index(axis) for axis in (1, 2, 3)]
+
+
+def _mrc_counts(path: str, header: MrcHeader, word: int, names: str) -> list[int]:
+    counts = header.whole(word)
+    if min(counts) < 1:
+        raise InputError(path, f"{names} of its header are {counts}: they must be above 0")
+    return counts
+
+
+def _mrc_values(path: str, header: MrcHeader) -> NDArray[np.float32]:
+    """[column, row, section], the first of which is fastest in the file."""
+    (mode,), (extended,) = header.whole(MRC_MODE, 1), header.whole(MRC_EXTENDED, 1)
+    if mode not in MRC_MODES:
+        known = ", ".join(map(str, MRC_MODES))
+        raise InputError(path, f"its values are of mode {mode}, which is not read (only {known})")
+    if extended < 0:
+        raise InputError(path, f"its extended header has {extended} bytes")
+    dtype = np.dtype(header.order + MRC_MODES[mode])
+    shape = _mrc_counts(path, header, MRC_COUNTS, "NX NY NZ")
+    wanted, begin = math.prod(shape), MRC_HEADER + extended
+    there = max(0, len(header.content) - begin) // dtype.itemsize
+    if there < wanted:
+        raise InputError(path, f"it ends early: {there:,} values where its header says {wanted:,}")
+    values = np.frombuffer(header.content, dtype, wanted, begin).astype(np.float32)
+    return values.reshape(shape[::-1]).transpose(2, 1, 0)
 
 
 # ---- NumPy ------------------------------------------------------------------------------------
@@ -328,13 +409,13 @@ def _read_numpy(path: str, origin: Vector | None, spacing: float | None) -> Pock
             raise UsageError(f"{path} does not say its {name}: give --{name}")
         if array.dtype.kind not in "fiu" or array.shape not in ((3,), ()):
             raise InputError(path, f"its {name} is not one number, or three")
-    with np.errstate(invalid="ignore"):  # what is no number is refused below, with its place
+    with np.errstate(all="ignore"):  # what is no number is refused later, with its place
         values = grid.astype(np.float64)
+        start, step = start.astype(np.float64), step.astype(np.float64)
     values[np.abs(values) > LARGEST_VALUE] = np.inf
     return Pocket(
         path, "numpy", np.ascontiguousarray(values, np.float32)[None],
-        np.broadcast_to(start.astype(np.float64), 3).copy(),
-        np.broadcast_to(step.astype(np.float64), 3).copy(),
+        np.broadcast_to(start, 3).copy(), np.broadcast_to(step, 3).copy(),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 import numpy as np
@@ -90,6 +90,20 @@ def check_poses(path: str | None) -> None:
         raise UsageError(f"{path}: a mount point cannot be replaced: name a directory in it")
 
 
+def tables_beside(path: str | None) -> tuple[str | None, str]:
+    """The tables of scores and of skipped ligands that belong to the poses of a file.
+
+    Named as it is without its suffix; those of standard output are no file, and in this folder.
+    """
+    if path is None or path in STDOUT:
+        return None, ERRORS
+    name = PurePath(path)
+    if compression_of(path) != "none":
+        name = name.with_suffix("")
+    beside = str(name.with_suffix(""))
+    return f"{beside}.{SCORES}", f"{beside}.{ERRORS}"
+
+
 @contextmanager
 def pose_output(path: str | None) -> Iterator[PoseSink]:
     """A file or directory that appears under its name when the block ends well."""
@@ -107,12 +121,7 @@ def pose_output(path: str | None) -> Iterator[PoseSink]:
 class _PoseFile:
     def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
         self._out, self._fmt, self._count = out, fmt, 0
-        self.scores: str | None = None
-        self.errors = ERRORS
-        if path is not None and path not in STDOUT:
-            length = len(Path(path).name.lower().partition(f".{fmt}")[0])
-            beside = str(Path(path).with_name(Path(path).name[:length]))
-            self.scores, self.errors = f"{beside}.{SCORES}", f"{beside}.{ERRORS}"
+        self.scores, self.errors = tables_beside(path)
 
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, quoted
 from multigpu.io.autodock import typed
 from multigpu.io.bonds import Charges, joined
 from multigpu.io.ligands import SUFFIXES
@@ -20,6 +20,8 @@ from multigpu.io.molecules import (
     MoleculeError,
     Positions,
     fitted,
+    is_element,
+    mol2_head,
     moved,
     pdb_name,
 )
@@ -29,6 +31,7 @@ LARGEST_V2000 = 999  # atoms or bonds
 MOST_IN_V2000 = 99_999_999.0  # Å, below and above 0: what fits the columns of a coordinate
 MOST_IN_PDB = 999_999.0
 CHARGES_A_LINE, MOST_CHARGE = 8, 9
+NO_ELEMENT = "*"  # of SDF
 OUR_TAG = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
 OUR_COMMENT = b"# multigpu "
 OUR_REMARK = b"REMARK multigpu "
@@ -59,12 +62,35 @@ def render(
     name       of the ligand, where the record does not say one
     positions  float64[n, 3], Å
     facts      what to say about the pose, as text
+
+    Raises MoleculeError where the format has no room for it: as for atoms that are no element,
+    which stay as they are in their own format.
     """
     if fmt in (SAME, molecule.layout):
         return REWRITERS[molecule.layout](molecule, moved(molecule, positions), name, facts)
     if fmt == "mol2":
         raise MoleculeError("poses in MOL2 can be written of MOL2 only: choose .sdf")
+    _check_elements(molecule)
     return BUILDERS[fmt](molecule, name, positions, facts)
+
+
+def drawing(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
+    """A pose in SDF to be drawn, whatever format was chosen; see `render`.
+
+    Atoms that are no element are `*`, as SDF has them.
+    """
+    if molecule.layout == "sdf":
+        return render(molecule, name, SAME, positions, facts)
+    return _build_sdf(molecule, name, positions, facts)
+
+
+def _check_elements(molecule: Molecule) -> None:
+    for number, symbol in enumerate(molecule.elements, 1):
+        if not is_element(symbol):
+            raise MoleculeError(
+                f"atom {number} is {quoted(symbol)}, which is no element: its poses can be written"
+                f" in its own format only, choose .{molecule.layout}"
+            )
 
 
 def _said(facts: Facts) -> bytes:
@@ -89,7 +115,10 @@ def _data_items(facts: Facts, newline: bytes) -> bytes:
     )
 
 
-def _rewrite_mol2(_: Molecule, lines: list[bytes], __: str, facts: Facts) -> bytes:
+def _rewrite_mol2(_: Molecule, lines: list[bytes], name: str, facts: Facts) -> bytes:
+    for row in mol2_head(lines)[:1]:
+        newline = b"\r\n" if lines[row].endswith(b"\r\n") else b"\n"
+        lines[row] = lines[row] if lines[row].strip() else name.encode() + newline
     kept = [line for line in lines if not line.startswith(OUR_COMMENT)]
     return OUR_COMMENT + _said(facts) + b"\n" + _ended(b"".join(kept))
 
@@ -138,7 +167,8 @@ def _build_sdf(molecule: Molecule, name: str, positions: Positions, facts: Facts
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
     large = max(len(molecule.elements), len(bonds)) > LARGEST_V2000
     wide = abs(positions).max() > MOST_IN_V2000
-    table = (_v3000 if large or wide else _v2000)(molecule.elements, positions, bonds, charges)
+    elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
+    table = (_v3000 if large or wide else _v2000)(elements, positions, bonds, charges)
     return f"{head}{table}M  END\n".encode() + _data_items(facts, b"\n") + b"$$$$\n"
 
 

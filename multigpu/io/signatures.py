@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from kernels import bases
 from multigpu.errors import InputError, quoted
-from multigpu.io.records import BASES, LENGTH, NAME, NAME_END, Fault, parse
+from multigpu.io.faults import described
+from multigpu.io.records import BASES, LENGTH, NAME, NAME_END, parse
 from multigpu.io.sources import Source, blocks, expand, inspect
 
 READ_BYTES = 16 << 20
+PHRED_OFFSET = 33  # qualities of signatures say nothing here
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,9 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
     for path in expand(paths):
         source = inspect(path)
         raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
-        parsed = parse(raw, 0, len(raw), source.layout, final=True, offset=33)
-        if parsed.fault is not Fault.NONE:
-            where = f"byte {parsed.stop}"
-            raise InputError(path, "not a complete FASTA record", where)
+        parsed = parse(raw, 0, len(raw), source.layout, final=True, offset=PHRED_OFFSET)
+        if error := described(source, raw, parsed, 0, PHRED_OFFSET):
+            raise error
         for row in parsed.table:
             names.append(raw[row[NAME] : row[NAME_END]].tobytes())
             letters.append(raw[row[BASES] : row[BASES] + row[LENGTH]])

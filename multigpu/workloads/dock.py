@@ -25,7 +25,7 @@ from kernels.rotation import (
 from multigpu.batch import PoseBatch
 from multigpu.io.ligands import Border, Records
 from multigpu.io.molecules import Positions
-from multigpu.io.poses import Facts, render
+from multigpu.io.poses import Facts, drawing, render
 from multigpu.io.scores import Skipped, as_tsv
 from multigpu.io.sources import Source
 from multigpu.io.texts import Texts
@@ -204,7 +204,7 @@ class DockWorkload:
         for row in order.tolist():
             ligand, name = int(poses.ligand[row]), rows.ligand[row]
             molecule, facts = loaded.molecule(ligand), _facts(rows, row)
-            sdf = render(molecule, name, "sdf", of_row[row], facts)
+            sdf = drawing(molecule, name, of_row[row], facts)
             found.append(Best(int(rows.ligand_index[row]), name, float(rows.score[row]), sdf))
         return found
 

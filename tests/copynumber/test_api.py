@@ -184,6 +184,7 @@ FRAMES = [
     ({"start": [0, 0.5]}, "column start: it cannot hold float64, but whole numbers"),
     ({"start": [0, 9]}, "row 2: 9 to 9 is no region"),
     ({"chrom": [1, 1]}, "row 1, column chrom: '1' is no name"),
+    ({"chrom": ["a", ""]}, "row 2, column chrom: '' is no chromosome"),
 ]
 
 

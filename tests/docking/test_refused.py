@@ -125,6 +125,11 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
         (("-o", "poses/", "--log-json", "poses"), "is named twice"),
+        (("-o", "poses.sdf", "--summary", "poses.scores.tsv"), "is named twice"),
+        (("-o", "poses.sdf.gz", "--log-json", "poses.scores.tsv"), "is named twice"),
+        (("-o", "poses.sdf", "--report", "poses.errors.tsv"), "is named twice"),
+        (("--scores", "-"), "poses and scores would both go to standard output"),
+        (("-o", "-", "--scores", "-"), "poses and scores would both go to standard output"),
         (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
         (("--scores", "s.parquet.gz"), r"s\.parquet\.gz: Parquet files are compressed inside"),
         (("--scores", "s.PQ.zst"), r"s\.PQ\.zst: Parquet files are compressed inside"),
@@ -136,6 +141,17 @@ def test_dock__refuses_what_makes_no_sense(
     with pytest.raises(UsageError, match=problem):
         dock(*options)
     assert files() == []
+
+
+@pytest.mark.parametrize("option", ["--scores", "--log-json"])
+def test_dock__refuses_what_would_be_in_a_directory_before_its_poses(
+    dock: Dock, option: str
+) -> None:
+    Path("poses").mkdir()
+    for path in ("poses/", "poses"):
+        with pytest.raises(UsageError, match=r"^poses/some\.tsv: .* name it elsewhere$"):
+            dock("-o", path, option, "poses/some.tsv")
+    assert [*Path("poses").iterdir()] == []
 
 
 @pytest.mark.parametrize(

@@ -88,14 +88,27 @@ def test_pose__has_the_charges_that_an_sdf_says_last() -> None:
     assert [line[76:] for line in lines if line.startswith("HETATM")] == [" C2+", " O", " O", " C"]
 
 
-def test_pose__has_the_charges_of_v3000() -> None:
-    atoms = "M  V30 1 N 0 0 0 0 CHG=1\nM  V30 2 O 1 0 0 0 CHG=-1 RAD=1\n"
+@pytest.mark.parametrize(
+    "atoms",
+    [
+        "M  V30 1 N 0 0 0 0 CHG=1\nM  V30 2 O 1 0 0 0 CHG=-1 RAD=1\n",
+        "M  V30 1 N 0 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 RAD=1-\nM  V30  CHG=-1\n",
+        "M  V30 1 N 0 -\nM  V30 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 CH-\nM  V30 G=-1\n",
+    ],
+    ids=["one line", "two lines", "three lines"],
+)
+def test_pose__has_the_charges_of_v3000(atoms: str) -> None:
     text = (
-        "x\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\nM  V30 BEGIN ATOM\n"
+        "x\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+        "M  V30 COUNTS 2 0 0 0 0\nM  V30 BEGIN ATOM\n"
         f"{atoms}M  V30 END ATOM\nM  V30 END CTAB\nM  END\n$$$$\n"
     )
-    lines = posed(text.encode(), "sdf", "pdb").splitlines()
-    assert [line[76:] for line in lines if line.startswith("HETATM")] == [" N1+", " O1-"]
+    for again in (text, posed(text.encode(), "sdf", SAME)):
+        lines = posed(again.encode(), "sdf", "pdb").splitlines()
+        assert [line[76:] for line in lines if line.startswith("HETATM")] == [" N1+", " O1-"]
+    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    pose = chem.MolFromMolBlock(posed(text.encode(), "sdf", SAME), False, False)
+    assert [atom.GetFormalCharge() for atom in pose.GetAtoms()] == [1, -1]
 
 
 @pytest.mark.parametrize(
@@ -173,6 +186,34 @@ def test_pdb__has_one_place_of_each_atom() -> None:
         "2", "3", "4", "6", "2",
     ]  # fmt: skip
     assert parse(pose.encode(), "pdb").positions.tolist() == molecule.positions.tolist()
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("CONECT    1    3", ""),
+        ("CONECT    3    1", ""),
+        ("CONECT    3    1    2", "CONECT    3    2"),
+        ("CONECT    3    2    1    4    1", "CONECT    3    2    4"),
+        ("CONECT    3    2    4    4", "CONECT    3    2    4    4"),
+        ("CONECT    3    2    1              4", "CONECT    3    2                   4"),
+        ("CONECT   99    1    2", "CONECT   99    2"),
+        ("CONECT    5    3", "CONECT    5    3"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_pdb__has_no_conect_of_the_places_that_are_not_taken(
+    said: str, kept: str, end: str
+) -> None:
+    """Atom 1 is dropped; of two atoms with number 5 one stays."""
+    atoms = [
+        (1, " C1", "A", 0, 0, 0, "0.40", "C", ""), (2, " C1", "B", 1, 0, 0, "0.60", "C", ""),
+        (3, " O1", " ", 2, 0, 0, "1.00", "O", ""), (4, " N1", " ", 3, 0, 0, "1.00", "N", ""),
+        (5, " N2", "A", 4, 0, 0, "0.50", "N", ""), (5, " N2", "B", 5, 0, 0, "0.50", "N", ""),
+    ]  # fmt: skip
+    pose = posed(pdb(*atoms, more=said + end), "pdb", SAME)
+    assert [line for line in pose.splitlines(True) if "CONECT" in line] == [kept + end] * bool(kept)
+    assert posed(pose.encode(), "pdb", SAME) == pose
 
 
 def test_pdb__charges_reach_sdf() -> None:

@@ -14,7 +14,18 @@ TYPED = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00    
 ROOT = b"ROOT\n" + TYPED + b"ENDROOT\nBRANCH 1 2\n" + TYPED + b"ENDBRANCH 1 2\nTORSDOF 1\n"
 NAMED = b"REMARK  Name = one\nREMARK  1 active torsions:\n" + ROOT
 RESIDUE = b"BEGIN_RES ARG A 8\nREMARK  4 active torsions:\n" + ROOT[:-10] + b"END_RES ARG A 8\n"
+GRIDDED = b"########## Name: %b\n########## Grid_Score: %b\n@<TRIPOS>MOLECULE\n%b\n"
 JOINED = [
+    pytest.param(
+        "mol2", [GRIDDED % (b"a", b"-1", b"a"), GRIDDED % (b"b", b"-22", b"b")], id="DOCK"
+    ),
+    pytest.param(
+        "mol2", [b"@<TRIPOS>MOLECULE\na\n", b"\n# b\n \r\n@<TRIPOS>MOLECULE\n"], id="blank"
+    ),
+    pytest.param(
+        "mol2", [b"# a\n@<TRIPOS>MOLECULE\n# in\na\n # c\n", b"@<TRIPOS>MOLECULE"], id="#"
+    ),
+    pytest.param("mol2", [b"@<TRIPOS>MOLECULE\n"] * 3, id="nothing between"),
     pytest.param("pdb", [b"HEADER a\n" + ATOM + b"END\n"] * 2, id="END"),
     pytest.param("pdb", [ATOM + b"END   \r\n", ATOM + b"END\n"], id="END and blanks"),
     pytest.param("pdb", [ATOM + b"END OF IT\n" + ATOM + b"ENDE\n"], id="END of something else"),
@@ -40,7 +51,7 @@ JOINED = [
 ]
 LINES = [
     ATOM, b"END\n", b"ENDMDL\n", b"MODEL 1\n", b"ROOT\n", b"REMARK\n", b"\n", b"0\n", b"1\n",
-    b" 2 \n", b"C 0 0 0\n", b"a b\n", b"a\n", b"3",
+    b" 2 \n", b"C 0 0 0\n", b"a b\n", b"a\n", b"3", b"# a\n", b"@<TRIPOS>MOLECULE\n",
 ]  # fmt: skip
 
 
@@ -70,7 +81,7 @@ def test_joined__files_are_cut_the_same_one_byte_further_at_a_time(
         assert found == whole[: len(found)]
 
 
-@pytest.mark.parametrize("layout", ["pdb", "pdbqt", "xyz"])
+@pytest.mark.parametrize("layout", ["mol2", "pdb", "pdbqt", "xyz"])
 @given(
     st.lists(st.sampled_from(LINES)),
     st.integers(0),

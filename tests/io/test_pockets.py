@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,70 @@ def mrc(
     return str(path)
 
 
+DTYPES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}  # of the modes of MRC
+
+
+def mrc_bytes(mode: int = 2, big: bool = False, extended: int = 0, **words: float) -> bytes:
+    """VALUES * 8, as the format's description has it; `words` replace those of the header."""
+    order = ">" if big else "<"
+    header = np.zeros(256, f"{order}i4")
+    real = header.view(f"{order}f4")
+    header[:10] = [*SHAPE, mode, 0, 0, 0, *SHAPE]
+    real[10:16] = [size * SPACING for size in SHAPE] + [90] * 3
+    header[16:19], header[23], real[49:52] = (1, 2, 3), extended, ORIGIN
+    header.view("S4")[52:54] = b"MAP ", b"\x11\x11" if big else b"\x44\x44"
+    for word, value in words.items():
+        (header if isinstance(value, int) else real)[int(word.removeprefix("word_")) - 1] = value
+    values = (VALUES * 8).transpose(2, 1, 0).astype(order + DTYPES.get(mode, "f4"))
+    return header.tobytes() + b"x" * extended + values.tobytes()
+
+
+@pytest.mark.parametrize("extended", [0, 80, 81])
+@pytest.mark.parametrize("big", [False, True])
+@pytest.mark.parametrize("mode", [0, 1, 2, 6])
+def test_mrc__of_every_mode_is_read_in_both_byte_orders(
+    write: Write, mode: int, big: bool, extended: int
+) -> None:
+    pocket = read_pocket(write("p.mrc", mrc_bytes(mode, big, extended)))
+    np.testing.assert_array_equal(pocket.values[0], VALUES * 8)
+    assert pocket.origin.tolist() == list(ORIGIN)
+    assert pocket.spacing.tolist() == [SPACING] * 3
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
+def test_mrc__is_what_gemmi_reads(tmp_path: Path, order: tuple[int, ...]) -> None:
+    gemmi = pytest.importorskip("gemmi", reason="the extra `dock` is not installed")
+    path = mrc(tmp_path / "p.mrc", order=order, values=VALUES)
+    file = gemmi.read_ccp4_map(path)
+    axes = [order.index(axis) for axis in (1, 2, 3)]
+    pocket = read_pocket(path)
+    np.testing.assert_array_equal(pocket.values[0], np.array(file.grid).transpose(axes))
+
+
+def test_mrc__may_have_other_samples_in_its_cell_than_values(write: Write) -> None:
+    pocket = read_pocket(write("p.mrc", mrc_bytes(word_8=6, word_9=8, word_10=1)))
+    assert pocket.spacing.tolist() == [0.25, 0.25, 2.5]
+
+
+@pytest.mark.parametrize("name", ["p.mrc", "p.npz", "p.dx", "p.maps.fld"])
+def test_pocket__may_be_given_by_url(tmp_path: Path, name: str) -> None:
+    (tmp_path / "p.mrc").write_bytes(mrc_bytes())
+    (tmp_path / "p.dx").write_bytes(dx())
+    np.savez(tmp_path / "p.npz", grid=VALUES, origin=ORIGIN, spacing=SPACING)
+    path = Path(autogrid(tmp_path)).with_name(name)
+    pocket = read_pocket(path.as_uri())
+    assert pocket.path == path.as_uri()
+    np.testing.assert_array_equal(pocket.values, read_pocket(str(path)).values)
+
+
+def test_autogrid__of_a_url_names_the_map_that_is_missing(tmp_path: Path) -> None:
+    path = Path(autogrid(tmp_path))
+    (tmp_path / "p.OA.map").unlink()
+    with pytest.raises(InputError) as caught:
+        read_pocket(path.as_uri())
+    assert str(caught.value).startswith(f"{path.with_name('p.OA.map').as_uri()}: cannot be read")
+
+
 def test_pocket__knows_how_far_a_point_is(write: Write) -> None:
     pocket = read_pocket(write("pocket.dx", dx()))
     assert pocket.distance(pocket.center) == 0
@@ -157,6 +222,7 @@ def test_pocket__knows_how_far_a_point_is(write: Write) -> None:
 NAN = VALUES.copy()
 NAN[1, 2, 3] = np.nan
 FLAT = VALUES[:, :1]
+COUNTS = "object 1 class gridpositions counts {} {} {}"
 
 
 @pytest.mark.parametrize(
@@ -169,6 +235,10 @@ FLAT = VALUES[:, :1]
         (dx(x="delta 0.5 0.1 0"), "its axes are not parallel to x, y and z"),
         (dx(x="delta 0 0 0"), "the spacing along x is 0, not positive"),
         (dx(x="delta -0.5 0 0"), "the spacing along x is -0.5, not positive"),
+        (dx(x="delta nan 0 0"), r"line 4: every number must be finite: 'nan 0 0'"),
+        (dx(origin="origin 0 inf 0"), r"line 3: every number must be finite: '0 inf 0'"),
+        (dx(counts=COUNTS.format(*[1 << 32] * 3)), "60 values where .* says 79,228,162,514,264,"),
+        (dx(counts=COUNTS.format("9" * 5000, 4, 5)), "it has no 'class gridpositions counts"),
         (dx(x=""), "it needs 3 line"),
         (dx(origin="origin a b c"), r"line 3: no numbers: 'a b c'"),
         (dx(counts=""), "it has no 'class gridpositions counts nx ny nz'"),
@@ -203,6 +273,42 @@ def test_autogrid__with_a_bad_map_is_refused(tmp_path: Path, text: str, problem:
         read_pocket(autogrid(tmp_path, p__OA__map=text))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("NELEMENTS 2 3 4", "NELEMENTS inf 3 4", r"line 3: every number must be finite: 'inf 3 4'"),
+        (
+            "NELEMENTS 2 3 4",
+            "NELEMENTS -8 -8 4",
+            r"line 3: NELEMENTS is -8 -8 4: they must be whol",
+        ),
+        ("NELEMENTS 2 3 4", "NELEMENTS 2.5 3 4", r"NELEMENTS is 2\.5 3 4: they must be whole numb"),
+        ("NELEMENTS 2 3 4", "NELEMENTS 0 3 4", r"NELEMENTS is 0 3 4: .* from 1 to 1,000,000,000"),
+        ("NELEMENTS 2 3 4", "NELEMENTS 1e300 3 4", r"NELEMENTS is 1e\+300 3 4: they must be whol"),
+        ("NELEMENTS 2 3 4", "NELEMENTS 2 3", "it does not say NELEMENTS as AutoGrid does"),
+        ("SPACING 0.5", "SPACING nan", r"line 2: every number must be finite: 'nan'"),
+        ("SPACING 0.5", "SPACING -0.5", r"line 2: SPACING is -0\.5: it must be above 0"),
+        ("SPACING 0.5", "SPACING 0", r"line 2: SPACING is 0: it must be above 0"),
+        ("CENTER -1.0", "CENTER inf", r"line 4: every number must be finite: 'inf 2\.75 1\.25'"),
+    ],
+)
+@pytest.mark.parametrize("maps_too", [False, True])
+def test_autogrid__with_a_header_that_makes_no_grid_is_refused(
+    tmp_path: Path, maps_too: bool, old: str, new: str, problem: str
+) -> None:
+    path = Path(autogrid(tmp_path))
+    for file in tmp_path.iterdir() if maps_too else [path]:
+        file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(InputError, match=rf"p\.maps\.fld: .*{problem}"):
+        read_pocket(str(path))
+
+
+def test_autogrid__with_a_map_whose_header_is_nonsense_names_the_line(tmp_path: Path) -> None:
+    path = autogrid(tmp_path, p__OA__map=map_text(steps="2 3 nan"))
+    with pytest.raises(InputError, match=r"p\.OA\.map: line 5: every number must be finite"):
+        read_pocket(path)
+
+
 def test_autogrid__needs_every_map_that_it_names(tmp_path: Path) -> None:
     path = autogrid(tmp_path)
     (tmp_path / "p.OA.map").unlink()
@@ -228,20 +334,43 @@ def test_mrc__with_skew_axes_is_refused(tmp_path: Path) -> None:
         read_pocket(mrc(tmp_path / "p.mrc", angle=100))
 
 
-def test_mrc__may_be_compressed_with_gzip_but_not_with_zstd(tmp_path: Path) -> None:
-    plain = Path(mrc(tmp_path / "p.mrc"))
-    (tmp_path / "p.mrc.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    (tmp_path / "p.mrc.zst").write_bytes(zstd.compress(plain.read_bytes()))
-    wanted = read_pocket(str(plain)).values
-    np.testing.assert_array_equal(read_pocket(f"{plain}.gz").values, wanted)
-    with pytest.raises(InputError, match="not read from zstd: decompress it, or use gzip"):
-        read_pocket(f"{plain}.zst")
+def test_mrc__may_be_compressed(write: Write) -> None:
+    plain = mrc_bytes()
+    for path in (write("p.mrc.gz", gzip.compress(plain)), write("p.mrc.zst", zstd.compress(plain))):
+        np.testing.assert_array_equal(read_pocket(path).values[0], VALUES * 8)
 
 
-def test_mrc__that_is_none_is_refused(write: Write) -> None:
-    pytest.importorskip("gemmi", reason="the extra `dock` is not installed")
-    with pytest.raises(InputError, match="no MRC or CCP4 map"):
-        read_pocket(write("p.mrc", b"something else"))
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"something else", "no MRC or CCP4 map: its header lacks the mark MAP"),
+        (mrc_bytes()[:1000], "no MRC or CCP4 map: its header ends before 1,024 bytes"),
+        (mrc_bytes()[:-1], "it ends early: 59 values where its header says 60"),
+        (mrc_bytes(0, big=True)[:-1], "it ends early: 59 values where its header says 60"),
+        (mrc_bytes(word_24=8), "it ends early: 58 values where its header says 60"),
+        (mrc_bytes(word_24=1 << 30), "it ends early: 0 values where its header says 60"),
+        (mrc_bytes(word_24=-4), "its extended header has -4 bytes"),
+        (
+            mrc_bytes(word_1=1 << 30),
+            "it ends early: 60 values where its header says 21,474,836,480",
+        ),
+        (mrc_bytes(word_2=0), r"NX NY NZ of its header are \[3, 0, 5\]: they must be above 0"),
+        (mrc_bytes(word_3=-5), r"NX NY NZ of its header are \[3, 4, -5\]"),
+        (mrc_bytes(word_8=0), r"MX MY MZ of its header are \[0, 4, 5\]: they must be above 0"),
+        (mrc_bytes(3), r"its values are of mode 3, which is not read \(only 0, 1, 2, 6\)"),
+        (mrc_bytes(12, big=True), "its values are of mode 12, which is not read"),
+        (mrc_bytes(word_54=0), "its machine stamp says neither little-endian nor big-endian"),
+        (mrc_bytes(word_17=2), r"its header names no axes: \[2, 2, 3\]"),
+        (mrc_bytes(word_11=math.nan), "the spacing along x is nan, not positive and finite"),
+        (mrc_bytes(word_11=0.0), "the spacing along x is 0, not positive"),
+        (mrc_bytes(word_11=math.inf), "the spacing along x is inf, not positive and finite"),
+        (mrc_bytes(word_14=math.nan), "its axes are not at right angles"),
+        (mrc_bytes(word_50=math.inf), "the origin is no place: it is not finite"),
+    ],
+)
+def test_mrc__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_pocket(write("p.mrc", content))
 
 
 def test_numpy__needs_origin_and_spacing(tmp_path: Path) -> None:
@@ -285,6 +414,29 @@ def test_numpy__that_is_no_grid_is_refused(
     np.save(tmp_path / "p.npy", array)
     with pytest.raises(InputError, match=problem):
         read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ({"origin": math.nan}, "the origin is no place: it is not finite"),
+        ({"origin": (0, 0, -math.inf)}, "the origin is no place"),
+        ({"origin": np.longdouble("1e4000")}, "the origin is no place"),
+        ({"origin": (0, 0)}, "its origin is not one number, or three"),
+        ({"spacing": math.nan}, "the spacing along x is nan, not positive and finite"),
+        ({"spacing": (1, math.inf, 1)}, "the spacing along y is inf, not positive and finite"),
+        ({"spacing": 0}, "the spacing along x is 0, not positive"),
+        ({"spacing": [[1, 1, 1]]}, "its spacing is not one number, or three"),
+        ({"spacing": "1"}, "its spacing is not one number, or three"),
+        ({"spacing": True}, "its spacing is not one number, or three"),
+    ],
+)
+def test_numpy__that_stands_nowhere_is_refused(
+    tmp_path: Path, place: dict[str, Any], problem: str
+) -> None:
+    np.savez(tmp_path / "p.npz", **{"grid": VALUES, "origin": ORIGIN, "spacing": SPACING, **place})
+    with pytest.raises(InputError, match=problem):
+        read_pocket(str(tmp_path / "p.npz"))
 
 
 def test_numpy__of_several_arrays_needs_a_grid(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cluster.errors import DiskFull, UsageError
-from multigpu.io.pose_files import check_poses, pose_output
+from multigpu.io.pose_files import check_poses, pose_output, tables_beside
 from multigpu.io.texts import Texts
 
 
@@ -26,6 +26,21 @@ def one_pose(ligands: int) -> tuple[NDArray[np.int64], Texts]:
 
 def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/poses.sdf", "a/poses"),
+        ("poses.pdbqt.gz", "poses"),
+        ("lib.sdf.A.sdf", "lib.sdf.A"),
+        ("lib.sdf.B.sdf.zst", "lib.sdf.B"),
+        ("q.sd", "q"),
+        ("v1.2.SDF", "v1.2"),
+    ],
+)
+def test_tables__have_the_name_of_the_poses_without_its_suffix(path: str, name: str) -> None:
+    assert tables_beside(path) == (f"{name}.scores.tsv", f"{name}.errors.tsv")
 
 
 def test_folder__behind_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from ligand_texts import ETHANOL, PDBQT, TEXTS, V3000
+from ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
 from multigpu.io.autodock import typed
 from multigpu.io.molecules import MoleculeError, Positions, parse
-from multigpu.io.poses import SAME, format_of, render
+from multigpu.io.poses import SAME, drawing, format_of, render
 
-FACTS = {"score": "1.500000", "pose": "1"}
+FACTS = {"score": "1.500000", "pose": "1", "rotation": "7", "rmsd_to_input": "0.5000"}
 
 
 def shifted(text: bytes, layout: str) -> Positions:
@@ -50,7 +50,8 @@ def test_pose__keeps_properties_and_line_ends_of_sdf() -> None:
     pose = render(parse(text, "sdf"), "", "sdf", shifted(text, "sdf"), FACTS)
     assert pose.endswith(
         b"M  END\r\n> <vendor>\r\nA-17\r\n\r\n> <multigpu_score>\r\n1.500000\r\n\r\n"
-        b"> <multigpu_pose>\r\n1\r\n\r\n$$$$\r\n"
+        b"> <multigpu_pose>\r\n1\r\n\r\n> <multigpu_rotation>\r\n7\r\n\r\n"
+        b"> <multigpu_rmsd_to_input>\r\n0.5000\r\n\r\n$$$$\r\n"
     )
     assert pose.count(b"\n") == pose.count(b"\r\n")
 
@@ -85,7 +86,8 @@ def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
     (molecule,) = supplier
     assert chem.MolToSmiles(chem.RemoveHs(molecule)) == "CCO"
     assert molecule.GetPropsAsDict() == {
-        "vendor": "A-17", "multigpu_score": 1.5, "multigpu_pose": 1,
+        "vendor": "A-17", "multigpu_score": 1.5, "multigpu_pose": 1, "multigpu_rotation": 7,
+        "multigpu_rmsd_to_input": 0.5,
     }  # fmt: skip
 
 
@@ -105,6 +107,83 @@ def test_pose__in_mol2_needs_mol2() -> None:
     molecule = parse(ETHANOL, "sdf")
     with pytest.raises(MoleculeError, match="poses in MOL2 can be written of MOL2 only"):
         render(molecule, "", "mol2", molecule.positions, {})
+
+
+def test_pose__of_a_mol2_without_a_name_is_called_as_it_was_docked() -> None:
+    for text in (MOL2.replace(b"phenol-ish", b""), MOL2.replace(b"phenol-ish", b" \r")):
+        molecule = parse(text, "mol2")
+        pose = render(molecule, "file", SAME, molecule.positions, FACTS)
+        assert parse(pose, "mol2").name == "file"
+        assert pose == render(parse(MOL2, "mol2"), "", SAME, molecule.positions, FACTS).replace(
+            b"phenol-ish\n", b"file\r\n" if b"\r" in text else b"file\n"
+        )
+
+
+def test_pose__keeps_the_comment_of_an_xyz() -> None:
+    molecule = parse(XYZ.replace(b"water-like", b"a score=1 of mine"), "xyz")
+    once = render(molecule, "", SAME, molecule.positions, FACTS)
+    assert once.splitlines()[1].startswith(b"a score=1 of mine score=1.500000 pose=1 ")
+    assert render(parse(once, "xyz"), "", SAME, molecule.positions, FACTS) == once
+
+
+# ---- atoms that are no element ----------------------------------------------------------------
+
+LABELLED = b"2\nx\nC1 0 0 0\nFE2 5 0 0\n"
+ODD = [
+    pytest.param("xyz", XYZ.replace(b"O ", b"Bq "), "atom 1 is 'Bq'", id="ghost atom"),
+    pytest.param("mol2", MOL2.replace(b"O.3", b"LP "), "atom 3 is 'Lp'", id="lone pair"),
+    pytest.param("mol2", MOL2.replace(b"N.ar", b"Du  "), "atom 2 is 'Du'", id="dummy atom"),
+    pytest.param("pdbqt", PDBQT.replace(b"OA", b"G0"), "atom 2 is 'G0'", id="glue of a macrocycle"),
+    pytest.param("sdf", ETHANOL.replace(b" O ", b" R#"), "atom 3 is 'R#'", id="R group"),
+    pytest.param("pdb", PDB.replace(b"CL\n", b"XX\n"), "atom 2 is 'Xx'", id="columns"),
+]
+
+
+def test_labels__of_xyz_are_elements_in_other_formats() -> None:
+    molecule = parse(LABELLED, "xyz")
+    for fmt, words in {
+        "sdf": (" C  ", " Fe "),
+        "pdb": ("           C\n", "          FE\n"),
+    }.items():
+        pose = render(molecule, "", fmt, molecule.positions, FACTS)
+        assert [word.encode() in pose for word in words] == [True, True]
+        assert parse(pose, fmt).elements == ["C", "Fe"]
+    assert b"FE2 5" in render(molecule, "", SAME, molecule.positions, {}).replace(b".000000", b"")
+
+
+@pytest.mark.parametrize("fmt", ["sdf", "pdb", "pdbqt", "xyz"])
+@pytest.mark.parametrize(("layout", "text", "problem"), ODD)
+def test_pose__of_what_is_no_element_is_in_its_own_format(
+    layout: str, text: bytes, problem: str, fmt: str
+) -> None:
+    molecule = parse(text, layout)
+    if fmt == layout:
+        pose = render(molecule, "", fmt, molecule.positions, {})
+        assert parse(pose, fmt).elements == molecule.elements
+        return
+    problem = f"^{problem}, which is no element: .* choose .{layout}$"
+    with pytest.raises(MoleculeError, match=problem):
+        render(molecule, "", fmt, molecule.positions, {})
+
+
+@pytest.mark.parametrize(("layout", "text", "problem"), ODD)
+def test_pose__of_what_is_no_element_is_told_from_elements_in_a_report(
+    layout: str, text: bytes, problem: str
+) -> None:
+    """It is made of poses in SDF, whatever format was chosen."""
+    molecule = parse(text, layout)
+    pose = parse(drawing(molecule, "", molecule.positions, FACTS), "sdf")
+    if layout != "sdf":
+        odd = int(problem.split()[1]) - 1
+        assert pose.elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]
+        assert molecule.bonds or not any(odd in bond[:2] for bond in pose.bonds)
+
+
+def test_pose__of_heavy_hydrogen_is_in_every_format() -> None:
+    molecule = parse(XYZ.replace(b"H ", b"D "), "xyz")
+    for fmt in ("sdf", "pdb"):
+        pose = render(molecule, "", fmt, molecule.positions, {})
+        assert parse(pose, fmt).elements == ["O", "D", "Cl"]
 
 
 @pytest.mark.parametrize(

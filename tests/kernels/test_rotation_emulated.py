@@ -117,6 +117,14 @@ def test_scores__of_every_pose_are_near_the_exact_ones(
     assert_scores_are_near(cuda, field, ligands, search, part)
 
 
+@pytest.mark.parametrize("precision", [54, 67.5, 90, 135, 270])
+def test_scores__of_poses_that_repeat_others_are_struck_out(cuda: Any, precision: float) -> None:
+    rng = np.random.default_rng(11)
+    field, ligands = random_field(rng), random_ligands(rng, [5])
+    search = Search(EulerRotations(precision))
+    assert_scores_are_near(cuda, field, ligands, search, range(search.stop))
+
+
 @pytest.mark.parametrize("outside", ["clamp", "zero"])
 @pytest.mark.parametrize("seed", range(5))
 def test_scores__of_decided_poses_are_near_where_single_precision_cannot_tell(

@@ -336,6 +336,17 @@ def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("precision", "different"), [(270, 7), (135, 23), (54, 307), (90, 24)])
+def test_top__every_rotation_is_there_once(backend: str, precision: float, different: int) -> None:
+    """As places of the atoms, which no two poses have in common."""
+    rng = np.random.default_rng(13)
+    ligands, search = random_ligands(rng, [9]), Search(EulerRotations(precision), top=999)
+    poses = searcher(backend, random_field(rng), search).best(ligands)
+    atoms = placed(ligands, search, poses).reshape(len(poses), -1)
+    assert len(poses) == len(np.unique(atoms.round(6) + 0.0, axis=0)) == different
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("apart", [0.0, 0.7])
 def test_top__poses_exactly_as_far_apart_as_asked_are_apart(backend: str, apart: float) -> None:
     """However their distances are rounded."""
