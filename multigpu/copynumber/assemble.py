@@ -37,7 +37,8 @@ def segment_table(
     if not called.any():
         copies = np.full_like(copies, NOT_CALLED)
     chrom, sample = regions.chrom[first], np.concatenate([part.segments.sample for part in parts])
-    start, end = regions.start[first], _ends(regions, first, stop, options.compat_r)
+    spans = [(part.segments.first, part.segments.stop) for part in parts]
+    start, end = regions.start[first], _ends(spans, parts, regions, options.compat_r)
     mean = np.concatenate([part.segments.mean for part in parts])
     median = np.concatenate([part.segments.median for part in parts])
     fractions = np.full_like(mean, np.nan)
@@ -63,16 +64,15 @@ def _joined(rows: list[Rows]) -> Rows:
     return joined.astype(np.int64)
 
 
-def _ends(regions: Regions, first: Rows, stop: Rows, compat_r: bool) -> Rows:
-    """The last base of each span of rows. R takes that of the last region."""
-    if compat_r:
-        return np.asarray(regions.end[stop - 1])
-    found = np.empty(len(first), np.int64)
-    for block in regions.blocks:
-        own = (first >= block.start) & (first < block.stop)
-        at = block.start
-        found[own] = reach(regions.end[block], first[own] - at, stop[own] - at)
-    return found
+def _ends(
+    spans: Sequence[Spans], parts: Sequence[CnvPart], regions: Regions, compat_r: bool
+) -> Rows:
+    """The last base of each span, given as rows of each part. R takes that of the last region."""
+    found = []
+    for part, (first, stop) in zip(parts, spans, strict=True):
+        end = regions.end[part.begin : part.begin + int(stop.max(initial=0))]
+        found.append(reach(end, first, stop) if part.nested and not compat_r else end[stop - 1])
+    return np.concatenate(found)
 
 
 def called_regions(
@@ -107,9 +107,8 @@ def _region_table(
 ) -> RegionTable:  # fmt: skip
     """Regions, given as rows of each part, with the copy numbers of the CNVs in them."""
     first = _joined([part.begin + first for part, (first, _) in zip(parts, spans, strict=True)])
-    stop = _joined([part.begin + stop for part, (_, stop) in zip(parts, spans, strict=True)])
     chrom, start = regions.chrom[first], regions.start[first]
-    end = _ends(regions, first, stop, options.compat_r)
+    end = _ends(spans, parts, regions, options.compat_r)
     if mispaired:
         chrom = compat.region_chromosomes(chrom, regions.names)
     # Chromosomes lie behind each other, in as many bases as the longest one needs.

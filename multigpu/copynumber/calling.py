@@ -49,6 +49,7 @@ class Calling:
             regions,
             self.robust(segments.take(called)),
             among.columns(self.fractional(regions)),
+            bool((self.end[1:] < self.end[:-1]).any()),
             tuple(map(among.window, self.windows(segments, called, regions))),
             self.pieces(among),
             self.computed.notes,

@@ -93,8 +93,6 @@ def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> tuple[Row
 
 def reach(end: Rows, first: Rows, stop: Rows) -> Rows:
     """The last base of each span, which is not that of its last region where these are nested."""
-    if (end[1:] >= end[:-1]).all():
-        return np.asarray(end[stop - 1])
     borders = np.column_stack([first, stop]).ravel()
     return np.asarray(np.maximum.reduceat(np.append(end, 0), borders)[::2])
 

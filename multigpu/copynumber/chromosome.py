@@ -65,6 +65,7 @@ class CnvPart:
     called      bool[segments]: which of them are CNVs
     regions     rows (first, stop) of the CNV regions; `robust` of the robust ones, if asked for
     fractional  float64[CNV regions, samples], None where it was not asked for
+    nested      whether a region of the chromosome ends before one that begins no later
     pieces      rows of the matrices that the client keeps or writes
     """
 
@@ -74,6 +75,7 @@ class CnvPart:
     regions: Spans
     robust: Spans | None
     fractional: Floats | None
+    nested: bool
     windows: tuple[Window, ...]
     pieces: matrices.Pieces
     notes: tuple[str, ...]
