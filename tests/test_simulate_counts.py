@@ -98,7 +98,7 @@ def test_counts__have_the_mean_and_variance_asked_for(
         ({"regions": 0}, "regions is 0: it must be at least 1"),
         ({"samples": 0}, "samples is 0"),
         ({"width": 10**400}, "the bases of the genome, must be less than 2\\^40"),
-        ({"coverage": 0.0}, "coverage is 0: it must lie within"),
+        ({"coverage": 0.0}, "coverage is 0: it must be above 0"),
         ({"coverage": float("nan")}, "coverage is nan"),
         ({"dispersion": -0.1}, "dispersion is -0.1: it must be at least 0"),
         ({"dispersion": float("nan")}, "dispersion is nan"),

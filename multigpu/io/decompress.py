@@ -16,6 +16,7 @@ GZIP_CHUNK = 2 << 20  # but while the program loads, each one more means to wait
 ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
 
 GZIP_MAGIC, GZIP_HEADER = b"\x1f\x8b", 10  # how a member begins; bytes
+GZIP_SHORTEST = 20  # bytes of a member
 NO_GZIP = "Not a gzipped file"  # isal's words where something else begins
 BGZF_MAGIC = b"\x1f\x8b\x08\x04"  # gzip, deflate, with an extra field
 BGZF_LARGEST = 64 << 10  # bytes in one block, compressed
@@ -69,7 +70,7 @@ class GzipContent:
         last one's size is not known.
         """
         end, size = self._stored.end, self._reader.tell()
-        if not size:
+        if not size or GZIP_MAGIC in end[-GZIP_SHORTEST:]:  # another one begins
             return False
         ends = ((size % (1 << 32)).to_bytes(4, "little"), BGZF_END)
         return any(

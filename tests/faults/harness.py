@@ -1,5 +1,6 @@
 """Runs of the real command that are disturbed, and the same undisturbed."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -26,8 +27,7 @@ class Job:
 
     def command(self, folder: Path, *more: str) -> list[str]:
         target = str(folder / self.output)
-        python = [sys.executable, "-X", "faulthandler"]  # which tells where it hangs
-        run = [*python, "-m", "multigpu", *self.arguments, "-o", target]
+        run = [sys.executable, "-m", "multigpu", *self.arguments, "-o", target]
         return [*run, "--gpus", "none", *more]
 
 
@@ -44,9 +44,11 @@ class Run:
     def __init__(self, job: Job, folder: Path, *more: str, **popen: Any) -> None:
         self.folder, self.job = folder, job
         self.begin = time.monotonic()
+        environment = {**popen.pop("env", os.environ), "PYTHONFAULTHANDLER": "1"}  # where it hangs
         self._process = subprocess.Popen(
             job.command(folder, *more), cwd=ROOT, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, start_new_session=True, **popen,
+            stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment,
+            **popen,
         )  # fmt: skip
         self._family = psutil.Process(self._process.pid)
 

@@ -176,6 +176,13 @@ def test_blocks__say_that_something_else_follows(
         content(store(stored))
 
 
+def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Callable[..., str]) -> None:
+    stored = bgzf(b"@r\nA")  # 4 bytes, as the flags of the next header say
+    for stop in range(len(stored) - len(decompress.BGZF_END) + 1, len(stored)):
+        with pytest.raises(InputError, match=TRUNCATED):
+            content(store(stored[:stop]), 100)
+
+
 @pytest.mark.parametrize("compression", ["gzip", "bgzf", "zstd"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(data=st.data())
