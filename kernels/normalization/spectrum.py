@@ -63,9 +63,11 @@ class Spectrum:
         return float(pair[0] + (place - low) * (pair[1] - pair[0]))
 
     def mean_between(self, low: float, high: float) -> float:
-        """The mean of the values above `low` and below `high`."""
+        """The mean of the values above `low` and below `high`; NaN where there are none."""
         inside = (self.values > low) & (self.values < high)
         times = self.times[inside]
+        if not len(times):
+            return float("nan")
         return float((self.values[inside] * times).sum() / times.sum())
 
     def mode(self) -> float:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multigpu.io.molecules import AROMATIC, Bond, Molecule, is_element, v30_lines
+from multigpu.io.molecules import AROMATIC, Bond, Molecule, is_element
+from multigpu.io.v3000 import joined_lines
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
 # atoms are bonded that are nearer than the sum of theirs and this tolerance.
@@ -151,7 +152,7 @@ def _said_in_sdf(molecule: Molecule) -> dict[int, int]:
 
 
 def _said_in_v3000(molecule: Molecule) -> dict[int, int]:
-    lines = dict(v30_lines(molecule.lines))
+    lines = dict(joined_lines(molecule.lines))
     found = ((i, OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
     return {i: int(said[1]) for i, said in found if said and int(said[1])}
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernels.rotation.types import FARTHEST
 from multigpu.errors import quoted
 from multigpu.io.pdb import conected, other_places, without
+from multigpu.io.v3000 import TOKEN, gather_place, section
 
 _SYMBOLS = (  # by atomic number
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br"
@@ -33,13 +34,10 @@ AUTODOCK_ELEMENTS = {  # of the atom types that are not called like their elemen
 }  # fmt: skip
 AROMATIC, AMIDE = 4, 1  # bond orders
 SYBYL_BONDS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
-TOKEN = re.compile(rb"\S+")
 PDB_X = slice(30, 38), slice(38, 46), slice(46, 54)
 PDBQT_CHARGE = (slice(66, 76),)
 SDF_X = slice(0, 10), slice(10, 20), slice(20, 30)
 PDB_NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
-V30 = b"M  V30 "
-V30_PLACE = 5  # words of an atom up to its place: number, type, x y z
 MOLECULE, SECTION = b"@<TRIPOS>MOLECULE", b"@<TRIPOS>"
 OUR_FACTS = re.compile(r"(?:^| )score=\S+ pose=\S+ rotation=\S+ rmsd_to_input=\S+$")
 DIGITS = "0123456789"
@@ -254,7 +252,7 @@ def _check_sdf_end(lines: list[bytes], begin: int) -> None:
 def _parse_v3000(lines: list[bytes]) -> Molecule:
     rows: list[int] = []
     positions, elements, numbers, bonds = [], [], {}, []
-    for row, words in _v30_section(lines, b"ATOM"):
+    for row, words in section(lines, b"ATOM"):
         if len(words) < 5:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
         numbers[words[0]] = len(rows) + 1
@@ -262,8 +260,8 @@ def _parse_v3000(lines: list[bytes]) -> Molecule:
         elements.append(_text(words[1]))
         positions.append(_numbers(words[2:5], row))
     for row in rows:
-        _gather_place(lines, row)
-    for row, words in _v30_section(lines, b"BOND"):
+        gather_place(lines, row)
+    for row, words in section(lines, b"BOND"):
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
         a, b = (numbers.get(word, 0) for word in words[2:4])
@@ -272,56 +270,6 @@ def _parse_v3000(lines: list[bytes]) -> Molecule:
     return Molecule(
         "sdf", _sdf_title(lines), lines, rows, _positions(positions), elements, [], None, bonds
     )
-
-
-def _v30_section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Row and words of every line of a block; see `v30_lines`."""
-    inside = False
-    for row, said in v30_lines(lines):
-        words = said.split()
-        if words[:1] in ([b"BEGIN"], [b"END"]):
-            inside = words == [b"BEGIN", section]
-        elif inside:
-            yield row, words
-
-
-def v30_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-    """What the lines of V3000 say, and in which row each begins: behind a - it goes on."""
-    begin, said = -1, b""
-    for row, line in enumerate(lines):
-        if line.startswith(V30):
-            begin, (part, goes_on) = row if begin < 0 else begin, _v30_part(line)
-            said += part
-            if not goes_on:
-                yield begin, said
-                begin, said = -1, b""
-
-
-def _v30_part(line: bytes) -> tuple[bytes, bool]:
-    """What it says, and whether that goes on."""
-    part = line[len(V30) :].rstrip()
-    return part.removesuffix(b"-"), part.endswith(b"-")
-
-
-def _gather_place(lines: list[bytes], row: int) -> None:
-    """Puts all of an atom's place into its first line, and what is behind that into the last.
-
-    Lines between them, or without anything left, are empty.
-    """
-    last, said, goes_on = row, *_v30_part(lines[row])
-    while goes_on and len((said + b"x").split()) <= V30_PLACE:  # the last word may go on
-        last += 1
-        if lines[last].startswith(V30):
-            part, goes_on = _v30_part(lines[last])
-            said += part
-    if last == row:
-        return
-    *_, word = islice(TOKEN.finditer(said), V30_PLACE)
-    place, more = said[: word.end()], said[word.end() :].lstrip() + b"-" * goes_on
-    newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
-    lines[row : last + 1] = [b""] * (last + 1 - row)
-    lines[row] = V30 + place + b" -" * bool(more) + newline
-    lines[last] = V30 + more + newline if more else b""
 
 
 def _sdf_title(lines: list[bytes]) -> str:

@@ -94,3 +94,12 @@ def test_tables__are_made_a_few_blocks_ahead_and_in_order() -> None:
         assert [next(found) for _ in range(3)] == [0, 1, 2]
         assert len(begun) <= 3 + output.AHEAD * output.THREADS + 1
         assert list(found) == list(range(3, 1000))
+
+
+def test_coverages__of_one_region_are_none_which_is_all_that_is_said(
+    main: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "one.tsv").write_text("chrom\tstart\tend\ta\tb\nchr1\t0\t10\t1\t2\n")
+    ended = main("cnv", str(tmp_path / "one.tsv"), "-o", str(tmp_path / "out"), "--norm", "2", *FEW)
+    assert ended.status == 2
+    assert ended.err == "multigpu: error: chr1: coverages must be above 0 and finite\n"
