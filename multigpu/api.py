@@ -1,5 +1,6 @@
 """The Python API, which the commands call too."""
 
+import logging
 import os
 import uuid
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ from multigpu.job import (
     journal_path,
     path_list,
 )
+from multigpu.scan_notes import notes_after, notes_before
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import (
     PART_CLASSES,
@@ -46,6 +48,8 @@ from multigpu.workloads.scan import (
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -85,6 +89,8 @@ class ScanJob(Job):
         self.options = options
         self.chunk_plan: ScanPlan | None = None
         check_stdin([*samples, *signatures])
+        self._signature_paths = list(signatures)
+        self.notes: list[str] = []
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
         if not all(map(is_repeatable, self._paths)):
@@ -98,6 +104,7 @@ class ScanJob(Job):
             "records": self.facts.records,
             "bases": self.facts.bases,
             "hits": self.facts.hits,
+            "notes": self.notes,
         }
 
     @property
@@ -139,12 +146,20 @@ class ScanJob(Job):
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
         """The rows of every part in order, samples numbered through the whole input."""
         joiner = Joiner(self.sources, self.options)
+        self._note(notes_before(self.sources, self._signature_paths, self.signatures, self.options))
         for outcome in self.outcomes(fmt):
             for rows in joiner.rows(outcome.part):
-                self.facts.hits = joiner.hits
+                self.facts.hits = joiner.facts.hits
                 yield rows
         yield from joiner.finish()
-        self.facts.hits = joiner.hits
+        self.facts.hits = joiner.facts.hits
+        self._note(notes_after(self.signatures, joiner.facts))
+
+    def _note(self, notes: Iterator[str]) -> None:
+        """Say them, and keep them for the summary."""
+        for note in notes:
+            logger.warning("multigpu: %s", note)
+            self.notes.append(note)
 
     def _visible(self) -> list[Source]:
         """The sources with paths that mean the same elsewhere."""
@@ -212,6 +227,7 @@ def scan(
     sample_n: Any = "match",
     min_score: float | None = None,
     phred_offset: int = 33,
+    max_ambiguous: float | None = None,
     **run: Any,
 ) -> ScanResult:
     """Which signatures occur where in which samples, and how sure that is.
@@ -226,12 +242,14 @@ def scan(
     sample_n             "match" or "mismatch": may ambiguous sample bases stand for others?
     min_score            drop rows with a lower mean quality
     phred_offset         33, or 64 for old files
+    max_ambiguous        ambiguous sample bases that a match may have: an int, or as a float below 1
+                         a share of its length; others do not count as matches
     run                  the other fields of `multigpu.config.RunOptions`
 
     Raises UsageError and InputError here for what is wrong with the options and the files'
     beginnings, and from the iteration for what shows later.
     """
-    options = ScanOptions(hits, strand, sample_n, min_score, phred_offset)
+    options = ScanOptions(hits, strand, sample_n, min_score, phred_offset, max_ambiguous)
     job = ScanJob(
         path_list(samples, "samples"), path_list(signatures, "signatures"), options,
         RunOptions(gpus=gpus, **run), client=client, journal=journal_path(journal),

@@ -14,6 +14,7 @@ DTYPES = {
     "end": np.int64,
     "reverse": np.bool_,
     "score": np.float64,
+    "ambiguous": np.int32,
 }
 
 
@@ -27,6 +28,7 @@ class Batch:
     start, end    int64[n]    on the sample, from 0, half open
     reverse       bool[n]     found on the strand -
     score         float64[n]  finite; NaN where the samples have no quality
+    ambiguous     int32[n]    bases of the sample within the match that are not A, C, G, T or U
 
     Raises ValueError on any other dtype, shape or length; nothing is converted.
     """
@@ -38,6 +40,7 @@ class Batch:
     end: NDArray[np.int64]
     reverse: NDArray[np.bool_]
     score: NDArray[np.float64]
+    ambiguous: NDArray[np.int32]
 
     def __post_init__(self) -> None:
         for name, dtype in DTYPES.items():
@@ -61,6 +64,17 @@ class Batch:
         """The rows of these indices, in this order."""
         columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
         return Batch(sample=[self.sample[i] for i in order.tolist()], **columns)
+
+    @property
+    def unsure(self) -> int:
+        """Rows of which more than half of the bases under the match are ambiguous."""
+        return int((2 * self.ambiguous.astype(np.int64) > self.end - self.start).sum())
+
+    @property
+    def named(self) -> bytes:
+        """The name of every sample that has rows, one a line; rows of a sample are together."""
+        first = np.flatnonzero(np.diff(self.sample_index, prepend=-2))
+        return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
 
     @classmethod
     def empty(cls) -> Self:

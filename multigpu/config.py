@@ -17,6 +17,7 @@ from cluster.plan import MEMORY_FRACTION
 logger = logging.getLogger(__name__)
 
 PHRED_OFFSETS = (33, 64)
+HIGHEST_QUALITY = 126  # '~', the last quality character
 DEFAULT_CHUNK_BYTES = 64 << 20
 MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
 FARTHEST = 1e9  # Å: coordinates, as in `kernels.rotation`, which is loaded later
@@ -70,13 +71,18 @@ def copy_number_lanes(size: int) -> Lanes:
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """What a scan answers; docs/scan.md has the meaning of each."""
+    """What a scan answers; docs/scan.md has the meaning of each.
+
+    max_ambiguous  ambiguous bases that a match may have: an int, or a float below 1, which is a
+                   share of its length
+    """
 
     hits: Literal["first", "all"] = "first"
     strand: Literal["forward", "both"] = "forward"
     sample_n: Literal["match", "mismatch"] = "match"
     min_score: float | None = None
     phred_offset: int = 33
+    max_ambiguous: int | float | None = None
 
     def __post_init__(self) -> None:
         for name, choices in (
@@ -89,6 +95,32 @@ class ScanOptions:
         _convert(self, _number, "min_score")
         if self.min_score is not None and self.min_score != self.min_score:
             raise UsageError("min_score is not a number")
+        self._check_min_score()
+        self._check_max_ambiguous()
+
+    def _check_min_score(self) -> None:
+        """Raises UsageError for a score that no row can have."""
+        highest = HIGHEST_QUALITY - self.phred_offset
+        if self.min_score is not None and self.min_score > highest:
+            raise UsageError(
+                f"min score {self.min_score:g}: no score is above {highest}, the highest Phred"
+                f" score of qualities from offset {self.phred_offset}"
+            )
+
+    def _check_max_ambiguous(self) -> None:
+        """Raises UsageError for what is neither a number of bases nor a share of them."""
+        value: Any = self.max_ambiguous
+        if value is None:
+            return
+        is_share = isinstance(value, float) and 0 <= value < 1
+        is_count = isinstance(value, Integral) and not isinstance(value, bool)
+        if is_count and int(value) >= 0:
+            object.__setattr__(self, "max_ambiguous", int(value))
+        elif not is_share:
+            raise UsageError(
+                f"max_ambiguous is {_shown(value)}; it must be a whole number of bases,"
+                " or a share of the match from 0.0 to below 1"
+            )
 
 
 # ---- values of the right kind: from Python anything may come ----------------------------------
@@ -269,8 +301,9 @@ class RunOptions:
             seconds = getattr(self, name)
             if seconds is not None and not 0 < seconds < inf:
                 raise UsageError(f"{name.replace('_', ' ')} {seconds:g}: it must be positive")
-        if self.threads < 0 or self.processes < 0:
-            raise UsageError("there cannot be less than no threads or processes")
+        for option, count in (("--threads", self.threads), ("--workers", self.processes)):
+            if count < 0:
+                raise UsageError(f"{option} {count}: it must be 0 or more")
         if max(self.threads, self.processes) > MOST:
             raise UsageError(f"one machine has no use for more than {MOST:,} threads or processes")
         if "" in (self.scheduler, self.scheduler_file):

@@ -1,6 +1,7 @@
 """What tests of the scan share: small reads, and what is to be found in them, in plain Python."""
 
 import gzip
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ MEANING = {
 OTHER = dict(zip("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN", strict=True))  # complements
 
 Read = tuple[str, str, str]  # header, bases, quality
-Row = tuple[str, str, int, int, str, float | None]
+Row = tuple[str, str, int, int, str, float | None, int]  # the last: ambiguous bases
 
 READS: list[Read] = [
     ("read1 first", "TTACGTNNACGTTT", "!5I+@I~,5@+I!I"),
@@ -48,8 +49,12 @@ def answer(
     both: bool = False,
     strict: bool = False,
     scored: bool = True,
+    most: float | None = None,
 ) -> list[Row]:
-    """What the scan should find, letter by letter."""
+    """What the scan should find, letter by letter.
+
+    most: ambiguous bases that a match may have; a float is a share of its length
+    """
     rows: list[Row] = []
     for header, bases, quality in reads:
         for name, signature in signatures:
@@ -57,12 +62,23 @@ def answer(
             if both:
                 reverse = "".join(OTHER[letter] for letter in reversed(signature))
                 found = sorted(found + starts(bases, reverse, "-", strict))
+            if most is not None:
+                limit = most if isinstance(most, int) else math.floor(most * len(signature))
+                found = [
+                    (start, strand) for start, strand in found
+                    if unclear(bases[start : start + len(signature)]) <= limit
+                ]  # fmt: skip
             for start, strand in found if every else found[:1]:
                 end = start + len(signature)
                 values = [ord(character) - 33 for character in quality[start:end]]
                 score = sum(values) / len(values) if scored else None
-                rows.append((header.split()[0], name.split()[0], start, end, strand, score))
+                names, many = (header.split()[0], name.split()[0]), unclear(bases[start:end])
+                rows.append((*names, start, end, strand, score, many))
     return rows
+
+
+def unclear(bases: str) -> int:
+    return sum(base.upper() not in "ACGTU" for base in bases)
 
 
 def starts(bases: str, signature: str, strand: str, strict: bool) -> list[tuple[int, str]]:
@@ -76,10 +92,16 @@ def starts(bases: str, signature: str, strand: str, strict: bool) -> list[tuple[
 
 
 def tsv(rows: list[Row]) -> bytes:
-    lines = [
-        "\t".join([*map(str, row[:5]), "" if row[5] is None else repr(row[5])]) for row in rows
-    ]
-    return (HEADER + "".join(line + "\n" for line in lines)).encode()
+    return (HEADER + "".join(f"{line}\n" for line in map(_line, rows))).encode()
+
+
+def tsv_with_ambiguous(rows: list[Row]) -> bytes:
+    lines = [f"{_line(row)}\t{row[6]}\n" for row in rows]
+    return (HEADER.rstrip() + "\tambiguous\n" + "".join(lines)).encode()
+
+
+def _line(row: Row) -> str:
+    return "\t".join([*map(str, row[:5]), "" if row[5] is None else repr(row[5])])
 
 
 def text(rows: list[Row]) -> bytes:
@@ -89,14 +111,14 @@ def text(rows: list[Row]) -> bytes:
 
 def bed(rows: list[Row]) -> bytes:
     lines = []
-    for sample, signature, start, end, strand, score in rows:
+    for sample, signature, start, end, strand, score, _ in rows:
         value = 0 if score is None else min(1000, round(10 * score))
         lines.append(f"{sample}\t{start}\t{end}\t{signature}\t{value}\t{strand}\n")
     return "".join(lines).encode()
 
 
 def jsonl(rows: list[Row]) -> list[dict[str, Any]]:
-    return [dict(zip(HEADER.split(), row, strict=True)) for row in rows]
+    return [dict(zip([*HEADER.split(), "ambiguous"], row, strict=True)) for row in rows]
 
 
 # ---- files ------------------------------------------------------------------------------------

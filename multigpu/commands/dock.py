@@ -86,8 +86,10 @@ def _check(values: dict[str, Any]) -> None:
     if all(path is None or path in STDOUT for path in (output, values["scores"] or "a file")):
         raise UsageError("poses and scores would both go to standard output: name a file of one")
     if values["report"]:
+        from multigpu.io.suffixes import check_page
         from multigpu.report import check_packages
 
+        check_page(values["report"])
         check_packages()
 
 

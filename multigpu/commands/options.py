@@ -10,6 +10,17 @@ from multigpu.config import DockOptions, RunOptions, ScanOptions
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+def _bases_or_share(text: str) -> int | float:
+    """A type of options: a whole number, or with a decimal point a share below 1."""
+    try:
+        return int(text) if text.lstrip("+-").isdecimal() else float(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither a number of bases, e.g. 2, nor a share, e.g. 0.1"
+        ) from None
+
+
 SCAN = (
     click.argument("samples", nargs=-1),
     click.option(
@@ -32,6 +43,10 @@ SCAN = (
     click.option(
         "--phred-offset", type=click.Choice(["33", "64"]), default="33", show_default=True,
         help="The quality character that means 0.",
+    ),
+    click.option(
+        "--max-ambiguous", type=_bases_or_share, metavar="K",
+        help="Matches may have at most K ambiguous sample bases; 0.1: 10 % of their length.",
     ),
 )  # fmt: skip
 
@@ -179,6 +194,7 @@ def scan_options(values: dict[str, Any]) -> ScanOptions:
         values["sample_n"],
         values["min_score"],
         int(values["phred_offset"]),
+        values["max_ambiguous"],
     )
 
 

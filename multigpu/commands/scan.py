@@ -9,16 +9,21 @@ from typing import Any
 import click
 
 from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_options, scan_options
+from multigpu.commands.strays import KeepsOrder, refuse_strays
 from multigpu.config import scan_lanes
 from multigpu.errors import UsageError
 
 
-@click.command()
+@click.command(cls=KeepsOrder)
 @options(SCAN)
 @click.option("-o", "--output", metavar="OUT", help="The output file; - or none: standard output.")
 @click.option(
-    "--format", "chosen", type=click.Choice(["tsv", "text", "bed", "jsonl", "parquet"]),
+    "--format", "chosen", type=click.Choice(["tsv", "csv", "text", "bed", "jsonl", "parquet"]),
     help="Else by the suffix of OUT, else tsv.",
+)  # fmt: skip
+@click.option(
+    "--ambiguous", is_flag=True,
+    help="TSV, CSV and BED: a last column with the ambiguous sample bases of each match.",
 )  # fmt: skip
 @options(RUN, SUMMARY, WATCH)
 def command(**values: Any) -> None:
@@ -43,7 +48,7 @@ def command(**values: Any) -> None:
         from cluster.journal import beside
         from cluster.output import is_replaced
         from multigpu.api import ScanJob
-        from multigpu.io.writers import format_of
+        from multigpu.io.writers import format_of, with_ambiguous
         from multigpu.summary import write_summary
 
         fmt = format_of(output, values["chosen"])
@@ -54,8 +59,10 @@ def command(**values: Any) -> None:
             samples, signatures, scanning, running, streams, lanes, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,
         )  # fmt: skip
+        refuse_strays(samples, job.sources, job.signatures)
+        shown = values["ambiguous"] or scanning.max_ambiguous is not None
         with watched(values, job, "scan", _matches), job.kept():
-            _write(job, output, fmt)
+            _write(job, output, with_ambiguous(fmt) if shown else fmt)
         if values["summary"]:
             write_summary(values["summary"], job, output, fmt, started)
 

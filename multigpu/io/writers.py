@@ -1,4 +1,4 @@
-"""Batches to tables: tsv, text, bed, jsonl and Parquet, compressed or not.
+"""Batches to tables: tsv, csv, text, bed, jsonl and Parquet, compressed or not.
 
 The bytes written depend on the rows and their order only, never on how the rows were divided
 into batches: text is cut anew into blocks before it is compressed, Parquet into row groups.
@@ -20,13 +20,15 @@ from multigpu.io import parquet
 from multigpu.io.arrow import numbers, pyarrow, strings
 from multigpu.io.compressed import COMPRESSIONS, Compressed, Compression
 from multigpu.io.parquet import RowGroups
+from multigpu.io.suffixes import OTHERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMATS = ("tsv", "text", "bed", "jsonl", "parquet")
+FORMATS = ("tsv", "csv", "text", "bed", "jsonl", "parquet")
 SUFFIXES = {
     ".tsv": "tsv",
+    ".csv": "csv",
     ".txt": "text",
     ".bed": "bed",
     ".json": "jsonl",
@@ -35,13 +37,21 @@ SUFFIXES = {
     ".parquet": "parquet",
 }
 
+NOT_WRITTEN = OTHERS - SUFFIXES.keys()
+
 COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
+AMBIGUOUS = "ambiguous"  # a column that some formats have on request only
+WITH_AMBIGUOUS = f"+{AMBIGUOUS}"  # what the name of such a format then ends with
+ON_REQUEST = ("tsv", "csv", "bed")
 
 PIECE = 1 << 14  # rows rendered at a time: their Python objects stay in the processor's cache
 
 
 def format_of(path: str | None, chosen: str | None) -> str:
-    """The format asked for, or the one the path's suffix means; tsv where it means none."""
+    """The format asked for, or the one the path's suffix means; tsv where it means none.
+
+    Raises UsageError for a suffix that promises what is not written.
+    """
     if chosen is not None:
         if chosen not in FORMATS:
             raise UsageError(f"unknown format {chosen!r}: choose from {', '.join(FORMATS)}")
@@ -49,12 +59,28 @@ def format_of(path: str | None, chosen: str | None) -> str:
     suffixes = [suffix.lower() for suffix in PurePath(path or "").suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
-    return SUFFIXES.get(suffixes[-1], "tsv") if suffixes else "tsv"
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix in NOT_WRITTEN:
+        possible = ", ".join(dict.fromkeys(SUFFIXES))
+        raise UsageError(
+            f"{path}: {suffix} files cannot be written: choose a name that ends in {possible},"
+            " with .gz or .zst after it to compress; or say --format tsv"
+        )
+    return SUFFIXES.get(suffix, "tsv")
+
+
+def with_ambiguous(fmt: str) -> str:
+    """The format with the column `ambiguous`, where it has that on request only."""
+    return fmt + WITH_AMBIGUOUS if fmt in ON_REQUEST else fmt
 
 
 def header(fmt: str) -> bytes:
-    """What stands above the rows: the column names of a tsv file, nothing elsewhere."""
-    return ("\t".join(COLUMNS) + "\n").encode() if fmt == "tsv" else b""
+    """What stands above the rows: the column names of a tsv or csv file, nothing elsewhere."""
+    plain = fmt.removesuffix(WITH_AMBIGUOUS)
+    if plain not in SEPARATORS:
+        return b""
+    columns = COLUMNS if fmt == plain else (*COLUMNS, AMBIGUOUS)
+    return (SEPARATORS[plain].join(columns) + "\n").encode()
 
 
 def render(batch: Batch, signature_names: Sequence[bytes], fmt: str) -> bytes:
@@ -62,29 +88,44 @@ def render(batch: Batch, signature_names: Sequence[bytes], fmt: str) -> bytes:
 
     tsv    sample, signature, start, end, strand, score; the score as the shortest decimal that
            reads back equal, empty without quality
+    csv    the same with commas; names with a comma or a quote are in quotes
     text   `sample: signature (score)` with three decimals, `(-)` without quality
     bed    BED6: sample, start, end, signature, score, strand; the score is 10 x the score,
            rounded (halves to even) and held within 0..1000, 0 without quality
-    jsonl  an object with the tsv columns on each line; names that are no UTF-8 get U+FFFD; the
-           score is null without quality
+    jsonl  an object with the tsv columns and `ambiguous` on each line; names that are no UTF-8 get
+           U+FFFD; the score is null without quality
+
+    tsv, csv and bed have `ambiguous` as the last column where `with_ambiguous` is the format.
     """
-    pieces = range(0, len(batch), PIECE)
-    return b"".join([RENDERERS[fmt](batch[at : at + PIECE], signature_names) for at in pieces])
+    plain = fmt.removesuffix(WITH_AMBIGUOUS)
+    renderer, pieces = RENDERERS[plain], range(0, len(batch), PIECE)
+    return b"".join(
+        [renderer(batch[at : at + PIECE], signature_names, fmt != plain) for at in pieces]
+    )
 
 
 Columns = tuple[list[str], list[str], list[int], list[int], list[str]]
 
 
-def _tsv(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
-    scores = _per_row(batch.score, repr, "")
-    rows = zip(*_columns(batch, signature_names), scores, strict=True)
+def _tsv(batch: Batch, signature_names: Sequence[bytes], ambiguous: bool) -> bytes:
+    scores, last = _per_row(batch.score, repr, ""), _last(batch, ambiguous, "\t")
+    rows = zip(*_columns(batch, signature_names), scores, last, strict=True)
     return "".join(
-        f"{sample}\t{signature}\t{start}\t{end}\t{strand}\t{score}\n"
-        for sample, signature, start, end, strand, score in rows
+        f"{sample}\t{signature}\t{start}\t{end}\t{strand}\t{score}{more}\n"
+        for sample, signature, start, end, strand, score, more in rows
     ).encode("latin-1")
 
 
-def _text(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
+def _csv(batch: Batch, signature_names: Sequence[bytes], ambiguous: bool) -> bytes:
+    scores, last = _per_row(batch.score, repr, ""), _last(batch, ambiguous, ",")
+    rows = zip(*_columns(batch, signature_names, _csv_strings), scores, last, strict=True)
+    return "".join(
+        f"{sample},{signature},{start},{end},{strand},{score}{more}\n"
+        for sample, signature, start, end, strand, score, more in rows
+    ).encode("latin-1")
+
+
+def _text(batch: Batch, signature_names: Sequence[bytes], _: bool) -> bytes:
     scores = _per_row(batch.score, "{:.3f}".format, "-")
     rows = zip(*_columns(batch, signature_names), scores, strict=True)
     return "".join(
@@ -92,27 +133,31 @@ def _text(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
     ).encode("latin-1")
 
 
-def _bed(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
+def _bed(batch: Batch, signature_names: Sequence[bytes], ambiguous: bool) -> bytes:
     scores = np.clip(np.rint(np.nan_to_num(batch.score) * 10), 0, 1000).astype(np.int64)
-    rows = zip(*_columns(batch, signature_names), scores.tolist(), strict=True)
+    last = _last(batch, ambiguous, "\t")
+    rows = zip(*_columns(batch, signature_names), scores.tolist(), last, strict=True)
     return "".join(
-        f"{sample}\t{start}\t{end}\t{signature}\t{score}\t{strand}\n"
-        for sample, signature, start, end, strand, score in rows
+        f"{sample}\t{start}\t{end}\t{signature}\t{score}\t{strand}{more}\n"
+        for sample, signature, start, end, strand, score, more in rows
     ).encode("latin-1")
 
 
-def _jsonl(batch: Batch, signature_names: Sequence[bytes]) -> bytes:
+def _jsonl(batch: Batch, signature_names: Sequence[bytes], _: bool) -> bytes:
     scores = _per_row(batch.score, repr, "null")
-    rows = zip(*_columns(batch, signature_names, _json_strings), scores, strict=True)
+    columns = _columns(batch, signature_names, _json_strings)
+    rows = zip(*columns, scores, batch.ambiguous.tolist(), strict=True)
     return "".join(
         f'{{"sample":{sample},"signature":{signature},"start":{start},"end":{end}'
-        f',"strand":"{strand}","score":{score}}}\n'
-        for sample, signature, start, end, strand, score in rows
+        f',"strand":"{strand}","score":{score},"ambiguous":{ambiguous}}}\n'
+        for sample, signature, start, end, strand, score, ambiguous in rows
     ).encode()
 
 
-RENDERERS: dict[str, Callable[[Batch, Sequence[bytes]], bytes]] = {
+SEPARATORS = {"tsv": "\t", "csv": ","}
+RENDERERS: dict[str, Callable[[Batch, Sequence[bytes], bool], bytes]] = {
     "tsv": _tsv,
+    "csv": _csv,
     "text": _text,
     "bed": _bed,
     "jsonl": _jsonl,
@@ -122,6 +167,21 @@ RENDERERS: dict[str, Callable[[Batch, Sequence[bytes]], bytes]] = {
 def _latin1(names: Sequence[bytes]) -> list[str]:
     """Bytes as characters, one each: put together as text and encoded they are the same bytes."""
     return _decoded(names, "latin-1")
+
+
+def _csv_strings(names: Sequence[bytes]) -> list[str]:
+    """As RFC 4180 has them: in quotes where they need them, and quotes within doubled."""
+    return [
+        '"' + name.replace('"', '""') + '"' if "," in name or '"' in name or "\r" in name else name
+        for name in _latin1(names)
+    ]
+
+
+def _last(batch: Batch, ambiguous: bool, separator: str) -> list[str]:
+    """The column `ambiguous`, each with the separator before it; empty texts where it is not."""
+    if not ambiguous:
+        return [""] * len(batch)
+    return [f"{separator}{count}" for count in batch.ambiguous.tolist()]
 
 
 def _json_strings(names: Sequence[bytes]) -> list[str]:
@@ -188,6 +248,7 @@ def _schema(pa: Any) -> "pa.Schema":
             pa.field("end", pa.int64(), nullable=False),
             pa.field("strand", pa.string(), nullable=False),
             pa.field("score", pa.float64()),
+            pa.field("ambiguous", pa.int32(), nullable=False),
         ]
     )
 
@@ -204,6 +265,7 @@ def _arrays(batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
         numbers(batch.end),
         strings(["+", "-"]).take(numbers(batch.reverse.astype(np.int8))),
         numbers(batch.score, nan_is_null=True),
+        numbers(batch.ambiguous),
     ]
 
 

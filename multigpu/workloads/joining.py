@@ -4,7 +4,7 @@ A FASTA record may stand in several spans. Its rows wait here until it has ended
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,37 @@ from multigpu.errors import InputError
 from multigpu.io.signatures import illegal_base
 from multigpu.io.sources import Source
 from multigpu.workloads.scan import ScanPart
+
+MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones
+
+
+@dataclass
+class RowFacts:
+    """What the rows of a scan are like.
+
+    hits      how many were given
+    unsure    how many of them rest on ambiguous bases by more than half
+    repeated  samples with rows that have the name of one before them: among the first `MOST_NAMES`
+    example   the name of the first of these
+    longest   bases of the longest sample, with rows or not
+    """
+
+    hits: int = 0
+    unsure: int = 0
+    repeated: int = 0
+    example: bytes = b""
+    longest: int = 0
+    _names: set[bytes] = field(default_factory=set)
+
+    def add(self, hits: int, unsure: int, named: bytes) -> None:
+        """Count rows. named: the samples that they are of, one a line."""
+        self.hits += hits
+        self.unsure += unsure
+        for name in named.split(b"\n")[:-1] if len(self._names) < MOST_NAMES else ():
+            if name in self._names:
+                self.repeated += 1
+                self.example = self.example or name
+            self._names.add(name)
 
 
 class Joiner:
@@ -26,7 +57,7 @@ class Joiner:
         self._name = b""
         self._bases = 0  # of the open record, so far
         self._open: list[Batch] = []
-        self.hits = 0  # rows given
+        self.facts = RowFacts()
 
     def rows(self, part: ScanPart) -> Iterator[Batch | bytes]:
         """What is certain now. Raises InputError where the part says what is wrong."""
@@ -38,9 +69,11 @@ class Joiner:
             if part.bad_lead is not None:
                 raise self._illegal(part)
             self._bases += part.lead_bases
+            self.facts.longest = max(self.facts.longest, self._bases)
         if part.records:
             yield from self.finish()
-        self.hits += part.hits
+        self.facts.add(part.hits, part.unsure, part.named)
+        self.facts.longest = max(self.facts.longest, part.longest)
         if len(part.rows):
             yield self._numbered(part.rows, self._before)
         if part.error is not None:
@@ -60,8 +93,9 @@ class Joiner:
             if self._first and len(order):
                 signature = rows.signature[order]
                 order = order[np.r_[True, signature[1:] != signature[:-1]]]
-            self.hits += len(order)
-            yield rows.take(order)
+            ended = rows.take(order)
+            self.facts.add(len(ended), ended.unsure, self._name + b"\n" if len(ended) else b"")
+            yield ended
 
     def _add(self, rows: Batch, index: int | None) -> None:
         """Rows of a piece of the open record, which is sample `index`; None: as they say."""

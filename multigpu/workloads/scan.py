@@ -11,6 +11,7 @@ from cluster.dispatch import LINE_PER_THREAD
 from cluster.plan import Capacity, Cost, balanced, chunk_units
 from cluster.worker import stepped_on_device
 from cluster.workload import Place
+from kernels.buffers import Buffers
 from kernels.scan import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
 from kernels.scan.seeds import EXPECTED_BASES
 from multigpu.batch import Batch
@@ -19,12 +20,14 @@ from multigpu.errors import InputError
 from multigpu.io.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
 from multigpu.io.pieces import Pieces
 from multigpu.io.reader import READ_AHEAD, SpanReader
-from multigpu.io.records import QUALITY
+from multigpu.io.records import LENGTH, QUALITY
 from multigpu.io.signatures import Signatures, illegal_base
 from multigpu.io.sources import Source
 from multigpu.io.spans import BlockSpan, Span, block_spans, file_spans
 from multigpu.io.writers import render
 from multigpu.preflight import Expected, require
+from multigpu.workloads import ambiguity
+from multigpu.workloads.ambiguity import Stretches, Windows
 
 PROGRAM_BYTES = 400 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 BUFFER_SLACK = 9 / 8  # buffers are made larger than what they are first taken for
@@ -58,6 +61,9 @@ class ScanPart:
     lead_bases, tail_bases   how long these are; -1: there is none
     error        what stopped the scan in this span
     bad_lead     an illegal letter in the lead, whose record's name stands in another span
+    longest      bases of the longest record that lies in the span
+    unsure       how many of `rows` rest on ambiguous bases by more than half
+    named        the name of every sample in `rows`, one a line
     """
 
     source: int
@@ -74,21 +80,28 @@ class ScanPart:
     tail_name: bytes
     error: InputError | None
     bad_lead: BadBase | None
+    longest: int
+    unsure: int
+    named: bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
     """Pieces in host memory.
 
-    part: of their bases, what is to be searched; None for all.
+    part       of their bases, what is to be searched; None for all
+    stretches  of their bases, all that may have matches; None for all
     """
 
     pieces: Pieces
     part: Part | None = None
+    stretches: Stretches | None = None
 
     @property
     def chunk(self) -> Chunk:
-        """All bases, as the kernels want them."""
+        """All bases that may have matches, as the kernels want them."""
+        if self.stretches is not None:
+            return self.stretches.chunk
         return Chunk(self.pieces.letters, self.pieces.offsets)
 
     @property
@@ -166,11 +179,17 @@ class ScanSession:
     def __init__(self, workload: ScanWorkload, place: Place) -> None:
         self.workload = workload
         options = workload.options
-        self.rules = Rules(options.hits == "first", options.sample_n == "mismatch")
+        # The first match is the first with few enough ambiguous bases, which is not known here.
+        first = options.hits == "first" and options.max_ambiguous is None
+        self.rules = Rules(first, options.sample_n == "mismatch")
         self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
         self.scanner, allocate = _backend(place, self.patterns, self.rules, self._bases())
         overlap = int(self.patterns.lengths.max()) - 1
         self.reader = SpanReader(workload.sources, overlap, options.phred_offset, allocate)
+        self._stretched = Buffers(allocate)
+        self._windows: Windows | None = None
+        if options.max_ambiguous is not None:
+            self._windows = Windows(options.max_ambiguous, self.patterns.lengths)
 
     def _bases(self) -> float:
         """About how many bases there are to search: where sizes are known, half of the bytes."""
@@ -179,7 +198,14 @@ class ScanSession:
 
     def load(self, span: Span) -> Loaded:
         """Reads and parses the span; its bases lie one after the other."""
-        return Loaded(self.reader.read(span))
+        loaded = Loaded(self.reader.read(span))
+        if self._windows is None:
+            return loaded
+        buffer = self._stretched.take(len(loaded.pieces.letters))
+        stretches = self._windows.stretches(loaded.chunk, buffer)
+        if stretches is None:
+            self._stretched.give(buffer)
+        return replace(loaded, stretches=stretches)
 
     def compute(self, loaded: Loaded) -> Computed:
         """All hits in the loaded bases, those that begin behind the span among them."""
@@ -220,6 +246,8 @@ class ScanSession:
     def finish(self, loaded: Loaded, computed: Computed) -> ScanPart:
         """Scores, names and, where the job has a text format, text."""
         pieces, hits = loaded.pieces, computed.hits
+        if loaded.stretches is not None:
+            hits = loaded.stretches.placed(hits)
         batch = self._batch(pieces, hits.where(hits.start < pieces.own[hits.record]))
         last = len(pieces.table) - 1
         is_lead = (batch.sample_index == 0) & pieces.lead
@@ -236,7 +264,10 @@ class ScanSession:
             renumbered[is_lead], int(pieces.own[0]) if pieces.lead else -1,
             renumbered[is_tail], int(pieces.own[-1]) if has_tail else -1,
             pieces.name(last) if has_tail else b"", *self._problems(loaded, computed.bad),
+            int(pieces.table[:, LENGTH].max(initial=0)), whole.unsure, whole.named,
         )  # fmt: skip
+        if loaded.stretches is not None:
+            self._stretched.give(loaded.stretches.chunk.letters)
         self.reader.give_back(pieces)
         return part
 
@@ -255,7 +286,10 @@ class ScanSession:
 
     def _batch(self, pieces: Pieces, hits: Hits) -> Batch:
         strands = self.patterns.strands
+        if self._windows is not None:
+            hits = self._sure(pieces, hits)
         lengths = self.patterns.lengths[hits.pattern]
+        ambiguous = _ambiguous(pieces, hits, lengths)
         score = self._scores(pieces, hits, lengths)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
@@ -271,7 +305,17 @@ class ScanSession:
             start + lengths[kept],
             hits.pattern[kept] % strands == 1,
             score[kept],
+            ambiguous[kept],
         )
+
+    def _sure(self, pieces: Pieces, hits: Hits) -> Hits:
+        """Those with few enough ambiguous bases in order; only the first, where that is wanted."""
+        options = self.workload.options
+        assert options.max_ambiguous is not None
+        lengths = self.patterns.lengths[hits.pattern]
+        most = ambiguity.allowed(options.max_ambiguous, lengths)
+        sure = hits.where(_ambiguous(pieces, hits, lengths) <= most)
+        return sure.ordered(self.patterns.strands, options.hits == "first")
 
     def _scores(
         self, pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]
@@ -288,6 +332,15 @@ class ScanSession:
     def close(self) -> None:
         self.scanner.close()
         self.reader.clear()
+        self._stretched.clear()
+
+
+def _ambiguous(pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The ambiguous bases of the sample under every hit."""
+    found: NDArray[np.int32] = ambiguity.count(
+        pieces.letters, pieces.offsets[hits.record] + hits.start, lengths
+    )
+    return found
 
 
 def _bad_base(chunk: Chunk, position: int) -> BadBase:

@@ -1,5 +1,6 @@
 """Rows to tables: what each format says, and the same bytes however the rows arrive."""
 
+import csv
 import gzip
 import io
 import json
@@ -28,14 +29,16 @@ from multigpu.io.writers import (
     open_sink,
     render,
     to_arrow,
+    with_ambiguous,
 )
 
 TEXT_FORMATS = [fmt for fmt in FORMATS if fmt != "parquet"]
+TEXT_FORMATS += [with_ambiguous(fmt) for fmt in writers.ON_REQUEST]
 NAMES = [b"adapter", b"caf\xc3\xa9", b"\xff"]
 
 
 def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0) -> Batch:
-    """Rows of sample, signature, start, end, reverse, score."""
+    """Rows of sample, signature, start, end, reverse, score; row i has i ambiguous bases."""
     samples, signatures, starts, ends, reverses, scores = zip(*rows, strict=True)
     return Batch(
         sample_index=np.arange(first, first + len(rows)),
@@ -45,6 +48,7 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0) -> Ba
         end=np.array(ends, np.int64),
         reverse=np.array(reverses, np.bool_),
         score=np.array(scores, np.float64),
+        ambiguous=np.arange(len(rows), dtype=np.int32),
     )
 
 
@@ -68,6 +72,7 @@ def random_rows(count: int, seed: int = 1) -> Batch:
         starts + 12,
         draw.random(count) < 0.5,
         scores,
+        draw.integers(0, 13, count).astype(np.int32),
     )
 
 
@@ -114,7 +119,9 @@ def test_batch__refuses_columns_of_another_length_or_type() -> None:
         ("-", "tsv", "none"),
         ("hits", "tsv", "none"),
         ("hits.tsv", "tsv", "none"),
-        ("hits.csv", "tsv", "none"),
+        ("hits.csv", "csv", "none"),
+        ("hits.tab", "tsv", "none"),
+        ("run.2026-11-23", "tsv", "none"),
         ("a.bed/hits", "tsv", "none"),
         ("hits.txt", "text", "none"),
         ("hits.BED.GZ", "bed", "gzip"),
@@ -132,13 +139,45 @@ def test_format_of__goes_by_the_suffix(path: str | None, fmt: str, compression: 
 
 def test_format_of__prefers_what_was_chosen() -> None:
     assert format_of("hits.tsv", "bed") == "bed"
-    with pytest.raises(UsageError, match=r"unknown format 'vcf': choose from tsv, text, bed"):
+    with pytest.raises(UsageError, match=r"unknown format 'vcf': choose from tsv, csv, text, bed"):
         format_of("hits.tsv", "vcf")
 
 
-def test_header__stands_above_tsv_only() -> None:
+@pytest.mark.parametrize(
+    "name", ["hits.xlsx", "hits.PDF", "hits.tsv.bz2", "hits.vcf.gz", "hits.tsv.bgz", "a.b.html"]
+)
+def test_format_of__refuses_a_suffix_that_promises_something_else(name: str) -> None:
+    suffix = {"hits.vcf.gz": ".vcf"}.get(name, Path(name.lower()).suffix)
+    with pytest.raises(UsageError, match=rf"^{name}: {suffix} files cannot be written: choose"):
+        format_of(name, None)
+    assert format_of(name, "tsv") == "tsv"
+
+
+def test_header__stands_above_tsv_and_csv_only() -> None:
     assert header("tsv") == b"sample\tsignature\tstart\tend\tstrand\tscore\n"
-    assert {header(fmt) for fmt in FORMATS if fmt != "tsv"} == {b""}
+    assert header("csv") == b"sample,signature,start,end,strand,score\n"
+    assert header(with_ambiguous("csv")) == b"sample,signature,start,end,strand,score,ambiguous\n"
+    assert {header(fmt) for fmt in FORMATS if fmt not in ("tsv", "csv")} == {b""}
+
+
+def test_csv__is_what_a_reader_of_csv_takes_it_for() -> None:
+    names = [b"a,b", b'say "x"', b"plain"]
+    rows = batch((b"s,1", 0, 0, 1, False, 1.5), (b's"2', 1, 0, 1, True, math.nan))
+    text = (header("csv") + render(rows, names, "csv")).decode()
+    assert list(csv.reader(io.StringIO(text)))[1:] == [
+        ["s,1", "a,b", "0", "1", "+", "1.5"], ['s"2', 'say "x"', "0", "1", "-", ""]
+    ]  # fmt: skip
+    plain = render(batch((b"s", 2, 3, 4, False, 2.0)), names, "csv")
+    assert plain == b"s,plain,3,4,+,2.0\n"
+
+
+def test_ambiguous__is_the_last_column_where_it_is_asked_for() -> None:
+    for fmt, column in (("tsv", b"\t1"), ("bed", b"\t1"), ("csv", b",1")):
+        plain, more = (render(ROWS[1:2], NAMES, kind) for kind in (fmt, with_ambiguous(fmt)))
+        assert more == plain.removesuffix(b"\n") + column + b"\n"
+    assert [with_ambiguous(fmt) for fmt in ("text", "jsonl", "parquet")] == [
+        "text", "jsonl", "parquet"
+    ]  # fmt: skip
 
 
 def test_tsv__has_the_shortest_decimal_that_reads_back_equal() -> None:
@@ -168,11 +207,11 @@ def test_bed__has_ten_times_the_score_within_0_and_1000() -> None:
 
 def test_jsonl__has_an_object_on_each_line() -> None:
     lines = render(ROWS, NAMES, "jsonl").decode().splitlines()
-    columns = ["sample", "signature", "start", "end", "strand", "score"]
+    columns = ["sample", "signature", "start", "end", "strand", "score", "ambiguous"]
     values = [
-        ["read1", "adapter", 0, 12, "+", 21.85],
-        ["read2", "café", 3, 15, "-", 10.0],
-        ["read2", "adapter", 2**40, 2**40 + 12, "+", None],
+        ["read1", "adapter", 0, 12, "+", 21.85, 0],
+        ["read2", "café", 3, 15, "-", 10.0, 1],
+        ["read2", "adapter", 2**40, 2**40 + 12, "+", None, 2],
     ]
     assert [json.loads(line) for line in lines] == [
         dict(zip(columns, row, strict=True)) for row in values
@@ -310,6 +349,7 @@ def test_arrow__has_the_documented_columns() -> None:
         "end": "int64",
         "strand": "string",
         "score": "double",
+        "ambiguous": "int32",
     }
     assert [field.name for field in table.schema if field.nullable] == ["score"]
     assert table.to_pydict() == {
@@ -321,6 +361,7 @@ def test_arrow__has_the_documented_columns() -> None:
         "end": [12, 15, 2**40 + 12],
         "strand": ["+", "-", "+"],
         "score": [21.85, 10.0, None],
+        "ambiguous": [0, 1, 2],
     }
 
 

@@ -21,6 +21,7 @@ def rows_of(batches: list[Batch], names: list[str]) -> list[Row]:
             int(batch.end[i]),
             "-" if batch.reverse[i] else "+",
             None if math.isnan(batch.score[i]) else float(batch.score[i]),
+            int(batch.ambiguous[i]),
         )
         for batch in batches
         for i in range(len(batch))
@@ -67,7 +68,7 @@ def test_api__frame_has_the_same_rows(reads: str, signatures: str) -> None:
 def test_api__of_no_hit_gives_an_empty_table(store: Any, signatures: str) -> None:
     path = store("none.fq", fastq([("a", "TTTTTTT", "IIIIIII")]))
     table = multigpu.scan(path, signatures, gpus="none").to_table()
-    assert (table.num_rows, len(table.column_names)) == (0, 8)
+    assert (table.num_rows, len(table.column_names)) == (0, 9)
 
 
 def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:

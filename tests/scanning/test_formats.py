@@ -99,7 +99,8 @@ def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
     scan(reads, options=ALL, name=name)
     table = pq.read_table(tmp_path / "out" / name)
     assert table.column_names == [
-        "sample", "sample_index", "signature", "signature_index", "start", "end", "strand", "score"
+        "sample", "sample_index", "signature", "signature_index", "start", "end", "strand", "score",
+        "ambiguous",
     ]  # fmt: skip
     indices = table.column("sample_index").to_pylist()
     rows = table.drop_columns(["sample_index", "signature_index"]).to_pylist()
@@ -188,6 +189,7 @@ def test_standard_output__has_the_results_and_nothing_else(
     expected = scan(reads, options=ALL, name=f"hits.{fmt}")
     capfdbinary.readouterr()
     command = ["scan", reads, "-s", signatures, *output, *ALL, "--format", fmt, "--gpus", "none"]
+    command += ["--quiet"]  # of names that are there twice
     cli.main(command, standalone_mode=False)
     assert capfdbinary.readouterr() == (expected, b"")
 
@@ -201,9 +203,9 @@ def test_min_score__drops_weaker_rows_after_the_first_hit_is_determined(
     path = store("two.fq", fastq([("a", "ACGTACGT", "!!!!IIII"), ("b", "ACGT", "5555")]))
     only = store("one.fa", fasta([("s", "ACGT")]))
     first = scan(path, options=("-s", only, "--min-score", "20"))
-    assert first == tsv([("b", "s", 0, 4, "+", 20.0)])
+    assert first == tsv([("b", "s", 0, 4, "+", 20.0, 0)])
     every = scan(path, options=("-s", only, "--min-score", "20", "--hits", "all"))
-    assert every == tsv([("a", "s", 4, 8, "+", 40.0), ("b", "s", 0, 4, "+", 20.0)])
+    assert every == tsv([("a", "s", 4, 8, "+", 40.0, 0), ("b", "s", 0, 4, "+", 20.0, 0)])
     assert scan(path, options=("-s", only, "--min-score", "40.1")) == HEADER.encode()
 
 
@@ -274,7 +276,7 @@ def program(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[
 
 
 def test_program__reads_standard_input_and_writes_standard_output(signatures: str) -> None:
-    run = program("-", "-s", signatures, *ALL, stdin=gzip.compress(fastq()))
+    run = program("-", "-s", signatures, *ALL, "--quiet", stdin=gzip.compress(fastq()))
     assert (run.returncode, run.stderr) == (0, b"")
     assert run.stdout == tsv(answer(every=True, both=True))
 

@@ -28,7 +28,8 @@ def test_summary__says_what_was_done(scan: Scan, store: Any, tmp_path: Path) -> 
     assert facts["program"]["multigpu"] == multigpu.__version__
     assert {"python", "numpy", "numba"} <= set(facts["program"])
     assert facts["options"] == {
-        "hits": "all", "strand": "both", "sample_n": "match", "min_score": None, "phred_offset": 33
+        "hits": "all", "strand": "both", "sample_n": "match", "min_score": None, "phred_offset": 33,
+        "max_ambiguous": None,
     }  # fmt: skip
     described = [
         {key: source[key] for key in ("path", "size", "compression", "layout")}
