@@ -35,6 +35,19 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"multigpu.commands.{name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A misspelt command gets the one that is most like it; click knows none of them."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            if alike := get_close_matches(args[0], COMMANDS, n=1):
+                error.message += f" Did you mean {alike[0]!r}?"
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

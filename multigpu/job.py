@@ -150,6 +150,11 @@ class Job:
         return self._journal is not None and self._journal.continued
 
     @property
+    def keeps_journal(self) -> bool:
+        """Whether a run that is stopped can be continued."""
+        return self._journal_path is not None
+
+    @property
     def remote(self) -> bool:
         """Whether workers run elsewhere, and may see other files than this process."""
         return self._client is not None or self.run.elsewhere

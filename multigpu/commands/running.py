@@ -15,7 +15,10 @@ from multigpu.config import Lanes, RunOptions
 from multigpu.errors import UsageError
 
 if TYPE_CHECKING:
+    from cluster.deploy import Deployment
     from multigpu.job import Job
+
+logger = logging.getLogger(__name__)
 
 
 def begun(
@@ -34,7 +37,20 @@ def begun(
             logging.getLogger(layer).setLevel(logging.ERROR)
     devices = running.devices()
     where = deployment(running, devices, lanes)
+    for problem in _without_effect(running, where):
+        logger.warning("multigpu: %s", problem)
     return devices, stack.enter_context(starting(where, prepare, here_too))
+
+
+def _without_effect(running: RunOptions, where: "Deployment") -> Iterator[str]:
+    """Options that change nothing where the job runs."""
+    if running.dashboard and not where.local_cluster:
+        cure = "the scheduler serves its own" if where.remote else "give --workers 1 or more"
+        yield f"--dashboard has no effect: only worker processes of this machine have one; {cure}"
+    if running.mixed and not where.remote:
+        yield "--mixed has no effect without --scheduler or --scheduler-file"
+    if running.processes and where.remote:
+        yield "--workers has no effect: the scheduler has its own workers"
 
 
 @contextmanager
@@ -42,6 +58,11 @@ def watched(
     values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
 ) -> Iterator[None]:
     """The log, the timeline and the progress of a job, as asked for."""
+    if values.get("resume") and not job.keeps_journal:
+        logger.warning(
+            "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
+            " cannot be continued"
+        )
     from multigpu.progress import Progress
     from multigpu.watch import logged, traced
 

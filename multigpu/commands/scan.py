@@ -51,10 +51,10 @@ def command(**values: Any) -> None:
         from multigpu.io.writers import format_of, with_ambiguous
         from multigpu.summary import write_summary
 
-        fmt = format_of(output, values["chosen"])
         written = outputs(values, output)
         samples, signatures = _inputs(stack, values)
         keep_inputs([*expand(samples), *signatures], *written)
+        fmt = format_of(output, values["chosen"])
         job = ScanJob(
             samples, signatures, scanning, running, streams, lanes, devices=devices, coming=coming,
             journal=beside(output) if is_replaced(output) else None,

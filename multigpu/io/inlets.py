@@ -15,6 +15,10 @@ from multigpu.io.decompress import Stream
 STDIN = "-"
 HEAD = 512  # stored bytes looked at to find the compression
 ENDLESS = {os.makedev(1, minor) for minor in (5, 7, 8, 9)}  # zero, full, random, urandom of Linux
+PACKAGES = {  # what fsspec needs beside itself
+    "http": "requests aiohttp", "https": "requests aiohttp", "s3": "s3fs", "gs": "gcsfs",
+    "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs", "sftp": "paramiko", "ssh": "paramiko",
+}  # fmt: skip
 REMOTE_CHUNK = 16 << 20  # fetched ahead in one request: latency costs more than bytes
 
 
@@ -129,7 +133,17 @@ def errors_named(path: str) -> Iterator[None]:
     except InputError:
         raise
     except kinds as error:
-        raise Unreadable(path, f"cannot be read: {_reason(error)}") from error
+        raise Unreadable(
+            path, f"cannot be read: {_missing(path, error) or _reason(error)}"
+        ) from error
+
+
+def _missing(path: str, error: BaseException) -> str:
+    """What to install where a package for URLs of this kind is missing; else nothing."""
+    scheme = path.partition("://")[0].lower()
+    if not isinstance(error, ImportError) or scheme not in PACKAGES:
+        return ""
+    return f"{scheme}:// needs packages that are missing: pip install {PACKAGES[scheme]}"
 
 
 def _reason(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from multigpu.io.sources import Source, blocks, expand, inspect
 
 READ_BYTES = 16 << 20
 PHRED_OFFSET = 33  # qualities of signatures say nothing here
+AMINO_ACIDS = b"EFILPQefilpq"  # those that are no IUPAC codes of bases
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ def _check(source: Source, name: bytes, letters: NDArray[np.uint8]) -> None:
 
 def illegal_base(path: str, name: bytes, letter: bytes, position: int) -> InputError:
     """The error for a letter of a record; positions are told from 0, as in the output."""
+    protein = "; is this protein? Only DNA and RNA can be scanned" if letter in AMINO_ACIDS else ""
     return InputError(
         path,
-        f"{quoted(letter)} is not a base (A C G T U or an IUPAC code)",
+        f"{quoted(letter)} is not a base (A C G T U or an IUPAC code){protein}",
         f"record {quoted(name)}, position {position} (from 0)",
     )

@@ -10,6 +10,7 @@ import glob
 import hashlib
 import io
 import os
+import re
 import stat
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +61,10 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 1..3 of a skippable frame, with which pzstd begins
 
 
+UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
+SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
+SEQUENCE = re.compile("[ACGTUN]{4,}", re.IGNORECASE)
+
 # How files begin that are often given by mistake -> what to say instead of the first letters.
 STRANGERS = {
     b"BZh": "is compressed with bzip2, which is not read: decompress it first",
@@ -67,6 +72,12 @@ STRANGERS = {
     b"PK\x03\x04": "is a zip archive, which is not read: unpack it first",
     b"BAM\x01": "is a BAM file: convert it with `samtools fastq`",
     b"CRAM": "is a CRAM file: convert it with `samtools fastq`",
+    b"\xef\xbb\xbf": (
+        "begins with a byte order mark (BOM) of UTF-8: remove it with"
+        r" `sed -i '1s/^\xEF\xBB\xBF//' FILE`"
+    ),
+    b"\xff\xfe": UTF_16,
+    b"\xfe\xff": UTF_16,
     GZIP_MAGIC: "is compressed twice: decompress it once",
     ZSTD_MAGIC: "is compressed twice: decompress it once",
 }
@@ -91,6 +102,10 @@ class Kind:
 def _sequence_layout(path: str, start: bytes) -> str:
     if b"\n" not in start and b"\r" in start.rstrip():
         raise InputError(path, "its lines end with carriage returns: convert them to newlines")
+    if b"\0" in start[:4] and start.strip(b"\0")[:1] in (b"@", b">"):
+        raise InputError(path, UTF_16)
+    if SAM.match(start):
+        raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
     return {b"@": "fastq", b">": "fasta"}.get(start[:1], "")
 
 
@@ -154,9 +169,21 @@ def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES) -> int:
 def _expand_one(path: str, kind: Kind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]
-    if not os.path.lexists(path) and any(sign in path for sign in "*?["):
-        return _matches(path, kind)
+    if not os.path.lexists(path):
+        if any(sign in path for sign in "*?["):
+            return _matches(path, kind)
+        if kind is SEQUENCES and SEQUENCE.fullmatch(path):
+            raise InputError(path, _to_file(path))
     return _files(path, kind)
+
+
+def _to_file(sequence: str) -> str:
+    """What is wrong with a sequence that is given instead of a file."""
+    shown = sequence if len(sequence) <= QUOTED else sequence[:QUOTED] + "…"
+    return (
+        "there is no such file; a sequence has to stand in a FASTA file:"
+        rf" printf '>name\n{shown}\n' > sequence.fa"
+    )
 
 
 def _matches(pattern: str, kind: Kind) -> list[str]:

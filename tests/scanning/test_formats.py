@@ -189,7 +189,6 @@ def test_standard_output__has_the_results_and_nothing_else(
     expected = scan(reads, options=ALL, name=f"hits.{fmt}")
     capfdbinary.readouterr()
     command = ["scan", reads, "-s", signatures, *output, *ALL, "--format", fmt, "--gpus", "none"]
-    command += ["--quiet"]  # of names that are there twice
     cli.main(command, standalone_mode=False)
     assert capfdbinary.readouterr() == (expected, b"")
 

@@ -106,7 +106,8 @@ def test_names__that_are_repeated_are_kept_and_told_apart_by_order(
     path = store("same.fq", fastq([("x", "AC", "I5"), ("x", "AC", "55"), ("x", "CA", "+5")]))
     same = store("same.fa", fasta([("s", "AC"), ("s", "A")]))
     rows: list[Row] = [
-        ("x", "s", 0, 2, "+", 30.0, 0), ("x", "s", 0, 1, "+", 40.0, 0), ("x", "s", 0, 2, "+", 20.0, 0),
+        ("x", "s", 0, 2, "+", 30.0, 0), ("x", "s", 0, 1, "+", 40.0, 0),
+        ("x", "s", 0, 2, "+", 20.0, 0),
         ("x", "s", 0, 1, "+", 20.0, 0), ("x", "s", 1, 2, "+", 20.0, 0),
     ]  # fmt: skip
     assert scan(path, options=("-s", same)) == tsv(rows)
