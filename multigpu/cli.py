@@ -44,9 +44,10 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            if alike := get_close_matches(args[0], COMMANDS, n=1):
-                error.message += f" Did you mean {alike[0]!r}?"
-            raise
+            if not (alike := get_close_matches(args[0], COMMANDS, n=1)):
+                raise
+            message = f"{error.format_message()} Did you mean {alike[0]!r}?"
+            raise click.UsageError(message, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -87,12 +87,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(folder / "samples.fq"), str(folder / "signatures.fa")
 
 
-def run(files: tuple[str, str], hits: Any = "all") -> Outcome[Any]:
+def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> Outcome[Any]:
     samples, signatures = files
     source = inspect(samples)
     workload = ScanWorkload(
-        "scarce", [source], read_signatures([signatures]), ScanOptions(hits), "tsv"
-    )
+        "scarce", [source], read_signatures([signatures]), ScanOptions(hits, max_ambiguous=most),
+        "tsv+ambiguous",
+    )  # fmt: skip
     worker.admit(workload)
     try:
         span = FileSpan(0, 0, source.size or 0, exact=True)
@@ -101,18 +102,19 @@ def run(files: tuple[str, str], hits: Any = "all") -> Outcome[Any]:
         worker.dismiss("scarce")
 
 
+@pytest.mark.parametrize("most", [None, 0], ids=["any", "none ambiguous"])
 @pytest.mark.parametrize("hits", ["first", "all"])
 @pytest.mark.parametrize("often", [1, 3, 10_000], ids=["once", "three times", "for ever"])
 def test_scan__gives_the_same_whichever_allocation_fails(
-    files: tuple[str, str], scarce: Scarce, hits: str, often: int
+    files: tuple[str, str], scarce: Scarce, hits: str, often: int, most: int | None
 ) -> None:
-    whole = run(files, hits)
+    whole = run(files, hits, most)
     assert (whole.device, whole.events) == ("gpu0", ())
-    assert whole.part.hits > 20
+    assert whole.part.hits > (20 if most is None else 5)
     happened = set()
     for failing in range(scarce.allocations):
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)
-        outcome = run(files, hits)
+        outcome = run(files, hits, most)
         assert outcome.part.rows == whole.part.rows
         assert outcome.events
         happened |= {event.name for event in outcome.events}
