@@ -3,7 +3,7 @@
 import logging
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
@@ -89,10 +89,12 @@ class ScanJob(Job):
         self.options = options
         self.chunk_plan: ScanPlan | None = None
         check_stdin([*samples, *signatures])
-        self._signature_paths = list(signatures)
         self.notes: list[str] = []
         self.signatures: Signatures = read_signatures(signatures)
         self.sources: list[Source] = [inspect(path) for path in expand(samples)]
+        self._before = list(
+            notes_before(self.sources, expand(signatures), self.signatures, options)
+        )
         if not all(map(is_repeatable, self._paths)):
             self._journal_path = None
 
@@ -146,7 +148,7 @@ class ScanJob(Job):
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
         """The rows of every part in order, samples numbered through the whole input."""
         joiner = Joiner(self.sources, self.options)
-        self._note(notes_before(self.sources, self._signature_paths, self.signatures, self.options))
+        self._note(self._before)
         for outcome in self.outcomes(fmt):
             for rows in joiner.rows(outcome.part):
                 self.facts.hits = joiner.facts.hits
@@ -155,7 +157,7 @@ class ScanJob(Job):
         self.facts.hits = joiner.facts.hits
         self._note(notes_after(self.signatures, joiner.facts))
 
-    def _note(self, notes: Iterator[str]) -> None:
+    def _note(self, notes: Iterable[str]) -> None:
         """Say them, and keep them for the summary."""
         for note in notes:
             logger.warning("multigpu: %s", note)

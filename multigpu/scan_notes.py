@@ -11,7 +11,7 @@ from multigpu.config import ScanOptions
 from multigpu.errors import quoted
 from multigpu.io.inlets import STDIN, is_remote, status_of
 from multigpu.io.signatures import Signatures
-from multigpu.io.sources import Source, expand, inspect, is_regular
+from multigpu.io.sources import Source, inspect, is_regular
 from multigpu.workloads.joining import RowFacts
 
 UNSURE_SHARE = 0.5  # of all rows
@@ -20,15 +20,15 @@ UNSURE_SHARE = 0.5  # of all rows
 def notes_before(
     sources: Sequence[Source], paths: Sequence[str], signatures: Signatures, options: ScanOptions
 ) -> Iterator[str]:
-    """What the inputs tell. paths: of the signatures, as they were given."""
+    """What the inputs tell. paths: the files of the signatures."""
     yield from _same_files([source.path for source in sources], "sample")
-    yield from _same_files(expand(paths), "signature")
+    yield from _same_files(paths, "signature")
     yield from _repeated_signatures(signatures)
     if any(source.layout != "fasta" for source in sources):
         return
     if options.min_score is not None:
         yield "the minimum score has no effect: FASTA samples have no scores, and their rows stay"
-    for path in expand(paths)[:1]:
+    for path in paths[:1]:
         if is_regular(path) and inspect(path).layout == "fastq":
             yield (
                 f"the signatures ({path}) are FASTQ and the samples ({sources[0].path}) FASTA:"
@@ -41,8 +41,8 @@ def notes_after(signatures: Signatures, facts: RowFacts) -> Iterator[str]:
     yield from _too_long(signatures, facts.longest)
     if facts.repeated:
         yield (
-            f"{facts.repeated:,} samples have the name of an earlier one, e.g."
-            f" {quoted(facts.example)}: their rows differ by order only, in Parquet by sample_index"
+            f"samples with the name of an earlier one: {facts.repeated:,}, e.g."
+            f" {quoted(facts.example)}; their rows differ by order only, in Parquet by sample_index"
         )
     if facts.unsure > UNSURE_SHARE * facts.hits:
         yield (
@@ -57,7 +57,7 @@ def _same_files(paths: Sequence[str], what: str) -> Iterator[str]:
     again = len(paths) - len(places)
     if again:
         example = next(path for path in paths if places[_place(path)] > 1)
-        yield f"{again:,} {what} files are given more than once, e.g. {example}: rows are repeated"
+        yield f"{what} files given more than once: {again:,}, e.g. {example}; rows are repeated"
 
 
 def _place(path: str) -> tuple[int, int] | str:
@@ -75,8 +75,8 @@ def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
     if again:
         (name, count), *_ = Counter(signatures.names).most_common(1)
         yield (
-            f"{again:,} signatures have the name of an earlier one, e.g. {quoted(name)}"
-            f" ({count:,} times): their rows differ by order only, in Parquet by signature_index"
+            f"signatures with the name of an earlier one: {again:,}, e.g. {quoted(name)}"
+            f" ({count:,} times); their rows differ by order only, in Parquet by signature_index"
         )
 
 

@@ -77,11 +77,13 @@ def command(**values: Any) -> None:
     from multigpu.commands.running import keep_inputs, outputs, watched
     from multigpu.counting import CountJob
     from multigpu.io.counts import write_counts
+    from multigpu.io.suffixes import check_table
 
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     output, regions = values["output"], values["regions"]
     keep_inputs([*values["files"], *([regions] if regions else [])], *outputs(values, output))
+    check_table(output)
     job = CountJob(values["files"], count_options(values), run_options(values))
     with watched(values, job, "count", counted):
         counts = job.counts()

@@ -1,5 +1,6 @@
 """`multigpu scan`."""
 
+import logging
 import tempfile
 import time
 from contextlib import ExitStack
@@ -12,6 +13,8 @@ from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_op
 from multigpu.commands.strays import KeepsOrder, refuse_strays
 from multigpu.config import scan_lanes
 from multigpu.errors import UsageError
+
+logger = logging.getLogger(__name__)
 
 
 @click.command(cls=KeepsOrder)
@@ -61,6 +64,8 @@ def command(**values: Any) -> None:
         )  # fmt: skip
         refuse_strays(samples, job.sources, job.signatures)
         shown = values["ambiguous"] or scanning.max_ambiguous is not None
+        if values["ambiguous"] and fmt == "text":
+            logger.warning("multigpu: --ambiguous has no effect: text has no columns")
         with watched(values, job, "scan", _matches), job.kept():
             _write(job, output, with_ambiguous(fmt) if shown else fmt)
         if values["summary"]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 ARGUMENTS = "multigpu.arguments"
 SIGNATURE_OPTIONS = ("-s", "--signatures")
+JOINED = ("-s", "--signatures=")  # what an argument begins with that has the value, too
 LOOKED_THROUGH = 1 << 20  # stored bytes of a file whose records are compared with the signatures
 
 
@@ -52,7 +53,7 @@ def _after_signatures(arguments: Sequence[Any]) -> list[str]:
     after = []
     for at, argument in enumerate(arguments):
         width = 2 if argument in SIGNATURE_OPTIONS else 1
-        if width == 2 or argument.startswith(tuple(f"{name}=" for name in SIGNATURE_OPTIONS)):
+        if width == 2 or argument.startswith(JOINED):
             after += [each for each in arguments[at + width : at + width + 1] if each[:1] != "-"]
     return after
 

@@ -13,6 +13,19 @@ OTHERS = frozenset({
     ".yaml", ".yml", ".zarr", ".zip",
 })  # fmt: skip
 PAGES = frozenset({".htm", ".html"})
+TABLES = frozenset({".tsv", ".parquet", ".pq"})
+
+
+def check_table(path: str | None) -> None:
+    """Raises UsageError where the name of a table of counts promises neither TSV nor Parquet."""
+    suffixes = [suffix.lower() for suffix in PurePath(path or "").suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".zst"):
+        suffixes.pop()
+    if suffixes and suffixes[-1] in OTHERS - TABLES:
+        raise UsageError(
+            f"{path}: {suffixes[-1]} files cannot be written: choose a name that ends in .tsv,"
+            " .tsv.gz, .tsv.zst or .parquet"
+        )
 
 
 def check_page(path: str | None) -> None:

@@ -36,6 +36,7 @@ def noted(main: Run, caplog: pytest.LogCaptureFixture) -> Noted:
         ("reads.fq", "-s", "sig.fa", "b.fa"),
         ("reads.fq", "--signatures", "sig.fa", "b.fa", "c.fa"),
         ("reads.fq", "--signatures=sig.fa", "b.fa"),
+        ("reads.fq", "-ssig.fa", "b.fa"),
         ("-s", "sig.fa", "b.fa", "reads.fq"),
         ("long.fa", "-s", "sig.fa", "b.fa"),
         ("-s", "long.fa", "b.fa", "c.fa"),
@@ -124,15 +125,17 @@ def test_file__that_is_given_twice_is_noted(
     reads, other = store("reads.fq", READS), store("other.fq", READS.replace(b"@r", b"@s"))
     link = tmp_path / "link.fq"
     link.symlink_to(reads)
-    note = f"1 sample files are given more than once, e.g. {reads}: rows are repeated"
-    names = "2 samples have the name of an earlier one, e.g. 'r1': their rows differ by order only,"
+    note = f"sample files given more than once: 1, e.g. {reads}; rows are repeated"
+    names = "samples with the name of an earlier one: 2, e.g. 'r1'; their rows differ by order only"
     for again in (reads, str(tmp_path / "." / "reads.fq"), str(link)):
         notes = noted(reads, other, again, "-s", signatures)
         assert notes[0] == note
         assert notes[1].startswith(names)
     notes = noted(other, "-s", signatures, "-s", signatures)
-    assert notes[0].startswith(f"1 signature files are given more than once, e.g. {signatures}")
-    assert notes[1].startswith("1 signatures have the name of an earlier one, e.g. 'sig' (2 times)")
+    assert notes[0].startswith(f"signature files given more than once: 1, e.g. {signatures}")
+    assert notes[1].startswith(
+        "signatures with the name of an earlier one: 1, e.g. 'sig' (2 times)"
+    )
 
 
 def test_min_score__of_samples_without_scores_is_noted(
@@ -149,6 +152,7 @@ def test_min_score__of_samples_without_scores_is_noted(
     [
         (("--resume",), "--resume has no effect: a run that reads a pipe or writes to standard"),
         (("--dashboard",), "--dashboard has no effect: only worker processes of this machine"),
+        (("--ambiguous", "--format", "text"), "--ambiguous has no effect: text has no columns"),
         (("--mixed",), "--mixed has no effect without --scheduler or --scheduler-file"),
     ],
 )
@@ -233,6 +237,15 @@ def test_output__with_a_name_that_promises_something_else_is_refused(
     assert not output.exists()
     assert main(*command, "--format", "tsv", "--gpus", "none").status == 0
     assert output.read_bytes().startswith(b"sample\tsignature")
+
+
+def test_counts__into_a_name_that_promises_something_else_are_refused(
+    main: Run, tmp_path: Path
+) -> None:
+    for name, suffix in (("c.csv", ".csv"), ("c.xlsx", ".xlsx"), ("c.csv.gz", ".csv")):
+        ended = main("count", "absent.bam", "-o", str(tmp_path / name))
+        problem = f"{tmp_path / name}: {suffix} files cannot be written: choose a name that ends in"
+        assert (ended.status, ended.problem[: len(problem)]) == (2, problem)
 
 
 def test_report__is_html_and_is_called_so() -> None:

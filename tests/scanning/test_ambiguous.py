@@ -245,6 +245,6 @@ def test_note__does_not_depend_on_the_chunks(
         assert [f"multigpu: {note}" for note in notes] == caplog.messages
     (text,) = said
     assert text.count("\n") == 3
-    assert "2 samples have the name of an earlier one, e.g. 'n'" in text
+    assert "samples with the name of an earlier one: 2, e.g. 'n'" in text
     assert "1 of 6 signatures cannot occur: they are longer than the longest sample (36" in text
-    assert "1 signatures have the name of an earlier one, e.g. 'sig1' (2 times)" in text
+    assert "signatures with the name of an earlier one: 1, e.g. 'sig1' (2 times)" in text
