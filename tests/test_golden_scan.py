@@ -184,7 +184,7 @@ def test_scan__of_a_worker_process_per_gpu_gives_the_same_rows(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@cases([("edges", "first"), ("format_gzip", "first")])
+@cases([("default_like", "first"), ("format_gzip", "first")])
 def test_program__writes_the_expected_rows_and_says_nothing(
     arguments: Callable[..., list[str]],
     expected: Callable[[Case], bytes],
