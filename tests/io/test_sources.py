@@ -149,7 +149,7 @@ def test_inspect__refuses_what_is_empty(
     [
         (b"ACGT\nACGT", "neither FASTQ nor FASTA: begins with 'ACGT'"),
         (b"\x1f", "neither FASTQ nor FASTA: begins with"),
-        (b"\xef\xbb\xbf@read\n", "neither FASTQ nor FASTA: begins with '\\\\ufeff@read'"),
+        (b"\xef\xbb\xbf@read\n", r"begins with a byte order mark \(BOM\) of UTF-8: remove it with"),
         (b"x" * 1000, "begins with 'x{60}'"),
         (gzip.compress(b"name\tvalue\n", mtime=0), "begins with 'name\\\\tvalue'"),
         (b"@read\rACGT\r+\rIIII\r", "its lines end with carriage returns: convert them"),
