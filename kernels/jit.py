@@ -2,7 +2,9 @@
 
 Numba keeps a compiled function for as long as the function's own file is unchanged, although what
 it calls in other files is compiled into it. So our functions are cached in a folder named by the
-contents of all files here: NUMBA_CACHE_DIR, else the user's cache folder, and in it `multigpu`.
+contents of all files here, and of all files of the function's own package that have functions
+compiled: NUMBA_CACHE_DIR, else the user's cache folder, and in it `multigpu`. Only the user may
+enter it, as what is loaded from there is run.
 """
 
 import os
@@ -17,7 +19,8 @@ from numba import njit
 from numba.core import config
 from numba.np import linalg
 
-from kernels.version import digest
+from kernels import caches
+from kernels.version import digest_with
 
 Function = Callable[..., Any]
 _deciding = threading.Lock()
@@ -62,32 +65,40 @@ def lean(function: Function) -> Function:
 
 def _compiled(function: Function, **more: Any) -> Function:
     options = {"nogil": True, "error_model": "numpy", **more}
-    with _own_cache():
+    with _own_cache(function.__module__.partition(".")[0]) as kept:
         try:
-            compiled: Function = njit(cache=True, **options)(function)
+            compiled: Function = njit(cache=kept, **options)(function)
         except RuntimeError:  # there is no place that can be written
             compiled = njit(**options)(function)
     return compiled
 
 
 @contextmanager
-def _own_cache() -> Iterator[None]:
-    """Numba asks for the folder when a function is decorated.
+def _own_cache(package: str) -> Iterator[bool]:
+    """Numba asks for the folder when a function is decorated. Yields whether there is one.
 
     One thread at a time, as several may load modules: a second one would take this folder for the
     user's, and make one in it, where nothing is compiled yet.
     """
     with _deciding:
         before = config.CACHE_DIR
-        config.CACHE_DIR = str(_folder(before))
+        folder = _folder(before, package)
+        config.CACHE_DIR = str(folder or before)
         try:
-            yield
+            yield folder is not None
         finally:
             config.CACHE_DIR = before
 
 
 @cache
-def _folder(root: str) -> Path:
-    if not root:
-        root = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    return Path(root) / "multigpu" / digest()
+def _folder(root: str, package: str) -> Path | None:
+    """The folder for compiled functions of a package; None where there can be none."""
+    root = root or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        place = Path(root).expanduser().absolute()
+        return caches.private(place / "multigpu" / digest_with(package))
+    except caches.Exposed as error:
+        caches.warn("functions", str(error), "NUMBA_CACHE_DIR")
+    except (OSError, RuntimeError):  # it cannot be written, or there is no home
+        pass
+    return None

@@ -5,7 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels import caches
+
 POINTER = "<u8"
+
+caches.secure_cupy()  # before any kernel is compiled, or loaded as it was
 
 
 def launch(module: Any, name: str, threads: int, block: int, *arguments: Any) -> None:

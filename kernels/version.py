@@ -1,10 +1,12 @@
 """Which kernels these are."""
 
 import hashlib
+import sys
 from functools import cache
 from pathlib import Path
 
 SUFFIXES = (".py", ".cu", ".cuh")
+COMPILER = b"kernels.jit"  # named by every module outside that has functions compiled
 
 
 @cache
@@ -14,4 +16,21 @@ def digest() -> str:
     for path in sorted(Path(__file__).parent.rglob("*")):
         if path.suffix in SUFFIXES:
             found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+@cache
+def digest_with(package: str) -> str:
+    """A hash of the kernels and of all modules of a loaded package that have functions compiled.
+
+    These inline each other and the kernels.
+    """
+    if package == __package__:
+        return digest()
+    found = hashlib.blake2b(digest().encode(), digest_size=8)
+    for folder in getattr(sys.modules.get(package), "__path__", ()):
+        for path in sorted(Path(folder).rglob("*.py")):
+            text = path.read_bytes()
+            if COMPILER in text:
+                found.update(text)
     return found.hexdigest()

@@ -40,6 +40,14 @@ QUIET = (
     "asyncio",
 )  # loggers
 LOGGED_MESSAGES = 10  # that Dask keeps of each connection, with all that is in them; else 1000
+# What `--dashboard` serves beside Dask's plots. It changes nothing, unlike `http.scheduler.api`, by
+# which anyone retires workers, and which a user's configuration may name.
+SHOWN = ("distributed.http.scheduler.info", "distributed.http.statics")
+MEASURED = (
+    "benchmark_disk",
+    "benchmark_memory",
+    "benchmark_network",
+)  # by who opens a plot of them
 
 
 @dataclass
@@ -201,11 +209,18 @@ def kill_workers(folder: str) -> None:
 
 
 def _cluster(deployment: Deployment, folder: str) -> Any:
+    """A cluster whose scheduler and workers answer nobody but this process and each other.
+
+    All users of a machine share its loopback. So the processes speak TLS, with a key that is made
+    here, handed to the workers through a pipe, and gone with the run.
+    """
     import dask
     from distributed import LocalCluster
+    from distributed.security import Security
 
     common = {
         "host": LOOPBACK,
+        "security": Security.temporary(),
         "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
         "scheduler_kwargs": {"dashboard": deployment.dashboard},
         "memory_limit": 0,
@@ -213,8 +228,14 @@ def _cluster(deployment: Deployment, folder: str) -> Any:
         "local_directory": folder,
         "threads_per_worker": deployment.lanes,
     }
-    # The scheduler takes no `local_directory`.
-    with _one_at_a_time, dask.config.set({"temporary-directory": folder}):
+    # For what the scheduler and the workers take no argument.
+    settings = {
+        "temporary-directory": folder,
+        "distributed.scheduler.http.routes": list(SHOWN) if deployment.dashboard else [],
+        "distributed.worker.http.routes": [],
+        "distributed.worker.blocked-handlers": list(MEASURED),
+    }
+    with _one_at_a_time, dask.config.set(settings):
         if not deployment.devices:
             return LocalCluster(n_workers=deployment.workers, **common)
         from dask_cuda import LocalCUDACluster

@@ -33,7 +33,7 @@ def begun(
     from multigpu.job import deployment
 
     if values["quiet"]:
-        for layer in ("multigpu", "cluster"):
+        for layer in ("multigpu", "cluster", "kernels"):
             logging.getLogger(layer).setLevel(logging.ERROR)
     devices = running.devices()
     where = deployment(running, devices, lanes)

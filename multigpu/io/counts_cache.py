@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from dataclasses import astuple
 from pathlib import Path
+from stat import S_IWOTH
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,11 @@ VERSION = 1  # of the files, and of what counting means
 
 
 class CountsCache:
-    """A folder of counts. Raises UsageError where it cannot be made."""
+    """A folder of counts. Raises UsageError where it cannot be made, or everybody may write to it.
+
+    One that is made is for the user alone. A group that shares its own is no concern of ours: there
+    are numbers in it, no code.
+    """
 
     def __init__(
         self, folder: str, regions: Regions, numbers: list[int], options: Counting
@@ -31,11 +36,17 @@ class CountsCache:
         """numbers: of the references that the chromosomes of the regions stand for."""
         self._folder = Path(folder)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+            open_to_all = self._folder.stat().st_mode & S_IWOTH
         except OSError as error:
             raise UsageError(f"{folder}: no folder for counts: {error.strerror}") from error
         if not os.access(self._folder, os.W_OK | os.X_OK):  # asked before hours of work
             raise UsageError(f"{folder}: no folder for counts: it cannot be written")
+        if open_to_all:
+            raise UsageError(
+                f"{folder}: no folder for counts: everybody may write to it: "
+                "chmod o-w, or name another"
+            )
         self._count = len(regions)
         digest = hashlib.blake2b(repr((VERSION, numbers, astuple(options))).encode())
         for column in (regions.chrom, regions.start, regions.end):

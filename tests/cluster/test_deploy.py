@@ -66,3 +66,14 @@ def test_threads__need_no_preparation(tmp_path: Path) -> None:
     with starting(Deployment(threads=2), partial(leave_a_mark, tmp_path)) as coming:
         assert coming().threads == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_dask__still_knows_its_nannies_with_their_folders_and_processes() -> None:
+    """It does not promise that; `kill_workers` ends processes that hang by it."""
+    from distributed import Nanny
+
+    with starting(TWO) as coming:
+        processes = set(coming().everywhere(os.getpid).values())
+        here = [nanny for nanny in Nanny._instances if nanny.pid in processes]
+        assert len(here) == 2
+        assert all("/multigpu-" in nanny.local_directory for nanny in here)

@@ -10,6 +10,7 @@ from counted import ROWS, in_windows
 
 from multigpu import count
 from multigpu.counting import CountOptions
+from multigpu.errors import UsageError
 from multigpu.io.counts_cache import CountsCache
 from multigpu.io.regions import windows
 
@@ -88,3 +89,15 @@ def test_cache__damaged_entries_are_made_again(tmp_path: Path, some: str, conten
         assert (count(some, cache=cache).values == first.values).all()
         with np.load(entry) as kept:
             assert (kept["counts"] == first.values[:, 0]).all()
+
+
+def test_cache__is_made_for_the_user_and_refused_where_everybody_may_write(tmp_path: Path) -> None:
+    regions, options = windows([("chr1", 60_000)], 1000), CountOptions().counting
+    folder = tmp_path / "cache"
+    CountsCache(str(folder), regions, [0], options)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o775)  # a group that shares it
+    CountsCache(str(folder), regions, [0], options)
+    folder.chmod(0o777)
+    with pytest.raises(UsageError, match="cache: no folder for counts: everybody may write to it"):
+        CountsCache(str(folder), regions, [0], options)

@@ -9,6 +9,7 @@ import pytest
 from backports import zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from isal import isal_zlib
 from stored import READS, STORED, TRUNCATED, bgzf, content, skippable_frame, thirds, zstd_frame
 
 from multigpu.errors import InputError
@@ -240,3 +241,20 @@ def test_end_kept__is_the_last_bytes_without_zeros_however_they_come(
             kept.readinto(memoryview(bytearray(size)))
     assert kept.end == data.rstrip(b"\0")
     assert kept.zeros == len(data) - len(kept.end)
+
+
+# ---- what we rely on in isal, which does not promise it -----------------------------------------
+
+
+def test_isal__still_has_the_reader_of_its_gzip_file() -> None:
+    """`isal.igzip.IGzipFile` is what it promises, and copies everything once more."""
+    stored = gzip.compress(b"two members") * 2
+    reader = isal_zlib._GzipReader(io.BytesIO(stored), 1 << 16)  # type: ignore[arg-type]
+    out = bytearray(5)
+    assert reader.readinto(out) == 5
+    assert (bytes(out), reader.tell()) == (b"two m", 5)
+    assert reader.readall() == b"embers" + b"two members"
+    with pytest.raises(gzip.BadGzipFile, match=decompress.NO_GZIP):
+        isal_zlib._GzipReader(io.BytesIO(b"x" * 99), 1 << 16).readall()  # type: ignore[arg-type]
+    with pytest.raises(EOFError):
+        isal_zlib._GzipReader(io.BytesIO(stored[:-1]), 1 << 16).readall()  # type: ignore[arg-type]

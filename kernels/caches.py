@@ -1,0 +1,95 @@
+"""Folders of compiled code: whoever writes to one can have their code run by who loads from it."""
+
+import logging
+import os
+import pwd
+from functools import cache
+from grp import getgrgid
+from multiprocessing import parent_process
+from pathlib import Path
+from stat import S_ISVTX, S_IWGRP, S_IWOTH, S_IXGRP, S_IXOTH
+
+logger = logging.getLogger(__name__)
+
+PRIVATE = 0o700
+OTHERS = 0o077  # what users other than the owner may do
+IN_MEMORY = "CUPY_CACHE_IN_MEMORY"  # set: CuPy neither reads nor writes its folder
+
+
+class Exposed(Exception):
+    """Another user may change what is in a folder; the text says where."""
+
+
+def private(folder: Path) -> Path:
+    """Make a folder that only this user may enter, and return it without symbolic links.
+
+    Raises Exposed where others may change what is in it, and OSError where it cannot be made.
+    """
+    for part in reversed([folder, *folder.parents]):
+        if not part.exists():
+            part.mkdir(PRIVATE, exist_ok=True)
+    folder = folder.resolve()
+    check(folder)
+    if folder.stat().st_mode & OTHERS:
+        folder.chmod(PRIVATE)
+    return folder
+
+
+def check(folder: Path) -> None:
+    """Raise Exposed where others may change what is in a folder, or put another in its place.
+
+    folder: absolute, without symbolic links
+    """
+    problem = ""
+    for part in (folder, *folder.parents):
+        status = part.stat()
+        if status.st_uid not in (0, os.geteuid()):
+            problem = f"{part} belongs to another user"
+        elif _others_may_write(status) and (part == folder or not status.st_mode & S_ISVTX):
+            problem = f"others may write to {part}"
+        elif not status.st_mode & (S_IXGRP | S_IXOTH):
+            problem = ""  # nobody else gets to what is inside
+    if problem:
+        raise Exposed(problem)
+
+
+def _others_may_write(status: os.stat_result) -> bool:
+    if status.st_mode & S_IWGRP and not _is_own_group(status.st_gid):
+        return True
+    return bool(status.st_mode & S_IWOTH)
+
+
+def _is_own_group(number: int) -> bool:
+    """Whether a group is that of this user alone, which many systems make for every user."""
+    try:
+        user, group = pwd.getpwuid(os.geteuid()).pw_name, getgrgid(number)
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
+
+
+def secure_cupy() -> None:
+    """Have CuPy keep its compiled kernels in memory where others may write to their folder.
+
+    CuPy makes the folder for all to read, and loads whatever has the right name.
+    """
+    folder = os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache"
+    if os.environ.get(IN_MEMORY, "0") not in ("", "0"):
+        return
+    try:
+        private(Path(folder).expanduser().absolute())
+    except Exposed as error:
+        os.environ[IN_MEMORY] = "1"
+        warn("GPU kernels", str(error), "CUPY_CACHE_DIR")
+    except (OSError, RuntimeError):  # it cannot be made, or there is no home: CuPy says so
+        return
+
+
+@cache
+def warn(what: str, why: str, variable: str) -> None:
+    """Say once, and not in every worker process, that compiled code is not kept."""
+    if parent_process() is None:
+        logger.warning(
+            "multigpu: compiled %s are neither loaded nor kept, as %s: let nobody else write there "
+            "(chmod go-w), or set %s to a folder of your own", what, why, variable,
+        )  # fmt: skip

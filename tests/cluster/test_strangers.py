@@ -1,0 +1,103 @@
+"""What other users of the machine can reach of a run's worker processes."""
+
+import stat
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from hosts import ROOT
+
+from cluster.deploy import Deployment, starting
+
+TWO = Deployment(threads=2, processes=2)
+
+
+def listening() -> dict[int, str]:
+    """The ports that this process and those that it started listen on, with the address of each."""
+    here = psutil.Process()
+    found = {}
+    for process in (here, *here.children(recursive=True)):
+        for connection in process.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                found[connection.laddr.port] = connection.laddr.ip
+    return found
+
+
+def found_by_a_stranger(scheduler: str, ports: list[int]) -> list[str]:
+    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "stranger.py")]
+    first = int(scheduler.rpartition(":")[2])
+    others = [port for port in ports if port != first]
+    run = subprocess.run(
+        [*command, *map(str, [first, *others])], capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+def test_stranger__reaches_nothing_of_worker_processes() -> None:
+    before = listening()
+    with starting(TWO) as coming:
+        workers = coming()
+        ports = {port: ip for port, ip in listening().items() if port not in before}
+        assert set(ports.values()) == {"127.0.0.1"}
+        assert len(ports) >= 5  # a scheduler, two nannies and their workers
+        scheduler = workers._client.scheduler.address  # type: ignore[attr-defined]
+        assert found_by_a_stranger(scheduler, sorted(ports)) == []
+        assert len(workers.present()) == 2
+
+
+def test_stranger__sees_status_pages_where_they_are_asked_for_and_changes_nothing() -> None:
+    """Whatever else the user's configuration has Dask serve."""
+    import dask
+    import distributed  # noqa: F401 - reads Dask's configuration
+
+    routes = ["distributed.http.scheduler.api", "distributed.http.scheduler.json"]
+    before = listening()
+    with (
+        dask.config.set({"distributed.scheduler.http.routes": routes}),
+        starting(replace(TWO, dashboard=True)) as coming,
+    ):
+        scheduler = coming()._client.scheduler.address  # type: ignore[attr-defined]
+        found = found_by_a_stranger(scheduler, sorted(listening().keys() - before.keys()))
+    assert {line.partition(" ")[2] for line in found} == {"/info/main/workers.html", "/status"}
+
+
+def test_credentials__are_in_no_file_argument_or_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # of the workers
+    with starting(TWO) as coming:
+        secret = coming()._client.security.tls_worker_key.splitlines()[1]  # type: ignore[attr-defined]
+        here = psutil.Process()
+        processes = [here, *here.children(recursive=True)]
+        assert len(processes) >= 3
+        for process in processes:
+            assert not any(secret in word for word in process.cmdline())
+            assert not any(secret in value for value in process.environ().values())
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not any(secret.encode() in path.read_bytes() for path in files)
+        (folder,) = tmp_path.iterdir()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stranger__gets_into_a_cluster_without_credentials() -> None:
+    """So the attempts above fail for no other reason."""
+    from distributed import LocalCluster
+
+    before = listening()
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as cluster:  # fmt: skip
+        scheduler = cluster.scheduler_address
+        found = found_by_a_stranger(scheduler, sorted(listening().keys() - before.keys()))
+    ways = {line.partition(" ")[2] for line in found}
+    assert {"run", "run_function", "Client.run", "Client.run_on_scheduler", "/health"} <= ways
+    assert len({line for line in found if line.endswith(" run")}) == 2  # the nanny and its worker

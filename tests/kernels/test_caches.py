@@ -1,0 +1,214 @@
+"""Folders of compiled code: nobody but the user may write to them."""
+
+import multiprocessing
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kernels import caches
+
+ROOT = Path(__file__).resolve().parents[2]
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that others can enter, as `tmp_path` is not."""
+    folder = Path(tempfile.mkdtemp(prefix="multigpu-test-")).resolve()
+    folder.chmod(0o755)
+    if any(not part.stat().st_mode & 0o001 for part in folder.parents):
+        pytest.skip(f"nobody else can reach {folder}")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def mode(folder: Path) -> int:
+    return stat.S_IMODE(folder.stat().st_mode)
+
+
+def refused(folder: Path, problem: str) -> None:
+    with pytest.raises(caches.Exposed, match=problem):
+        caches.private(folder)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_folder__is_made_for_its_owner_alone(place: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        made = caches.private(place / "a" / "b")
+    finally:
+        os.umask(before)
+    assert made == place / "a" / "b"
+    assert (mode(made), mode(made.parent)) == (0o700, 0o700)
+
+
+def test_folder__that_others_may_only_read_is_closed(place: Path) -> None:
+    (place / "a").mkdir(0o755)
+    assert mode(caches.private(place / "a")) == 0o700
+
+
+def test_folder__that_others_may_write_is_refused_and_left_as_it_is(place: Path) -> None:
+    for number in (0o777, 0o1777, 0o757):
+        (place / "a").mkdir(exist_ok=True)
+        (place / "a").chmod(number)
+        refused(place / "a", f"^others may write to {place}/a$")
+        assert mode(place / "a") == number
+
+
+def test_folder__that_others_may_replace_is_refused(place: Path) -> None:
+    place.chmod(0o777)
+    refused(place / "a", f"^others may write to {place}$")
+    place.chmod(0o1777)  # as that of /tmp: nobody can rename what is not theirs
+    assert mode(caches.private(place / "a")) == 0o700
+
+
+def test_folder__inside_of_one_that_others_cannot_enter_is_safe(place: Path) -> None:
+    place.chmod(0o700)
+    (place / "a").mkdir()
+    (place / "a").chmod(0o777)
+    assert mode(caches.private(place / "a" / "b")) == 0o700
+
+
+@as_root
+def test_folder__of_another_user_is_refused(place: Path) -> None:
+    (place / "a").mkdir()
+    os.chown(place / "a", 65534, 65534)
+    refused(place / "a", f"^{place}/a belongs to another user$")
+    refused(place / "a" / "b", f"^{place}/a belongs to another user$")
+
+
+def test_folder__behind_a_link_is_the_one_that_it_leads_to(place: Path) -> None:
+    (place / "there").mkdir(0o755)
+    (place / "link").symlink_to(place / "there")
+    assert caches.private(place / "link" / "a") == place / "there" / "a"
+
+
+@as_root
+def test_folder__that_a_group_may_write_is_refused_unless_it_is_the_users_own(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "a").mkdir()
+    (place / "a").chmod(0o775)
+    os.chown(place / "a", 0, 65534)
+    refused(place / "a", "others may write")
+    monkeypatch.setattr(caches, "_is_own_group", lambda number: number == 65534)
+    assert mode(caches.private(place / "a")) == 0o700
+
+
+def test_own_group__has_the_users_name_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = caches.pwd.getpwuid(os.geteuid()).pw_name
+    groups = {
+        1: SimpleNamespace(gr_name=user, gr_mem=[]),
+        2: SimpleNamespace(gr_name=user, gr_mem=[user]),
+        3: SimpleNamespace(gr_name=user, gr_mem=[user, "mallory"]),
+        4: SimpleNamespace(gr_name="lab", gr_mem=[]),
+    }
+    monkeypatch.setattr(caches, "getgrgid", groups.__getitem__)
+    assert [caches._is_own_group(number) for number in range(5)] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+# ---- who uses them ------------------------------------------------------------------------------
+
+
+def compiled(cache: Path, module: Path) -> "subprocess.CompletedProcess[str]":
+    """`answer(1)` of a module, compiled; whether it was in the cache."""
+    code = f"import {module.stem} as m; print(m.answer(1), sum(m.answer.stats.cache_hits.values()))"
+    paths = os.pathsep.join([str(module.parent), str(ROOT)])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths}
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code], env=environment, capture_output=True,
+        text=True, timeout=120, check=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "one_function.py"
+    path.write_text(
+        "from kernels.jit import jit\n\n@jit\ndef answer(x: int) -> int:\n    return x + 41\n"
+    )
+    return path
+
+
+def test_functions__are_kept_in_a_folder_of_the_user_alone(place: Path, module: Path) -> None:
+    cache = place / "cache"
+    runs = [compiled(cache, module) for _ in range(2)]
+    assert [(run.stdout, run.stderr) for run in runs] == [("42 0\n", ""), ("42 1\n", "")]
+    (folder,) = (cache / "multigpu").iterdir()
+    assert mode(folder) == 0o700
+    assert list(folder.rglob("*.nbc"))
+
+
+def test_functions__are_neither_loaded_from_nor_kept_where_others_may_write(
+    place: Path, module: Path
+) -> None:
+    cache = place / "cache"
+    cache.mkdir(0o755)
+    compiled(cache, module)
+    files = sorted(cache.rglob("*"))
+    (cache / "multigpu").chmod(0o777)
+    run = compiled(cache, module)
+    assert run.stdout == "42 0\n"
+    assert run.stderr == (
+        "multigpu: compiled functions are neither loaded nor kept, as others may write to "
+        f"{cache}/multigpu: let nobody else write there (chmod go-w), or set NUMBA_CACHE_DIR to a "
+        "folder of your own\n"
+    )
+    assert sorted(cache.rglob("*")) == files
+
+
+def test_warning__comes_once_for_the_functions_of_all_packages(place: Path) -> None:
+    (place / "multigpu").mkdir()
+    (place / "multigpu").chmod(0o777)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(place), "PYTHONPATH": str(ROOT)}
+    code = "import multigpu.io.columns, kernels.bases"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120,
+        check=True,
+    )  # fmt: skip
+    assert run.stderr.count("multigpu: compiled functions are neither loaded nor kept") == 1
+
+
+def warned(_: int) -> None:
+    caches.warn("functions", "others may write to /a", "NUMBA_CACHE_DIR")
+
+
+def test_warning__comes_from_the_first_process_only(caplog: pytest.LogCaptureFixture) -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.map(warned, [1])
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("others", [0o000, 0o022])
+def test_kernels__are_kept_in_memory_where_others_may_write(
+    place: Path, others: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = place / "kernels"
+    folder.mkdir()
+    folder.chmod(0o755 | others)
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(folder))
+    monkeypatch.setenv(caches.IN_MEMORY, "0")
+    caches.secure_cupy()
+    assert os.environ[caches.IN_MEMORY] == ("1" if others else "0")
+    why = (
+        f"others may write to {folder}: let nobody else write there (chmod go-w), or set CUPY_CACHE"
+    )
+    said = (
+        f"multigpu: compiled GPU kernels are neither loaded nor kept, as {why}_DIR to a folder of "
+    )
+    assert caplog.messages == ([f"{said}your own"] if others else [])
+    assert mode(folder) == (0o777 if others else 0o700)
