@@ -33,6 +33,7 @@ from multigpu.job import (
     journal_path,
     path_list,
 )
+from multigpu.keywords import run_options
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import (
     PART_CLASSES,
@@ -178,6 +179,12 @@ class ScanResult:
         self._job = job
         self.signature_names = [name.decode("utf-8", "replace") for name in job.signatures.names]
 
+    def __repr__(self) -> str:
+        return (
+            f"<ScanResult: {len(self.signature_names):,} signatures,"
+            f" {len(self._job.sources):,} sample files; iterate over it, or call to_table()>"
+        )
+
     def __iter__(self) -> Iterator[Batch]:
         """Batches in the order of the input; `sample_index` counts through all of it."""
         self._job.take("rows", "multigpu.scan")
@@ -226,7 +233,8 @@ def scan(
     sample_n             "match" or "mismatch": may ambiguous sample bases stand for others?
     min_score            drop rows with a lower mean quality
     phred_offset         33, or 64 for old files
-    run                  the other fields of `multigpu.config.RunOptions`
+    run                  the other fields of `multigpu.config.RunOptions`, and `workers`: worker
+                         processes on this machine
 
     Raises UsageError and InputError here for what is wrong with the options and the files'
     beginnings, and from the iteration for what shows later.
@@ -234,6 +242,6 @@ def scan(
     options = ScanOptions(hits, strand, sample_n, min_score, phred_offset)
     job = ScanJob(
         path_list(samples, "samples"), path_list(signatures, "signatures"), options,
-        RunOptions(gpus=gpus, **run), client=client, journal=journal_path(journal),
+        run_options(scan, {"gpus": gpus, **run}), client=client, journal=journal_path(journal),
     )  # fmt: skip
     return ScanResult(job)

@@ -493,7 +493,7 @@ def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: P
 
 def test_refused__a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(output.NEEDED, output.REPORT, ("no_such_package",))
-    with pytest.raises(UsageError, match=re.escape("pip install 'multigpu[cnv]'")):
+    with pytest.raises(UsageError, match=re.escape("pip install ")):
         output.check_packages((output.REPORT,))
 
 

@@ -4,18 +4,21 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from cluster.deploy import Coming, starting
 from cluster.devices import Device
-from cluster.output import check_output, failures_named, is_replaced
+from cluster.output import STDOUT, check_output, failures_named, is_replaced
 from cluster.worker import free_bytes
 from multigpu.config import Lanes, RunOptions
 from multigpu.errors import UsageError
 
 if TYPE_CHECKING:
     from multigpu.job import Job
+    from multigpu.progress import Progress
 
 
 def begun(
@@ -27,11 +30,14 @@ def begun(
     here_too: bool = False,
 ) -> tuple[tuple[Device, ...], Coming]:
     """The devices, and their workers, which may start while the input is read: see `starting`."""
+    from multigpu.compiling import compilation_reported
     from multigpu.job import deployment
 
     if values["quiet"]:
         for layer in ("multigpu", "cluster"):
             logging.getLogger(layer).setLevel(logging.ERROR)
+    else:
+        stack.enter_context(compilation_reported())
     devices = running.devices()
     where = deployment(running, devices, lanes)
     return devices, stack.enter_context(starting(where, prepare, here_too))
@@ -42,25 +48,44 @@ def watched(
     values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
 ) -> Iterator[None]:
     """The log, the timeline and the progress of a job, as asked for."""
-    from multigpu.progress import Progress
     from multigpu.watch import logged, traced
 
     with ExitStack() as stack:
         for listener in (
             stack.enter_context(logged(values["log_json"])),
             stack.enter_context(traced(values["trace"])),
-            stack.enter_context(Progress(job, name, results)) if _shown(values) else None,
+            stack.enter_context(progress)
+            if (progress := _progress(values, job, name, results))
+            else None,
         ):
             if listener is not None:
                 job.listeners.append(listener)
         yield
 
 
-def _shown(values: dict[str, Any]) -> bool:
-    """Whether progress is shown: when asked for, else on a terminal."""
+def _progress(
+    values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
+) -> "Progress | None":
+    """Return what shows the progress, where it is asked for; else on a terminal, but for rows.
+
+    Where rows go to a terminal the drawn progress would stand within their lines.
+    """
+    from multigpu.progress import Progress
+
+    rows_shown = values.get("output") in (None, *STDOUT) and sys.stdout.isatty()
     if values["quiet"] or values["progress"] is False:
-        return False
-    return values["progress"] is True or sys.stderr.isatty()
+        return None
+    if values["progress"] is None and (rows_shown or not sys.stderr.isatty()):
+        return None
+    return Progress(job, name, results, drawn=sys.stderr.isatty() and not rows_shown)
+
+
+def conclude(values: dict[str, Any], found: str, place: str | None) -> None:
+    """Print one line on standard error: what a run found, and where it is; not with --quiet."""
+    if not values["quiet"]:
+        where = "standard output" if place in (None, *STDOUT) else place
+        with suppress(OSError):  # nobody reads it any more
+            click.echo(f"multigpu: {found}; written to {where}", err=True)
 
 
 def outputs(values: dict[str, Any], *own: str | None) -> list[str | None]:

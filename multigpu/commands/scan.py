@@ -8,14 +8,25 @@ from typing import Any
 
 import click
 
-from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_options, scan_options
+from multigpu.commands.options import (
+    FILE,
+    RUN,
+    SCAN,
+    SUMMARY,
+    WATCH,
+    options,
+    run_options,
+    scan_options,
+)
 from multigpu.config import scan_lanes
 from multigpu.errors import UsageError
 
 
 @click.command()
 @options(SCAN)
-@click.option("-o", "--output", metavar="OUT", help="The output file; - or none: standard output.")
+@click.option(
+    "-o", "--output", type=FILE, metavar="OUT", help="The output file; - or none: standard output."
+)
 @click.option(
     "--format", "chosen", type=click.Choice(["tsv", "text", "bed", "jsonl", "parquet"]),
     help="Else by the suffix of OUT, else tsv.",
@@ -33,7 +44,7 @@ def command(**values: Any) -> None:
     with ExitStack() as stack:
         streams = stack.enter_context(Streams())
         streams.begin(values["samples"])  # before all else is loaded
-        from multigpu.commands.running import begun, keep_inputs, outputs, watched
+        from multigpu.commands.running import begun, conclude, keep_inputs, outputs, watched
         from multigpu.io.sources import expand, plain_bytes
 
         scanning, running = scan_options(values), run_options(values)
@@ -58,6 +69,7 @@ def command(**values: Any) -> None:
             _write(job, output, fmt)
         if values["summary"]:
             write_summary(values["summary"], job, output, fmt, started)
+        conclude(values, f"{_matches(job)} in {job.facts.records:,} samples", output)
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:

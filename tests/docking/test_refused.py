@@ -240,13 +240,13 @@ def test_dock__notes_ligands_outside_of_the_grid(
         ("rdkit", ("-o", "poses.pdbqt"), "atom types of SDF files"),
     ],
 )
-def test_dock__names_the_extra_that_is_missing(
+def test_dock__names_the_package_that_is_missing(
     dock: Dock, monkeypatch: pytest.MonkeyPatch, package: str, options: tuple[str, ...], what: str
 ) -> None:
     for module in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, package, None)
-    problem = rf"{what} need the package {package}: pip install 'multigpu\[dock\]'"
+    problem = rf"{what} need the package {package}: pip install {package}"
     with pytest.raises(UsageError, match=problem):
         dock(*options)
 
