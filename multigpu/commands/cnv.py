@@ -161,7 +161,7 @@ def command(**values: Any) -> None:
     and SEG, the matrices as a Zarr store, and a report.
     """
     started = time.time()
-    from multigpu.commands.running import begun, conclude, watched
+    from multigpu.commands.running import begun, conclude, number_of, watched
     from multigpu.copynumber.prepare import prepare
 
     running = run_options(values)
@@ -190,8 +190,9 @@ def command(**values: Any) -> None:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
     carriers, regions = len(set(result.called.sample.tolist())), len(result.called_regions)
-    found = f"{len(result.called):,} CNVs in {carriers:,} of {len(result.samples):,} samples"
-    conclude(values, f"{found}, {regions:,} CNV regions", _place(values))
+    found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"
+    found += f" {number_of(len(result.samples), 'sample')}, {number_of(regions, 'CNV region')}"
+    conclude(values, found, _place(values))
 
 
 def _place(values: dict[str, Any]) -> str:

@@ -77,7 +77,8 @@ def command(**values: Any) -> None:
     OUT is Parquet where its suffix is .parquet or .pq, else TSV, compressed for .gz and .zst. The
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
     """
-    from multigpu.commands.running import conclude, keep_inputs, outputs, watched
+    from multigpu.commands import running
+    from multigpu.commands.running import keep_inputs, outputs, watched
     from multigpu.counting import CountJob
     from multigpu.io.counts import write_counts
 
@@ -92,8 +93,9 @@ def command(**values: Any) -> None:
     if not values["quiet"]:
         for note in counts.notes:
             click.echo(f"multigpu: note: {note}", err=True)
-    found = f"{job.reads:,} reads of {len(counts.samples):,} samples looked at"
-    conclude(values, f"{found}, {len(counts.regions):,} regions", output)
+    read, regions = running.number_of(job.reads, "read"), len(counts.regions)
+    found = f"{read} of {running.number_of(len(counts.samples), 'sample')} in"
+    running.conclude(values, f"{found} {running.number_of(regions, 'region')}", output)
 
 
 def counted(job: Any) -> str:

@@ -51,7 +51,7 @@ def command(**values: Any) -> int:
     beside the poses, OUT without its suffix and .errors.tsv, says why.
     """
     started = time.time()
-    from multigpu.commands.running import begun, conclude, watched
+    from multigpu.commands.running import begun, conclude, number_of, watched
     from multigpu.workloads.dock_prepare import prepare
 
     docking, running = dock_options(values), run_options(values)
@@ -77,7 +77,11 @@ def command(**values: Any) -> int:
             errors = _write(job, values)
     _tell(job, values, pose_format(output), started)
     status = _status(job, errors, values["quiet"])
-    conclude(values, _found(job), output or values["scores"])
+    found = f"{number_of(job.facts.ligands, 'ligand')} docked"
+    best = max((scores.max() for scores in job.facts.scores if len(scores)), default=None)
+    if best is not None:
+        found += f", best score {best:.4g}"
+    conclude(values, found, output or values["scores"])
     return status
 
 
@@ -157,16 +161,6 @@ def _tell(job: Any, values: dict[str, Any], fmt: str, started: float) -> None:
 def _docked(job: Any) -> str:
     """What the progress says of results."""
     return f"{job.facts.ligands:,} ligands docked"
-
-
-def _found(job: Any) -> str:
-    """Return what the run found, in a few words."""
-    found = f"{_docked(job)}"
-    if job.facts.ligands:
-        found += (
-            f", best score {max(scores.max() for scores in job.facts.scores if len(scores)):.4g}"
-        )
-    return found
 
 
 def _status(job: Any, errors: str, quiet: bool) -> int:

@@ -80,6 +80,12 @@ def _progress(
     return Progress(job, name, results, drawn=sys.stderr.isatty() and not rows_shown)
 
 
+def number_of(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 match, 1,234 matches."""
+    plural = f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def conclude(values: dict[str, Any], found: str, place: str | None) -> None:
     """Print one line on standard error: what a run found, and where it is; not with --quiet."""
     if not values["quiet"]:

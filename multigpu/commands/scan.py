@@ -44,7 +44,14 @@ def command(**values: Any) -> None:
     with ExitStack() as stack:
         streams = stack.enter_context(Streams())
         streams.begin(values["samples"])  # before all else is loaded
-        from multigpu.commands.running import begun, conclude, keep_inputs, outputs, watched
+        from multigpu.commands.running import (
+            begun,
+            conclude,
+            keep_inputs,
+            number_of,
+            outputs,
+            watched,
+        )
         from multigpu.io.sources import expand, plain_bytes
 
         scanning, running = scan_options(values), run_options(values)
@@ -69,7 +76,8 @@ def command(**values: Any) -> None:
             _write(job, output, fmt)
         if values["summary"]:
             write_summary(values["summary"], job, output, fmt, started)
-        conclude(values, f"{_matches(job)} in {job.facts.records:,} samples", output)
+        records = number_of(job.facts.records, "sample")
+        conclude(values, f"{number_of(job.facts.hits, 'match')} in {records}", output)
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:
