@@ -98,8 +98,8 @@ def test_terminal__shows_progress_in_lines_of_its_own_where_it_is_asked_for(
 def test_last_line__says_what_was_found_and_where_it_is(inputs: list[str], tmp_path: Path) -> None:
     output = str(tmp_path / "found.tsv")
     run = program("scan", *inputs, "-o", output, "--gpus", "none")
-    assert run.err == f"multigpu: 1 match in 2 samples; written to {output}\n"
-    assert program("scan", *inputs, "-o", output, "--gpus", "none", "--quiet").err == ""
+    assert run.all_err == f"multigpu: 1 match in 2 samples; written to {output}\n"
+    assert program("scan", *inputs, "-o", output, "--gpus", "none", "--quiet").all_err == ""
 
 
 def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
         "poses.html",
     ):
         assert (folder / name).stat().st_size > 100, name
-    shown = [line.split()[2] for line in run.err.splitlines() if line.startswith("$ multigpu ")]
+    shown = [line.split()[2] for line in run.all_err.splitlines() if line.startswith("$ multigpu ")]
     assert set(shown) == {"scan", "cnv", "dock", "simulate"}
     first, second = run.out.splitlines()
     matches = len((folder / "matches.tsv").read_text().splitlines()) - 1
