@@ -503,7 +503,7 @@ def test_function__takes_fields_of_both_option_objects(table: str) -> None:
     found = multigpu.cnv(table, min_width=7, gpus="none", threads=1, keep_matrices=False)
     assert found.options == CnvOptions(min_width=7)
     assert found.kept == ()
-    with pytest.raises(UsageError, match="no parameter 'colour'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         multigpu.cnv(table, gpus="none", colour=1)
 
 

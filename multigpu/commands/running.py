@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -72,12 +72,17 @@ def _progress(
     """
     from multigpu.progress import Progress
 
-    rows_shown = values.get("output") in (None, *STDOUT) and sys.stdout.isatty()
-    if values["quiet"] or values["progress"] is False:
+    rows_shown = values.get("output") in (None, *STDOUT) and _is_terminal(sys.stdout)
+    drawable = _is_terminal(sys.stderr) and not rows_shown
+    wanted = drawable if values["progress"] is None else values["progress"]
+    if values["quiet"] or not wanted:
         return None
-    if values["progress"] is None and (rows_shown or not sys.stderr.isatty()):
-        return None
-    return Progress(job, name, results, drawn=sys.stderr.isatty() and not rows_shown)
+    return Progress(job, name, results, drawn=drawable)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a standard stream, which is None where it is closed, is a terminal."""
+    return stream is not None and stream.isatty()
 
 
 def number_of(number: int, noun: str) -> str:
