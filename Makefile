@@ -27,7 +27,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .PHONY: help demo test soak check lock clean
 
 help:
-	@echo "make demo    install and scan a small built-in example (RUNTIME=core|cu12|cu13 overrides the choice)"
+	@echo "make demo    install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
 	@echo "make test    install and run the tests (ARGS='-k scan' goes to pytest)"
 	@echo "make soak    100 random fault schedules for each job (SCHEDULES=20 for fewer); half an hour"
 	@echo "make check   ruff and mypy"
@@ -35,7 +35,7 @@ help:
 	@echo "make clean   remove .venv and the caches"
 
 demo: $(VENV)/.installed-$$(RUNTIME)
-	@$(BIN)/python -m multigpu scan
+	@$(BIN)/python -m multigpu demo
 
 test: $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.installed-$$(RUNTIME))
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)

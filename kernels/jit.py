@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core import config
+from numba.core import config, event
 from numba.np import linalg
 
 from kernels import caches
+from kernels.compiling import compilation_begins
 from kernels.version import digest_with
 
 Function = Callable[..., Any]
@@ -47,6 +48,19 @@ def _none_wanted() -> None:
 
 
 _look_for_no_blas()
+
+
+class _Compilations(event.Listener):
+    """Passes the beginning of every compilation on; a function found in the cache is none."""
+
+    def on_start(self, event: Any) -> None:
+        compilation_begins()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Compilations())
 
 
 def jit(function: Function) -> Function:

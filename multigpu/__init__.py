@@ -48,8 +48,13 @@ _LATER = {
 }
 
 
+def __dir__() -> list[str]:
+    """Return the public names too that are imported on first use: TAB and help() list them."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
-    """The API is imported when it is used: it brings much that `--help` does not need."""
+    """Import a public name on first use: the API brings much that `--help` does not need."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

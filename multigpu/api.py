@@ -34,6 +34,7 @@ from multigpu.job import (
     journal_path,
     path_list,
 )
+from multigpu.keywords import run_options
 from multigpu.scan_notes import notes_after, notes_before
 from multigpu.workloads.joining import Joiner
 from multigpu.workloads.scan import (
@@ -195,6 +196,12 @@ class ScanResult:
         self._job = job
         self.signature_names = [name.decode("utf-8", "replace") for name in job.signatures.names]
 
+    def __repr__(self) -> str:
+        return (
+            f"<ScanResult: {len(self.signature_names):,} signatures,"
+            f" {len(self._job.sources):,} sample files; iterate over it, or call to_table()>"
+        )
+
     def __iter__(self) -> Iterator[Batch]:
         """Batches in the order of the input; `sample_index` counts through all of it."""
         self._job.take("rows", "multigpu.scan")
@@ -246,7 +253,8 @@ def scan(
     phred_offset         33, or 64 for old files
     max_ambiguous        ambiguous sample bases that a match may have: an int, or as a float below 1
                          a share of its length; others do not count as matches
-    run                  the other fields of `multigpu.config.RunOptions`
+    run                  the other fields of `multigpu.config.RunOptions`, and `workers`: worker
+                         processes on this machine
 
     Raises UsageError and InputError here for what is wrong with the options and the files'
     beginnings, and from the iteration for what shows later.
@@ -254,6 +262,6 @@ def scan(
     options = ScanOptions(hits, strand, sample_n, min_score, phred_offset, max_ambiguous)
     job = ScanJob(
         path_list(samples, "samples"), path_list(signatures, "signatures"), options,
-        RunOptions(gpus=gpus, **run), client=client, journal=journal_path(journal),
+        run_options(scan, {"gpus": gpus, **run}), client=client, journal=journal_path(journal),
     )  # fmt: skip
     return ScanResult(job)

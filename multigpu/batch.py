@@ -54,6 +54,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self.sample)
 
+    def __repr__(self) -> str:
+        return f"<Batch: {len(self):,} matches>"
+
     def __getitem__(self, rows: "slice | NDArray[np.bool_]") -> "Batch":
         """Some of the rows; those of a slice are views."""
         if isinstance(rows, np.ndarray):
@@ -148,6 +151,9 @@ class PoseBatch:
 
     def __len__(self) -> int:
         return len(self.ligand)
+
+    def __repr__(self) -> str:
+        return f"<PoseBatch: {len(self):,} poses>"
 
     @property
     def positions(self) -> list[NDArray[np.float64]]:

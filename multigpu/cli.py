@@ -20,6 +20,7 @@ COMMANDS = {
     "plan": "Show how a job would be cut into chunks, without running it.",
     "doctor": "Show what would be used, and why.",
     "simulate": "Make data to try and to measure with.",
+    "demo": "Run scan, cnv and dock on small generated data.",
 }
 
 

@@ -28,6 +28,7 @@ from multigpu.io.counts import Counts
 from multigpu.io.counts_cache import CountsCache
 from multigpu.io.regions import LONGEST, Regions, read_bed, windows
 from multigpu.job import Job, Paths, path_list
+from multigpu.keywords import run_options
 from multigpu.workloads.count import CountPart, CountSpan, CountWorkload
 
 WINDOW = 25_000  # bases
@@ -267,15 +268,17 @@ def count(
 
     files    one a sample, all with the same references
     client   a `dask.distributed.Client` to use instead of this machine
-    run      fields of `multigpu.config.RunOptions`; GPUs are not used
+    run      fields of `multigpu.config.RunOptions`, and `workers`: worker processes on this
+             machine; GPUs are not used
     others   as in `CountOptions` and `kernels.counting.types.Counting`
 
     Raises UsageError and InputError for what is wrong with options and files.
     """
+    running = run_options(count, run)
     options = CountOptions.of(
         window=window, chromosomes=chromosomes, regions=regions, sample_names=sample_names,
         min_mapq=min_mapq, remove_duplicates=remove_duplicates, read_width=read_width,
         get_width=get_width, stranded_start=stranded_start, rename=rename, compat_r=compat_r,
         index=index, cache=cache,
     )  # fmt: skip
-    return CountJob(path_list(files), options, RunOptions(**run), client).counts()
+    return CountJob(path_list(files), options, running, client).counts()

@@ -35,6 +35,7 @@ from multigpu.job import (
     journal_path,
     path_list,
 )
+from multigpu.keywords import run_options
 from multigpu.workloads.dock import (
     PART_CLASSES,
     Best,
@@ -285,6 +286,12 @@ class DockResult:
     def __init__(self, job: DockJob) -> None:
         self._job = job
 
+    def __repr__(self) -> str:
+        return (
+            f"<DockResult: {len(self._job.sources):,} ligand files;"
+            " iterate over it, or call to_table()>"
+        )
+
     @property
     def skipped(self) -> list[Skipped]:
         return self._job.facts.skipped
@@ -347,7 +354,8 @@ def dock(
     top, min_rmsd    poses of each ligand, and how far they are apart at least, Å
     translations     radius and step of a cube of shifts to search as well, Å
     on_error         "skip" or "stop"
-    run              the other fields of `multigpu.config.RunOptions`
+    run              the other fields of `multigpu.config.RunOptions`, and `workers`: worker
+                     processes on this machine
 
     Raises UsageError and InputError here for what is wrong with the options, the pocket and the
     files' beginnings, and from the iteration for what shows later.
@@ -359,7 +367,7 @@ def dock(
     )  # fmt: skip
     job = DockJob(
         path_list(ligands, "ligands"), path_of("pocket", pocket), options,
-        RunOptions(gpus=gpus, **run), origin, spacing, client=client,
+        run_options(dock, {"gpus": gpus, **run}), origin, spacing, client=client,
         journal=journal_path(journal),
     )  # fmt: skip
     return DockResult(job)

@@ -98,13 +98,19 @@ class _Lane:
 
 
 class Progress:
-    """A listener that shows how far a job is. results: a few words on what was found so far."""
+    """A listener that shows how far a job is.
 
-    def __init__(self, job: "Job", name: str, results: Callable[["Job"], str]) -> None:
+    results  a few words on what was found so far
+    drawn    on a terminal: lines that are drawn again; else lines are printed from time to time
+    """
+
+    def __init__(
+        self, job: "Job", name: str, results: Callable[["Job"], str], *, drawn: bool
+    ) -> None:
         self._job, self._name, self._results = job, name, results
         self._lanes: dict[str, _Lane] = {}
         self._shown: Shown
-        self._shown = Drawn(self._lines) if sys.stderr.isatty() else Said(self._line)
+        self._shown = Drawn(self._lines) if drawn else Said(self._line)
 
     def __enter__(self) -> Self:
         self._begin = time.time()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from program import remarks
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 60.0  # seconds for anything to happen
@@ -88,7 +89,7 @@ class Host:
 def end(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Ended:
     """Wait for a command."""
     out, err = process.communicate(timeout=timeout)
-    return Ended(process.returncode, out, err.splitlines())
+    return Ended(process.returncode, out, remarks(err).splitlines())
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The program as its user meets it: its real `main` in this process, or a process of its own."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import BinaryIO
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+OF_EVERY_RUN = re.compile(r"multigpu: (compiling|.*; written to )")
 
 
 class Left(BaseException):
@@ -21,11 +23,16 @@ class Left(BaseException):
 
 @dataclass(frozen=True)
 class Ended:
-    """A run of the program that has ended."""
+    """A run of the program that has ended.
+
+    err       the remarks on standard error
+    all_err   everything there
+    """
 
     status: int
     out: str
     err: str
+    all_err: str = ""
 
     @property
     def problem(self) -> str:
@@ -34,6 +41,12 @@ class Ended:
         assert len(lines) == 1, self.err
         assert lines[0].startswith("multigpu: error: ")
         return lines[0].removeprefix("multigpu: error: ")
+
+
+def remarks(err: str | bytes) -> str:
+    """Return standard error without the last line of a good run and what says it compiles."""
+    lines = (err.decode() if isinstance(err, bytes) else err).splitlines(keepends=True)
+    return "".join(line for line in lines if not OF_EVERY_RUN.match(line))
 
 
 Run = Callable[..., Ended]
@@ -51,7 +64,8 @@ def main_in_process(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
         capfd.readouterr()
         with pytest.raises(Left, match=r"^\d+$") as left:
             cli.main(list(arguments))
-        return Ended(left.value.args[0], *capfd.readouterr())
+        out, err = capfd.readouterr()
+        return Ended(left.value.args[0], out, remarks(err), err)
 
     handler = signal.getsignal(signal.SIGINT)
     with pytest.MonkeyPatch.context() as patch:
@@ -75,4 +89,5 @@ def program(
         timeout=timeout,
         check=False,
     )
-    return Ended(run.returncode, (run.stdout or b"").decode(), run.stderr.decode())
+    out, err = (run.stdout or b"").decode(), run.stderr.decode()
+    return Ended(run.returncode, out, remarks(err), err)

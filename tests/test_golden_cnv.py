@@ -121,7 +121,7 @@ def test_golden__tables_and_matrices(name: str, device: Row, run: Run, golden: P
     folder = run(name, *device, "--matrices" if possible else "--no-matrices")
     check_tables(folder, load(golden, name))
     if not possible:
-        pytest.skip("the tables are right; the matrices need the extra `cnv`")
+        pytest.skip("the tables are right; the matrices need zarr")
     check_matrices(folder, load(golden, name))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from program import remarks
 
 from multigpu.cli import cli
 
@@ -193,7 +194,7 @@ def test_program__writes_the_expected_rows_and_says_nothing(
     device: tuple[str, ...],
 ) -> None:
     run = program(arguments(case, *device))
-    assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
+    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, b"", "")
     assert (tmp_path / "hits.tsv").read_bytes() == expected(case)
     assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
 
@@ -203,7 +204,7 @@ def test_program__writes_to_standard_output_nothing_but_the_rows(
 ) -> None:
     case = ("low_complexity", "all")
     run = program([*arguments(case, "--gpus", "none"), "-o", "-"])
-    assert (run.returncode, run.stdout, run.stderr) == (0, expected(case), b"")
+    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, expected(case), "")
 
 
 def program(arguments: list[str]) -> subprocess.CompletedProcess[bytes]:

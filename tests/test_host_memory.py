@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from program import remarks
 
 from cluster.dispatch import LINE_PER_THREAD
 from multigpu.io.counts import Counts, write_counts
@@ -84,7 +85,7 @@ def peak(*arguments: str, program: tuple[str, ...] = ("-m", "multigpu")) -> tupl
         [sys.executable, "-c", PEAK, *program, *arguments], cwd=ROOT, capture_output=True,
         check=True, timeout=120,
     )  # fmt: skip
-    *said, used = done.stderr.decode().splitlines()
+    *said, used = remarks(done.stderr).splitlines()
     return int(used), done.stdout, "".join(said)
 
 

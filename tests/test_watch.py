@@ -68,7 +68,7 @@ def test_progress__shows_the_run_and_every_device(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     facts = SimpleNamespace(chunks=3, resumed=1)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda _: "5 matches") as progress:
+    with Progress(job, "scan", lambda _: "5 matches", drawn=sys.stderr.isatty()) as progress:
         progress(finished(2, "one", 10.0))
         progress(finished(9, "two", 10.0))
         lines = progress._lines()
@@ -148,7 +148,7 @@ def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
     monkeypatch.setattr("multigpu.progress.SAID_EVERY", 0.02)
     facts = SimpleNamespace(chunks=0, resumed=0)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda _: "5 matches") as progress:
+    with Progress(job, "scan", lambda _: "5 matches", drawn=sys.stderr.isatty()) as progress:
         assert capsys.readouterr().err == "scan  0 of 12 chunks  5 matches\n"
         facts.chunks = 6
         progress(finished(2, "one", 10.0))

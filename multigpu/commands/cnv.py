@@ -4,14 +4,14 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from multigpu.commands.count import COUNT, count_options, counted
-from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
+from multigpu.commands.options import FILE, RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
@@ -44,7 +44,7 @@ MODEL = (
     ),
     click.option("--preset", type=click.Choice(list(PRESETS)), help="gcnmops: as that program."),
     click.option(
-        "--controls", multiple=True, metavar="FILE",
+        "--controls", type=FILE, multiple=True, metavar="FILE",
         help="As INPUT; once for each file: what follows without it is INPUT.  [R: controls]",
     ),
     click.option(
@@ -88,11 +88,11 @@ NORMALIZATION = (
         help="Normalize the genome as a whole, not every chromosome.",
     ),
     click.option(
-        "--ploidy", metavar="FILE",
+        "--ploidy", type=FILE, metavar="FILE",
         help="Lines `sample TAB number`: on all chromosomes; 2 for samples left out.  [R: ploidy]",
     ),
     click.option(
-        "--sex", default="infer", show_default=True, metavar="FILE",
+        "--sex", type=FILE, default="infer", show_default=True, metavar="FILE",
         help="Lines `sample TAB male|female|unknown`: X and Y are normalized by it; samples left"
         " out are taken as female. infer: by the coverage of X. none: all samples are alike.",
     ),
@@ -140,7 +140,9 @@ CALLING = (
 )  # fmt: skip
 
 OUTPUT = (
-    click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the results."),
+    click.option(
+        "-o", "--output", type=FILE, required=True, metavar="DIR", help="Folder for the results."
+    ),
     click.option("--vcf/--no-vcf", default=True, help="cnvs.vcf.gz and its index."),
     click.option("--matrices/--no-matrices", default=True, help="matrices.zarr."),
     click.option("--report/--no-report", default=True, help="report.html."),
@@ -149,7 +151,7 @@ OUTPUT = (
 
 
 @click.command()
-@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, type=FILE, metavar="INPUT...")
 @options(OUTPUT, MODEL, NORMALIZATION, CALLING, COUNT, RUN, SUMMARY, WATCH)
 def command(**values: Any) -> None:
     """Call copy-number variants by cn.MOPS.
@@ -159,7 +161,7 @@ def command(**values: Any) -> None:
     and SEG, the matrices as a Zarr store, and a report.
     """
     started = time.time()
-    from multigpu.commands.running import begun, watched
+    from multigpu.commands.running import begun, conclude, number_of, watched
     from multigpu.copynumber.prepare import prepare
 
     running = run_options(values)
@@ -187,6 +189,18 @@ def command(**values: Any) -> None:
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+    carriers, regions = len(set(result.called.sample.tolist())), len(result.called_regions)
+    found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"
+    found += f" {number_of(len(result.samples), 'sample')}, {number_of(regions, 'CNV region')}"
+    conclude(values, found, _place(values))
+
+
+def _place(values: dict[str, Any]) -> str:
+    """Return where the results are, and what to open first."""
+    output: str = values["output"]
+    if not values["report"]:
+        return output
+    return f"{output}: open {PurePath(output) / 'report.html'} in a browser"
 
 
 def check_given(values: dict[str, Any]) -> None:

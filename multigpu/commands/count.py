@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.commands.options import CLUSTER, WATCH, options, run_options
+from multigpu.commands.options import CLUSTER, FILE, WATCH, options, run_options
 
 if TYPE_CHECKING:
     from multigpu.counting import CountOptions
@@ -20,7 +20,8 @@ COUNT = (
         help="Only these references, in this order; else all.  [R: refSeqNames]",
     ),
     click.option(
-        "--regions", metavar="BED", help="Count in these regions instead of windows.  [R: GR]",
+        "--regions", type=FILE, metavar="BED",
+        help="Count in these regions instead of windows.  [R: GR]",
     ),
     click.option(
         "--sample-names", metavar="NAME,…",
@@ -54,7 +55,7 @@ COUNT = (
         help="Use indexes and make missing ones, or read files from begin to end.",
     ),
     click.option(
-        "--counts-cache", "cache", metavar="DIR", help="Keep each sample's counts here.",
+        "--counts-cache", "cache", type=FILE, metavar="DIR", help="Keep each sample's counts here.",
     ),
     click.option(
         "--compat", type=click.Choice(["none", "r"]), default="none", show_default=True,
@@ -64,9 +65,11 @@ COUNT = (
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="ALIGNMENTS...")
+@click.argument("files", nargs=-1, type=FILE, metavar="ALIGNMENTS...")
 @options(COUNT)
-@click.option("-o", "--output", metavar="OUT", help="The table; - or none: standard output.")
+@click.option(
+    "-o", "--output", type=FILE, metavar="OUT", help="The table; - or none: standard output."
+)
 @options(CLUSTER, WATCH)
 def command(**values: Any) -> None:
     """Count the reads of ALIGNMENTS (BAM or CRAM, one a sample) in windows or regions.
@@ -74,6 +77,7 @@ def command(**values: Any) -> None:
     OUT is Parquet where its suffix is .parquet or .pq, else TSV, compressed for .gz and .zst. The
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
     """
+    from multigpu.commands import running
     from multigpu.commands.running import keep_inputs, outputs, watched
     from multigpu.counting import CountJob
     from multigpu.io.counts import write_counts
@@ -91,6 +95,9 @@ def command(**values: Any) -> None:
     if not values["quiet"]:
         for note in counts.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+    read, regions = running.number_of(job.reads, "read"), len(counts.regions)
+    found = f"{read} of {running.number_of(len(counts.samples), 'sample')} in"
+    running.conclude(values, f"{found} {running.number_of(regions, 'region')}", output)
 
 
 def counted(job: Any) -> str:

@@ -10,7 +10,16 @@ from typing import Any
 import click
 
 from cluster.output import STDOUT
-from multigpu.commands.options import DOCK, RUN, SUMMARY, WATCH, dock_options, options, run_options
+from multigpu.commands.options import (
+    DOCK,
+    FILE,
+    RUN,
+    SUMMARY,
+    WATCH,
+    dock_options,
+    options,
+    run_options,
+)
 from multigpu.errors import UsageError
 
 SOME_SKIPPED = 3  # exit status
@@ -20,13 +29,18 @@ REPORTED = 12  # of the best ligands
 @click.command()
 @options(DOCK)
 @click.option(
-    "-o", "--output", metavar="OUT",
+    "-o", "--output", type=FILE, metavar="OUT",
     help="Poses as .sdf, .mol2, .pdb, .pdbqt or .xyz, or a directory/ with a file for each ligand.",
 )  # fmt: skip
 @click.option(
-    "--scores", metavar="FILE", help="Table of the poses, .tsv or .parquet; else beside the poses."
+    "--scores",
+    type=FILE,
+    metavar="FILE",
+    help="Table of the poses, .tsv or .parquet; else beside the poses.",
 )
-@click.option("--report", metavar="HTML", help="Write a page with scores and the best poses.")
+@click.option(
+    "--report", type=FILE, metavar="HTML", help="Write a page with scores and the best poses."
+)
 @options(RUN, SUMMARY, WATCH)
 def command(**values: Any) -> int:
     """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
@@ -37,7 +51,7 @@ def command(**values: Any) -> int:
     beside the poses, OUT without its suffix and .errors.tsv, says why.
     """
     started = time.time()
-    from multigpu.commands.running import begun, watched
+    from multigpu.commands.running import begun, conclude, number_of, watched
     from multigpu.workloads.dock_prepare import prepare
 
     docking, running = dock_options(values), run_options(values)
@@ -62,7 +76,13 @@ def command(**values: Any) -> int:
         with watched(values, job, "dock", _docked), job.kept():
             errors = _write(job, values)
     _tell(job, values, pose_format(output), started)
-    return _status(job, errors, values["quiet"])
+    status = _status(job, errors, values["quiet"])
+    found = f"{number_of(job.facts.ligands, 'ligand')} docked"
+    best = max((scores.max() for scores in job.facts.scores if len(scores)), default=None)
+    if best is not None:
+        found += f", best score {best:.4g}"
+    conclude(values, found, output or values["scores"])
+    return status
 
 
 def _check(values: dict[str, Any]) -> None:
@@ -142,7 +162,7 @@ def _tell(job: Any, values: dict[str, Any], fmt: str, started: float) -> None:
 
 def _docked(job: Any) -> str:
     """What the progress says of results."""
-    return f"{job.facts.ligands:,} docked"
+    return f"{job.facts.ligands:,} ligands docked"
 
 
 def _status(job: Any, errors: str, quiet: bool) -> int:

@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from multigpu.config import DockOptions, RunOptions, ScanOptions
 
@@ -21,10 +22,23 @@ def _bases_or_share(text: str) -> int | float:
         ) from None
 
 
+class FileName(click.ParamType[str]):
+    """A file or folder, as text: completed by the shell, checked by whoever opens it."""
+
+    name = "path"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
+
 SCAN = (
-    click.argument("samples", nargs=-1),
+    click.argument("samples", nargs=-1, type=FILE),
     click.option(
-        "--signatures", "-s", multiple=True, metavar="FILE",
+        "--signatures", "-s", type=FILE, multiple=True, metavar="FILE",
         help="FASTA with the signatures; may be given several times.",
     ),
     click.option(
@@ -67,9 +81,9 @@ def _numbers(count: int) -> Callable[[str], tuple[float, ...]]:
 
 
 DOCK = (
-    click.argument("ligands", nargs=-1, required=True),
+    click.argument("ligands", nargs=-1, required=True, type=FILE),
     click.option(
-        "--pocket", required=True, metavar="FILE",
+        "--pocket", type=FILE, required=True, metavar="FILE",
         help="AutoGrid's .maps.fld, OpenDX, MRC/CCP4, or .npy and .npz of NumPy.",
     ),
     click.option("--origin", type=_numbers(3), metavar="X,Y,Z", help="Of a NumPy grid, Å."),
@@ -80,7 +94,8 @@ DOCK = (
     ),
     click.option("--rotations", type=int, metavar="N", help="N rotations, spread evenly, instead."),
     click.option(
-        "--rotation-file", metavar="FILE", help="Quaternions w x y z, one a line, instead."
+        "--rotation-file", type=FILE, metavar="FILE",
+        help="Quaternions w x y z, one a line, instead.",
     ),
     click.option(
         "--center", type=_numbers(3), metavar="X,Y,Z",
@@ -112,7 +127,7 @@ DOCK = (
 
 CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler to use."),
-    click.option("--scheduler-file", metavar="FILE", help="The same by its file."),
+    click.option("--scheduler-file", type=FILE, metavar="FILE", help="The same by its file."),
     click.option(
         "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
         help="How long the scheduler may take to answer.",
@@ -165,11 +180,17 @@ RUN = (
     ),
 )  # fmt: skip
 
-SUMMARY = (click.option("--summary", metavar="FILE", help="Write what was done as JSON."),)
+SUMMARY = (
+    click.option("--summary", type=FILE, metavar="FILE", help="Write what was done as JSON."),
+)
 
 WATCH = (
-    click.option("--log-json", metavar="FILE", help="Write every event as a line of JSON."),
-    click.option("--trace", metavar="FILE", help="Write a timeline for Perfetto or Chrome."),
+    click.option(
+        "--log-json", type=FILE, metavar="FILE", help="Write every event as a line of JSON."
+    ),
+    click.option(
+        "--trace", type=FILE, metavar="FILE", help="Write a timeline for Perfetto or Chrome."
+    ),
     click.option("--progress/--no-progress", default=None, help="Else on a terminal."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
     click.option("--debug", is_flag=True, help="Show where an error comes from."),

@@ -4,12 +4,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
 
 from cluster.deploy import Coming, starting
 from cluster.devices import Device
-from cluster.output import check_output, failures_named, is_replaced
+from cluster.output import STDOUT, check_output, failures_named, is_replaced
 from cluster.worker import free_bytes
 from multigpu.config import Lanes, RunOptions
 from multigpu.errors import UsageError
@@ -17,6 +19,7 @@ from multigpu.errors import UsageError
 if TYPE_CHECKING:
     from cluster.deploy import Deployment
     from multigpu.job import Job
+    from multigpu.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +33,14 @@ def begun(
     here_too: bool = False,
 ) -> tuple[tuple[Device, ...], Coming]:
     """The devices, and their workers, which may start while the input is read: see `starting`."""
+    from multigpu.compiling import compilation_reported
     from multigpu.job import deployment
 
     if values["quiet"]:
         for layer in ("multigpu", "cluster", "kernels"):
             logging.getLogger(layer).setLevel(logging.ERROR)
+    else:
+        stack.enter_context(compilation_reported())
     devices = running.devices()
     where = deployment(running, devices, lanes)
     for problem in _without_effect(running, where):
@@ -63,25 +69,55 @@ def watched(
             "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
             " cannot be continued"
         )
-    from multigpu.progress import Progress
     from multigpu.watch import logged, traced
 
     with ExitStack() as stack:
         for listener in (
             stack.enter_context(logged(values["log_json"])),
             stack.enter_context(traced(values["trace"])),
-            stack.enter_context(Progress(job, name, results)) if _shown(values) else None,
+            stack.enter_context(progress)
+            if (progress := _progress(values, job, name, results))
+            else None,
         ):
             if listener is not None:
                 job.listeners.append(listener)
         yield
 
 
-def _shown(values: dict[str, Any]) -> bool:
-    """Whether progress is shown: when asked for, else on a terminal."""
-    if values["quiet"] or values["progress"] is False:
-        return False
-    return values["progress"] is True or sys.stderr.isatty()
+def _progress(
+    values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
+) -> "Progress | None":
+    """Return what shows the progress, where it is asked for; else on a terminal, but for rows.
+
+    Where rows go to a terminal the drawn progress would stand within their lines.
+    """
+    from multigpu.progress import Progress
+
+    rows_shown = values.get("output") in (None, *STDOUT) and _is_terminal(sys.stdout)
+    drawable = _is_terminal(sys.stderr) and not rows_shown
+    wanted = drawable if values["progress"] is None else values["progress"]
+    if values["quiet"] or not wanted:
+        return None
+    return Progress(job, name, results, drawn=drawable)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a standard stream, which is None where it is closed, is a terminal."""
+    return stream is not None and stream.isatty()
+
+
+def number_of(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 match, 1,234 matches."""
+    plural = f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def conclude(values: dict[str, Any], found: str, place: str | None) -> None:
+    """Print one line on standard error: what a run found, and where it is; not with --quiet."""
+    if not values["quiet"]:
+        where = "standard output" if place in (None, *STDOUT) else place
+        with suppress(OSError):  # nobody reads it any more
+            click.echo(f"multigpu: {found}; written to {where}", err=True)
 
 
 def outputs(values: dict[str, Any], *own: str | None) -> list[str | None]:

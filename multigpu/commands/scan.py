@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_options, scan_options
+from multigpu.commands.options import (
+    FILE,
+    RUN,
+    SCAN,
+    SUMMARY,
+    WATCH,
+    options,
+    run_options,
+    scan_options,
+)
 from multigpu.commands.strays import KeepsOrder, refuse_strays
 from multigpu.config import scan_lanes
 from multigpu.errors import UsageError
@@ -19,7 +28,9 @@ logger = logging.getLogger(__name__)
 
 @click.command(cls=KeepsOrder)
 @options(SCAN)
-@click.option("-o", "--output", metavar="OUT", help="The output file; - or none: standard output.")
+@click.option(
+    "-o", "--output", type=FILE, metavar="OUT", help="The output file; - or none: standard output."
+)
 @click.option(
     "--format", "chosen", type=click.Choice(["tsv", "csv", "text", "bed", "jsonl", "parquet"]),
     help="Else by the suffix of OUT, else tsv.",
@@ -41,7 +52,14 @@ def command(**values: Any) -> None:
     with ExitStack() as stack:
         streams = stack.enter_context(Streams())
         streams.begin(values["samples"])  # before all else is loaded
-        from multigpu.commands.running import begun, keep_inputs, outputs, watched
+        from multigpu.commands.running import (
+            begun,
+            conclude,
+            keep_inputs,
+            number_of,
+            outputs,
+            watched,
+        )
         from multigpu.io.sources import expand, plain_bytes
 
         scanning, running = scan_options(values), run_options(values)
@@ -70,6 +88,8 @@ def command(**values: Any) -> None:
             _write(job, output, with_ambiguous(fmt) if shown else fmt)
         if values["summary"]:
             write_summary(values["summary"], job, output, fmt, started)
+        records = number_of(job.facts.records, "sample")
+        conclude(values, f"{number_of(job.facts.hits, 'match')} in {records}", output)
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:

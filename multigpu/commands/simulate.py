@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from multigpu import simulate
-from multigpu.commands.options import Decorator, options
+from multigpu.commands.options import FILE, Decorator, options
 from multigpu.io.compressed import compressed_output
 
 
@@ -41,7 +41,7 @@ def _real(name: str, default: float, text: str) -> Decorator:
 
 SEED = _number("--seed", 1, "Another seed gives other data.")
 OUTPUT = click.option(
-    "-o", "--output", metavar="FILE", help="Where to write; standard output without it."
+    "-o", "--output", type=FILE, metavar="FILE", help="Where to write; standard output without it."
 )
 
 
@@ -66,7 +66,9 @@ def _signatures(output: str | None, **quantities: Any) -> None:
 
 
 @command.command("samples")
-@click.option("--signatures", "source", required=True, metavar="FASTA", help="What to plant.")
+@click.option(
+    "--signatures", "source", type=FILE, required=True, metavar="FASTA", help="What to plant."
+)
 @_number("--clean", 2000, "Samples without a signature.")
 @_number("--infected", 20, "Samples with signatures.")
 @_number("--min-signatures", 1, "Fewest different signatures of an infected sample.")
@@ -125,9 +127,9 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 @_number("--max-carriers", 3, "Most samples that share a variant.")
 @_number("--width", 25_000, "Bases of a region.")
 @SEED
-@click.option("--truth", metavar="FILE", help="Write what was planted, as TSV.")
+@click.option("--truth", type=FILE, metavar="FILE", help="Write what was planted, as TSV.")
 @click.option(
-    "-o", "--output", metavar="FILE",
+    "-o", "--output", type=FILE, metavar="FILE",
     help="Parquet or TSV by its suffix; standard output without it.",
 )  # fmt: skip
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:

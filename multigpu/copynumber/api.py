@@ -15,8 +15,9 @@ from multigpu.copynumber.result import CnvResult
 from multigpu.counting import CountJob, CountOptions
 from multigpu.errors import UsageError
 from multigpu.io.counts import Counts, read_counts
+from multigpu.keywords import ALIASES, check_keywords, run_keywords
 
-COMMAND = {"workers": "processes", "counts_cache": "cache"}  # its names of parameters, and ours
+COMMAND = {**ALIASES, "counts_cache": "cache"}  # its names of parameters, and ours
 
 
 def cnv(
@@ -55,6 +56,8 @@ def cnv(
 
     Raises UsageError and InputError for what is wrong with options and files.
     """
+    known = [*COMMAND, "compat", *(field.name for field in fields(CnvOptions))]
+    check_keywords(cnv, options, [*known, *run_keywords(), *cohort.COUNTING])
     options = {COMMAND.get(name, name): value for name, value in options.items()}
     run = RunOptions(**_taken(options, [field.name for field in fields(RunOptions)]))
     counted = _taken(options, cohort.COUNTING)

@@ -63,9 +63,7 @@ def check_packages(wanted: tuple[str, ...]) -> None:
     for output in wanted:
         for package in NEEDED[output]:
             if importlib.util.find_spec(package) is None:
-                raise UsageError(
-                    f"{output} needs the package {package}: pip install 'multigpu[cnv]'"
-                )
+                raise UsageError(f"{output} needs the package {package}: pip install {package}")
 
 
 def load_packages(wanted: tuple[str, ...]) -> threading.Thread:

@@ -115,6 +115,12 @@ class CnvResult:
     notes: tuple[str, ...] = ()
     usual: Usual | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"<CnvResult: {len(self.called):,} CNVs and {len(self.called_regions):,} CNV regions of"
+            f" {len(self.samples):,} samples × {len(self.regions):,} regions>"
+        )
+
     @cached_property
     def called(self) -> SegmentTable:
         """The segments that are CNVs."""

@@ -56,6 +56,9 @@ class Counts:
     values: Values
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Counts: {len(self.samples):,} samples × {len(self.regions):,} regions>"
+
     def __post_init__(self) -> None:
         if self.values.dtype not in (np.int32, np.float64) or not self.values.flags.c_contiguous:
             raise ValueError(f"values: {self.values.dtype} instead of contiguous int32 or float64")

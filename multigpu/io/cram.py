@@ -31,7 +31,7 @@ def pysam() -> Any:
     try:
         import pysam
     except ImportError as error:
-        raise UsageError("this needs the package pysam: pip install 'multigpu[cnv]'") from error
+        raise UsageError("this needs the package pysam: pip install pysam") from error
     pysam.set_verbosity(0)  # what htslib has to say arrives as an exception too
     return pysam
 

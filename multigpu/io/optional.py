@@ -1,4 +1,4 @@
-"""Packages that only some jobs need: imported when they do, or one line with the remedy."""
+"""Packages that only some jobs need: imported when they do, or one line that names them."""
 
 from importlib import import_module
 from typing import Any
@@ -7,10 +7,12 @@ from multigpu.errors import UsageError
 
 
 def needed(module: str, what: str) -> Any:
-    """A module of the extra `dock`. `what`: in the plural, what cannot be done without it."""
+    """Import a module that `what` (in the plural) need.
+
+    Raises UsageError where its package is missing, as in an incomplete installation.
+    """
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        remedy = "pip install 'multigpu[dock]'"
-        raise UsageError(f"{what} need the package {package}: {remedy}") from error
+        raise UsageError(f"{what} need the package {package}: pip install {package}") from error

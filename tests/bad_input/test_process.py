@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from bad_input.given import BASE, READS, SCAN, Store, many
-from program import ROOT, Ended, Run, program
+from program import ROOT, Ended, Run, program, remarks
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
@@ -154,7 +154,7 @@ def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
     print(f"ended {ended.seconds:.2f} s after SIGINT")
     assert (ended.status, ended.out) == (130, b"")
     kept = "multigpu: what is finished is kept: --resume goes on with it"
-    said = [line for line in ended.err.splitlines() if line]
+    said = [line for line in remarks(ended.err).splitlines() if line]
     assert said == [kept, "multigpu: error: interrupted"]
     assert ended.seconds < SOON
     assert ended.left == []
@@ -171,7 +171,7 @@ def in_shell(script: str, *arguments: str, timeout: float = 60) -> Ended:
         ["sh", "-c", script, "sh", *command],
         cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
-    return Ended(run.returncode, run.stdout, run.stderr)
+    return Ended(run.returncode, run.stdout, remarks(run.stderr))
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ def test_working_folder__that_is_gone_is_no_reason_to_fail(
         ["sh", "-c", script, str(tmp_path / "gone"), *command],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, remarks(run.stderr)) == (0, "")
 
 
 def test_name__with_line_ends_is_told_in_one_line(main: Run) -> None:

@@ -90,7 +90,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"chromosomes": "chr9"}, "has no chromosome chr9"),
     ({"min_width": "3"}, "it must be a whole number"),
     ({"ploidy": [2] * 7}, "7 numbers for 6 samples"),
-    ({"colour": 1}, "no parameter 'colour'"),
 ]
 
 

@@ -12,7 +12,7 @@ import pysam
 import pytest
 from bams import REFERENCES, Row, random_rows, write_alignments
 from counted import ROWS, Run, in_windows
-from program import ROOT
+from program import ROOT, remarks
 
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
@@ -170,7 +170,7 @@ def test_notes__a_sample_without_reads(
     output = tmp_path / "counts.parquet"
     command = ["count", some, empty, "--window", "7000", "-o", str(output)]
     cli.cli.main(command, standalone_mode=False)
-    said = capfd.readouterr().err
+    said = remarks(capfd.readouterr().err)
     assert said == f"multigpu: note: {empty}: no read counts: empty is all zero\n"
     assert not read_counts(str(output)).values[:, 1].any()
     cli.cli.main([*command, "--quiet"], standalone_mode=False)
@@ -186,7 +186,7 @@ def test_process__writes_a_table_to_standard_output(some: str) -> None:
         f"{name}\t0\t{length}\t{n}" for (name, length), n in zip(REFERENCES, counts, strict=True)
     ]
     assert run.stdout.splitlines() == ["chrom\tstart\tend\tsome", *lines]
-    assert run.stderr == ""
+    assert remarks(run.stderr) == ""
 
 
 def test_api__options_are_checked() -> None:

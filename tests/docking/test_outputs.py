@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from docked import COUNT, Dock, files, molecules, names_in, table
+from program import remarks
 
 import multigpu
 from multigpu import UsageError, docking
@@ -105,7 +106,7 @@ def test_dock__takes_a_number_of_even_rotations(
     rows = table("poses.scores.tsv")
     assert all(0 <= int(row["rotation"]) < 500 for row in rows)
     assert len({row["rotation"] for row in rows}) > COUNT / 2
-    (said,) = capsys.readouterr().err.splitlines()
+    (said,) = remarks(capsys.readouterr().err).splitlines()
     radius = re.fullmatch(r"multigpu: 500 rotations; any other is within (\d+\.\d)°", said)
     assert radius is not None
     # Balls of this radius hold all rotations: 500 (r − sin r) / π >= 1, r in radians.

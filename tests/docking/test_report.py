@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 @pytest.fixture(autouse=True)
 def packages() -> None:
     for package in ("plotly", "rdkit", "jinja2"):
-        pytest.importorskip(package, reason="the extra `dock` is not installed")
+        pytest.importorskip(package, reason="the package is not installed")
 
 
 @pytest.fixture

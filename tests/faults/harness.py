@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from program import remarks
 
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = ".{}.journal"
@@ -101,7 +102,7 @@ class Run:
         _, alive = psutil.wait_procs(members, timeout=10)
         assert alive == []
         assert "did not end within" not in err, err
-        return Ended(self._process.returncode, err, seconds)
+        return Ended(self._process.returncode, remarks(err), seconds)
 
 
 def run(job: Job, folder: Path, *more: str, timeout: float = 120.0, **popen: Any) -> Ended:

@@ -48,7 +48,7 @@ SMILES = {
 @pytest.mark.parametrize("smiles", SMILES)
 def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
     """The table was written down from meeko 0.8; heavy atoms only."""
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     from rdkit.Chem import AllChem
 
     molecule = chem.AddHs(chem.MolFromSmiles(smiles))
@@ -61,7 +61,7 @@ def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
 
 
 def test_charges__of_sdf_hold_those_of_hydrogens_that_are_left_out() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     methanol = chem.MolToMolBlock(chem.MolFromSmiles("CO"))
     found = typed(parse(methanol.encode(), "sdf"))
     assert found.charges.tolist() == pytest.approx([0.19, -0.19], abs=1e-3)

@@ -106,7 +106,7 @@ def test_pose__has_the_charges_of_v3000(atoms: str) -> None:
     for again in (text, posed(text.encode(), "sdf", SAME)):
         lines = posed(again.encode(), "sdf", "pdb").splitlines()
         assert [line[76:] for line in lines if line.startswith("HETATM")] == [" N1+", " O1-"]
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     pose = chem.MolFromMolBlock(posed(text.encode(), "sdf", SAME), False, False)
     assert [atom.GetFormalCharge() for atom in pose.GetAtoms()] == [1, -1]
 
@@ -132,7 +132,7 @@ def test_charges__follow_from_types_and_valences(
     text = posed(mol2(types, bonds), "mol2", "sdf")
     assert [order for _, _, order in parse(text.encode(), "sdf").bonds] == orders
     assert charges_in(text) == charges
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     molecule = chem.MolFromMolBlock(text, removeHs=False)
     assert molecule is not None, "RDKit makes no sense of it"
     assert {a.GetIdx() + 1: a.GetFormalCharge() for a in molecule.GetAtoms()} == {
@@ -148,7 +148,7 @@ def test_charges__of_many_atoms_take_several_lines() -> None:
 
 
 def test_charges__of_ammonium_in_pdbqt_are_read_by_rdkit() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     places = [(0, 0, 0), (0.6, 0.6, 0.6), (-0.6, -0.6, 0.6), (-0.6, 0.6, -0.6), (0.6, -0.6, -0.6)]
     row = "HETATM{:5d}  X   LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 {}\n"
     kinds = ("N", "HD", "HD", "HD", "HD")
@@ -260,7 +260,7 @@ def test_pose__far_out_is_read_where_it_was_written(layout: str, fmt: str) -> No
     if layout == "pdb" and fmt == "pdbqt":
         pytest.skip("PDB has no charges")
     if layout == "sdf" and fmt == "pdbqt":
-        pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+        pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     text = {
         "mol2": mol2("C.3 O.2", "1-2:2"),
         "sdf": ACID.replace("1  4  3", "1  4  1").encode(),

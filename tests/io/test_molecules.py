@@ -176,7 +176,7 @@ def test_v3000__places_that_go_on_are_read_and_gathered(new: bytes, ends: bytes)
     assert again.positions.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert (again.bonds, again.elements) == (molecule.bonds, molecule.elements)
     assert (b"CFG=1" in pose) == (b"CFG=1" in new)
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     read = chem.MolFromMolBlock(pose.partition(b"$$$$")[0].decode(), False, False)
     assert read.GetConformer().GetPositions().tolist() == [[1, 2, 3], [4, 5, 6]]
 

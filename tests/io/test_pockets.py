@@ -131,7 +131,7 @@ def mrc(
     path: Path, values: NDArray[Any] = VALUES, order: tuple[int, ...] = (1, 2, 3),
     origin: tuple[float, ...] = ORIGIN, start: tuple[int, ...] = (0, 0, 0), angle: float = 90,
 ) -> str:  # fmt: skip
-    gemmi = pytest.importorskip("gemmi", reason="the extra `dock` is not installed")
+    gemmi = pytest.importorskip("gemmi", reason="the package is not installed")
     file = gemmi.Ccp4Map()
     file.grid = gemmi.FloatGrid(np.ascontiguousarray(values))
     cell = (size * SPACING for size in SHAPE)
@@ -178,7 +178,7 @@ def test_mrc__of_every_mode_is_read_in_both_byte_orders(
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
 def test_mrc__is_what_gemmi_reads(tmp_path: Path, order: tuple[int, ...]) -> None:
-    gemmi = pytest.importorskip("gemmi", reason="the extra `dock` is not installed")
+    gemmi = pytest.importorskip("gemmi", reason="the package is not installed")
     path = mrc(tmp_path / "p.mrc", order=order, values=VALUES)
     file = gemmi.read_ccp4_map(path)
     axes = [order.index(axis) for axis in (1, 2, 3)]

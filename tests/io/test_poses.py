@@ -69,7 +69,7 @@ def test_pose__in_another_format_has_the_same_atoms(layout: str, fmt: str) -> No
 @pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt"])
 def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
     if layout == "sdf":
-        pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+        pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     molecule = parse(TEXTS[layout], layout)
     again = parse(render(molecule, "name", "pdbqt", molecule.positions, FACTS), "pdbqt")
     wanted = typed(molecule)
@@ -79,7 +79,7 @@ def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
 
 
 def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     pose = render(parse(ETHANOL, "sdf"), "", "sdf", shifted(ETHANOL, "sdf"), FACTS)
     supplier = chem.SDMolSupplier()
     supplier.SetData(pose.decode(), removeHs=False)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from backports import zstd
-from program import ROOT
+from program import ROOT, remarks
 from scanned import (
     ALL,
     HEADER,
@@ -190,7 +190,8 @@ def test_standard_output__has_the_results_and_nothing_else(
     capfdbinary.readouterr()
     command = ["scan", reads, "-s", signatures, *output, *ALL, "--format", fmt, "--gpus", "none"]
     cli.main(command, standalone_mode=False)
-    assert capfdbinary.readouterr() == (expected, b"")
+    out, err = capfdbinary.readouterr()
+    assert (out, remarks(err)) == (expected, "")
 
 
 # ---- what counts ------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ def test_program__reads_standard_input_and_writes_standard_output(signatures: st
 def test_program__without_input_scans_the_demo_and_says_so_on_stderr() -> None:
     run = program()
     assert run.returncode == 0
-    assert run.stderr == b"multigpu: no samples given: scanning the built-in demo\n"
+    assert remarks(run.stderr) == "multigpu: no samples given: scanning the built-in demo\n"
     table = np.array([line.split("\t") for line in run.stdout.decode().splitlines()])
     assert table.shape[1] == 6
     assert len(table) > 20

@@ -1,0 +1,47 @@
+"""Word on standard error while functions are compiled: the first run takes longer than the next."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from kernels import compiling
+
+EVERY = 5.0  # seconds between two lines
+
+
+class Report:
+    """A listener of `kernels.compiling`: a line at once, and more of them while it goes on."""
+
+    def __init__(self) -> None:
+        self._count, self._reported = 0, float("-inf")
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            self._count += 1
+            if time.monotonic() - self._reported < EVERY:
+                return
+            self._reported = time.monotonic()
+        self._print()
+
+    def _print(self) -> None:
+        if self._count == 1:
+            text = "compiling for this machine, which the first run does once: up to a minute"
+        else:
+            text = f"compiling: {self._count - 1:,} functions so far"
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            sys.stderr.write(f"multigpu: {text}\n")
+            sys.stderr.flush()
+
+
+@contextmanager
+def compilation_reported() -> Iterator[None]:
+    """Print lines on standard error while this process compiles functions."""
+    report = Report()
+    compiling.listeners.append(report)
+    try:
+        yield
+    finally:
+        compiling.listeners.remove(report)

@@ -1,0 +1,133 @@
+"""The command line in a terminal: completion, progress, the last line, the demo."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import program
+
+from multigpu import cli
+
+READS = "@r1\nTTACGTAA\n+\nIIIIIIII\n@r2\nGGGGGGGG\n+\nIIIIIIII\n"
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> list[str]:
+    (tmp_path / "reads.fastq").write_text(READS)
+    (tmp_path / "wanted.fasta").write_text(">sig\nACGT\n")
+    return [str(tmp_path / "reads.fastq"), "-s", str(tmp_path / "wanted.fasta")]
+
+
+def completed(*words: str) -> list[str]:
+    """Return what the shell is offered for the last word: lines `type,value`."""
+    run = subprocess.run(
+        [sys.executable, "-m", "multigpu"],
+        env={
+            **os.environ,
+            "_MULTIGPU_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("multigpu", *words)),
+            "COMP_CWORD": str(len(words)),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return run.stdout.splitlines()
+
+
+def test_completion__completes_commands_and_options() -> None:
+    assert completed("sc") == ["plain,scan"]
+    assert completed("scan", "--signat") == ["plain,--signatures"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("scan", "rea"), ("scan", "-s", "wan"), ("scan", "-o", "ou"), ("dock", "--pocket", "poc"),
+     ("cnv", "coun"), ("count", "--regions", "targ"), ("simulate", "samples", "-o", "s")],
+    ids=" ".join,
+)  # fmt: skip
+def test_completion__leaves_file_names_to_the_shell(words: tuple[str, ...]) -> None:
+    assert completed(*words) == [f"file,{words[-1]}"]
+
+
+def on_a_terminal(*arguments: str) -> list[str]:
+    """Run the program with one terminal for standard output and error; return its lines."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "multigpu", *arguments],
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    ):  # fmt: skip
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                new = os.read(ours, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not new:
+                break
+            text += new
+    os.close(ours)
+    lines = text.decode().replace("\r\n", "\n").splitlines()
+    return [line for line in lines if not line.startswith("multigpu: compiling")]
+
+
+ROWS = ["sample\tsignature\tstart\tend\tstrand\tscore", "r1\tsig\t2\t6\t+\t40.0"]
+LAST = "multigpu: 1 match in 2 samples; written to standard output"
+
+
+def test_terminal__shows_rows_and_no_progress_between_them(inputs: list[str]) -> None:
+    assert on_a_terminal("scan", *inputs, "--gpus", "none") == [*ROWS, LAST]
+
+
+def test_terminal__shows_progress_in_lines_of_its_own_where_it_is_asked_for(
+    inputs: list[str],
+) -> None:
+    lines = on_a_terminal("scan", *inputs, "--gpus", "none", "--progress")
+    assert [line for line in lines if "\t" in line] == ROWS
+    others = [line for line in lines if "\t" not in line]
+    assert others[-1] == LAST
+    assert len(others) > 1
+    assert all(line.startswith(("scan  ", "multigpu: ")) for line in others)
+
+
+def test_last_line__says_what_was_found_and_where_it_is(inputs: list[str], tmp_path: Path) -> None:
+    output = str(tmp_path / "found.tsv")
+    run = program("scan", *inputs, "-o", output, "--gpus", "none")
+    assert run.all_err == f"multigpu: 1 match in 2 samples; written to {output}\n"
+    assert program("scan", *inputs, "-o", output, "--gpus", "none", "--quiet").all_err == ""
+
+
+def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    run = program("demo", "-o", str(folder), "--gpus", "none", timeout=240)
+    assert run.status == 0, run.err
+    for name in (
+        "matches.tsv",
+        "calls/report.html",
+        "calls/cnvs.vcf.gz",
+        "poses.sdf",
+        "poses.html",
+    ):
+        assert (folder / name).stat().st_size > 100, name
+    shown = [line.split()[2] for line in run.all_err.splitlines() if line.startswith("$ multigpu ")]
+    assert set(shown) == {"scan", "cnv", "dock", "simulate"}
+    first, second = run.out.splitlines()
+    matches = len((folder / "matches.tsv").read_text().splitlines()) - 1
+    assert first.startswith(f"Found {matches} matches (in {folder}/matches.tsv), ")
+    assert second.startswith("Try these commands on files of your own")
+
+
+def test_demo__needs_a_folder_that_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run = program("demo", "-o", str(tmp_path / "file" / "demo"))
+    assert run.status == 2
+    assert "cannot be written" in run.problem
+
+
+def test_help__lists_every_command() -> None:
+    assert all(name in program("--help").out for name in cli.COMMANDS)

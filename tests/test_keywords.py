@@ -1,0 +1,81 @@
+"""The Python functions as someone meets them who tries them: names, TAB, help and slips."""
+
+import pydoc
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigpu
+from multigpu.copynumber.result import CnvResult
+from multigpu.io.regions import windows
+from multigpu.simulate import signatures
+
+FUNCTIONS: list[Callable[..., Any]] = [multigpu.scan, multigpu.count, multigpu.cnv, multigpu.dock]
+named = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+
+
+def called(function: Callable[..., Any], **keywords: Any) -> None:
+    """Call a function with as many inputs as it needs; none of them exists."""
+    inputs = ["missing"] * (1 if function in (multigpu.count, multigpu.cnv) else 2)
+    function(*inputs, **keywords)
+
+
+def test_dir__lists_what_is_imported_on_first_use() -> None:
+    assert {"scan", "count", "cnv", "dock", "read_counts"} <= set(dir(multigpu))
+
+
+def test_help__shows_the_functions() -> None:
+    text = pydoc.plain(pydoc.render_doc(multigpu))
+    for name in ("scan", "count", "cnv", "dock"):
+        assert re.search(rf"^    {name}\(", text, re.MULTILINE), name
+
+
+@named
+def test_a_misspelt_keyword__is_answered_with_the_right_one(
+    function: Callable[..., Any],
+) -> None:
+    expected = (
+        f"{function.__name__}() got an unexpected keyword argument 'max_chunk_byte';"
+        " did you mean 'max_chunk_bytes'?"
+    )
+    with pytest.raises(TypeError, match=f"^{re.escape(expected)}$"):
+        called(function, max_chunk_byte=1)
+
+
+def test_a_misspelt_keyword__is_looked_for_among_those_of_the_function() -> None:
+    with pytest.raises(TypeError, match="did you mean 'min_score'"):
+        called(multigpu.scan, min_scor=1)
+    with pytest.raises(TypeError, match="did you mean 'prior_impact'"):
+        called(multigpu.cnv, priorimpact=1)
+    with pytest.raises(TypeError, match=r"argument 'zzzzzz'$"):
+        called(multigpu.dock, zzzzzz=1)
+
+
+@named
+def test_workers__are_a_keyword_of_all(function: Callable[..., Any]) -> None:
+    with pytest.raises(multigpu.UsageError, match="missing: cannot be read"):
+        called(function, workers=1)
+
+
+def test_repr__is_one_short_line(tmp_path: Path, small_result: CnvResult) -> None:
+    wanted = tmp_path / "signatures.fasta"
+    with wanted.open("wb") as out:
+        signatures(out, count=3, min_length=20, max_length=30, n_ratio=0, seed=1)
+    found = multigpu.scan(wanted, wanted, gpus="none")
+    batches = list(found)
+    for value in (found, batches[0], small_result):
+        assert re.fullmatch(r"<[^\n]{10,120}>", repr(value))
+    assert "3 signatures" in repr(found)
+    assert "CNVs" in repr(small_result)
+
+
+@pytest.fixture
+def small_result() -> CnvResult:
+    values = np.random.default_rng(1).poisson(100, (40, 3)).astype(np.int32)
+    counts = multigpu.Counts(windows([("chr1", 40_000)], 1000), ("a", "b", "c"), values)
+    assert repr(counts) == "<Counts: 3 samples × 40 regions>"
+    return multigpu.cnv(counts, gpus="none", keep_matrices=False)

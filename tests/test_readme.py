@@ -1,0 +1,30 @@
+"""The commands of the README, in its order, in an empty folder."""
+
+from pathlib import Path
+
+import pytest
+from readme import commands, printed
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+OF_THIS_MACHINE = ("multigpu plan", "multigpu doctor")  # what they print differs
+
+
+def test_commands__are_found_with_what_they_print() -> None:
+    page = "text\n```\n$ a\n1\n2\n$ b\n```\n$ no\n```\n$ c\n3\n```\n"
+    assert [(c.line, c.text, c.shown) for c in commands(page)] == [
+        (3, "a", ("1", "2")), (6, "b", ()), (10, "c", ("3",)),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_readme__prints_what_it_shows(tmp_path: Path) -> None:
+    wanted = list(commands(README.read_text(encoding="utf-8")))
+    assert len(wanted) > 15
+    outputs = printed(wanted, tmp_path, seconds=500)
+    for command, lines in zip(wanted, outputs, strict=True):
+        shown = list(command.shown)
+        if command.text.startswith(OF_THIS_MACHINE):
+            assert len(lines) >= len(shown) - 2, command  # some notes are not on every machine
+        elif shown:
+            assert lines == shown, command
