@@ -131,6 +131,13 @@ class CountJob(Job):
             _check_lengths(file, references)
         return windows(references, options.window, options.compat_r), numbers, ()
 
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Bases of the references, under the names that the regions have for them."""
+        references = (self.files[0].references[number] for number in self.numbers)
+        sizes = [length for _, length in references]
+        return dict(zip(self.regions.names, sizes, strict=True))
+
     def counts(self) -> Counts:
         """The table. Raises what stopped the count."""
         cache = self._cache()

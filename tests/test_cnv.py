@@ -1,6 +1,7 @@
 """`multigpu cnv`: what it writes, what it says, what it refuses with one line and status 2."""
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -289,6 +290,32 @@ def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: 
     kept = read_counts(str(tmp_path / "out" / "counts.parquet"))
     assert kept.samples == ("a", "b", "c")
     assert kept.values.sum(axis=0).tolist() == [20_000] * 3
+
+
+def test_vcf__has_the_lengths_of_references(main: Any, tmp_path: Path) -> None:
+    paths = [bam(tmp_path, name, k) for k, name in enumerate("ab")]
+    bed = tmp_path / "x.bed"
+    bed.write_text("".join(f"1\t{at}\t{at + 1000}\n" for at in range(0, 30_000, 1000)))
+    few = [word for word in FEW if word != "--no-vcf"]
+    words = ("--regions", str(bed), "--rename", "auto", "-o", str(tmp_path / "out"))
+    status, said = main(*paths, *words, *few)
+    assert status == 0, said
+    text = gzip.decompress((tmp_path / "out" / "cnvs.vcf.gz").read_bytes()).decode()
+    assert "##contig=<ID=1,length=300000>\n" in text
+
+
+def test_vcf__refuses_names_before_anything_is_computed(
+    main: Any, refused: Run, tmp_path: Path
+) -> None:
+    counts, _ = cohort()
+    regions = counts.regions
+    path = str(tmp_path / "names.parquet")
+    renamed = type(regions)(("a b", "2", "3"), regions.chrom, regions.start, regions.end)
+    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    assert refused(path) == (
+        "VCF does not take the chromosome name 'a b': rename it, or give --no-vcf"
+    )
+    assert main(path, "-o", str(tmp_path / "o"), *FEW, "--no-vcf")[0] == 0
 
 
 def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:

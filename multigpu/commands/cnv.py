@@ -169,7 +169,7 @@ def command(**values: Any) -> None:
         devices, coming = begun(stack, running, values, lanes, prepare, size >= SOME_BYTES)
         if size >= MANY_BYTES:
             coming.begin()
-        from multigpu.copynumber import output, summary
+        from multigpu.copynumber import output, summary, vcf
 
         _check(values)
         output.check_packages(_wanted(values))
@@ -180,6 +180,8 @@ def command(**values: Any) -> None:
                 values, running, folder, lanes,
                 devices=devices, coming=coming, journal=folder / output.JOURNAL,
             )  # fmt: skip
+            if values["vcf"]:
+                vcf.check_names(job.regions.names)
             stack.enter_context(watched(values, job, "cnv", _called))  # until the files are there
             result = _run(job, given, values, folder)
     if values["summary"]:

@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -62,6 +62,7 @@ class CnvJob(Job):
     ploidy    of every sample and then control, on all chromosomes
     sexes     "male", "female" or "" of every sample and then control
     genome    its name; None: by the lengths of its chromosomes
+    lengths   of chromosomes in bases, where alignments say them
     inputs    the files that the counts are from, which must not change until a run is resumed
     lanes     with which workers were started; more: see `Job`
     """
@@ -76,6 +77,7 @@ class CnvJob(Job):
         ploidy: tuple[int, ...] | None = None,
         sexes: tuple[str, ...] = (),
         genome: str | None = None,
+        lengths: Mapping[str, int] | None = None,
         inputs: Sequence[str] = (),
         lanes: Lanes | None = None,
         **more: Any,
@@ -85,6 +87,7 @@ class CnvJob(Job):
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
         self.genome = genomes.known(genome, counts.regions)
         self._genome_said = genome
+        self.lengths = {**genomes.lengths(self.genome, counts.regions), **(lengths or {})}
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
         self.values = _columns(counts, controls)
@@ -365,7 +368,7 @@ class CnvJob(Job):
             self.options, regions, samples, segments,
             assemble.called_regions(*place, usual), assemble.robust_regions(*place, usual),
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
-            (*self.notes, *dict.fromkeys(found)), usual,
+            (*self.notes, *dict.fromkeys(found)), usual, self.lengths,
         )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def opened(
         sexes = inputs.inferred_sexes(counts, others, genome) if infer else ()
     job = CnvJob(
         counts, options, run, controls=others, ploidy=facts.ploidy, sexes=sexes, genome=genome,
-        **more,
+        lengths=cases.lengths if isinstance(cases, CountJob) else None, **more,
     )  # fmt: skip
     job.notes += cohort.sexes_unused(sex, job, infer)
     job.notes += idle(options, given)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multigpu.copynumber.calls import Indices
+from multigpu.copynumber.calls import direction
 from multigpu.copynumber.lines import Every, Text, block_rows, blocks, joined, lines, texts
-from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels, names
 from multigpu.io.arrow import table
 
@@ -26,12 +25,6 @@ def tsv(rows: "pa.Table", every: Every = map) -> "Iterator[bytes | Text]":
     step = block_rows(rows.num_columns)
     blocks = rows.combine_chunks().to_batches(max_chunksize=step)
     yield from every(lambda block: lines(*block.columns), blocks)
-
-
-def direction(copy_number: Indices, options: CnvOptions) -> Indices:
-    """-1, 0 or 1: fewer copies, as many as, or more copies than the main class."""
-    folds = np.array([*options.fold_changes, options.fold_changes[options.main]])  # last: missing
-    return np.sign(folds[copy_number] - options.fold_changes[options.main]).astype(np.int32)
 
 
 def bed(result: CnvResult, every: Every = map) -> Iterator[Text]:

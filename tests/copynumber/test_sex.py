@@ -17,7 +17,6 @@ from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.tables import direction
 from multigpu.errors import UsageError
 from multigpu.io.counts import Counts
 
@@ -74,7 +73,7 @@ def cohort_of(females: int, males: int) -> tuple[str, ...]:
 
 def calls_of(found: CnvResult) -> set[tuple[str, str, int]]:
     """Chromosome and sample of every CNV, and whether it is a loss (-1) or a gain (1)."""
-    signs = direction(found.called.copy_number, found.options).tolist()
+    signs = calls.direction(found.called.copy_number, found.options).tolist()
     rows = found.cnvs.to_pylist()
     return {(row["chrom"], row["sample"], sign) for row, sign in zip(rows, signs, strict=True)}
 
