@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
+from multigpu.copynumber.colours import CHOICES, Palette
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
 
@@ -145,6 +146,11 @@ OUTPUT = (
     click.option("--matrices/--no-matrices", default=True, help="matrices.zarr."),
     click.option("--report/--no-report", default=True, help="report.html."),
     click.option("--plots", type=click.Choice(["png", "svg"]), help="Also figures as files."),
+    click.option(
+        "--colors", type=click.Choice(CHOICES), default=CHOICES[0], show_default=True,
+        help="Of BED, IGV session, report and figures: gains red and losses blue, as in IGV, or"
+        " the other way round.",
+    ),
 )  # fmt: skip
 
 
@@ -225,15 +231,16 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
 
     store = folder / output.MATRICES if values["matrices"] else None
     keep = matrices.names(job.options.posterior) if store else ()
+    palette = Palette.of(values["colors"])
     shown = SHOWN_REGIONS if values["report"] or values["plots"] else 0
     with job.kept():
         result = job.result(keep, store, shown, folder)
         with failures_named(values["output"]):
-            output.write_tables(result, folder, values["genome"], values["vcf"])
+            output.write_tables(result, folder, values["genome"], values["vcf"], palette)
             if values["report"]:
-                output.write_report(result, folder, given)
+                output.write_report(result, folder, given, palette)
             if values["plots"]:
-                output.write_figures(result, folder, values["plots"])
+                output.write_figures(result, folder, values["plots"], palette)
             output.publish(folder)
     return result
 

@@ -17,6 +17,7 @@ from typing import Any
 from cluster.output import failures_named, own, sync_directory, sync_folder
 from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
+from multigpu.copynumber.colours import GAIN_RED, Palette
 from multigpu.copynumber.lines import Every, Text
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import write_vcf
@@ -161,7 +162,13 @@ def _remove_if_empty(folder: Path) -> None:
         return
 
 
-def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: bool) -> None:
+def write_tables(
+    result: CnvResult,
+    folder: Path,
+    genome: str | None,
+    with_vcf: bool,
+    palette: Palette = GAIN_RED,
+) -> None:
     """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session.
 
     genome  IGV's name of it; None: by the lengths of its chromosomes
@@ -174,7 +181,7 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
         texts = {"segments.seg": partial(tables.seg, result, every)}
         for name, make in result.makers().items():
             texts[f"{name}.tsv"] = partial(_tsv, make, every)
-        texts["cnvs.bed"] = partial(tables.bed, result, every)
+        texts["cnvs.bed"] = partial(tables.bed, result, palette, every)
         written += [files.submit(_write, folder / name, text) for name, text in texts.items()]
         try:
             for done in written:
@@ -185,7 +192,7 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
             raise
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     known = genomes.named(genome) if genome else genomes.of_regions(result.regions)
-    session = tables.igv_session(known.name if known else genome, tracks)
+    session = tables.igv_session(known.name if known else genome, tracks, palette)
     (folder / SESSION).write_bytes(session)
 
 
@@ -218,16 +225,18 @@ def _write(path: Path, text: "Callable[[], Iterable[bytes | Text]]") -> None:
         os.fsync(file.fileno())
 
 
-def write_report(result: CnvResult, folder: Path, given: Given) -> None:
+def write_report(
+    result: CnvResult, folder: Path, given: Given, palette: Palette = GAIN_RED
+) -> None:
     """The page with the figures in it."""
     from multigpu.copynumber.report import render
 
-    (folder / REPORT).write_bytes(render(result, given))
+    (folder / REPORT).write_bytes(render(result, given, palette))
 
 
-def write_figures(result: CnvResult, folder: Path, kind: str) -> None:
+def write_figures(result: CnvResult, folder: Path, kind: str, palette: Palette = GAIN_RED) -> None:
     """The figures of the report as files, `kind` png or svg."""
     from multigpu.copynumber.plots import draw
 
     (folder / FIGURES).mkdir()
-    draw(result, folder / FIGURES, kind)
+    draw(result, folder / FIGURES, kind, palette)

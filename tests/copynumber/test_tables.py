@@ -16,6 +16,7 @@ import pytest
 from cohorts import result
 
 from multigpu.copynumber import tables
+from multigpu.copynumber.colours import Colours, Palette
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult, SegmentTable
 from multigpu.copynumber.sex import Usual
@@ -101,16 +102,22 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
     assert files("few") == whole
 
 
-def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:
-    rows = [line.split("\t") for line in text(tables.bed(result())).splitlines()]
+@pytest.mark.parametrize(
+    ("colours", "gain", "loss"),
+    [("gain-red", "200,30,30", "30,60,200"), ("gain-blue", "30,60,200", "200,30,30")],
+)
+def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
+    colours: Colours, gain: str, loss: str
+) -> None:
+    lines = text(tables.bed(result(), Palette.of(colours)))
+    rows = [line.split("\t") for line in lines.splitlines()]
     assert len(rows) == len(result().called) > 5
     order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
     assert order == sorted(order)
     for row in rows:
         sample, copies = row[3].split(":")
         assert sample in result().samples
-        colour = tables.LOSS if copies in ("CN0", "CN1") else tables.GAIN
-        assert row[8] == colour
+        assert row[8] == (loss if copies in ("CN0", "CN1") else gain)
         assert 0 <= int(row[4]) <= 1000
 
 
@@ -129,6 +136,21 @@ def test_igv_session__names_the_tracks_beside_it() -> None:
     assert session.attrib["genome"] == "hg38"
     assert [track.attrib["path"] for track in session.iter("Resource")] == list(tables.TRACKS)
     assert "genome" not in ET.fromstring(tables.igv_session(None)).attrib
+
+
+@pytest.mark.parametrize(("colours", "ends"), [("gain-red", "br"), ("gain-blue", "rb")])
+def test_igv_session__shows_segments_in_the_colours_of_the_other_files(
+    colours: Colours, ends: str
+) -> None:
+    session = ET.fromstring(tables.igv_session("hg38", palette=Palette.of(colours)))
+    (scale,) = session.iter("ColorScale")
+    assert scale.attrib["type"] == "COPY_NUMBER"
+    name, *limits = scale.attrib["value"].split(";")
+    loss, middle, gain = limits[4:]
+    of = {"r": "255,0,0", "b": "0,0,255"}
+    assert (name, loss, middle, gain) == (
+        "ContinuousColorScale", of[ends[0]], "255,255,255", of[ends[1]],
+    )  # fmt: skip
 
 
 def written(found: CnvResult, path: Path) -> None:
