@@ -432,6 +432,62 @@ def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, ta
     assert problem in refused(table, *given)
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ("--ploidy", "two"),
+            "--ploidy is 'two': expected a whole number for all samples, or a file with lines",
+        ),
+        (("--ploidy", "2.5"), "--ploidy is '2.5': expected a whole number"),
+        (("--ploidy", "-2"), "--ploidy is '-2': expected a whole number"),
+        (
+            ("--sex", "mael"),
+            "--sex is 'mael': expected infer, none, male or female for all samples, or a file with",
+        ),
+    ],
+)
+def test_refused__words_instead_of_facts(
+    words: tuple[str, str], problem: str, refused: Run, table: str
+) -> None:
+    said = refused(table, *words)
+    assert said.startswith(problem)
+    assert said.endswith(", and there is no such file")
+
+
+def test_facts__one_for_all_samples(main: Any, table: str, tmp_path: Path) -> None:
+    words = ("-o", str(tmp_path / "o"), *FEW, "--summary", str(tmp_path / "facts.json"))
+    for more, name, value in ((("--ploidy", "4"), "ploidy", 4), (("--sex", "male"), "sex", "male")):
+        status, said = main(table, *words, *more)
+        assert status == 0, said
+        found = json.loads((tmp_path / "facts.json").read_text())[name]
+        assert len(found) == 6
+        assert set(found.values()) == {value}
+
+
+def test_refused__several_files_that_are_no_alignments(
+    refused: Run, write: Callable[..., str]
+) -> None:
+    cnvkit = [write("chromosome\tstart\tend\tgene\tlog2\tdepth\n", f"{k}.cnn") for k in "ab"]
+    assert "a.cnn: is a file of CNVkit" in refused(*cnvkit)
+    sam = [write("@SQ\tSN:chr1\tLN:1000\n", f"{k}.sam") for k in "ab"]
+    assert "a.sam: is a SAM file" in refused(*sam)
+
+
+def test_directory__of_alignments(main: Any, refused: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "bams"
+    folder.mkdir()
+    paths = [bam(folder, name, k) for k, name in enumerate("abcd")]
+    words = ("--window", "1000", "--chromosomes", "chr1", *FEW)
+    for given, name in ((paths, "one"), ([str(folder)], "two")):
+        assert main(*given, *words, "-o", str(tmp_path / name))[0] == 0
+    for name in ("counts.parquet", "segmentation.tsv"):
+        one, two = ((tmp_path / run / name).read_bytes() for run in ("one", "two"))
+        assert one == two
+    (tmp_path / "none").mkdir()
+    assert "none: the directory has no alignment files (.bam, …)" in refused(str(tmp_path / "none"))
+
+
 FACTS = [
     ("--ploidy", "smp1\ttwo\n", "the ploidy of smp1 is 'two', not a whole number"),
     ("--ploidy", f"smp1\t{'9' * 400}\n", "…': no genome has as many sets"),

@@ -89,13 +89,15 @@ NORMALIZATION = (
         help="Normalize the genome as a whole, not every chromosome.",
     ),
     click.option(
-        "--ploidy", metavar="FILE",
-        help="Lines `sample TAB number`: on all chromosomes; 2 for samples left out.  [R: ploidy]",
+        "--ploidy", metavar="N|FILE",
+        help="On all chromosomes: a number for all samples, or lines `sample TAB number`; 2 for"
+        " samples left out.  [R: ploidy]",
     ),
     click.option(
-        "--sex", default="infer", show_default=True, metavar="FILE",
-        help="Lines `sample TAB male|female|unknown`: X and Y are normalized by it; samples left"
-        " out are taken as female. infer: by the coverage of X. none: all samples are alike.",
+        "--sex", default="infer", show_default=True, metavar="SEX|FILE",
+        help="male or female for all samples, or lines `sample TAB male|female|unknown`: X and Y"
+        " are normalized by it; samples left out are taken as female. infer: by the coverage of X"
+        " and Y. none: all samples are alike.",
     ),
     click.option(
         "--genome", metavar="ID",
@@ -161,10 +163,12 @@ def command(**values: Any) -> None:
     """Call copy-number variants by cn.MOPS.
 
     INPUT is one table of read counts (`multigpu count` makes it), or BAM and CRAM files, one a
-    sample, which are counted first. DIR gets cnvs, CNV regions and segments as tables, VCF, BED
-    and SEG, the matrices as a Zarr store, and a report.
+    sample, or directories with them, which are counted first. DIR gets
+    cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
+    report.
     """
     started = time.time()
+    values = _expanded(values)
     from multigpu.commands.running import begun, watched
     from multigpu.copynumber.prepare import prepare
 
@@ -195,6 +199,22 @@ def command(**values: Any) -> None:
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
+
+
+def _expanded(values: dict[str, Any]) -> dict[str, Any]:
+    """With the files that directories and patterns stand for."""
+    if not any(map(_stands_for_others, (*values["inputs"], *values["controls"]))):
+        return values  # what is needed for it takes a while to load
+    from multigpu.copynumber.inputs import expanded
+
+    return {**values, **{name: tuple(expanded(values[name])) for name in ("inputs", "controls")}}
+
+
+def _stands_for_others(path: str) -> bool:
+    """Without loading what knows it better."""
+    with suppress(OSError, ValueError):
+        return any(sign in path for sign in "*?[") or Path(path).is_dir()
+    return False
 
 
 def check_given(values: dict[str, Any]) -> None:
@@ -341,6 +361,7 @@ def planned(values: dict[str, Any], running: RunOptions) -> "CnvJob | Uncounted"
     from multigpu.copynumber.opening import checked
     from multigpu.copynumber.uncounted import Uncounted
 
+    values = _expanded(values)
     check_given(values)
     cases, others = list(values["inputs"]), list(values["controls"])
     lanes = copy_number_lanes(_bytes([*cases, *others]))

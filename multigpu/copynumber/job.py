@@ -20,14 +20,14 @@ from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu import preflight
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
-from multigpu.copynumber import assemble, cohort, genomes, matrices, sex
+from multigpu.copynumber import assemble, genomes, matrices, sex
 from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.source import CountsSource, InFile, InMemory, Shared, filed
 from multigpu.copynumber.windows import Window
-from multigpu.errors import UsageError, quoted
+from multigpu.errors import UsageError, quoted, several, shown
 from multigpu.io.alignments import plain
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
@@ -443,7 +443,7 @@ def different_regions(cases: Regions, controls: Regions) -> str:
 def _region(regions: Regions, row: int) -> str:
     if row >= len(regions):
         return "missing"
-    name = cohort.shown(regions.names[regions.chrom[row]])
+    name = shown(regions.names[regions.chrom[row]])
     return f"{name}:{regions.start[row]}-{regions.end[row]}"
 
 
@@ -466,7 +466,7 @@ def notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Itera
 
 
 def _group(names: Sequence[str], word: str) -> str:
-    return f"{len(names):,} {word}{'s' if len(names) > 1 else ''} ({cohort.several(names)})"
+    return f"{len(names):,} {word}{'s' if len(names) > 1 else ''} ({several(names)})"
 
 
 def _columns(counts: Counts, controls: Counts | None) -> NDArray[Any]:
