@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bams import write_alignments
-from cohorts import cohort
+from cohorts import cohort, of_sexes
 from program import Ended
 
 from cluster.deploy import Coming
@@ -329,6 +329,20 @@ def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[...
     main(path, "-o", str(tmp_path / "out"), *FEW, "--sex", facts, "--summary", str(out))
     sexes = list(json.loads(out.read_bytes())["sex"].values())
     assert sexes == ["male", "female"] * 3
+
+
+def test_summary__has_the_coverages_by_which_sexes_are_inferred(main: Any, tmp_path: Path) -> None:
+    path, facts = str(tmp_path / "x.parquet"), tmp_path / "facts.json"
+    write_counts(path, of_sexes())
+    words = ("-o", str(tmp_path / "o"), *FEW, "--summary", str(facts))
+    assert main(path, *words)[0] == 0
+    found = json.loads(facts.read_text())
+    for name, word in found["sex"].items():
+        shares = found["sex_coverage"][name]
+        assert shares["x"] == pytest.approx(0.5 if word == "male" else 1, abs=0.05)
+        assert shares["y"] == pytest.approx(0.5 if word == "male" else 0, abs=0.05)
+    assert main(path, *words, "--sex", "none")[0] == 0
+    assert json.loads(facts.read_text())["sex_coverage"] == {}
 
 
 def test_notes__are_said_unless_it_is_to_be_quiet(main: Any, table: str, tmp_path: Path) -> None:

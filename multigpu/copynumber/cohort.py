@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multigpu.copynumber import inputs, sex
-from multigpu.errors import UsageError, quoted, several, shown
+from multigpu.errors import NAMED, UsageError, quoted, several, shown
 from multigpu.io.alignments import RG, plain
 from multigpu.io.counts import Counts
 from multigpu.io.inlets import STDIN
@@ -195,6 +195,21 @@ def sexes_unused(given: Any, job: "CnvJob", infer: bool) -> Iterator[str]:
             f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
             " without reads on X and on other chromosomes: --sex FILE gives them"
         )
+
+
+def sexes_in_doubt(coverage: sex.Coverage, names: Sequence[str]) -> Iterator[str]:
+    """A note where X and Y say different things of samples."""
+    rows, assigned = coverage.disagreements(), coverage.sexes()
+    if not rows:
+        return
+    assert coverage.y is not None
+    each = [
+        f"{shown(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the autosomes'"
+        f" coverage: taken as {assigned[k]})"
+        for k in rows[:NAMED]
+    ]
+    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
+    yield f"X and Y disagree on the sex of {', '.join(each)}{more}: --sex FILE corrects it"
 
 
 def _check_there(option: str, given: Any, words: str, fact: str) -> None:

@@ -100,20 +100,18 @@ def _check_names(facts: Mapping[str, Any], samples: Sequence[str], what: str) ->
         raise UsageError(f"there is a {what} of {shown}, but no such sample")
 
 
-def inferred_sexes(counts: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
-    """Of every sample and then control, by their coverage of X; none where that says nothing."""
+def sex_coverage(
+    counts: Counts, controls: Counts | None, genome: str | None
+) -> sex.Coverage | None:
+    """Of every sample and then control; None where it says nothing of their sexes."""
     if controls is not None and len(controls.regions) != len(counts.regions):
-        return ()  # they are refused by the job
+        return None  # they are refused by the job
     known = genomes.known(genome, counts.regions)
     par = known.par if known else ()
-    found: list[str] = []
-    for table in (counts, controls):
-        if table is not None:
-            coverage = sex.x_coverage(table.values, counts.regions, par)
-            if coverage is None:
-                return ()
-            found += sex.inferred(coverage)
-    return tuple(found)
+    tables = [table for table in (counts, controls) if table is not None]
+    found = [sex.coverage(table.values, counts.regions, par) for table in tables]
+    parts = [each for each in found if each is not None]
+    return sex.Coverage.joined(parts) if parts else None
 
 
 def paths_of(paths: Any) -> list[str]:

@@ -61,6 +61,7 @@ class CnvJob(Job):
     controls  counts of the same regions, for the model "reference" and no other
     ploidy    of every sample and then control, on all chromosomes
     sexes     "male", "female" or "" of every sample and then control
+    coverage  of X and Y, of each of these, where their sexes are inferred from it
     genome    its name; None: by the lengths of its chromosomes
     lengths   of chromosomes in bases, where alignments say them
     inputs    the files that the counts are from, which must not change until a run is resumed
@@ -76,6 +77,7 @@ class CnvJob(Job):
         controls: Counts | None = None,
         ploidy: tuple[int, ...] | None = None,
         sexes: tuple[str, ...] = (),
+        coverage: sex.Coverage | None = None,
         genome: str | None = None,
         lengths: Mapping[str, int] | None = None,
         inputs: Sequence[str] = (),
@@ -86,7 +88,7 @@ class CnvJob(Job):
         self.regions, self.samples, self.options = counts.regions, counts.samples, options
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
         self.genome = genomes.known(genome, counts.regions)
-        self._genome_said = genome
+        self._genome_said, self.coverage = genome, coverage
         self.lengths = {**genomes.lengths(self.genome, counts.regions), **(lengths or {})}
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
@@ -369,6 +371,7 @@ class CnvJob(Job):
             assemble.called_regions(*place, usual), assemble.robust_regions(*place, usual),
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
             (*self.notes, *dict.fromkeys(found)), usual, self.lengths,
+            self.coverage,
         )  # fmt: skip
 
 

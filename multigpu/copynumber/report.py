@@ -53,12 +53,22 @@ def render(
             zip(result.samples, sexes, ploidies, losses.tolist(), gains.tolist(), strict=True)
         ),
         has_sex=any(sexes),
+        coverage=_coverage(result),
         has_ploidy=result.ploidy is not None,
         windows=[window_title(window, result) for window in result.windows],
         colours=palette.words,
         figures=_script(_figures(result, palette)),
     )
     return page.encode()
+
+
+def _coverage(result: CnvResult) -> list[tuple[str, str]]:
+    """What is shown of X and of Y for every sample; nothing where sexes were not inferred."""
+    if (found := result.sex_coverage) is None:
+        return []
+    columns = [found.x, np.full(len(found.x), np.nan) if found.y is None else found.y]
+    shown = [["" if np.isnan(v) else f"{v:.2f}" for v in each.tolist()] for each in columns]
+    return list(zip(*shown, strict=True))[: len(result.samples)]
 
 
 def _facts(result: CnvResult, given: Given) -> list[tuple[str, str]]:

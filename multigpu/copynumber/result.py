@@ -21,7 +21,7 @@ from multigpu.copynumber.calls import (
 )
 from multigpu.copynumber.matrices import Matrices, dataset, joined
 from multigpu.copynumber.options import CnvOptions
-from multigpu.copynumber.sex import Usual
+from multigpu.copynumber.sex import Coverage, Usual
 from multigpu.copynumber.windows import Window
 from multigpu.io import arrow
 from multigpu.io.regions import Regions
@@ -103,6 +103,7 @@ class CnvResult:
     notes             what was noticed on the way: one sentence each
     usual             copies that are usual, where these go by sex
     lengths           of chromosomes, by name, in bases; of those where they are known
+    sex_coverage      of every sample, where sexes were inferred from it
     """
 
     options: CnvOptions
@@ -118,6 +119,7 @@ class CnvResult:
     notes: tuple[str, ...] = ()
     usual: Usual | None = None
     lengths: Mapping[str, int] = field(default_factory=dict)
+    sex_coverage: Coverage | None = None
 
     @cached_property
     def called(self) -> SegmentTable:
