@@ -114,6 +114,22 @@ def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path:
     assert names(tmp_path / "out") == CALLS | {"notes.txt"}
 
 
+def test_output__of_an_earlier_run_that_is_not_made_again_is_named(
+    main: Any, table: str, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    assert "removed" not in main(table, "-o", out, *FEW, "--plots", "svg", "--robust", "0.1")[1]
+    facts = tmp_path / "facts.json"
+    status, said = main(table, "-o", out, *FEW, "--no-vcf", "--summary", str(facts))
+    assert status == 0
+    gone = "cnv_regions_robust.tsv, cnvs.vcf.gz, cnvs.vcf.gz.tbi, figures"
+    note = f"{out}: removed, as this run does not make what an earlier one left: {gone}"
+    assert f"multigpu: note: {note}\n" in said
+    assert note in json.loads(facts.read_text())["notes"]
+    assert not (tmp_path / "out" / "figures").exists()
+    assert "removed" not in main(table, "-o", out, *FEW, "--no-vcf")[1]
+
+
 def test_output__counts_that_lie_there_are_kept(main: Any, table: str, tmp_path: Path) -> None:
     counts = Path(table).read_bytes()  # in the folder that is written, under the name of ours
     assert main(table, "-o", str(tmp_path), *FEW)[0] == 0

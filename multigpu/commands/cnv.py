@@ -261,7 +261,11 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
                 output.write_report(result, folder, given, palette)
             if values["plots"]:
                 output.write_figures(result, folder, values["plots"], palette)
+            gone = output.not_made_again(folder)
             output.publish(folder)
+    if gone:
+        problem = f"removed, as this run does not make what an earlier one left: {', '.join(gone)}"
+        result = replace(result, notes=(*result.notes, f"{values['output']}: {problem}"))
     return result
 
 
@@ -373,8 +377,11 @@ def planned(values: dict[str, Any], running: RunOptions) -> "CnvJob | Uncounted"
     chosen, counting = cnv_options(values), count_options(values)
     first = _opened(cases, aligned, counting, running)
     second = _opened_controls(others, others_aligned, counting, running)
-    checked(first, second, chosen, values["ploidy"] or None, values["sex"], values["genome"])
-    return Uncounted(first, second, chosen, running, lanes)
+    facts = checked(
+        first, second, chosen, values["ploidy"] or None, values["sex"], values["genome"]
+    )
+    infers = facts.sexes is None and facts.ploidy is None
+    return Uncounted(first, second, chosen, running, lanes, infers)
 
 
 def _opened(

@@ -20,7 +20,7 @@ from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu import preflight
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
-from multigpu.copynumber import assemble, genomes, matrices, sex
+from multigpu.copynumber import advice, assemble, genomes, matrices, sex
 from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
@@ -362,10 +362,8 @@ class CnvJob(Job):
             pieces = []
         found = [note for part in parts for note in part.notes]
         if not segments.cnv.any():
-            found.append(
-                "no CNVs were found: other thresholds, another --prior-impact or --norm-type may"
-                " find some"
-            )
+            reads = float(np.median(self.totals[: len(samples)])) / len(regions)
+            found.append(advice.without_cnvs(segments, regions, self.options, reads))
         return CnvResult(
             self.options, regions, samples, segments,
             assemble.called_regions(*place, usual), assemble.robust_regions(*place, usual),

@@ -118,6 +118,13 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
                 _remove_if_empty(folder)
 
 
+def not_made_again(part: Path) -> list[str]:
+    """The files of an earlier run, which `publish` removes, that this run has not made."""
+    made = {path.name for path in part.iterdir()}
+    there = (name for name in OURS if os.path.lexists(part.parent / name))
+    return [name for name in there if name not in made]
+
+
 def publish(part: Path) -> None:
     """The files of a run take the place of what an earlier one left, when all are on the disk.
 
