@@ -255,10 +255,10 @@ def carriers_there(start: Rows, end: Rows, sample: Indices) -> Rows:
 
     In bases; of several chromosomes, each lies after those before it.
     """
-    found = np.zeros(len(start), np.int64)
+    found, samples = np.zeros(len(start), np.int64), int(sample.max(initial=0)) + 1
     for cnv, other in overlaps(start, end, start, end):  # all others of a CNV at a time
-        pairs = np.unique(np.stack([cnv, sample[other]]), axis=1)
-        found += np.bincount(pairs[0], minlength=len(found))
+        pairs = np.unique(cnv * samples + sample[other])
+        found += np.bincount(pairs // samples, minlength=len(found))
     return found
 
 

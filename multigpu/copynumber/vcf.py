@@ -90,8 +90,8 @@ class Variants:
         new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
         first, number = order[new], np.cumsum(new) - 1
         # Regions that are given twice can make a sample's segment twice.
-        pairs = np.stack([cnvs.sample[order], number])
-        _, kept = np.unique(pairs, axis=1, return_index=True)
+        pairs = cnvs.sample[order].astype(np.int64) * len(first) + number
+        _, kept = np.unique(pairs, return_index=True)
         return cls(
             cnvs.chrom[first], cnvs.start[first], cnvs.end[first], sign[first], cnvs.rows[first],
             cnvs.sample[order][kept], number[kept], order[kept],

@@ -54,7 +54,8 @@ def sam(path: str) -> str:
 def _with_tabs(path: str, sign: str) -> str:
     """The command that makes a table of a file with other separators."""
     source, made = shlex.quote(path), shlex.quote(re.sub(r"(\.\w+)?$", ".tsv", path, count=1))
-    return f"tr -d '\"' < {source} | tr -s '{sign}' '\\t' > {made}"
+    squeezed = "-s " if sign == " " else ""
+    return f"tr -d '\"' < {source} | tr {squeezed}'{sign}' '\\t' > {made}"
 
 
 def explained(path: str, columns: Sequence[str]) -> InputError | None:
