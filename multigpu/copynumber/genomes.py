@@ -3,7 +3,7 @@
 Lengths and places: assembly reports of NCBI, for hs1 those of T2T-CHM13v2.0; from 0, half open.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,13 +104,18 @@ def of_regions(regions: Regions) -> Genome | None:
     return next((each for each in GENOMES if first == each.first or x == each.x), None)
 
 
-def lengths(genome: Genome | None, regions: Regions) -> dict[str, int]:
-    """Bases of the chromosomes that the genome has; not of one whose regions end after it."""
+def lengths(
+    genome: Genome | None, regions: Regions, given: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Bases of chromosomes: those given by name, else those of the genome.
+
+    Not of one whose regions end after it, as those of another genome do.
+    """
     known = genome.by_name() if genome else {}
     found = {}
     for block in regions.blocks:
         name = regions.names[regions.chrom[block.start]]
-        length = known.get(plain(name), 0)
+        length = (given or {}).get(name, known.get(plain(name), 0))
         if int(regions.end[block].max()) <= length:
             found[name] = length
     return found

@@ -89,7 +89,7 @@ class CnvJob(Job):
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
         self.genome = genomes.known(genome, counts.regions)
         self._genome_said, self.coverage = genome, coverage
-        self.lengths = {**genomes.lengths(self.genome, counts.regions), **(lengths or {})}
+        self.lengths = genomes.lengths(self.genome, counts.regions, lengths)
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
         self.values = _columns(counts, controls)

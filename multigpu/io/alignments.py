@@ -81,8 +81,10 @@ def sample_of(file: Alignments) -> str:
     )  # fmt: skip
     if len(found) == 1:
         return next(iter(found))
-    problem = f"its read groups name {several([*found])}" if found else "no read group names one"
-    raise InputError(file.path, f"{problem}, and not one sample: give --sample-names NAME,…")
+    problem = f"its read groups name {several([*found])}, not one sample"
+    if not found:
+        problem = "it has no read group that names a sample (SM)"
+    raise InputError(file.path, f"{problem}: give --sample-names NAME,…")
 
 
 def _index_of(path: str, kind: str) -> str | None:

@@ -70,3 +70,6 @@ def test_lengths__are_not_those_of_another_genome() -> None:
     hg38 = named("hg38")
     assert lengths(hg38, regions) == {"chr1": 248_956_422, "2": 242_193_529}
     assert lengths(None, regions) == {}
+    given = {"chrM": 16_569, "chr22": 10, "chr1": 300_000_000}
+    found = {"chr1": 300_000_000, "2": 242_193_529, "chrM": 16_569}
+    assert lengths(hg38, regions, given) == found

@@ -227,10 +227,10 @@ def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refus
     none, two = (with_groups(tmp_path / f"{len(g)}.bam", *g) for g in ((), ("a", "b")))
     same = with_groups(tmp_path / "same.bam", "a"), with_groups(tmp_path / "twin.bam", "a")
     by_group = ("--sample-names", "@RG")
-    assert "0.bam: no read group names one, and not one sample: give --samp" in refused(
+    assert "0.bam: it has no read group that names a sample (SM): give --samp" in refused(
         none, *by_group
     )
-    assert "2.bam: its read groups name a, b, and not one sample" in refused(two, *by_group)
+    assert "2.bam: its read groups name a, b, not one sample: give" in refused(two, *by_group)
     assert refused(*same, *by_group) == (
         "2 samples are, by their read groups, called a: give --sample-names NAME,…, one for each"
         " file"
