@@ -18,10 +18,13 @@ from kernels.counting.types import Counting
 from multigpu.config import RunOptions
 from multigpu.errors import InputError, UsageError, quoted
 from multigpu.io.alignments import (
+    RG,
     Alignments,
     check_references,
+    files_of,
     inspect,
     numbers_of,
+    sample_of,
     with_index,
 )
 from multigpu.io.counts import Counts
@@ -42,7 +45,7 @@ class CountOptions:
     window        bases of a window [WL]; not used with `regions`
     chromosomes   the references to take, in this order [refSeqNames]; none: all, in the file's
     regions       a BED file instead of windows [GR]
-    sample_names  instead of the files' names [sampleNames]
+    sample_names  instead of the files' names [sampleNames]; `@RG`: those in their read groups
     counting      which reads count, and what they cover
     rename        auto: names of chromosomes that differ by `chr` are the same
     compat_r      windows as R makes them: see `multigpu.io.regions.windows`
@@ -108,8 +111,8 @@ class CountJob(Job):
             raise UsageError("no alignment files given")
         super().__init__(replace(run, gpus="none"), client=client, devices=())
         self.options = options
-        self.files = [inspect(path) for path in files]
-        self.samples = _sample_names(files, options.sample_names)
+        self.files = [inspect(path) for path in files_of(files)]
+        self.samples = _sample_names(self.files, options.sample_names)
         check_references(self.files, self._rename)
         self.regions, self.numbers, self.notes = self._asked()
         self.reads = 0  # mapped ones seen so far
@@ -123,7 +126,7 @@ class CountJob(Job):
         file, options = self.files[0], self.options
         if options.regions is not None:
             regions, notes = read_bed(options.regions)
-            numbers = numbers_of(regions.names, file, self._rename, options.regions)
+            numbers = numbers_of(regions.names, file, self._rename, options.regions, regions)
             return regions, numbers, (*notes, *_beyond(regions, numbers, file))
         names = options.chromosomes or tuple(name for name, _ in file.references)
         numbers = numbers_of(names, file, self._rename, "--chromosomes")
@@ -131,6 +134,13 @@ class CountJob(Job):
         if options.compat_r:
             _check_lengths(file, references)
         return windows(references, options.window, options.compat_r), numbers, ()
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Bases of the references, under the names that the regions have for them."""
+        references = (self.files[0].references[number] for number in self.numbers)
+        sizes = [length for _, length in references]
+        return dict(zip(self.regions.names, sizes, strict=True))
 
     def counts(self) -> Counts:
         """The table. Raises what stopped the count."""
@@ -209,14 +219,20 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(given.split(",")) if isinstance(given, str) else tuple(given)
 
 
-def _sample_names(files: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+def _sample_names(files: Sequence[Alignments], given: Sequence[str]) -> tuple[str, ...]:
     """Those given, or the files' names without their suffix. Raises UsageError for a name twice."""
+    by_group = tuple(given) == (RG,)
+    if by_group:
+        given = [sample_of(file) for file in files]
     if given and len(given) != len(files):
         raise UsageError(f"there are {len(given)} sample names for {len(files)} files")
-    names = tuple(_text(name) for name in given or [Path(path).stem for path in files])
+    names = tuple(_text(name) for name in given or [Path(file.path).stem for file in files])
     for name, times in Counter(names).items():
         if times > 1:
-            raise UsageError(f"{times} samples are called {name}: give --sample-names")
+            other = "" if given else f", or --sample-names {RG} for the names in their read groups"
+            here = "are called" if not by_group else "are, by their read groups, called"
+            problem = f"{times} samples {here} {name}"
+            raise UsageError(f"{problem}: give --sample-names NAME,…, one for each file{other}")
     return names
 
 

@@ -1,9 +1,14 @@
 """Errors about the user's files. They pickle, so they survive the way back from a worker."""
 
+from collections.abc import Sequence
+
 from cluster.errors import Failure, UsageError, first_line
 
-__all__ = ["Failure", "InputError", "Unreadable", "UsageError", "first_line", "quoted"]
+__all__ = [
+    "Failure", "InputError", "Unreadable", "UsageError", "first_line", "quoted", "several", "shown",
+]  # fmt: skip
 
+NAMED = 5  # names that a message lists
 QUOTED = 60  # characters of the user's data that a message may repeat
 
 
@@ -27,3 +32,15 @@ def quoted(text: bytes | str) -> str:
     """`text` fit for a message: printable, in quotes, cut when long."""
     shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     return repr(shown if len(shown) <= QUOTED else shown[: QUOTED - 1] + "…")
+
+
+def several(names: Sequence[str]) -> str:
+    """The first ones, and how many there are beside them."""
+    listed = ", ".join(map(shown, names[:NAMED]))
+    more = len(names) - NAMED
+    return listed if more <= 0 else f"{listed} and {more:,} {'other' if more == 1 else 'others'}"
+
+
+def shown(name: str) -> str:
+    """A name in a message: printable, cut when long."""
+    return name if 0 < len(name) <= QUOTED and name.isprintable() else quoted(name)

@@ -1,6 +1,7 @@
 """`multigpu cnv`: what it writes, what it says, what it refuses with one line and status 2."""
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bams import write_alignments
-from cohorts import cohort
+from cohorts import cohort, of_sexes
 from program import Ended
 
 from cluster.deploy import Coming
@@ -111,6 +112,22 @@ def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path:
     (tmp_path / "out" / "notes.txt").write_text("mine")
     main(table, "-o", str(tmp_path / "out"), *FEW)
     assert names(tmp_path / "out") == CALLS | {"notes.txt"}
+
+
+def test_output__of_an_earlier_run_that_is_not_made_again_is_named(
+    main: Any, table: str, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    assert "removed" not in main(table, "-o", out, *FEW, "--plots", "svg", "--robust", "0.1")[1]
+    facts = tmp_path / "facts.json"
+    status, said = main(table, "-o", out, *FEW, "--no-vcf", "--summary", str(facts))
+    assert status == 0
+    gone = "cnv_regions_robust.tsv, cnvs.vcf.gz, cnvs.vcf.gz.tbi, figures"
+    note = f"{out}: removed, as this run does not make what an earlier one left: {gone}"
+    assert f"multigpu: note: {note}\n" in said
+    assert note in json.loads(facts.read_text())["notes"]
+    assert not (tmp_path / "out" / "figures").exists()
+    assert "removed" not in main(table, "-o", out, *FEW, "--no-vcf")[1]
 
 
 def test_output__counts_that_lie_there_are_kept(main: Any, table: str, tmp_path: Path) -> None:
@@ -291,6 +308,32 @@ def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: 
     assert kept.values.sum(axis=0).tolist() == [20_000] * 3
 
 
+def test_vcf__has_the_lengths_of_references(main: Any, tmp_path: Path) -> None:
+    paths = [bam(tmp_path, name, k) for k, name in enumerate("ab")]
+    bed = tmp_path / "x.bed"
+    bed.write_text("".join(f"1\t{at}\t{at + 1000}\n" for at in range(0, 30_000, 1000)))
+    few = [word for word in FEW if word != "--no-vcf"]
+    words = ("--regions", str(bed), "--rename", "auto", "-o", str(tmp_path / "out"))
+    status, said = main(*paths, *words, *few)
+    assert status == 0, said
+    text = gzip.decompress((tmp_path / "out" / "cnvs.vcf.gz").read_bytes()).decode()
+    assert "##contig=<ID=1,length=300000>\n" in text
+
+
+def test_vcf__refuses_names_before_anything_is_computed(
+    main: Any, refused: Run, tmp_path: Path
+) -> None:
+    counts, _ = cohort()
+    regions = counts.regions
+    path = str(tmp_path / "names.parquet")
+    renamed = type(regions)(("a b", "2", "3"), regions.chrom, regions.start, regions.end)
+    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    assert refused(path) == (
+        "VCF does not take the chromosome name 'a b': rename it, or give --no-vcf"
+    )
+    assert main(path, "-o", str(tmp_path / "o"), *FEW, "--no-vcf")[0] == 0
+
+
 def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:
     counts, _ = cohort()
     regions = counts.regions
@@ -302,6 +345,20 @@ def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[...
     main(path, "-o", str(tmp_path / "out"), *FEW, "--sex", facts, "--summary", str(out))
     sexes = list(json.loads(out.read_bytes())["sex"].values())
     assert sexes == ["male", "female"] * 3
+
+
+def test_summary__has_the_coverages_by_which_sexes_are_inferred(main: Any, tmp_path: Path) -> None:
+    path, facts = str(tmp_path / "x.parquet"), tmp_path / "facts.json"
+    write_counts(path, of_sexes())
+    words = ("-o", str(tmp_path / "o"), *FEW, "--summary", str(facts))
+    assert main(path, *words)[0] == 0
+    found = json.loads(facts.read_text())
+    for name, word in found["sex"].items():
+        shares = found["sex_coverage"][name]
+        assert shares["x"] == pytest.approx(0.5 if word == "male" else 1, abs=0.05)
+        assert shares["y"] == pytest.approx(0.5 if word == "male" else 0, abs=0.05)
+    assert main(path, *words, "--sex", "none")[0] == 0
+    assert json.loads(facts.read_text())["sex_coverage"] == {}
 
 
 def test_notes__are_said_unless_it_is_to_be_quiet(main: Any, table: str, tmp_path: Path) -> None:
@@ -403,6 +460,62 @@ OPTIONS = [
 def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, table: str) -> None:
     given = [table if word == "COUNTS" else word for word in words]
     assert problem in refused(table, *given)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ("--ploidy", "two"),
+            "--ploidy is 'two': expected a whole number for all samples, or a file with lines",
+        ),
+        (("--ploidy", "2.5"), "--ploidy is '2.5': expected a whole number"),
+        (("--ploidy", "-2"), "--ploidy is '-2': expected a whole number"),
+        (
+            ("--sex", "mael"),
+            "--sex is 'mael': expected infer, none, male or female for all samples, or a file with",
+        ),
+    ],
+)
+def test_refused__words_instead_of_facts(
+    words: tuple[str, str], problem: str, refused: Run, table: str
+) -> None:
+    said = refused(table, *words)
+    assert said.startswith(problem)
+    assert said.endswith(", and there is no such file")
+
+
+def test_facts__one_for_all_samples(main: Any, table: str, tmp_path: Path) -> None:
+    words = ("-o", str(tmp_path / "o"), *FEW, "--summary", str(tmp_path / "facts.json"))
+    for more, name, value in ((("--ploidy", "4"), "ploidy", 4), (("--sex", "male"), "sex", "male")):
+        status, said = main(table, *words, *more)
+        assert status == 0, said
+        found = json.loads((tmp_path / "facts.json").read_text())[name]
+        assert len(found) == 6
+        assert set(found.values()) == {value}
+
+
+def test_refused__several_files_that_are_no_alignments(
+    refused: Run, write: Callable[..., str]
+) -> None:
+    cnvkit = [write("chromosome\tstart\tend\tgene\tlog2\tdepth\n", f"{k}.cnn") for k in "ab"]
+    assert "a.cnn: is a file of CNVkit" in refused(*cnvkit)
+    sam = [write("@SQ\tSN:chr1\tLN:1000\n", f"{k}.sam") for k in "ab"]
+    assert "a.sam: is a SAM file" in refused(*sam)
+
+
+def test_directory__of_alignments(main: Any, refused: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "bams"
+    folder.mkdir()
+    paths = [bam(folder, name, k) for k, name in enumerate("abcd")]
+    words = ("--window", "1000", "--chromosomes", "chr1", *FEW)
+    for given, name in ((paths, "one"), ([str(folder)], "two")):
+        assert main(*given, *words, "-o", str(tmp_path / name))[0] == 0
+    for name in ("counts.parquet", "segmentation.tsv"):
+        one, two = ((tmp_path / run / name).read_bytes() for run in ("one", "two"))
+        assert one == two
+    (tmp_path / "none").mkdir()
+    assert "none: the directory has no alignment files (.bam, …)" in refused(str(tmp_path / "none"))
 
 
 FACTS = [

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import FILE, RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
+from multigpu.copynumber.colours import CHOICES, Palette
 from multigpu.copynumber.options import MODELS, PRESETS, CnvOptions
 from multigpu.errors import UsageError, quoted
 
@@ -88,13 +89,15 @@ NORMALIZATION = (
         help="Normalize the genome as a whole, not every chromosome.",
     ),
     click.option(
-        "--ploidy", type=FILE, metavar="FILE",
-        help="Lines `sample TAB number`: on all chromosomes; 2 for samples left out.  [R: ploidy]",
+        "--ploidy", type=FILE, metavar="N|FILE",
+        help="On all chromosomes: a number for all samples, or lines `sample TAB number`; 2 for"
+        " samples left out.  [R: ploidy]",
     ),
     click.option(
-        "--sex", type=FILE, default="infer", show_default=True, metavar="FILE",
-        help="Lines `sample TAB male|female|unknown`: X and Y are normalized by it; samples left"
-        " out are taken as female. infer: by the coverage of X. none: all samples are alike.",
+        "--sex", type=FILE, default="infer", show_default=True, metavar="SEX|FILE",
+        help="male or female for all samples, or lines `sample TAB male|female|unknown`: X and Y"
+        " are normalized by it; samples left out are taken as female. infer: by the coverage of X"
+        " and Y. none: all samples are alike.",
     ),
     click.option(
         "--genome", metavar="ID",
@@ -147,6 +150,11 @@ OUTPUT = (
     click.option("--matrices/--no-matrices", default=True, help="matrices.zarr."),
     click.option("--report/--no-report", default=True, help="report.html."),
     click.option("--plots", type=click.Choice(["png", "svg"]), help="Also figures as files."),
+    click.option(
+        "--colors", type=click.Choice(CHOICES), default=CHOICES[0], show_default=True,
+        help="Of BED, IGV session, report and figures: gains red and losses blue, as in IGV, or"
+        " the other way round.",
+    ),
 )  # fmt: skip
 
 
@@ -157,10 +165,12 @@ def command(**values: Any) -> None:
     """Call copy-number variants by cn.MOPS.
 
     INPUT is one table of read counts (`multigpu count` makes it), or BAM and CRAM files, one a
-    sample, which are counted first. DIR gets cnvs, CNV regions and segments as tables, VCF, BED
-    and SEG, the matrices as a Zarr store, and a report.
+    sample, or directories with them, which are counted first. DIR gets
+    cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
+    report.
     """
     started = time.time()
+    values = _expanded(values)
     from multigpu.commands.running import begun, conclude, number_of, watched
     from multigpu.copynumber.prepare import prepare
 
@@ -171,7 +181,7 @@ def command(**values: Any) -> None:
         devices, coming = begun(stack, running, values, lanes, prepare, size >= SOME_BYTES)
         if size >= MANY_BYTES:
             coming.begin()
-        from multigpu.copynumber import output, summary
+        from multigpu.copynumber import output, summary, vcf
 
         _check(values)
         output.check_packages(_wanted(values))
@@ -182,6 +192,8 @@ def command(**values: Any) -> None:
                 values, running, folder, lanes,
                 devices=devices, coming=coming, journal=folder / output.JOURNAL,
             )  # fmt: skip
+            if values["vcf"]:
+                vcf.check_names(job.regions.names)
             stack.enter_context(watched(values, job, "cnv", _called))  # until the files are there
             result = _run(job, given, values, folder)
     if values["summary"]:
@@ -201,6 +213,22 @@ def _place(values: dict[str, Any]) -> str:
     if not values["report"]:
         return output
     return f"{output}: open {PurePath(output) / 'report.html'} in a browser"
+
+
+def _expanded(values: dict[str, Any]) -> dict[str, Any]:
+    """With the files that directories and patterns stand for."""
+    if not any(map(_stands_for_others, (*values["inputs"], *values["controls"]))):
+        return values  # what is needed for it takes a while to load
+    from multigpu.copynumber.inputs import expanded
+
+    return {**values, **{name: tuple(expanded(values[name])) for name in ("inputs", "controls")}}
+
+
+def _stands_for_others(path: str) -> bool:
+    """Without loading what knows it better."""
+    with suppress(OSError, ValueError):
+        return any(sign in path for sign in "*?[") or Path(path).is_dir()
+    return False
 
 
 def check_given(values: dict[str, Any]) -> None:
@@ -237,16 +265,21 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
 
     store = folder / output.MATRICES if values["matrices"] else None
     keep = matrices.names(job.options.posterior) if store else ()
+    palette = Palette.of(values["colors"])
     shown = SHOWN_REGIONS if values["report"] or values["plots"] else 0
     with job.kept():
         result = job.result(keep, store, shown, folder)
         with failures_named(values["output"]):
-            output.write_tables(result, folder, values["genome"], values["vcf"])
+            output.write_tables(result, folder, values["genome"], values["vcf"], palette)
             if values["report"]:
-                output.write_report(result, folder, given)
+                output.write_report(result, folder, given, palette)
             if values["plots"]:
-                output.write_figures(result, folder, values["plots"])
+                output.write_figures(result, folder, values["plots"], palette)
+            gone = output.not_made_again(folder)
             output.publish(folder)
+    if gone:
+        problem = f"removed, as this run does not make what an earlier one left: {', '.join(gone)}"
+        result = replace(result, notes=(*result.notes, f"{values['output']}: {problem}"))
     return result
 
 
@@ -346,6 +379,7 @@ def planned(values: dict[str, Any], running: RunOptions) -> "CnvJob | Uncounted"
     from multigpu.copynumber.opening import checked
     from multigpu.copynumber.uncounted import Uncounted
 
+    values = _expanded(values)
     check_given(values)
     cases, others = list(values["inputs"]), list(values["controls"])
     lanes = copy_number_lanes(_bytes([*cases, *others]))
@@ -357,8 +391,11 @@ def planned(values: dict[str, Any], running: RunOptions) -> "CnvJob | Uncounted"
     chosen, counting = cnv_options(values), count_options(values)
     first = _opened(cases, aligned, counting, running)
     second = _opened_controls(others, others_aligned, counting, running)
-    checked(first, second, chosen, values["ploidy"] or None, values["sex"], values["genome"])
-    return Uncounted(first, second, chosen, running, lanes)
+    facts = checked(
+        first, second, chosen, values["ploidy"] or None, values["sex"], values["genome"]
+    )
+    infers = facts.sexes is None and facts.ploidy is None
+    return Uncounted(first, second, chosen, running, lanes, infers)
 
 
 def _opened(

@@ -25,7 +25,8 @@ COUNT = (
     ),
     click.option(
         "--sample-names", metavar="NAME,…",
-        help="Else the files' names without suffix.  [R: sampleNames]",
+        help="Else the files' names without suffix; @RG: the names (SM) in their read groups."
+        "  [R: sampleNames]",
     ),
     click.option(
         "--min-mapq", type=int, default=1, show_default=True, metavar="Q",
@@ -72,7 +73,9 @@ COUNT = (
 )
 @options(CLUSTER, WATCH)
 def command(**values: Any) -> None:
-    """Count the reads of ALIGNMENTS (BAM or CRAM, one a sample) in windows or regions.
+    """Count the reads of ALIGNMENTS in windows or regions.
+
+    ALIGNMENTS are BAM or CRAM files, one a sample, or directories with them.
 
     OUT is Parquet where its suffix is .parquet or .pq, else TSV, compressed for .gz and .zst. The
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
@@ -80,15 +83,17 @@ def command(**values: Any) -> None:
     from multigpu.commands import running
     from multigpu.commands.running import keep_inputs, outputs, watched
     from multigpu.counting import CountJob
+    from multigpu.io.alignments import files_of
     from multigpu.io.counts import write_counts
     from multigpu.io.suffixes import check_table
 
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     output, regions = values["output"], values["regions"]
-    keep_inputs([*values["files"], *([regions] if regions else [])], *outputs(values, output))
+    files = files_of(values["files"])
+    keep_inputs([*files, *([regions] if regions else [])], *outputs(values, output))
     check_table(output)
-    job = CountJob(values["files"], count_options(values), run_options(values))
+    job = CountJob(files, count_options(values), run_options(values))
     with watched(values, job, "count", counted):
         counts = job.counts()
     write_counts(output, counts)

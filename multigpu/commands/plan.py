@@ -142,7 +142,7 @@ def cnv(**values: Any) -> None:
     answer([
         *_where(job, workers),
         *([f"begins on     {first} of {len(job.devices)} GPUs"] if len(job.devices) > 1 else []),
-        *_uncounted(files),
+        *_uncounted(files, getattr(job, "infers_sexes", False)),
         _counts(plan),
         f"normalized    {NORMALIZED[by]}",
         *_chromosomes(plan),
@@ -151,13 +151,14 @@ def cnv(**values: Any) -> None:
     ])  # fmt: skip
 
 
-def _uncounted(files: Sequence[str]) -> list[str]:
+def _uncounted(files: Sequence[str], infers_sexes: bool) -> list[str]:
     """What comes before all else, where that is to be done."""
     if not files:
         return []
     size = sum(Path(path).stat().st_size for path in files)
     found = f"{_several(len(files), 'alignment file')}, {size:,} bytes"
-    return [f"to count      {found}: this comes first, and shows the sexes"]
+    sexes = ", and shows the sexes" if infers_sexes else ""
+    return [f"to count      {found}: this comes first{sexes}"]
 
 
 def _counts(plan: "CnvPlan") -> str:

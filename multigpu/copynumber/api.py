@@ -42,9 +42,9 @@ def cnv(
     preset          "gcnmops": the parameters of that program
     controls        the same of controls, for the model reference
     ploidy          of samples on all chromosomes: a file, a mapping (2 where a sample is not
-                    named), or a number for each sample and then control
-    sex             "infer": by their coverage of X; "none", None: not used; a file, or a mapping of
-                    samples to "male" or "female"
+                    named), a number for all, or one for each sample and then control
+    sex             "infer": by their coverage of X and Y; "none", None: not used; "male", "female":
+                    that of all; a file, or a mapping of samples to "male" or "female"
     genome          hg38, hg19, hs1, mm39, mm10: where its pseudoautosomal regions are, in which
                     everybody has two copies; None: by the lengths of its chromosomes
     count           how alignments are counted, instead of the parameters of `multigpu.count`
@@ -105,7 +105,7 @@ def _source(given: Any) -> Counts | list[str]:
     if is_frame(given):
         return counts_of(given)
     if isinstance(given, str | os.PathLike):
-        return [os.fspath(given)]
+        return inputs.paths_of(given)
     paths = list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else [0]
     if not paths:
         raise UsageError("no input given: a counts table, or BAM and CRAM files")

@@ -188,6 +188,12 @@ def integer_copy_numbers(
     return copy_number
 
 
+def direction(copy_number: Indices, options: CnvOptions) -> Indices:
+    """int32: -1, 0 or 1: fewer copies, as many as, or more copies than the main class."""
+    folds = np.array([*options.fold_changes, options.fold_changes[options.main]])  # last: missing
+    return np.sign(folds[copy_number] - options.fold_changes[options.main]).astype(np.int32)
+
+
 def neighbours(options: CnvOptions) -> tuple[int, int]:
     """The classes next to the main one: (more, fewer) copies.
 
@@ -242,6 +248,18 @@ def overlaps(
         region = order[np.arange(len(cnv)) + np.repeat(first[few] - before, several)]
         touched = end[region] > cnv_start[cnv]
         yield cnv[touched], region[touched]
+
+
+def carriers_there(start: Rows, end: Rows, sample: Indices) -> Rows:
+    """int64[n]: in how many samples there is one of these CNVs that shares a base with each.
+
+    In bases; of several chromosomes, each lies after those before it.
+    """
+    found, samples = np.zeros(len(start), np.int64), int(sample.max(initial=0)) + 1
+    for cnv, other in overlaps(start, end, start, end):  # all others of a CNV at a time
+        pairs = np.unique(cnv * samples + sample[other])
+        found += np.bincount(pairs // samples, minlength=len(found))
+    return found
 
 
 def names_by_copies(options: CnvOptions) -> Indices:

@@ -3,21 +3,22 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from multigpu.copynumber import inputs, sex
-from multigpu.errors import QUOTED, UsageError, quoted
-from multigpu.io.alignments import plain
+from multigpu.errors import NAMED, UsageError, quoted, several, shown
+from multigpu.io.alignments import RG, plain
 from multigpu.io.counts import Counts
+from multigpu.io.inlets import STDIN
 from multigpu.io.regions import Regions
 
 if TYPE_CHECKING:
     from multigpu.copynumber.job import CnvJob
     from multigpu.counting import CountOptions
 
-NAMED = 5  # names that a message lists
 COUNTING = {  # parameters of `multigpu.count` and how the command calls them
     "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
     "sample_names": "--sample-names", "min_mapq": "--min-mapq",
@@ -108,7 +109,8 @@ def _called(name: str, there: Sequence[str], rename: bool, source: str) -> str:
 
 def of_controls(counting: "CountOptions") -> "CountOptions":
     """How controls are counted: the names that were given are those of the cases."""
-    return replace(counting, sample_names=())
+    by_group = counting.sample_names == (RG,)
+    return counting if by_group else replace(counting, sample_names=())
 
 
 def as_controls(controls: Counts, cases: Counts, counting: "CountOptions") -> Counts:
@@ -130,28 +132,21 @@ def renamed(controls: Counts, cases: Counts) -> Counts:
     return Counts(regions, controls.samples, controls.values, controls.notes)
 
 
-def several(names: Sequence[str]) -> str:
-    """The first ones, and how many there are beside them."""
-    listed = ", ".join(map(shown, names[:NAMED]))
-    more = len(names) - NAMED
-    return listed if more <= 0 else f"{listed} and {more:,} {'other' if more == 1 else 'others'}"
-
-
-def shown(name: str) -> str:
-    """A name in a message: printable, cut when long."""
-    return name if 0 < len(name) <= QUOTED and name.isprintable() else quoted(name)
-
-
 # ---- facts of samples ---------------------------------------------------------------------------
 
 
 def ploidies(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
     """Of all samples and then controls.
 
-    given  a file, a mapping, a number for each of them, or None
+    given  a file, a mapping, a number for each of them, a number for all, or None
     """
     if given is None:
         return None
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = str(given)
+    if isinstance(given, str) and given.isdigit() and not os.path.lexists(given):
+        return inputs.ploidies(dict.fromkeys(names, given), names)
+    _check_there("--ploidy", given, "a whole number for all samples", "number")
     facts = _facts(given)
     if facts is None and isinstance(given, Iterable):
         numbers = list(given)
@@ -169,16 +164,20 @@ def ploidies(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
 def sexes(given: Any, names: Sequence[str]) -> tuple[str, ...] | None:
     """Of all samples and then controls; none where they play no part, None: to be inferred.
 
-    given  "infer", "none", a file, a mapping, or None, which is "none"
+    given  "infer", "none", "male" or "female" for all, a file, a mapping, or None, which is "none"
     """
     if given is None or (isinstance(given, str) and given == "none"):
         return ()
     if isinstance(given, str) and given == "infer":
         return None
+    if isinstance(given, str) and given in (sex.MALE, sex.FEMALE) and not os.path.lexists(given):
+        return inputs.sexes(dict.fromkeys(names, given), names)
+    _check_there("--sex", given, "infer, none, male or female for all samples", "sex")
     facts = _facts(given)
     if facts is None:
         raise UsageError(
-            f"--sex is {_value(given)}; it can be infer, none, a file, or a mapping of samples"
+            f"--sex is {_value(given)}; it can be infer, none, male, female, a file, or a mapping"
+            " of samples"
         )
     return inputs.sexes({name: str(fact) for name, fact in facts.items()}, names)
 
@@ -195,6 +194,35 @@ def sexes_unused(given: Any, job: "CnvJob", infer: bool) -> Iterator[str]:
         yield (
             f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
             " without reads on X and on other chromosomes: --sex FILE gives them"
+        )
+
+
+def sexes_in_doubt(coverage: sex.Coverage, names: Sequence[str]) -> Iterator[str]:
+    """A note where X and Y say different things of samples."""
+    rows, assigned = coverage.disagreements(), coverage.sexes()
+    if not rows:
+        return
+    assert coverage.y is not None
+    each = [
+        f"{shown(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the autosomes'"
+        f" coverage: taken as {assigned[k]})"
+        for k in rows[:NAMED]
+    ]
+    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
+    yield f"X and Y disagree on the sex of {', '.join(each)}{more}: --sex FILE corrects it"
+
+
+def _check_there(option: str, given: Any, words: str, fact: str) -> None:
+    """Raises UsageError for a word that is neither a file nor what else the option takes.
+
+    What looks like the path of a file is left to who reads it.
+    """
+    if not isinstance(given, str) or given == STDIN or "/" in given or os.path.lexists(given):
+        return
+    if not Path(given).suffix[1:].isalpha():
+        raise UsageError(
+            f"{option} is {quoted(given)}: expected {words}, or a file with lines `sample TAB"
+            f" {fact}`, and there is no such file"
         )
 
 

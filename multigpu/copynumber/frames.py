@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.copynumber.cohort import shown
-from multigpu.errors import UsageError, quoted
+from multigpu.errors import UsageError, quoted, shown
 from multigpu.io import arrow
 from multigpu.io.counts import COLUMNS, LARGEST, MOST_READS, Counts
 from multigpu.io.regions import LONGEST, Regions, no_region

@@ -3,13 +3,14 @@
 Lengths and places: assembly reports of NCBI, for hs1 those of T2T-CHM13v2.0; from 0, half open.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
+from multigpu.io.alignments import plain
 from multigpu.io.regions import Regions
 
 FIRST_NAMES, X_NAMES, Y_NAMES = ("chr1", "1"), ("chrX", "X"), ("chrY", "Y")
@@ -21,27 +22,61 @@ Places = tuple[tuple[int, int], ...]  # (start, end) on a chromosome
 class Genome:
     """A genome by IGV's name.
 
-    others    names that it goes by elsewhere
-    first, x  lengths of its chromosomes 1 and X, bases
-    par       the pseudoautosomal regions of X, of which everybody has two copies
+    others   names that it goes by elsewhere
+    par      the pseudoautosomal regions of X, of which everybody has two copies
+    lengths  of its chromosomes 1, 2, …, X and Y, bases. Not of M: in hg19 it has two
     """
 
     name: str
     others: tuple[str, ...]
-    first: int
-    x: int
     par: Places
+    lengths: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """The length of chromosome 1."""
+        return self.lengths[0]
+
+    @property
+    def x(self) -> int:
+        """The length of chromosome X."""
+        return self.lengths[-2]
+
+    def by_name(self) -> dict[str, int]:
+        """The length of every chromosome, under its name without `chr`."""
+        autosomes = map(str, range(1, len(self.lengths) - 1))
+        return dict(zip((*autosomes, "X", "Y"), self.lengths, strict=True))
 
 
 GENOMES = (
-    Genome("hg38", ("GRCh38",), 248_956_422, 156_040_895,
-           ((10_000, 2_781_479), (155_701_382, 156_030_895))),
-    Genome("hg19", ("GRCh37", "b37", "hs37d5"), 249_250_621, 155_270_560,
-           ((60_000, 2_699_520), (154_931_043, 155_260_560))),
-    Genome("hs1", ("T2T-CHM13v2.0", "chm13v2.0"), 248_387_328, 154_259_566,
-           ((0, 2_394_410), (153_925_834, 154_259_566))),
-    Genome("mm39", ("GRCm39",), 195_154_279, 169_476_592, ((168_752_754, 169_376_592),)),
-    Genome("mm10", ("GRCm38",), 195_471_971, 171_031_299, ((169_969_758, 170_931_299),)),
+    Genome("hg38", ("GRCh38",), ((10_000, 2_781_479), (155_701_382, 156_030_895)), (
+        248_956_422, 242_193_529, 198_295_559, 190_214_555, 181_538_259, 170_805_979, 159_345_973,
+        145_138_636, 138_394_717, 133_797_422, 135_086_622, 133_275_309, 114_364_328, 107_043_718,
+        101_991_189, 90_338_345, 83_257_441, 80_373_285, 58_617_616, 64_444_167, 46_709_983,
+        50_818_468, 156_040_895, 57_227_415,
+    )),
+    Genome("hg19", ("GRCh37", "b37", "hs37d5"), ((60_000, 2_699_520), (154_931_043, 155_260_560)), (
+        249_250_621, 243_199_373, 198_022_430, 191_154_276, 180_915_260, 171_115_067, 159_138_663,
+        146_364_022, 141_213_431, 135_534_747, 135_006_516, 133_851_895, 115_169_878, 107_349_540,
+        102_531_392, 90_354_753, 81_195_210, 78_077_248, 59_128_983, 63_025_520, 48_129_895,
+        51_304_566, 155_270_560, 59_373_566,
+    )),
+    Genome("hs1", ("T2T-CHM13v2.0", "chm13v2.0"), ((0, 2_394_410), (153_925_834, 154_259_566)), (
+        248_387_328, 242_696_752, 201_105_948, 193_574_945, 182_045_439, 172_126_628, 160_567_428,
+        146_259_331, 150_617_247, 134_758_134, 135_127_769, 133_324_548, 113_566_686, 101_161_492,
+        99_753_195, 96_330_374, 84_276_897, 80_542_538, 61_707_364, 66_210_255, 45_090_682,
+        51_324_926, 154_259_566, 62_460_029,
+    )),
+    Genome("mm39", ("GRCm39",), ((168_752_754, 169_376_592),), (
+        195_154_279, 181_755_017, 159_745_316, 156_860_686, 151_758_149, 149_588_044, 144_995_196,
+        130_127_694, 124_359_700, 130_530_862, 121_973_369, 120_092_757, 120_883_175, 125_139_656,
+        104_073_951, 98_008_968, 95_294_699, 90_720_763, 61_420_004, 169_476_592, 91_455_967,
+    )),
+    Genome("mm10", ("GRCm38",), ((169_969_758, 170_931_299),), (
+        195_471_971, 182_113_224, 160_039_680, 156_508_116, 151_834_684, 149_736_546, 145_441_459,
+        129_401_213, 124_595_110, 130_694_993, 122_082_543, 120_129_022, 120_421_639, 124_902_244,
+        104_043_685, 98_207_768, 94_987_271, 90_702_639, 61_431_566, 171_031_299, 91_744_698,
+    )),
 )  # fmt: skip
 
 
@@ -67,6 +102,23 @@ def of_regions(regions: Regions) -> Genome | None:
     """The genome whose chromosome 1 or X ends where the regions on it do, if any."""
     first, x = _end(regions, FIRST_NAMES), _end(regions, X_NAMES)
     return next((each for each in GENOMES if first == each.first or x == each.x), None)
+
+
+def lengths(
+    genome: Genome | None, regions: Regions, given: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Bases of chromosomes: those given by name, else those of the genome.
+
+    Not of one whose regions end after it, as those of another genome do.
+    """
+    known = genome.by_name() if genome else {}
+    found = {}
+    for block in regions.blocks:
+        name = regions.names[regions.chrom[block.start]]
+        length = (given or {}).get(name, known.get(plain(name), 0))
+        if int(regions.end[block].max()) <= length:
+            found[name] = length
+    return found
 
 
 def number(regions: Regions, names: Sequence[str]) -> int:

@@ -6,8 +6,9 @@ from typing import Any
 
 from multigpu.copynumber import genomes, sex
 from multigpu.errors import QUOTED, InputError, UsageError, quoted
+from multigpu.io import misread
 from multigpu.io.counts import Counts
-from multigpu.io.sources import beginning, opened
+from multigpu.io.sources import beginning, opened, stands_for_others
 
 PLOIDY_DIGITS = 4
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
@@ -19,11 +20,27 @@ SEX_WORDS = {
 
 
 def are_alignments(paths: Sequence[str]) -> bool:
-    """Whether these are files to count first. Raises UsageError for several tables."""
+    """Whether these are files to count first. Raises UsageError for several of anything else."""
     alignments = beginning(paths[0])[:4] in ALIGNMENT_MAGIC
     if not alignments and len(paths) > 1:
+        with opened(paths[0]) as file:
+            header = file.readline().decode("utf-8-sig", "replace")
+        if problem := misread.stranger(paths[0], header):
+            raise InputError(paths[0], problem)
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments
+
+
+def expanded(paths: Sequence[str]) -> list[str]:
+    """The paths, with the alignments in directories and those that patterns stand for.
+
+    Raises InputError for a directory without alignments.
+    """
+    if not any(map(stands_for_others, paths)):
+        return list(paths)  # without what it takes to load this
+    from multigpu.io.alignments import files_of
+
+    return files_of(paths)
 
 
 def read_facts(path: str) -> dict[str, str]:
@@ -83,24 +100,22 @@ def _check_names(facts: Mapping[str, Any], samples: Sequence[str], what: str) ->
         raise UsageError(f"there is a {what} of {shown}, but no such sample")
 
 
-def inferred_sexes(counts: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
-    """Of every sample and then control, by their coverage of X; none where that says nothing."""
+def sex_coverage(
+    counts: Counts, controls: Counts | None, genome: str | None
+) -> sex.Coverage | None:
+    """Of every sample and then control; None where it says nothing of their sexes."""
     if controls is not None and len(controls.regions) != len(counts.regions):
-        return ()  # they are refused by the job
+        return None  # they are refused by the job
     known = genomes.known(genome, counts.regions)
     par = known.par if known else ()
-    found: list[str] = []
-    for table in (counts, controls):
-        if table is not None:
-            coverage = sex.x_coverage(table.values, counts.regions, par)
-            if coverage is None:
-                return ()
-            found += sex.inferred(coverage)
-    return tuple(found)
+    tables = [table for table in (counts, controls) if table is not None]
+    found = [sex.coverage(table.values, counts.regions, par) for table in tables]
+    parts = [each for each in found if each is not None]
+    return sex.Coverage.joined(parts) if parts else None
 
 
 def paths_of(paths: Any) -> list[str]:
-    """One path or several as texts."""
+    """One path or several as texts; see `expanded`."""
     if isinstance(paths, str | os.PathLike):
-        return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]
+        return expanded([os.fspath(paths)])
+    return expanded([os.fspath(path) for path in paths])

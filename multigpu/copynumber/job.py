@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -20,14 +20,14 @@ from kernels.normalization import NormalizationError
 from kernels.normalization import cpu as normalization
 from multigpu import preflight
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
-from multigpu.copynumber import assemble, cohort, genomes, matrices, sex
+from multigpu.copynumber import advice, assemble, genomes, matrices, sex
 from multigpu.copynumber.backends import normalization_options
 from multigpu.copynumber.chromosome import CnvPart, CnvSpan
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.source import CountsSource, InFile, InMemory, Shared, filed
 from multigpu.copynumber.windows import Window
-from multigpu.errors import UsageError, quoted
+from multigpu.errors import UsageError, quoted, several, shown
 from multigpu.io.alignments import plain
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
@@ -61,7 +61,9 @@ class CnvJob(Job):
     controls  counts of the same regions, for the model "reference" and no other
     ploidy    of every sample and then control, on all chromosomes
     sexes     "male", "female" or "" of every sample and then control
+    coverage  of X and Y, of each of these, where their sexes are inferred from it
     genome    its name; None: by the lengths of its chromosomes
+    lengths   of chromosomes in bases, where alignments say them
     inputs    the files that the counts are from, which must not change until a run is resumed
     lanes     with which workers were started; more: see `Job`
     """
@@ -75,7 +77,9 @@ class CnvJob(Job):
         controls: Counts | None = None,
         ploidy: tuple[int, ...] | None = None,
         sexes: tuple[str, ...] = (),
+        coverage: sex.Coverage | None = None,
         genome: str | None = None,
+        lengths: Mapping[str, int] | None = None,
         inputs: Sequence[str] = (),
         lanes: Lanes | None = None,
         **more: Any,
@@ -84,7 +88,8 @@ class CnvJob(Job):
         self.regions, self.samples, self.options = counts.regions, counts.samples, options
         self.ploidy, self.sexes, self.inputs = ploidy, sexes, inputs
         self.genome = genomes.known(genome, counts.regions)
-        self._genome_said = genome
+        self._genome_said, self.coverage = genome, coverage
+        self.lengths = genomes.lengths(self.genome, counts.regions, lengths)
         self.facts: CnvFacts = CnvFacts()
         check(counts, controls, options)
         self.values = _columns(counts, controls)
@@ -357,15 +362,14 @@ class CnvJob(Job):
             pieces = []
         found = [note for part in parts for note in part.notes]
         if not segments.cnv.any():
-            found.append(
-                "no CNVs were found: other thresholds, another --prior-impact or --norm-type may"
-                " find some"
-            )
+            reads = float(np.median(self.totals[: len(samples)])) / len(regions)
+            found.append(advice.without_cnvs(segments, regions, self.options, reads))
         return CnvResult(
             self.options, regions, samples, segments,
             assemble.called_regions(*place, usual), assemble.robust_regions(*place, usual),
             self.sexes, self.ploidy, tuple(pieces), _largest(parts, shown),
-            (*self.notes, *dict.fromkeys(found)), usual,
+            (*self.notes, *dict.fromkeys(found)), usual, self.lengths,
+            self.coverage,
         )  # fmt: skip
 
 
@@ -440,7 +444,7 @@ def different_regions(cases: Regions, controls: Regions) -> str:
 def _region(regions: Regions, row: int) -> str:
     if row >= len(regions):
         return "missing"
-    name = cohort.shown(regions.names[regions.chrom[row]])
+    name = shown(regions.names[regions.chrom[row]])
     return f"{name}:{regions.start[row]}-{regions.end[row]}"
 
 
@@ -463,7 +467,7 @@ def notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Itera
 
 
 def _group(names: Sequence[str], word: str) -> str:
-    return f"{len(names):,} {word}{'s' if len(names) > 1 else ''} ({cohort.several(names)})"
+    return f"{len(names):,} {word}{'s' if len(names) > 1 else ''} ({several(names)})"
 
 
 def _columns(counts: Counts, controls: Counts | None) -> NDArray[Any]:

@@ -40,14 +40,17 @@ def opened(
     assert counts is not None
     if others is not None:
         others = cohort.as_controls(others, counts, counting)
-    sexes = facts.sexes
-    infer = not options.compat_r
-    if sexes is None:
-        sexes = inputs.inferred_sexes(counts, others, genome) if infer else ()
+    infer, coverage = not options.compat_r, None
+    if facts.sexes is None and infer:
+        coverage = inputs.sex_coverage(counts, others, genome)
+    sexes = facts.sexes or (coverage.sexes() if coverage else ())
     job = CnvJob(
         counts, options, run, controls=others, ploidy=facts.ploidy, sexes=sexes, genome=genome,
-        **more,
+        coverage=coverage,
+        lengths=cases.lengths if isinstance(cases, CountJob) else None, **more,
     )  # fmt: skip
+    if coverage is not None and facts.ploidy is None:
+        job.notes += cohort.sexes_in_doubt(coverage, job.names)
     job.notes += cohort.sexes_unused(sex, job, infer)
     job.notes += idle(options, given)
     return job

@@ -17,6 +17,7 @@ from typing import Any
 from cluster.output import failures_named, own, sync_directory, sync_folder
 from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
+from multigpu.copynumber.colours import GAIN_RED, Palette
 from multigpu.copynumber.lines import Every, Text
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.vcf import write_vcf
@@ -115,6 +116,13 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
                 _remove_if_empty(folder)
 
 
+def not_made_again(part: Path) -> list[str]:
+    """The files of an earlier run, which `publish` removes, that this run has not made."""
+    made = {path.name for path in part.iterdir()}
+    there = (name for name in OURS if os.path.lexists(part.parent / name))
+    return [name for name in there if name not in made]
+
+
 def publish(part: Path) -> None:
     """The files of a run take the place of what an earlier one left, when all are on the disk.
 
@@ -159,7 +167,13 @@ def _remove_if_empty(folder: Path) -> None:
         return
 
 
-def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: bool) -> None:
+def write_tables(
+    result: CnvResult,
+    folder: Path,
+    genome: str | None,
+    with_vcf: bool,
+    palette: Palette = GAIN_RED,
+) -> None:
     """All files of the calls: tables, BED, SEG, VCF and its index, the IGV session.
 
     genome  IGV's name of it; None: by the lengths of its chromosomes
@@ -172,7 +186,7 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
         texts = {"segments.seg": partial(tables.seg, result, every)}
         for name, make in result.makers().items():
             texts[f"{name}.tsv"] = partial(_tsv, make, every)
-        texts["cnvs.bed"] = partial(tables.bed, result, every)
+        texts["cnvs.bed"] = partial(tables.bed, result, palette, every)
         written += [files.submit(_write, folder / name, text) for name, text in texts.items()]
         try:
             for done in written:
@@ -183,7 +197,7 @@ def write_tables(result: CnvResult, folder: Path, genome: str | None, with_vcf: 
             raise
     tracks = [name for name in tables.TRACKS if (folder / name).exists()]
     known = genomes.named(genome) if genome else genomes.of_regions(result.regions)
-    session = tables.igv_session(known.name if known else genome, tracks)
+    session = tables.igv_session(known.name if known else genome, tracks, palette)
     (folder / SESSION).write_bytes(session)
 
 
@@ -216,16 +230,18 @@ def _write(path: Path, text: "Callable[[], Iterable[bytes | Text]]") -> None:
         os.fsync(file.fileno())
 
 
-def write_report(result: CnvResult, folder: Path, given: Given) -> None:
+def write_report(
+    result: CnvResult, folder: Path, given: Given, palette: Palette = GAIN_RED
+) -> None:
     """The page with the figures in it."""
     from multigpu.copynumber.report import render
 
-    (folder / REPORT).write_bytes(render(result, given))
+    (folder / REPORT).write_bytes(render(result, given, palette))
 
 
-def write_figures(result: CnvResult, folder: Path, kind: str) -> None:
+def write_figures(result: CnvResult, folder: Path, kind: str, palette: Palette = GAIN_RED) -> None:
     """The figures of the report as files, `kind` png or svg."""
     from multigpu.copynumber.plots import draw
 
     (folder / FIGURES).mkdir()
-    draw(result, folder / FIGURES, kind)
+    draw(result, folder / FIGURES, kind, palette)

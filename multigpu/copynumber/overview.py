@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.copynumber.calls import Floats
+from multigpu.copynumber.calls import Floats, direction
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.tables import direction
 
 MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of the genome, fewest and most

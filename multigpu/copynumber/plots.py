@@ -7,16 +7,8 @@ import numpy as np
 
 from multigpu.copynumber import overview
 from multigpu.copynumber.calls import Floats
-from multigpu.copynumber.report import (
-    CARRIERS,
-    COLOURS,
-    GAIN,
-    LIMIT,
-    LOSS,
-    NAMED,
-    OTHER,
-    window_title,
-)
+from multigpu.copynumber.colours import GAIN_RED, Palette
+from multigpu.copynumber.report import CARRIERS, LIMIT, NAMED, OTHER, window_title
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.windows import Window
 
@@ -27,7 +19,7 @@ SETTINGS = {  # text stays text, and its ids are the same in every run
 }  # fmt: skip
 
 
-def draw(result: CnvResult, folder: Path, kind: str) -> None:
+def draw(result: CnvResult, folder: Path, kind: str, palette: Palette = GAIN_RED) -> None:
     """cohort, calls, sizes and a file for each of the largest CNV regions; `kind`: png or svg."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -42,18 +34,18 @@ def draw(result: CnvResult, folder: Path, kind: str) -> None:
 
     with mpl.rc_context(SETTINGS):
         height = float(np.clip(1.5 + 0.18 * len(result.samples), 2.5, 12))
-        save("cohort", 12, height, _cohort, overview.heat_map(result), result)
-        save("calls", 8, 3.5, _calls, result)
-        save("sizes", 6, 3.5, _sizes, result)
+        save("cohort", 12, height, _cohort, overview.heat_map(result), result, palette)
+        save("calls", 8, 3.5, _calls, result, palette)
+        save("sizes", 6, 3.5, _sizes, result, palette)
         for number, window in enumerate(result.windows, 1):
             save(f"region_{number:02}", 9, 7, _region, window, result)
 
 
-def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult) -> None:
+def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Palette) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     axes = figure.subplots()
-    colours = LinearSegmentedColormap.from_list("gains and losses", COLOURS)
+    colours = LinearSegmentedColormap.from_list("gains and losses", palette.heat)
     image = axes.imshow(
         heat.values, colours, aspect="auto", interpolation="nearest", vmin=-LIMIT, vmax=LIMIT
     )
@@ -68,12 +60,12 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult) -> None:
     figure.colorbar(image, label="signed I/NI", fraction=0.02)
 
 
-def _calls(figure: Any, result: CnvResult) -> None:
+def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
     losses, gains = overview.calls_by_sample(result)
     axes = figure.subplots()
     x = np.arange(len(result.samples))
-    axes.bar(x, losses, color=LOSS, label="losses")
-    axes.bar(x, gains, bottom=losses, color=GAIN, label="gains")
+    axes.bar(x, losses, color=palette.loss.line, label="losses")
+    axes.bar(x, gains, bottom=losses, color=palette.gain.line, label="gains")
     if len(x) <= overview.NAMED_SAMPLES:
         axes.set_xticks(x, result.samples, rotation=90)
     else:
@@ -82,12 +74,14 @@ def _calls(figure: Any, result: CnvResult) -> None:
     axes.legend(frameon=False)
 
 
-def _sizes(figure: Any, result: CnvResult) -> None:
+def _sizes(figure: Any, result: CnvResult, palette: Palette) -> None:
     edges, losses, gains = overview.sizes(result)
     axes = figure.subplots()
     widths = np.diff(edges)
-    axes.bar(edges[:-1], losses, widths, align="edge", color=LOSS, label="losses")
-    axes.bar(edges[:-1], gains, widths, losses, align="edge", color=GAIN, label="gains")
+    axes.bar(edges[:-1], losses, widths, align="edge", color=palette.loss.line, label="losses")
+    axes.bar(
+        edges[:-1], gains, widths, losses, align="edge", color=palette.gain.line, label="gains"
+    )
     axes.set_xscale("log")
     axes.set_xlabel("length in bases")
     axes.set_ylabel("CNVs")

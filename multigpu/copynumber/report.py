@@ -11,15 +11,16 @@ from multigpu import __version__
 from multigpu.copynumber import overview
 from multigpu.copynumber.calls import Floats
 from multigpu.copynumber.cohort import COUNTING, Given
+from multigpu.copynumber.colours import GAIN_RED, Palette
 from multigpu.copynumber.options import MODELS, CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.windows import Window
 from multigpu.counting import CountOptions
 
 PLOTLY = "package_data/plotly.min.js"
-LOSS, GAIN, OTHER = "#c0392b", "#2450a8", "#b8bcc4"
-CARRIERS = ("#2450a8", "#c0392b", "#1b8a5a", "#b8860b", "#7d3c98", "#0e7490", "#d35400", "#5d4037")
-COLOURS = [[0, "#8e1b12"], [0.25, "#e08a80"], [0.5, "#f7f7f7"], [0.75, "#7f9ce0"], [1, "#173a86"]]
+OTHER = "#b8bcc4"
+# Of samples: neither the red nor the blue of gains and losses.
+CARRIERS = ("#1b8a5a", "#b8860b", "#7d3c98", "#0e7490", "#d35400", "#5d4037", "#6b7c00", "#c2378b")
 LIMIT = 2.0  # of the colours of the heat map: beyond it they do not change
 NAMED = len(CARRIERS)  # carriers in a legend: more would cover the figure
 DIGITS = 4  # significant, of numbers in figures
@@ -27,7 +28,11 @@ DIGITS = 4  # significant, of numbers in figures
 Figure = dict[str, Any]
 
 
-def render(result: CnvResult, given: Given = Given()) -> bytes:  # noqa: B008 - it is frozen
+def render(
+    result: CnvResult,
+    given: Given = Given(),  # noqa: B008 - it is frozen
+    palette: Palette = GAIN_RED,
+) -> bytes:
     """The page. Its bytes depend on the result and what was given alone."""
     from jinja2 import Environment
 
@@ -48,11 +53,22 @@ def render(result: CnvResult, given: Given = Given()) -> bytes:  # noqa: B008 - 
             zip(result.samples, sexes, ploidies, losses.tolist(), gains.tolist(), strict=True)
         ),
         has_sex=any(sexes),
+        coverage=_coverage(result),
         has_ploidy=result.ploidy is not None,
         windows=[window_title(window, result) for window in result.windows],
-        figures=_script(_figures(result)),
+        colours=palette.words,
+        figures=_script(_figures(result, palette)),
     )
     return page.encode()
+
+
+def _coverage(result: CnvResult) -> list[tuple[str, str]]:
+    """What is shown of X and of Y for every sample; nothing where sexes were not inferred."""
+    if (found := result.sex_coverage) is None:
+        return []
+    columns = [found.x, np.full(len(found.x), np.nan) if found.y is None else found.y]
+    shown = [["" if np.isnan(v) else f"{v:.2f}" for v in each.tolist()] for each in columns]
+    return list(zip(*shown, strict=True))[: len(result.samples)]
 
 
 def _facts(result: CnvResult, given: Given) -> list[tuple[str, str]]:
@@ -106,11 +122,11 @@ def window_title(window: Window, result: CnvResult) -> str:
     return f"{name}:{window.begin + 1:,}-{window.end:,} ({window.length:,} regions, {samples})"
 
 
-def _figures(result: CnvResult) -> dict[str, Figure]:
+def _figures(result: CnvResult, palette: Palette) -> dict[str, Figure]:
     every = {
-        "heat": _heat(overview.heat_map(result), result),
-        "calls": _calls(result),
-        "sizes": _sizes(result),
+        "heat": _heat(overview.heat_map(result), result, palette),
+        "calls": _calls(result, palette),
+        "sizes": _sizes(result, palette),
     }
     for number, window in enumerate(result.windows):
         every[f"window{number}"] = _window(window, result)
@@ -129,7 +145,7 @@ def _rounded(values: Floats) -> list[Any]:
     return [None if np.isnan(v) else float(f"{v:.{DIGITS}g}") for v in values.tolist()]
 
 
-def _heat(heat: overview.HeatMap, result: CnvResult) -> Figure:
+def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure:
     middles = (heat.begins + np.r_[heat.begins[1:], len(heat.labels)]) / 2
     lines = [
         {
@@ -141,7 +157,7 @@ def _heat(heat: overview.HeatMap, result: CnvResult) -> Figure:
     trace = {
         "type": "heatmap", "z": _rounded(heat.values), "x": heat.labels, "y": list(result.samples),
         "hovertemplate": "%{y}<br>%{x}<br>%{z}<extra></extra>",
-        "zmin": -LIMIT, "zmax": LIMIT, "colorscale": COLOURS,
+        "zmin": -LIMIT, "zmax": LIMIT, "colorscale": palette.heat,
         "colorbar": {"title": {"text": "signed I/NI"}, "thickness": 12},
     }  # fmt: skip
     layout = {
@@ -159,10 +175,10 @@ def _heat(heat: overview.HeatMap, result: CnvResult) -> Figure:
     return {"data": [trace], "layout": layout}
 
 
-def _calls(result: CnvResult) -> Figure:
+def _calls(result: CnvResult, palette: Palette) -> Figure:
     losses, gains = overview.calls_by_sample(result)
     samples = list(result.samples)
-    bars = [_bars(samples, losses, "losses", LOSS), _bars(samples, gains, "gains", GAIN)]
+    bars = _losses_and_gains(samples, losses, gains, palette)
     layout = {
         "barmode": "stack", "xaxis": {"type": "category", "automargin": True},
         "yaxis": {"title": {"text": "CNVs"}},
@@ -170,11 +186,10 @@ def _calls(result: CnvResult) -> Figure:
     return {"data": bars, "layout": layout}
 
 
-def _sizes(result: CnvResult) -> Figure:
+def _sizes(result: CnvResult, palette: Palette) -> Figure:
     edges, losses, gains = overview.sizes(result)
     middles = np.sqrt(edges[1:] * edges[:-1])
-    x = _rounded(middles)
-    bars = [_bars(x, losses, "losses", LOSS), _bars(x, gains, "gains", GAIN)]
+    bars = _losses_and_gains(_rounded(middles), losses, gains, palette)
     for bar in bars:
         bar["width"] = _rounded(np.diff(edges))
     layout = {
@@ -182,6 +197,11 @@ def _sizes(result: CnvResult) -> Figure:
         "yaxis": {"title": {"text": "CNVs"}},
     }  # fmt: skip
     return {"data": bars, "layout": layout}
+
+
+def _losses_and_gains(x: list[Any], losses: Any, gains: Any, palette: Palette) -> list[Figure]:
+    kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
+    return [_bars(x, counts, name, colour) for name, counts, colour in kinds]
 
 
 def _bars(x: list[Any], y: Any, name: str, colour: str) -> Figure:

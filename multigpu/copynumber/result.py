@@ -1,9 +1,9 @@
 """What a copy-number run found, over all chromosomes: the tables of the files as objects."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,14 @@ from multigpu.copynumber.calls import (
     Floats,
     Indices,
     Rows,
+    carriers_there,
+    direction,
     fractional_labels,
     names_by_copies,
 )
 from multigpu.copynumber.matrices import Matrices, dataset, joined
 from multigpu.copynumber.options import CnvOptions
-from multigpu.copynumber.sex import Usual
+from multigpu.copynumber.sex import Coverage, Usual
 from multigpu.copynumber.windows import Window
 from multigpu.io import arrow
 from multigpu.io.regions import Regions
@@ -100,6 +102,8 @@ class CnvResult:
     windows           the largest CNV regions and what is around them, for figures
     notes             what was noticed on the way: one sentence each
     usual             copies that are usual, where these go by sex
+    lengths           of chromosomes, by name, in bases; of those where they are known
+    sex_coverage      of every sample, where sexes were inferred from it
     """
 
     options: CnvOptions
@@ -114,6 +118,8 @@ class CnvResult:
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
     usual: Usual | None = None
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    sex_coverage: Coverage | None = None
 
     def __repr__(self) -> str:
         return (
@@ -133,8 +139,8 @@ class CnvResult:
 
     @property
     def cnvs(self) -> "pa.Table":
-        """The same of the segments that are CNVs."""
-        return self._segments(self.called)
+        """The same of the segments that are CNVs, and: regions length frequency."""
+        return self._cnvs()
 
     @property
     def cnv_regions(self) -> "pa.Table":
@@ -152,9 +158,37 @@ class CnvResult:
         return {name: make() for name, make in self._fractional().items()}
 
     @cached_property
-    def region_copies(self) -> Indices:
-        """int32[CNV regions, samples]: see `copy_numbers`."""
-        return self.copy_numbers(self.called_regions)
+    def frequency(self) -> Floats:
+        """float64[CNVs]: share of the samples that have a CNV of the same direction there.
+
+        There: sharing a base with it. The samples are those that are looked at on the chromosome.
+        """
+        cnvs = self.called
+        sign = direction(cnvs.copy_number, self.options)
+        carriers = np.zeros(len(cnvs), np.int64)
+        for each in (-1, 0, 1):
+            some = cnvs.take(sign == each)
+            carriers[sign == each] = carriers_there(*on_one_line(some, cnvs), some.sample)
+        looked_at = (self.usual_copies(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
+        return np.asarray(carriers / looked_at)
+
+    def usual_copies(self, chrom: Indices, start: Rows, end: Rows) -> NDArray[np.int8]:
+        """int8[n, samples]: those that are usual in each of these stretches; 0: not looked at."""
+        if self.usual is not None:
+            return self.usual.of(chrom, start, end)
+        return np.full((len(chrom), len(self.samples)), self._all_copies, np.int8)
+
+    def usual_copies_of(self, segments: SegmentTable) -> NDArray[np.int8]:
+        """int8[n]: the same of the sample of each segment."""
+        if self.usual is not None:
+            place = (segments.chrom, segments.start, segments.end, segments.sample)
+            return self.usual.of_samples(*place)
+        return np.full(len(segments), self._all_copies, np.int8)
+
+    @property
+    def _all_copies(self) -> int:
+        """The usual copies where these do not go by sex."""
+        return 1 if self.options.model == "haplo" else 2
 
     def tables(self) -> "dict[str, pa.Table]":
         """Every table by the name of its file."""
@@ -162,8 +196,8 @@ class CnvResult:
 
     def makers(self) -> "Mapping[str, Callable[[], pa.Table]]":
         """What makes each of these tables: a thread can take each."""
-        found = {
-            "cnvs": partial(self._segments, self.called),
+        found: dict[str, Callable[[], pa.Table]] = {
+            "cnvs": self._cnvs,
             "cnv_regions": partial(self._regions, self.called_regions),
             "segmentation": partial(self._segments, self.segments),
         }
@@ -175,7 +209,7 @@ class CnvResult:
         if self.options.fractional is None:
             return {}
         return {
-            "cnvs_fractional": partial(self._segments, self.called, True),
+            "cnvs_fractional": partial(self._cnvs, True),
             "cnv_regions_fractional": partial(self._regions, self.called_regions, True),
             "segmentation_fractional": partial(self._segments, self.segments, True),
         }
@@ -184,6 +218,13 @@ class CnvResult:
     def matrices(self) -> "xr.Dataset":
         """The matrices that were kept, with regions, samples and classes as coordinates."""
         return dataset(joined(self.kept), self.regions, self.samples, self.options.classes)
+
+    def _cnvs(self, fractional: bool = False) -> "pa.Table":
+        cnvs, found = self.called, self._segments(self.called, fractional)
+        more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
+        for name, values in more.items():
+            found = found.append_column(name, arrow.numbers(values))
+        return found
 
     def _segments(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         return arrow.table(
@@ -230,6 +271,23 @@ def copies_of(segments: SegmentTable, usual: Usual | None, options: CnvOptions) 
         return segments.copy_number
     own = usual.of_samples(segments.chrom, segments.start, segments.end, segments.sample)
     return names_by_copies(options)[own, segments.copy_number]
+
+
+class _Placed(Protocol):
+    """Rows of a table that lie somewhere."""
+
+    @property
+    def chrom(self) -> Indices: ...
+    @property
+    def start(self) -> Rows: ...
+    @property
+    def end(self) -> Rows: ...
+
+
+def on_one_line(rows: _Placed, cnvs: SegmentTable) -> tuple[Rows, Rows]:
+    """Start and end of these rows where chromosomes follow each other, with room for all CNVs."""
+    before = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
+    return before + rows.start, before + rows.end
 
 
 def names(indices: Indices, of: Sequence[str]) -> "pa.Array":

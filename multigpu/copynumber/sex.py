@@ -14,11 +14,63 @@ from multigpu.copynumber.genomes import X_NAMES, Y_NAMES, Places, inside, number
 from multigpu.io.regions import Regions
 
 MALE, FEMALE = "male", "female"
-BETWEEN = 0.75  # of the coverage of autosomes: males have half of it on X, females all of it
+# Shares of the coverage of autosomes: males have half of it on X and on Y, females all and nothing.
+BETWEEN = 0.75  # on X
+PRESENT = 0.25  # on Y
+# Much of Y has no sequence, or one that is elsewhere, too. Regions where no sample reaches SEEN say
+# nothing; where fewer than ENOUGH of all regions are left, there is no male here, or Y cannot tell.
+SEEN = 0.2
+ENOUGH = 0.1
 
 
-def x_coverage(counts: NDArray[Any], regions: Regions, par: Places = ()) -> Floats | None:
-    """float64[samples]: reads of a region of X by those of an autosomal one; None without X.
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """Coverage of X and Y by that of the autosomes; NaN of samples without reads there.
+
+    x       float64[samples]
+    y       float64[samples]; None without Y
+    y_says  whether Y can tell males from females
+    """
+
+    x: Floats
+    y: Floats | None = None
+    y_says: bool = False
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Coverage]") -> "Coverage":
+        """Of several tables with the same regions, one after the other."""
+        y = [part.y for part in parts if part.y is not None]
+        every = np.concatenate(y) if len(y) == len(parts) else None
+        return cls(
+            np.concatenate([part.x for part in parts]), every, any(part.y_says for part in parts)
+        )
+
+    def sexes(self) -> tuple[str, ...]:
+        """The sex of every sample; empty where it has no reads.
+
+        Male is who has one X, or a Y. The lack of a Y is weaker than its presence: targets may have
+        none, and cells lose it.
+        """
+        return tuple(
+            "" if np.isnan(x) else MALE if x < BETWEEN or has_y else FEMALE
+            for x, has_y in zip(self.x.tolist(), self._has_y().tolist(), strict=True)
+        )
+
+    def disagreements(self) -> list[int]:
+        """The samples of which X and Y say different things."""
+        if not self.y_says:
+            return []
+        differ = (self.x < BETWEEN) != self._has_y()
+        return np.flatnonzero(differ & ~np.isnan(self.x)).tolist()
+
+    def _has_y(self) -> NDArray[np.bool_]:
+        if self.y is None or not self.y_says:
+            return np.zeros(len(self.x), np.bool_)
+        return np.asarray(self.y >= PRESENT)
+
+
+def coverage(counts: NDArray[Any], regions: Regions, par: Places = ()) -> Coverage | None:
+    """Reads of a region of X, and of Y, by those of an autosomal one; None without X or autosomes.
 
     counts  int32 or float64[regions, samples], C-contiguous
     par     pseudoautosomal regions of X, which say nothing
@@ -26,23 +78,28 @@ def x_coverage(counts: NDArray[Any], regions: Regions, par: Places = ()) -> Floa
     x, y = number(regions, X_NAMES), number(regions, Y_NAMES)
     if x < 0:
         return None
-    autosomal = (regions.chrom != x) & (regions.chrom != y)
+    autosomal, on_y = (regions.chrom != x) & (regions.chrom != y), regions.chrom == y
     on_x = (regions.chrom == x) & ~inside(par, regions.start, regions.end)
     if not (autosomal.any() and on_x.any()):
         return None
     table = normalization.Counts(counts, len(os.sched_getaffinity(0)))
     base, of_x = (table.sums(rows).sum(axis=0) / rows.sum() for rows in (autosomal, on_x))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: Floats = of_x / base
-    return ratio
+        on_y_of = _y_coverage(counts[on_y], base) if on_y.any() else (None, False)
+        return Coverage(of_x / base, *on_y_of)
 
 
-def inferred(coverage: Floats) -> tuple[str, ...]:
-    """The sex of every sample by its coverage of X; empty where it has no reads."""
-    return tuple(
-        "" if np.isnan(value) else MALE if value < BETWEEN else FEMALE
-        for value in coverage.tolist()
-    )
+def _y_coverage(counts: NDArray[Any], base: Floats) -> tuple[Floats, bool]:
+    """Coverage of the regions of Y that can be read, and whether they are enough to say something.
+
+    counts  [regions of Y, samples]
+    base    float64[samples]: reads of an autosomal region
+    """
+    seen = np.zeros(len(counts), np.bool_)
+    for column, reads in zip(counts.T, base.tolist(), strict=True):
+        seen |= column >= max(SEEN * reads, np.finfo(float).tiny)
+    says = bool(seen.mean() >= ENOUGH)
+    return counts[seen if says else slice(None)].mean(axis=0) / base, says
 
 
 def is_sexual(name: str) -> bool:

@@ -19,6 +19,8 @@ from multigpu.copynumber.result import CnvResult
 from multigpu.io.compressed import compressed_output
 from multigpu.summary import versions
 
+COVERAGE_DIGITS = 4
+
 
 def write(
     path: str, job: CnvJob, result: CnvResult, given: Given, output: str, started: float
@@ -76,8 +78,22 @@ def _told(job: CnvJob, result: CnvResult, given: Given) -> dict[str, Any]:
         "samples": list(result.samples),
         "controls": list(job.names[len(result.samples) :]),
         "sex": _by_name(job.names, job.sexes) if job.sexes else {},
+        "sex_coverage": _coverages(job),
         "ploidy": None if job.ploidy is None else _by_name(job.names, job.ploidy),
     }
+
+
+def _coverages(job: CnvJob) -> dict[str, Any]:
+    """Of X and Y by that of the autosomes, of every sample whose sex was inferred."""
+    if (found := job.coverage) is None:
+        return {}
+    y = found.y if found.y is not None else np.full(len(found.x), np.nan)
+    pairs = zip(found.x.tolist(), y.tolist(), strict=True)
+    return _by_name(job.names, [{"x": _known(x), "y": _known(y)} for x, y in pairs])
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else round(value, COVERAGE_DIGITS)
 
 
 def _by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:

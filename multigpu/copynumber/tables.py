@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multigpu.copynumber.calls import Indices
+from multigpu.copynumber.calls import direction
+from multigpu.copynumber.colours import GAIN_RED, NEUTRAL, Palette
 from multigpu.copynumber.lines import Every, Text, block_rows, blocks, joined, lines, texts
-from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels, names
 from multigpu.io.arrow import table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LOSS, NEUTRAL, GAIN = "200,30,30", "120,120,120", "30,60,200"  # red and blue, as IGV shows SEG
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
 
@@ -28,27 +27,21 @@ def tsv(rows: "pa.Table", every: Every = map) -> "Iterator[bytes | Text]":
     yield from every(lambda block: lines(*block.columns), blocks)
 
 
-def direction(copy_number: Indices, options: CnvOptions) -> Indices:
-    """-1, 0 or 1: fewer copies, as many as, or more copies than the main class."""
-    folds = np.array([*options.fold_changes, options.fold_changes[options.main]])  # last: missing
-    return np.sign(folds[copy_number] - options.fold_changes[options.main]).astype(np.int32)
-
-
-def bed(result: CnvResult, every: Every = map) -> Iterator[Text]:
-    """The CNVs as BED9: losses red, gains blue; the score is 100 times |mean|, at most 1000."""
+def bed(result: CnvResult, palette: Palette = GAIN_RED, every: Every = map) -> Iterator[Text]:
+    """The CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
     cnvs = result.called
     order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
-    return every(
-        lambda rows: _bed_lines(result, cnvs.take(order[rows])), blocks(len(cnvs), BED_COLUMNS)
-    )
+    pieces = blocks(len(cnvs), BED_COLUMNS)
+    return every(lambda rows: _bed_lines(result, cnvs.take(order[rows]), palette), pieces)
 
 
-def _bed_lines(result: CnvResult, cnvs: SegmentTable) -> Text:
+def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
     options = result.options
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
     sample = names(cnvs.sample, result.samples)
     label = names(*class_labels(result.copy_numbers(cnvs), options.classes))
-    colour = names(direction(cnvs.copy_number, options) + 1, (LOSS, NEUTRAL, GAIN))
+    colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
+    colour = names(direction(cnvs.copy_number, options) + 1, colours)
     place = texts(cnvs.start), texts(cnvs.end)
     return lines(
         names(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
@@ -70,16 +63,26 @@ def seg(result: CnvResult, every: Every = map) -> "Iterator[bytes | Text]":
     return tsv(table(columns.items()), every)
 
 
-def igv_session(genome: str | None, tracks: Sequence[str] = TRACKS) -> bytes:
-    """An IGV session with the tracks, which lie beside it."""
+def igv_session(
+    genome: str | None, tracks: Sequence[str] = TRACKS, palette: Palette = GAIN_RED
+) -> bytes:
+    """An IGV session with the tracks, which lie beside it, and the colours of segments."""
     attributes = {"version": "8", **({"genome": genome} if genome else {})}
     session = ET.Element("Session", attributes)
     resources = ET.SubElement(session, "Resources")
     for track in tracks:
         ET.SubElement(resources, "Resource", path=track, type=_kind(track))
+    scales = ET.SubElement(session, "ColorScales")
+    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=_scale(palette))
     ET.indent(session)
     text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
     return text + b"\n"
+
+
+def _scale(palette: Palette) -> str:
+    """IGV's own scale for SEG, from loss to gain; what lies between the inner limits is white."""
+    colours = f"{palette.loss.bright};255,255,255;{palette.gain.bright}"
+    return f"ContinuousColorScale;-0.1;-1.5;0.1;1.5;{colours}"
 
 
 def _kind(track: str) -> str:

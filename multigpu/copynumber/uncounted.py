@@ -2,6 +2,7 @@
 
 from multigpu.config import Lanes, RunOptions
 from multigpu.copynumber.chromosome import CnvSpan
+from multigpu.copynumber.genomes import X_NAMES
 from multigpu.copynumber.options import CnvOptions
 from multigpu.counting import CountJob
 from multigpu.io.counts import Counts
@@ -15,6 +16,7 @@ class Uncounted(Job):
     Sexes that are inferred are not: a chromosome may be looked at in fewer samples.
 
     cases, controls  counts that are there already, or the job that would count them
+    infers           whether sexes are to be inferred
     """
 
     def __init__(
@@ -24,12 +26,16 @@ class Uncounted(Job):
         options: CnvOptions,
         run: RunOptions,
         lanes: Lanes,
+        infers: bool = False,
     ) -> None:
         super().__init__(run, lanes)
         both = [cases] if controls is None else [cases, controls]
         self.options, self.regions, self.samples = options, cases.regions, cases.samples
         self.names = tuple(name for each in both for name in each.samples)
         self.notes = [note for each in both for note in each.notes]
+        taken = options.norm != 0 and options.model != "haplo" and not options.compat_r
+        has_x = any(name in X_NAMES for name in self.regions.names)
+        self.infers_sexes = infers and taken and has_x
         self.files = [f.path for each in both if isinstance(each, CountJob) for f in each.files]
 
     def spans(self) -> list[CnvSpan]:

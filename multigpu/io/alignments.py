@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.counting.types import Reads
-from multigpu.errors import InputError, UsageError
-from multigpu.io import bam, bam_index, cram
+from multigpu.errors import NAMED, InputError, UsageError, several
+from multigpu.io import bam, bam_index, cram, misread
 from multigpu.io.bam import Stretch
-from multigpu.io.sources import beginning, is_regular
+from multigpu.io.regions import Regions
+from multigpu.io.sources import Kind, beginning, expand, is_regular, stands_for_others
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +26,11 @@ Reference = tuple[str, int]  # name and length in bases
 SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
 BAI_LONGEST = 1 << 29  # bases of a reference
 UNUSABLE = "failed to create index"  # samtools on a file that is damaged or not sorted
+RG = "@RG"  # as the name of samples: that in each file's read groups
 CRAM_PIECES = 32  # of a file, about; a large reference is one
+
+
+ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,10 @@ def inspect(path: str) -> Alignments:
     """Look at a file. Raises InputError where it is neither BAM nor CRAM, or is damaged."""
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
-    magic = beginning(path)[:4]
+    start = beginning(path)
+    magic = start[:4]
+    if start.decode("latin-1").startswith(misread.SAM):
+        raise InputError(path, misread.sam(path))
     if magic == cram.MAGIC:
         cram.check_end(path)
         return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
@@ -49,6 +58,33 @@ def inspect(path: str) -> Alignments:
         bam.check_end(path)
         return Alignments(path, "bam", tuple(bam.references(path)), _index_of(path, "bam"))
     raise InputError(path, "is neither BAM nor CRAM")
+
+
+def files_of(paths: Sequence[str]) -> list[str]:
+    """The paths, but of a directory or a pattern the BAM and CRAM files that it stands for.
+
+    Raises InputError where it stands for nothing.
+    """
+    return [
+        file for path in paths
+        for file in (expand([path], ALIGNMENTS) if stands_for_others(path) else [path])
+    ]  # fmt: skip
+
+
+def sample_of(file: Alignments) -> str:
+    """The sample (SM) that the read groups of a file name. Raises InputError without just one."""
+    text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
+    groups = [line.split("\t")[1:] for line in text.splitlines() if line.startswith(f"{RG}\t")]
+    found = dict.fromkeys(
+        field.removeprefix("SM:") for fields in groups for field in fields
+        if field.startswith("SM:")
+    )  # fmt: skip
+    if len(found) == 1:
+        return next(iter(found))
+    problem = f"its read groups name {several([*found])}, not one sample"
+    if not found:
+        problem = "it has no read group that names a sample (SM)"
+    raise InputError(file.path, f"{problem}: give --sample-names NAME,…")
 
 
 def _index_of(path: str, kind: str) -> str | None:
@@ -120,10 +156,17 @@ def _advice(ours: Sequence[Reference], theirs: Sequence[Reference], rename: bool
     return " (the names differ only by `chr`: --rename auto takes them as the same)"
 
 
-def numbers_of(names: Sequence[str], file: Alignments, rename: bool, source: str) -> list[int]:
+def numbers_of(
+    names: Sequence[str],
+    file: Alignments,
+    rename: bool,
+    source: str,
+    regions: Regions | None = None,
+) -> list[int]:
     """The number of the reference that each name stands for.
 
-    source  where the names are from, for the error: none is ever counted as zero in silence
+    source   where the names are from, for the error: none is ever counted as zero in silence
+    regions  of the file `source`, whose names these are
     """
     exact = {name: number for number, (name, _) in enumerate(file.references)}
     alike = {plain(name): number for number, (name, _) in enumerate(file.references)}
@@ -137,12 +180,30 @@ def numbers_of(names: Sequence[str], file: Alignments, rename: bool, source: str
                 raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
             number = alike[plain(name)]
         if number is None:
-            raise InputError(source, f"{file.path} has no reference {name}")
+            missing = [each for each in names if each not in exact and plain(each) not in alike]
+            raise InputError(source, _missing(missing, file, source, regions))
         if number in found:
             problem = f"{name} and {found[number]} are one reference of {file.path}"
             raise InputError(source, problem)
         found[number] = name
     return list(found)
+
+
+def _missing(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
+    """What is said of chromosomes that are no references of a file, and what helps."""
+    has = several([name for name, _ in file.references])
+    said = f"{file.path} has no reference {several(names)}: it has {has}"
+    if regions is None:
+        return said
+    numbers = [regions.names.index(name) for name in names]
+    count = int(np.isin(regions.chrom, numbers).sum())
+    if count == len(regions):
+        return f"{said}; is it of another genome?"
+    said = f"{said}; take these {count:,} of {len(regions):,} regions out"
+    if len(names) > NAMED or any("'" in name or '"' in name for name in names):
+        return said
+    others = " && ".join(f'$1 != "{name}"' for name in names)
+    return f"{said}: awk '{others}' {shlex.quote(source)} > other.bed"
 
 
 # ---- indexes ----------------------------------------------------------------------------------

@@ -109,6 +109,14 @@ def references(path: str) -> list[tuple[str, int]]:
     return _header(_Content(path))
 
 
+def header(path: str) -> str:
+    """The text of the header, as in SAM."""
+    content = _Content(path)
+    if content.take(4) != MAGIC:
+        raise InputError(path, "is no BAM file")
+    return content.take(content.number()).decode("utf-8", "replace").rstrip("\0")
+
+
 def _header(content: _Content) -> list[tuple[str, int]]:
     if content.take(4) != MAGIC:
         raise InputError(content.path, "is no BAM file")

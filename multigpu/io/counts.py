@@ -201,6 +201,8 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
 
 def _samples(path: str, header: str) -> tuple[str, ...]:
     """The names in a line `chrom start end sample1 …`, which a # may begin."""
+    if problem := misread.stranger(path, header):
+        raise InputError(path, problem)
     return _checked_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
 

@@ -52,6 +52,12 @@ def check_end(path: str) -> None:
         raise InputError(path, NO_END)
 
 
+def header(path: str) -> str:
+    """The text of the header, as in SAM."""
+    with _opened(path) as file:
+        return str(file.header)
+
+
 def references(path: str) -> list[tuple[str, int]]:
     """Name and length of every reference."""
     with _opened(path) as file:

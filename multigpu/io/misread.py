@@ -1,6 +1,10 @@
-"""What is wrong with a counts table as text: looked for only when Arrow has stopped at it."""
+"""What is wrong with a counts table as text, and what is given by mistake instead of one.
+
+The first is looked for only when Arrow has stopped at it.
+"""
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from multigpu.errors import InputError, quoted
@@ -17,6 +21,41 @@ MISFIT = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error [^:]*: (.*)", re.DOTALL
 )
 MISCOUNT = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
+
+PLACE = ("chrom", "start", "end")  # the first columns
+SAM = ("@HD\t", "@SQ\t", "@RG\t", "@PG\t", "@CO\t")  # how its header begins
+SEPARATORS = {",": "commas", ";": "semicolons", " ": "spaces"}
+CNVKIT = (
+    "is a file of CNVkit, with depths or ratios of one sample and not with read counts: give the"
+    " BAM or CRAM files of all samples instead, and --regions TARGETS.bed"
+)
+
+
+def stranger(path: str, header: str) -> str:
+    """What a file is that is no counts table, by its first line, and what helps; or nothing."""
+    if header.startswith(SAM):
+        return sam(path)
+    columns = header.lstrip("#").rstrip("\r\n").split("\t")
+    if columns[:3] == ["chromosome", "start", "end"] and {"log2", "depth"} & {*columns}:
+        return CNVKIT
+    for sign, name in SEPARATORS.items():
+        fields = [field.strip("\"' ") for field in columns[0].split(sign)]
+        if tuple(filter(None, fields))[:3] == PLACE:
+            return f"its columns are separated by {name}, not by tabs: {_with_tabs(path, sign)}"
+    return ""
+
+
+def sam(path: str) -> str:
+    """What is said of a SAM file."""
+    made = shlex.quote(re.sub(r"(\.sam)?(\.gz)?$", ".bam", path, count=1))
+    return f"is a SAM file, which is not read: samtools sort -o {made} {shlex.quote(path)}"
+
+
+def _with_tabs(path: str, sign: str) -> str:
+    """The command that makes a table of a file with other separators."""
+    source, made = shlex.quote(path), shlex.quote(re.sub(r"(\.\w+)?$", ".tsv", path, count=1))
+    squeezed = "-s " if sign == " " else ""
+    return f"tr -d '\"' < {source} | tr {squeezed}'{sign}' '\\t' > {made}"
 
 
 def explained(path: str, columns: Sequence[str]) -> InputError | None:

@@ -169,11 +169,10 @@ def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES) -> int:
 def _expand_one(path: str, kind: Kind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]
-    if not os.path.lexists(path):
-        if any(sign in path for sign in "*?["):
-            return _matches(path, kind)
-        if kind is SEQUENCES and SEQUENCE.fullmatch(path):
-            raise InputError(path, _to_file(path))
+    if is_pattern(path):
+        return _matches(path, kind)
+    if kind is SEQUENCES and SEQUENCE.fullmatch(path) and not os.path.lexists(path):
+        raise InputError(path, _to_file(path))
     return _files(path, kind)
 
 
@@ -184,6 +183,16 @@ def _to_file(sequence: str) -> str:
         "there is no such file; a sequence has to stand in a FASTA file:"
         rf" printf '>name\n{shown}\n' > sequence.fa"
     )
+
+
+def is_pattern(path: str) -> bool:
+    """Whether it stands for other paths, and for no file of this name."""
+    return any(sign in path for sign in "*?[") and not os.path.lexists(path)
+
+
+def stands_for_others(path: str) -> bool:
+    """Whether it is a directory or a pattern."""
+    return is_pattern(path) or os.path.isdir(path)  # noqa: PTH112  (a Path fails at a long name)
 
 
 def _matches(pattern: str, kind: Kind) -> list[str]:

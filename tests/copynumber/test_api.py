@@ -48,6 +48,7 @@ def test_ploidy__as_a_file_or_numbers(tmp_path: Path) -> None:
     (tmp_path / "ploidy").write_text("s0\t4\n")
     for given in (tmp_path / "ploidy", [4, 2, 2, 2, 2, 2], {"s0": 4}):
         assert cnv(table_of_x(), ploidy=given).ploidy == (4, 2, 2, 2, 2, 2)
+    assert cnv(table_of_x(), ploidy=4).ploidy == (4,) * 6
 
 
 def test_names__of_the_command_are_taken(tmp_path: Path) -> None:

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from multigpu.copynumber.genomes import GENOMES, Genome, inside, known, named, of_regions
+from multigpu.copynumber.genomes import (
+    GENOMES,
+    Genome,
+    inside,
+    known,
+    lengths,
+    named,
+    of_regions,
+)
 from multigpu.io.regions import windows
 
 
@@ -46,3 +54,22 @@ def test_inside__goes_by_the_middle() -> None:
     start, end = np.array([0, 5, 8, 20]), np.array([10, 15, 18, 21])
     assert inside(((5, 12), (20, 21)), start, end).tolist() == [True, True, False, True]
     assert not inside((), start, end).any()
+
+
+@pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)
+def test_lengths__are_those_of_every_chromosome_but_m(genome: Genome) -> None:
+    human = genome.name.startswith("h")
+    assert list(genome.by_name()) == [*map(str, range(1, 23 if human else 20)), "X", "Y"]
+    bases = sum(genome.lengths)
+    assert (3.05e9 < bases < 3.12e9) if human else (2.7e9 < bases < 2.75e9)
+
+
+def test_lengths__are_not_those_of_another_genome() -> None:
+    names = [("chr1", 100_000), ("2", 100_000), ("chr22", 60_000_000), ("chrM", 16_569)]
+    regions = windows(names, 50_000)
+    hg38 = named("hg38")
+    assert lengths(hg38, regions) == {"chr1": 248_956_422, "2": 242_193_529}
+    assert lengths(None, regions) == {}
+    given = {"chrM": 16_569, "chr22": 10, "chr1": 300_000_000}
+    found = {"chr1": 300_000_000, "2": 242_193_529, "chrM": 16_569}
+    assert lengths(hg38, regions, given) == found

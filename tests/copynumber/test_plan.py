@@ -131,6 +131,34 @@ def test_command__counts_no_alignments(
     assert {path.name for path in tmp_path.iterdir()} == there
 
 
+@pytest.mark.parametrize(
+    ("x", "words", "shown"),
+    [
+        ("chrX", (), True),
+        ("chr2", (), False),
+        ("chrX", ("--sex", "none"), False),
+        ("chrX", ("--sex", "male"), False),
+        ("chrX", ("--sex", "sexes.txt"), False),
+        ("chrX", ("--ploidy", "4"), False),
+        ("chrX", ("--norm", "0"), False),
+        ("chrX", ("--model", "haplo"), False),
+        ("chrX", ("--compat", "r"), False),
+    ],
+)
+def test_command__says_that_counting_shows_the_sexes_only_where_they_are_inferred(
+    x: str, words: tuple[str, ...], shown: bool, tmp_path: Path, main: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sexes.txt").write_text("a\tmale\n")
+    references = (("chr1", 300_000), (x, 100_000))
+    rows = [(0, place, 60, "10M", 0) for place in range(0, 90_000, 1000)]
+    paths = [write_alignments(tmp_path / f"{name}.bam", rows, references) for name in "ab"]
+    said = main("plan", "cnv", *paths, "--window", "1000", "--gpus", "none", *words).out
+    (line,) = (line for line in said.splitlines() if line.startswith("to count"))
+    assert line.endswith("this comes first, and shows the sexes" if shown else "this comes first")
+
+
 def test_command__looks_at_a_cluster(table: str, scheduler: str, main: Run) -> None:
     ended = main("plan", "cnv", table, "--scheduler", scheduler)
     assert (ended.status, ended.err) == (0, "")

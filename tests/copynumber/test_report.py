@@ -12,6 +12,7 @@ from cohorts import result
 
 from multigpu.copynumber import overview, plots, report
 from multigpu.copynumber.cohort import Given
+from multigpu.copynumber.colours import BLUE, RED, Colours, Palette, Shade
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome")
@@ -91,9 +92,38 @@ def test_report__without_cnvs_says_so() -> None:
 
 
 def test_figures__are_json_without_nan() -> None:
-    text = report._script(report._figures(result()))
+    text = report._script(report._figures(result(), Palette.of("gain-red")))
     assert set(json.loads(text)) == {"heat", "calls", "sizes", *(f"window{k}" for k in range(4))}
     assert "NaN" not in text
+
+
+@pytest.mark.parametrize(
+    ("colours", "words", "gain"),
+    [
+        ("gain-red", "Red is gain, blue is loss.", RED),
+        ("gain-blue", "Blue is gain, red is loss.", BLUE),
+    ],
+)
+def test_report__has_one_colour_of_gains(colours: Colours, words: str, gain: Shade) -> None:
+    palette = Palette.of(colours)
+    assert words in report.render(result(), palette=palette).decode()
+    figures = report._figures(result(), palette)
+    assert figures["heat"]["data"][0]["colorscale"][-1] == (1, gain.dark)
+    for name in ("calls", "sizes"):
+        losses, gains = (bars["marker"]["color"] for bars in figures[name]["data"])
+        assert (losses, gains) == (palette.loss.line, gain.line)
+        assert losses != gains
+
+
+@pytest.mark.parametrize("colours", ["gain-red", "gain-blue"])
+def test_plots__have_one_colour_of_gains(colours: Colours, tmp_path: Path) -> None:
+    plots.draw(replace(result(), windows=()), tmp_path, "svg", Palette.of(colours))
+    gain = RED.line if colours == "gain-red" else BLUE.line
+    for name in ("calls", "sizes"):
+        text = (tmp_path / f"{name}.svg").read_text()
+        fills = re.findall(f"fill: ({RED.line}|{BLUE.line})", text)
+        assert fills[-1] == gain  # of the legend, which has losses first
+        assert set(fills) == {RED.line, BLUE.line}
 
 
 def test_heat_map__shows_the_strongest_segment_of_every_place() -> None:

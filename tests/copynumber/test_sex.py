@@ -1,5 +1,6 @@
 """Sex chromosomes: inferred from the coverage of X, and what normalization makes of them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,23 +11,33 @@ from cohorts import CPU, SEXES, of_sexes
 
 import multigpu
 from multigpu.config import RunOptions
-from multigpu.copynumber import calls, matrices, sex
+from multigpu.copynumber import calls, matrices, report, sex
 from multigpu.copynumber.genomes import known, named
-from multigpu.copynumber.inputs import inferred_sexes
+from multigpu.copynumber.inputs import sex_coverage
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult
-from multigpu.copynumber.tables import direction
 from multigpu.errors import UsageError
 from multigpu.io.counts import Counts
 
 
+def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
+    found = sex_coverage(cases, controls, genome)
+    assert found is not None
+    return found.sexes()
+
+
 def test_inferred__by_half_the_coverage_of_x() -> None:
     table = of_sexes()
-    coverage = sex.x_coverage(table.values, table.regions)
+    coverage = sex.coverage(table.values, table.regions)
     assert coverage is not None
-    assert sex.inferred(coverage) == SEXES
+    assert coverage.sexes() == SEXES
+    assert coverage.y_says
+    assert coverage.disagreements() == []
+    males = np.array([each == "male" for each in SEXES])
+    np.testing.assert_allclose(coverage.x, np.where(males, 0.5, 1), atol=0.02)
+    np.testing.assert_allclose(coverage.y, np.where(males, 0.5, 0), atol=0.02)
 
 
 def test_inferred__of_cases_and_then_controls() -> None:
@@ -34,19 +45,97 @@ def test_inferred__of_cases_and_then_controls() -> None:
     assert inferred_sexes(cases, controls, None) == SEXES + SEXES[::-1]
 
 
+def changed(table: Counts, chrom: int, sample: int, share: float) -> Counts:
+    """The table where a sample has this share of the autosomes' reads on a chromosome."""
+    values, rows = table.values.copy(), table.regions.chrom == chrom
+    values[rows, sample] = np.random.default_rng(chrom).poisson(100 * share, rows.sum())
+    return replace(table, values=values)
+
+
+def test_inferred__a_y_makes_a_male_of_two_x_which_is_noted() -> None:
+    table = changed(of_sexes(), 2, 1, 0.5)
+    found = multigpu.cnv(table)
+    assert found.sex == ("male", "male", *SEXES[2:])
+    (note,) = (note for note in found.notes if "disagree" in note)
+    assert note.startswith("X and Y disagree on the sex of s1 (X 1.0")
+    assert note.endswith(" of the autosomes' coverage: taken as male): --sex FILE corrects it")
+
+
+def test_inferred__a_male_without_y_stays_one_which_is_noted() -> None:
+    found = multigpu.cnv(changed(of_sexes(), 2, 0, 0.02))
+    assert found.sex == SEXES
+    assert any("disagree on the sex of s0 (X 0.5" in note for note in found.notes)
+    assert not any("disagree" in note for note in multigpu.cnv(of_sexes()).notes)
+
+
+def test_inferred__given_sexes_are_not_doubted() -> None:
+    table = changed(of_sexes(), 2, 1, 0.5)
+    given = multigpu.cnv(table, sex=dict(zip(table.samples, SEXES, strict=True)))
+    assert given.sex == SEXES
+    assert given.sex_coverage is None
+    assert not any("disagree" in note for note in given.notes)
+
+
+def test_inferred__most_of_y_may_be_without_reads() -> None:
+    """As in hg38, where half of Y has no sequence: its mean would be near that of no Y."""
+    table = of_sexes()
+    values = table.values.copy()
+    values[np.flatnonzero(table.regions.chrom == 2)[30:]] = 0
+    found = sex.coverage(values, table.regions)
+    assert found is not None
+    assert found.y_says
+    assert found.disagreements() == []
+    values[np.flatnonzero(table.regions.chrom == 2)[10:]] = 0  # of mice, it may be less
+    found = sex.coverage(values, table.regions)
+    assert found is not None
+    assert not found.y_says
+    assert (found.sexes(), found.disagreements()) == (SEXES, [])
+
+
+@pytest.mark.parametrize("coverage", [4, 100])
+def test_inferred__reads_that_stray_to_y_make_no_male(coverage: int) -> None:
+    females = ("female",) * 6
+    table = of_sexes(sexes=females, coverage=coverage)
+    values, rows = table.values.copy(), np.flatnonzero(table.regions.chrom == 2)
+    values[rows[:8]] = coverage  # repeats
+    values[rows[8:]] += np.random.default_rng(2).poisson(0.02 * coverage, (192, 6)).astype(np.int32)
+    found = sex.coverage(values, table.regions)
+    assert found is not None
+    assert (found.sexes(), found.disagreements()) == (females, [])
+
+
+def test_inferred__by_x_alone_where_there_is_no_y() -> None:
+    table = of_sexes(("chr1", "chrX"))
+    found = sex.coverage(table.values, table.regions)
+    assert found is not None
+    assert (found.y, found.y_says, found.sexes()) == (None, False, SEXES)
+
+
+def test_report__and_summary_show_both_ratios(tmp_path: Path) -> None:
+    table = changed(of_sexes(), 2, 1, 0.5)
+    found = multigpu.cnv(table)
+    page = report.render(found).decode()
+    assert "<th>sex</th><th>X</th><th>Y</th>" in page
+    assert re.search(r"<td>s1</td><td>male</td><td>1\.0\d</td><td>0\.5\d</td>", page)
+    assert "<th>X</th>" not in report.render(multigpu.cnv(table, sex="none")).decode()
+    alone = report.render(multigpu.cnv(of_sexes(("chr1", "chrX")))).decode()
+    assert re.search(r"<td>s0</td><td>male</td><td>0\.\d\d</td><td></td>", alone)
+
+
 @pytest.mark.parametrize("names", [("chr1",), ("chrX",), ("chrX", "chrY")])
 def test_inferred__not_without_x_and_autosomes(names: tuple[str, ...]) -> None:
     table = of_sexes(names)
-    assert sex.x_coverage(table.values, table.regions) is None
+    assert sex.coverage(table.values, table.regions) is None
 
 
 def test_inferred__a_sample_without_reads_has_no_sex() -> None:
     table = of_sexes()
     values = table.values.copy()
     values[:, 2] = 0
-    coverage = sex.x_coverage(values, table.regions)
+    coverage = sex.coverage(values, table.regions)
     assert coverage is not None
-    assert sex.inferred(coverage)[2] == ""
+    assert coverage.sexes()[2] == ""
+    assert coverage.disagreements() == []
 
 
 def test_copies__of_sexes_on_every_kind_of_chromosome() -> None:
@@ -74,7 +163,7 @@ def cohort_of(females: int, males: int) -> tuple[str, ...]:
 
 def calls_of(found: CnvResult) -> set[tuple[str, str, int]]:
     """Chromosome and sample of every CNV, and whether it is a loss (-1) or a gain (1)."""
-    signs = direction(found.called.copy_number, found.options).tolist()
+    signs = calls.direction(found.called.copy_number, found.options).tolist()
     rows = found.cnvs.to_pylist()
     return {(row["chrom"], row["sample"], sign) for row, sign in zip(rows, signs, strict=True)}
 
@@ -268,9 +357,9 @@ def test_par__of_one_sample_and_few_regions_beside_it() -> None:
     x = np.flatnonzero(table.regions.chrom == 1)
     kept = np.delete(np.arange(len(table.values)), x[70:])  # 14 beside 56
     less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
-    coverage = sex.x_coverage(less.values, less.regions, named("hg38").par)  # type: ignore[union-attr]
+    coverage = sex.coverage(less.values, less.regions, named("hg38").par)  # type: ignore[union-attr]
     assert coverage is not None
-    assert sex.inferred(coverage) == cohort_of(4, 4)
+    assert coverage.sexes() == cohort_of(4, 4)
     assert inferred_sexes(less, None, "hg38") == cohort_of(4, 4)
     one = replace(less, samples=("s7",), values=less.values[:, 7:].copy())
     options = CnvOptions.of("single", segmentation="fast")

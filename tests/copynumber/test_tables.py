@@ -1,5 +1,7 @@
 """The files of the calls, read by the programs that they are for."""
 
+import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,31 +16,53 @@ import pytest
 from cohorts import result
 
 from multigpu.copynumber import tables
+from multigpu.copynumber.colours import Colours, Palette
 from multigpu.copynumber.output import write_tables
-from multigpu.copynumber.result import CnvResult, RegionTable
-from multigpu.copynumber.vcf import write_vcf
+from multigpu.copynumber.result import CnvResult, SegmentTable
+from multigpu.copynumber.sex import Usual
+from multigpu.copynumber.vcf import check_names, write_vcf
+from multigpu.errors import UsageError
 from multigpu.io.regions import Regions
 from multigpu.io.tabix import LARGEST_TBI
 
 
-def with_regions(
-    *rows: tuple[int, int, tuple[int, int]], names: tuple[str, ...] = ("chr1",)
+def with_cnvs(
+    *rows: tuple[int, int, str, int], names: tuple[str, ...] = ("chr1",), **changes: Any
 ) -> CnvResult:
-    """A result with CNV regions (start, end, classes of two samples) on the last chromosome."""
-    start, end, copies = (np.array(column) for column in zip(*rows, strict=True))
-    chrom = np.full(len(rows), len(names) - 1, np.int32)
-    fractional = np.full(copies.shape, np.nan)
-    regions = RegionTable(chrom, start, end, copies.astype(np.int32), fractional)
+    """A result with CNVs (start, end, sample, class) of samples a, b, c on the last chromosome."""
+    samples, count = ("a", "b", "c"), len(rows)
+    start, end = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
+    sample = np.array([samples.index(row[2]) for row in rows], np.int32)
+    copies = np.array([row[3] for row in rows], np.int32)
+    chrom = np.full(count, len(names) - 1, np.int32)
+    mean = (copies - 2) / 2
+    table = SegmentTable(
+        chrom, sample, start, end, (end - start) // 10, mean, mean + 0.25, copies,
+        np.full(count, np.nan), np.ones(count, np.bool_),
+    )  # fmt: skip
     place = Regions(names, chrom, start, end)
-    return replace(result(), regions=place, samples=("a", "b"), called_regions=regions)
+    return replace(result(), regions=place, samples=samples, segments=table, **changes)
 
 
 def bcftools(command: str, *arguments: str) -> str:
-    """What bcftools writes; pysam brings it along."""
-    run = getattr(pysam.bcftools, command)
-    written = str(run(*arguments))
-    assert run.get_messages() in ("", None)
+    """What bcftools writes, which has nothing to complain of; pysam brings it along, too."""
+    if program := shutil.which("bcftools"):
+        words = [program, command, *arguments]
+        run = subprocess.run(words, check=False, capture_output=True, text=True)
+        assert (run.returncode, run.stderr) == (0, "")
+        return run.stdout
+    own = getattr(pysam.bcftools, command)
+    written = str(own(*arguments))
+    assert own.get_messages() in ("", None)
     return written
+
+
+def cells(path: Path) -> list[list[str]]:
+    """Of every record: position, end, alleles and what is said of each sample."""
+    return [
+        [fields[1], fields[7].partition("END=")[2].partition(";")[0], fields[4], *fields[9:]]
+        for fields in (line.split("\t") for line in bcftools("view", "-H", str(path)).splitlines())
+    ]
 
 
 def text(blocks: Iterable[Any]) -> str:
@@ -78,16 +102,22 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
     assert files("few") == whole
 
 
-def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:
-    rows = [line.split("\t") for line in text(tables.bed(result())).splitlines()]
+@pytest.mark.parametrize(
+    ("colours", "gain", "loss"),
+    [("gain-red", "200,30,30", "30,60,200"), ("gain-blue", "30,60,200", "200,30,30")],
+)
+def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
+    colours: Colours, gain: str, loss: str
+) -> None:
+    lines = text(tables.bed(result(), Palette.of(colours)))
+    rows = [line.split("\t") for line in lines.splitlines()]
     assert len(rows) == len(result().called) > 5
     order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
     assert order == sorted(order)
     for row in rows:
         sample, copies = row[3].split(":")
         assert sample in result().samples
-        colour = tables.LOSS if copies in ("CN0", "CN1") else tables.GAIN
-        assert row[8] == colour
+        assert row[8] == (loss if copies in ("CN0", "CN1") else gain)
         assert 0 <= int(row[4]) <= 1000
 
 
@@ -108,37 +138,123 @@ def test_igv_session__names_the_tracks_beside_it() -> None:
     assert "genome" not in ET.fromstring(tables.igv_session(None)).attrib
 
 
+@pytest.mark.parametrize(("colours", "ends"), [("gain-red", "br"), ("gain-blue", "rb")])
+def test_igv_session__shows_segments_in_the_colours_of_the_other_files(
+    colours: Colours, ends: str
+) -> None:
+    session = ET.fromstring(tables.igv_session("hg38", palette=Palette.of(colours)))
+    (scale,) = session.iter("ColorScale")
+    assert scale.attrib["type"] == "COPY_NUMBER"
+    name, *limits = scale.attrib["value"].split(";")
+    loss, middle, gain = limits[4:]
+    of = {"r": "255,0,0", "b": "0,0,255"}
+    assert (name, loss, middle, gain) == (
+        "ContinuousColorScale", of[ends[0]], "255,255,255", of[ends[1]],
+    )  # fmt: skip
+
+
 def written(found: CnvResult, path: Path) -> None:
     write_vcf(found, path)
 
 
-def test_vcf__bcftools_reads_every_region_and_its_copy_numbers(tmp_path: Path) -> None:
+def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> None:
     path = tmp_path / "cnvs.vcf.gz"
     written(result(), path)
-    shown = bcftools("query", "-f", "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%CN]\n", str(path))
-    regions, names = result().called_regions, result().regions.names
-    assert len(regions) > 5
-    for line, row in zip(shown.splitlines(), range(len(regions)), strict=True):
-        chrom, position, end, length, *copies = line.split("\t")
-        assert chrom == names[regions.chrom[row]]
-        assert int(position) == max(1, regions.start[row])
-        assert int(end) == regions.end[row]
-        assert set(length.split(",")) == {str(int(end) - int(position))}
-        assert [int(c) for c in copies] == regions.copy_number[row].tolist()
+    columns = "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%GT:%CN:%MD:%MN]\n"
+    shown = bcftools("query", "-f", columns, str(path))
+    cnvs, samples = result().cnvs.to_pylist(), result().samples
+    said = []
+    for line in shown.splitlines():
+        chrom, position, end, length, *found = line.split("\t")
+        assert int(length) == int(end) - int(position)
+        for sample, cell in zip(samples, found, strict=True):
+            genotype, copies, median, mean = cell.split(":")
+            if "1" in genotype:
+                numbers = (round(float(median), 4), round(float(mean), 4))
+                said.append((chrom, int(position), int(end), sample, f"CN{copies}", *numbers))
+            else:
+                assert (genotype, copies, mean) in (("0/0", "2", "."), ("./.", ".", "."))
+    wanted = [
+        (
+            row["chrom"], max(1, row["start"]), row["end"], row["sample"], row["copy_number"],
+            round(row["median"], 4), round(row["mean"], 4),
+        )
+        for row in cnvs
+    ]  # fmt: skip
+    assert len(cnvs) > 5
+    assert [row[:5] for row in sorted(said)] == [row[:5] for row in sorted(wanted)]
+    numbers_said, numbers = (np.array([row[5:] for row in sorted(rows)]) for rows in (said, wanted))
+    np.testing.assert_allclose(numbers_said, numbers, atol=2e-4)  # bcftools shows six digits
 
 
-def test_vcf__alleles_say_what_the_samples_have(tmp_path: Path) -> None:
+def test_vcf__cnvs_with_the_same_borders_and_type_are_one_record(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_regions((100, 200, (0, 2)), (300, 400, (2, 5)), (500, 600, (1, 3))), path)
-    with pysam.VariantFile(str(path)) as file:
-        assert [record.alts for record in file] == [("<DEL>",), ("<DUP>",), ("<DEL>", "<DUP>")]
-    with pysam.VariantFile(str(path)) as file:
-        assert [record.stop for record in file.fetch("chr1", 150, 350)] == [200, 400]
+    written(with_cnvs((100, 900, "a", 3), (100, 900, "b", 4), (100, 900, "c", 1)), path)
+    assert cells(path) == [
+        ["100", "900", "<DEL>", "./.:.:.:.", "./.:.:.:.", "0/1:1:-0.25:-0.5"],
+        ["100", "900", "<DUP>", "0/1:3:0.75:0.5", "./1:4:1.25:1", "./.:.:.:."],
+    ]
 
 
-def test_vcf__a_region_at_the_first_base_is_found(tmp_path: Path) -> None:
+def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_regions((0, 200, (0, 2))), path)
+    written(with_cnvs((100, 1300, "a", 0), (200, 350, "b", 3)), path)
+    assert cells(path) == [
+        ["100", "1300", "<DEL>", "1/1:0:-0.75:-1", "./.:.:.:.", "0/0:2:.:."],
+        ["200", "350", "<DUP>", "./.:.:.:.", "0/1:3:0.75:0.5", "0/0:2:.:."],
+    ]
+    with pysam.VariantFile(str(path)) as file:
+        assert [record.stop for record in file.fetch("chr1", 150, 250)] == [1300, 350]
+        assert [record.info["REGIONS"] for record in file.fetch("chr1", 0, 250)] == [120, 15]
+
+
+def test_vcf__a_sample_by_its_sex(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    usual = Usual(np.array([[1, 2, 0]], np.int8))
+    found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=usual)
+    written(found, path)
+    assert cells(path) == [
+        ["100", "300", "<DEL>", "1:0:-0.25:-0.5", "0/0:2:.:.", ".:.:.:."],
+        ["500", "600", "<DUP>", "0:1:.:.", "0/1:3:0.75:0.5", ".:.:.:."],
+    ]
+
+
+def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), ploidy=(1, 2, 4)), path)
+    assert cells(path) == [
+        ["100", "300", "<DEL>", ".:1:-0.25:-0.5", "0/0:2:.:.", ".:2:.:."],
+        ["500", "600", "<DUP>", ".:2:.:.", "0/1:3:0.75:0.5", ".:2:.:."],
+    ]
+
+
+def test_vcf__has_lengths_of_contigs_where_they_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    names = ("chr1", "chr2")
+    written(with_cnvs((100, 300, "a", 1), names=names, lengths={"chr2": 5_000}), path)
+    header = bcftools("view", "-h", str(path))
+    assert "##contig=<ID=chr1>\n##contig=<ID=chr2,length=5000>\n" in header
+
+
+@pytest.mark.parametrize("name", ["chr 1", "a,b", "<x>", "#1", "*", "=1", "", "é"])
+def test_vcf__names_that_it_does_not_take_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="or give --no-vcf"):
+        check_names(["chr1", name])
+
+
+def test_vcf__names_of_contigs_as_they_occur_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    names = ("chr1", "HLA-A*01:01:01:01", "chrUn_KI270742v1", "gi|1|ref;x=1")
+    check_names(names)
+    written(with_cnvs((100, 300, "a", 1), names=names), path)
+    assert bcftools("view", "-H", str(path)).startswith("gi|1|ref;x=1\t100\t")
+
+
+def test_vcf__a_cnv_at_the_first_base_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((0, 200, "a", 0)), path)
     found = bcftools("view", "-H", "-r", "chr1:50-60", str(path)).split("\t")
     assert found[1] == "1"
     assert "SVLEN=199;" in found[7]
@@ -147,18 +263,37 @@ def test_vcf__a_region_at_the_first_base_is_found(tmp_path: Path) -> None:
 
 def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_regions((LARGEST_TBI, LARGEST_TBI + 10, (0, 2))), path)
+    written(with_cnvs((LARGEST_TBI, LARGEST_TBI + 10, "a", 0)), path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
     assert bcftools("view", "-H", "-r", f"chr1:{LARGEST_TBI + 5}", str(path))
 
 
-def test_vcf__without_regions_is_valid(tmp_path: Path) -> None:
+def test_vcf__without_cnvs_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    none = np.zeros(0, np.int64)
-    empty = RegionTable(
-        none.astype(np.int32), none, none, np.zeros((0, 6), np.int32), np.zeros((0, 6))
-    )
-    written(replace(result(), called_regions=empty), path)
+    none = result().segments.take(np.zeros(0, np.int64))
+    written(replace(result(), segments=none), path)
     assert bcftools("view", "-H", str(path)) == ""
     header = bcftools("view", "-h", str(path)).splitlines()
     assert header[-1].split("\t")[9:] == list(result().samples)
+
+
+def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_type() -> None:
+    usual = Usual(np.array([[2, 2, 2], [1, 1, 0]], np.int8))
+    rows = [(100, 300, "a", 1), (290, 400, "b", 0), (300, 350, "c", 3), (800, 900, "a", 1)]
+    columns = ("regions", "length", "frequency")
+    found = with_cnvs(*rows).cnvs
+    assert found.column_names[-3:] == list(columns)
+    assert [tuple(row[name] for name in columns) for row in found.to_pylist()] == [
+        (20, 200, 2 / 3), (11, 110, 2 / 3), (5, 50, 1 / 3), (10, 100, 1 / 3),
+    ]  # fmt: skip
+    on_y = with_cnvs((100, 300, "a", 0), (290, 400, "b", 0), names=("chr1", "chrY"), usual=usual)
+    assert on_y.cnvs["frequency"].to_pylist() == [1.0, 1.0]
+
+
+def test_frequency__counts_a_sample_once_and_chromosomes_apart() -> None:
+    found = with_cnvs(
+        (100, 200, "a", 0), (300, 400, "a", 0), (150, 350, "b", 0), names=("chr1", "chr2")
+    )
+    assert found.frequency.tolist() == [2 / 3] * 3
+    elsewhere = replace(found.segments, chrom=np.array([0, 1, 1], np.int32))
+    assert replace(found, segments=elsewhere).frequency.tolist() == [1 / 3, 2 / 3, 2 / 3]

@@ -129,7 +129,10 @@ def test_references__the_first_difference_is_shown(
         (("--min-mapq", "-1"), "min_mapq is -1: it lies within 0 to 255"),
         (("--read-width", "0"), "reads cannot cover 0 bases"),
         (("--sample-names", "a,b"), "there are 2 sample names for 1 files"),
-        (("--chromosomes", "chr1,chr9"), "has no reference chr9"),
+        (
+            ("--chromosomes", "chr1,chr9,x"),
+            "has no reference chr9, x: it has chr1, chr2, chrEmpty, chr3",
+        ),
         (("--chromosomes", "chr1,chr1"), "chr1 and chr1 are one reference"),
         (("--chromosomes", "chr1", "--regions", "x.bed"), "give regions or chromosomes, not both"),
         (("--regions", "nowhere.bed"), "nowhere.bed: cannot be read: there is no such file"),
@@ -148,13 +151,90 @@ def test_bad_files__are_one_line(tmp_path: Path, some: str, refused: Run) -> Non
     (tmp_path / "empty.bam").write_bytes(b"")
     assert refused(str(tmp_path / "text.bam")).endswith("text.bam: is neither BAM nor CRAM")
     assert refused(str(tmp_path / "empty.bam")).endswith("empty.bam: is neither BAM nor CRAM")
-    assert refused(str(tmp_path)).endswith(": BAM and CRAM files must be regular files")
+    (tmp_path / "folder").mkdir()
+    said = "folder: the directory has no alignment files (.bam, …)"
+    assert refused(str(tmp_path / "folder")).endswith(said)
     assert refused("nowhere.bam") == "nowhere.bam: cannot be read: there is no such file"
     assert refused() == "no alignment files given"
     for path in ("-", "http://127.0.0.1:1/some.bam"):
         assert refused(path) == f"{path}: BAM and CRAM files must be regular files"
     assert refused("x" * 300).endswith("cannot be read: file name too long")
-    assert "2 samples are called some" in refused(some, some)
+    assert refused(some, some) == (
+        "2 samples are called some: give --sample-names NAME,…, one for each file, or"
+        " --sample-names @RG for the names in their read groups"
+    )
+
+
+def test_bad_files__sam_is_called_by_its_name(tmp_path: Path, refused: Run) -> None:
+    sam = tmp_path / "a b.sam"
+    sam.write_text("@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:1000\n")
+    bam = tmp_path / "a b.bam"
+    said = f"{sam}: is a SAM file, which is not read: samtools sort -o '{bam}' '{sam}'"
+    assert refused(str(sam)) == said
+
+
+def test_bed__chromosomes_that_a_file_does_not_have_are_named_with_what_helps(
+    some: str, bed: Callable[..., str], refused: Run
+) -> None:
+    has = f"{some} has no reference"
+    mixed = bed(("chr1", 0, 5), ("chr8", 0, 5), ("chr8", 9, 15), ("chr9", 0, 5))
+    assert refused(some, "--regions", mixed) == (
+        f"{mixed}: {has} chr8, chr9: it has chr1, chr2, chrEmpty, chr3; take these 3 of 4 regions"
+        f""" out: awk '$1 != "chr8" && $1 != "chr9"' {mixed} > other.bed"""
+    )
+    command = refused(some, "--regions", mixed).partition(" out: ")[2]
+    folder = Path(mixed).parent
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+    assert (folder / "other.bed").read_text() == "chr1\t0\t5\n"
+    others = bed(*((f"contig{k}", 0, 5) for k in range(9)))
+    said = refused(some, "--regions", others)
+    assert "has no reference contig0, contig1, contig2, contig3, contig4 and 4 others: " in said
+    assert said.endswith("; is it of another genome?")
+
+
+def test_directory__stands_for_its_alignments(tmp_path: Path, some: str, refused: Run) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("b.bam", "a.bam"):
+        write_alignments(folder / name, ROWS)
+    (folder / "notes.txt").write_text("x")
+    assert count(folder).samples == ("a", "b")
+    assert count([some, str(folder / "?.bam")]).samples == ("some", "a", "b")
+
+
+def with_groups(path: Path, *groups: str, mode: str = "wb") -> str:
+    """An alignment file without reads, with a read group for each of these samples."""
+    header = {
+        "SQ": [{"SN": "chr1", "LN": 1000}],
+        "RG": [{"ID": str(k), "SM": name} for k, name in enumerate(groups)],
+    }
+    with pysam.AlignmentFile(str(path), mode, header=header):
+        pass
+    return str(path)
+
+
+@pytest.mark.parametrize(("suffix", "mode"), [("bam", "wb"), ("cram", "wc")])
+def test_sample_names__of_read_groups(tmp_path: Path, suffix: str, mode: str) -> None:
+    paths = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        groups = (f"sample {name}",) * 2
+        paths.append(with_groups(tmp_path / name / f"x.{suffix}", *groups, mode=mode))
+    assert count(paths, sample_names="@RG").samples == ("sample one", "sample two")
+
+
+def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refused: Run) -> None:
+    none, two = (with_groups(tmp_path / f"{len(g)}.bam", *g) for g in ((), ("a", "b")))
+    same = with_groups(tmp_path / "same.bam", "a"), with_groups(tmp_path / "twin.bam", "a")
+    by_group = ("--sample-names", "@RG")
+    assert "0.bam: it has no read group that names a sample (SM): give --samp" in refused(
+        none, *by_group
+    )
+    assert "2.bam: its read groups name a, b, not one sample: give" in refused(two, *by_group)
+    assert refused(*same, *by_group) == (
+        "2 samples are, by their read groups, called a: give --sample-names NAME,…, one for each"
+        " file"
+    )
 
 
 def test_output__never_replaces_an_input(some: str, refused: Run) -> None:

@@ -1,6 +1,7 @@
 """Counts tables: what is written is read back, and what is wrong is named."""
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,48 @@ def test_rows__are_sorted_within_chromosomes_as_they_appear(
         f"{path}: 1 region is given more than once",
         f"{path}: 2 regions are overlapping an earlier one",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("chrom,start,end,a\nc,0,5,7\n", "commas"),
+        ("chrom;start;end;a\nc;0;5;7\n", "semicolons"),
+        ('"chrom","start","end","a"\n"c",0,5,7\n', "commas"),
+        ("chrom  start end a\nc  0 5 7\n", "spaces"),
+    ],
+)
+def test_read__other_separators_are_named_with_the_command_that_changes_them(
+    tmp_path: Path, text: str, what: str
+) -> None:
+    (tmp_path / "a table.csv").write_text(text)
+    path = str(tmp_path / "a table.csv")
+    with pytest.raises(InputError, match=f"columns are separated by {what}, not by") as problem:
+        read_counts(path)
+    command = str(problem.value).partition(" tabs: ")[2]
+    subprocess.run(command, shell=True, check=True)
+    assert read_counts(str(tmp_path / "a table.tsv")).values.tolist() == [[7]]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "chromosome\tstart\tend\tgene\tlog2\tdepth",
+        "chromosome\tstart\tend\tgene\tdepth\tlog2\tweight",
+    ],
+)
+def test_read__files_of_cnvkit_are_called_by_their_name(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "x.targetcoverage.cnn"
+    path.write_text(f"{header}\nchr1\t0\t5\tA\t0.1\t3.5\t1\n")
+    with pytest.raises(InputError, match=r"is a file of CNVkit, .* give the BAM or CRAM files"):
+        read_counts(str(path))
+
+
+def test_read__sam_is_called_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.sam"
+    path.write_text("@SQ\tSN:chr1\tLN:1000\n")
+    with pytest.raises(InputError, match=r"is a SAM file, .*: samtools sort -o .*x\.bam .*x\.sam$"):
+        read_counts(str(path))
 
 
 HEADER = "chrom\tstart\tend\ta\tb\n"
