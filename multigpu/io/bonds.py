@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from multigpu.io.molecules import AROMATIC, Bond, Molecule, is_element
+from multigpu.io.pdbqt_bonds import graph_of
 from multigpu.io.v3000 import joined_lines
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
@@ -40,9 +41,13 @@ def joined(molecule: Molecule) -> Joined:
     Atoms without bonds have single ones to those that are near enough. Nitrogen of valence 4 and
     SYBYL's N.4 have a plus. SYBYL's aromatic bonds of carboxylates, phosphates, sulfonates and
     guanidinium are no ring: they become double and single ones, and the singly bonded O.co2 and the
-    oxygens on such nitrogens have a minus.
+    oxygens on such nitrogens have a minus. For PDBQT see `pdbqt_bonds`.
+
+    Raises MoleculeError where the orders of a PDBQT cannot be told.
     """
     bonds = bonds_of(molecule)
+    if molecule.layout == "pdbqt":
+        return Joined(*graph_of(molecule, bonds))
     if molecule.layout == "sdf":
         return Joined(bonds, _said_in_sdf(molecule))
     if molecule.layout == "mol2":
