@@ -21,6 +21,7 @@ from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions, path_of
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
+from multigpu.io.autodock import NO_MAP
 from multigpu.io.ligands import LIGANDS, Border, Records, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
@@ -215,6 +216,7 @@ class DockJob(Job):
 
     def _conclude(self) -> None:
         facts = self.facts
+        self._note_absent_maps()
         if not facts.ligands:
             raise _input_error(
                 facts.skipped[0], f" (none of {len(facts.skipped)} ligands could be docked)"
@@ -226,6 +228,15 @@ class DockJob(Job):
                 " (%s): --center puts them all at one place", facts.outside, facts.ligands,
                 distance, name,
             )  # fmt: skip
+
+    def _note_absent_maps(self) -> None:
+        """Only where ligands were skipped that may have needed them."""
+        lacking = any(each.reason.startswith(NO_MAP) for each in self.facts.skipped)
+        if lacking and self.pocket.absent:
+            names = ", ".join(self.pocket.absent)
+            logger.warning(
+                "multigpu: %s names maps of %s, which are not there", self.pocket.path, names
+            )
 
     def told(self) -> dict[str, Any]:
         """What only docking has to tell in a summary."""

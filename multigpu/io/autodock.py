@@ -34,6 +34,7 @@ POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
 SYBYL_SHARING = {"N.am", "N.pl3", "N.4"}  # nitrogens that accept no hydrogen bond
 SYBYL_OXIDIZED = {"S.o", "S.O", "S.o2", "S.O2"}
 NO_CHARGES = b"NO_CHARGES"
+NO_MAP = "no map of atom type"
 # Meeko opens macrocycles to bend them: the two carbons of a broken bond are CG0 (then CG1, …), and
 # each has a pseudo atom G0 where the other one belongs. Only that pair attracts each other; to the
 # receptor a CG0 is a C, and a G0 is nothing.
@@ -133,9 +134,7 @@ def for_maps(molecule: Molecule, maps: Collection[str]) -> Typed:
     if missing:
         there = ", ".join(maps)
         more = HYDRATED if WATER in missing else ""
-        raise MoleculeError(
-            f"no map of atom type {', '.join(missing)}: the pocket has {there}{more}"
-        )
+        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {there}{more}")
     return found
 
 

@@ -89,3 +89,18 @@ def test_dock__skips_poses_whose_bonds_do_not_follow(dock: Dock, maps: str) -> N
     assert dock("-o", "poses.sdf", of="bad.pdbqt good.pdbqt", pocket=maps) == SOME_SKIPPED
     (error,) = table("poses.errors.tsv")
     assert error["reason"].startswith("its bond orders do not follow from its places")
+
+
+def test_dock__needs_only_the_maps_of_types_that_ligands_have(
+    dock: Dock, maps: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path(maps).with_name("p.A.map").unlink()
+    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
+    for kind in ("A", "C"):
+        Path(f"{kind}.pdbqt").write_text(row.format(1, 0.0, kind) + "END\n")
+    assert dock("-o", "one.pdbqt", of="C.pdbqt", pocket=maps) == 0
+    assert caplog.messages == []
+    assert dock("-o", "two.pdbqt", of="A.pdbqt C.pdbqt", pocket=maps) == SOME_SKIPPED
+    assert caplog.messages == [f"multigpu: {maps} names maps of A, which are not there"]
+    (error,) = table("two.errors.tsv")
+    assert error["reason"] == "no map of atom type A: the pocket has C, OA, HD"
