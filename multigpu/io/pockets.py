@@ -22,6 +22,11 @@ from multigpu.io.sources import COMPRESSED, Kind, blocks, expand, inspect, suffi
 READ_BYTES = 16 << 20
 LARGEST_VALUE = float(np.finfo(np.float32).max)
 AXES = "xyz"
+STRUCTURE = re.compile(rb"^(ATOM  |HETATM|@<TRIPOS>)", re.MULTILINE)
+NO_GRID = (
+    "this is a structure, and a pocket is a grid of scores: make AutoGrid's maps of the receptor"
+    " (`autogrid4 -p RECEPTOR.gpf`) and give the .maps.fld that it writes"
+)
 
 Vector = tuple[float, float, float]
 
@@ -84,7 +89,10 @@ def read_pocket(path: str, origin: Vector | None = None, spacing: float | None =
 def _layout(path: str, start: bytes) -> str:
     if MRC_MARK in start[:MRC_MARK_END]:
         return "mrc"  # CCP4 maps are called .map, too
-    return LAYOUTS.get(suffix_of(Path(path).name, POCKETS), "")
+    layout = LAYOUTS.get(suffix_of(Path(path).name, POCKETS), "")
+    if not layout and STRUCTURE.search(start):
+        raise InputError(path, NO_GRID)
+    return layout
 
 
 def _checked(pocket: Pocket) -> Pocket:

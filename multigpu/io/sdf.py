@@ -22,7 +22,8 @@ from kernels.native import copy_bytes, find_byte
 from kernels.rotation.types import FARTHEST
 from multigpu.io.autodock import Atoms
 from multigpu.io.columns import glued, labelled
-from multigpu.io.molecules import Positions
+from multigpu.io.ligand_checks import CARBON_BONDS
+from multigpu.io.molecules import AROMATIC, Positions
 from multigpu.io.plain import (
     BLANK,
     NEWLINE,
@@ -43,15 +44,19 @@ WIDTH, DECIMALS = 10, 4  # columns of x y z
 SHORTEST_ATOM = 3 * WIDTH + 1  # letters of its line, with the newline
 END_WORDS, DATA_WORDS, LAST_WORDS = words([b"M  END"]), words([b">"]), words([b"$$$$"])
 OUR_WORDS, VERSION_WORDS, OTHER_WORDS = words([b"<multigpu_"]), words([b"V2000"]), words([b"V3000"])
+LETTER_C, LETTER_H, LETTER_D, LETTER_T = b"CHDT"
+SYMBOL = 4  # columns, the first of them blank
+HYDROGEN, OTHER = -2, -1
+MOST_ATOMS = 999
 ODD_WORDS = words([b">", b"$$$$"])  # of lines before that of the counts
 
 
 def read(texts: Texts, wanted: NDArray[np.bool_]) -> Plain:
     """The wanted ones of these records, as far as they are plain; without types and charges."""
-    positions, sizes, titles, named = _read(texts.raw, texts.begins, texts.lengths, wanted)
+    positions, sizes, titles, named, bare = _read(texts.raw, texts.begins, texts.lengths, wanted)
     nothing = np.zeros(len(positions))
     atoms = Atoms(positions, nothing.astype(np.int32), nothing, sizes)
-    return Plain(atoms, Texts(texts.raw, texts.begins, titles), named)
+    return Plain(atoms, Texts(texts.raw, texts.begins, titles), named, bare)
 
 
 def posed(
@@ -79,27 +84,33 @@ def posed(
 def _read(raw: Any, begins: Any, lengths: Any, wanted: Any) -> Any:
     """Places of all atoms, and how many each has: none of what is not plain.
 
-    Then how long the title of each is, and whether it is more than blanks.
+    Then how long the title of each is, whether it is more than blanks, and whether the molecule
+    lacks hydrogens.
     """
     positions = np.empty((lengths.sum() // SHORTEST_ATOM + 1, 3), np.float64)
     sizes, titles = np.zeros(begins.shape[0], np.int64), np.zeros(begins.shape[0], np.int64)
-    named = np.zeros(begins.shape[0], np.bool_)
+    named, bare = np.zeros(begins.shape[0], np.bool_), np.zeros(begins.shape[0], np.bool_)
+    sums = np.empty(MOST_ATOMS, np.int64)
     first = 0
     for i in range(begins.shape[0]):
         begin, stop = begins[i], begins[i] + lengths[i]
         if not wanted[i] or not are_lines(raw, begin, stop):
             continue
-        sizes[i] = _read_record(raw, begin, stop, positions[first:])
+        sizes[i] = _read_record(raw, begin, stop, positions[first:], sums)
+        bare[i] = _lacks_hydrogens(sums[: sizes[i]])
         first += sizes[i]
         titles[i] = find_byte(raw, begin, stop, NEWLINE) - begin
         for byte in raw[begin : begin + titles[i]]:
             named[i] |= byte != BLANK
-    return positions[:first], sizes, titles, named
+    return positions[:first], sizes, titles, named, bare
 
 
 @jit
-def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
-    """How many atoms it has; 0 where it is not plain."""
+def _read_record(raw: Any, at: Any, stop: Any, positions: Any, sums: Any) -> Any:
+    """How many atoms it has; 0 where it is not plain.
+
+    sums: is filled with twice the orders that each carbon has; see `_no_bonds` for other atoms
+    """
     for _ in range(HEAD):
         if at == stop or begins_with(raw, at, stop, ODD_WORDS):
             return 0
@@ -120,16 +131,50 @@ def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
             positions[atom, axis] = value
             if math.isnan(value) or abs(value) > FARTHEST:
                 return 0
+        sums[atom] = _no_bonds(raw, at + 3 * WIDTH, end)
         at = end + 1
     for _ in range(bonds):
         end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
-        if end - at < 3 * COUNT or _whole(raw, at + 2 * COUNT) < 0:
+        order = _whole(raw, at + 2 * COUNT) if end - at >= 3 * COUNT else -1
+        if order < 0:
             return 0
+        twice = 3 if order == AROMATIC else 2 * order
         for partner in range(2):
-            if not 0 < _whole(raw, at + COUNT * partner) <= atoms:
+            atom = _whole(raw, at + COUNT * partner)
+            if not 0 < atom <= atoms:
                 return 0
+            if sums[atom - 1] >= 0:
+                sums[atom - 1] += twice
         at = end + 1
     return atoms if atoms > 0 and bonds >= 0 and _ends_well(raw, at, stop) else 0
+
+
+@jit
+def _no_bonds(raw: Any, at: Any, stop: Any) -> Any:
+    """What the orders of an atom's bonds are counted from: 0 of carbon, else `HYDROGEN` or `OTHER`.
+
+    at: where the columns of its symbol begin
+    """
+    stop = min(stop, at + SYMBOL)
+    while at < stop and raw[at] == BLANK:
+        at += 1
+    if at == stop or (at + 1 < stop and raw[at + 1] != BLANK):
+        return OTHER
+    if raw[at] == LETTER_C:
+        return 0
+    is_hydrogen = raw[at] == LETTER_H or raw[at] == LETTER_D or raw[at] == LETTER_T
+    return HYDROGEN if is_hydrogen else OTHER
+
+
+@jit
+def _lacks_hydrogens(sums: Any) -> Any:
+    """As `ligand_checks.lacks_hydrogens`."""
+    lacks = False
+    for each in sums:
+        if each == HYDROGEN:
+            return False
+        lacks |= 0 <= each < 2 * CARBON_BONDS
+    return lacks
 
 
 @jit
