@@ -54,7 +54,7 @@ def test_dock__takes_the_pdbqt_that_it_wrote(dock: Dock, maps: str) -> None:
 def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(
     dock: Dock, maps: str
 ) -> None:
-    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00    {:6.3f} {}\n"
+    row = "HETATM{:5d}  X   LIG A   1       0.000   0.000{:8.3f}  1.00  0.00    {:6.3f} {}\n"
     kinds = [("OA", -0.3), ("C", 0.1), ("C", 0.2), ("OA", 0.0), ("OA", 0.0)]
     plain = [row.format(i, i / 2, charge, kind) for i, (kind, charge) in enumerate(kinds)]
     opened = ["CG0", "CG0", "G0", "G0"]
