@@ -1,6 +1,6 @@
 """Signs that a ligand was not prepared for docking: drawn flat, or without its hydrogens."""
 
-from multigpu.io.molecules import AROMATIC, Molecule, Positions
+from multigpu.io.molecules import Molecule, Positions
 
 FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
@@ -9,7 +9,6 @@ FLAT = (
 DIMENSION = slice(20, 22)  # columns in the second line of SDF
 FEWEST, FEWEST_DRAWN = 4, 2  # atoms: three are always in a plane
 HYDROGENS = {"H", "D", "T"}
-CARBON_BONDS = 4
 
 
 def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:
@@ -32,17 +31,9 @@ def _dimension(text: bytes) -> bytes:
 
 
 def lacks_hydrogens(molecule: Molecule) -> bool:
-    """Whether it has carbon and no hydrogen, and by its bonds, if it has any, some are missing.
+    """Whether it has carbon and no hydrogen: nearly always they were left out.
 
     PDBQT has only polar ones, which a molecule need not have.
     """
-    if molecule.layout == "pdbqt" or not HYDROGENS.isdisjoint(molecule.elements):
-        return False
-    bonds = {i: 0.0 for i, element in enumerate(molecule.elements) if element == "C"}
-    if not molecule.bonds:
-        return bool(bonds)
-    for a, b, order in molecule.bonds:
-        for atom in (a, b):
-            if atom in bonds:
-                bonds[atom] += 1.5 if order == AROMATIC else order
-    return any(bound < CARBON_BONDS for bound in bonds.values())
+    elements = set(molecule.elements)
+    return molecule.layout != "pdbqt" and "C" in elements and elements.isdisjoint(HYDROGENS)

@@ -22,8 +22,7 @@ from kernels.native import copy_bytes, find_byte
 from kernels.rotation.types import FARTHEST
 from multigpu.io.autodock import Atoms
 from multigpu.io.columns import glued, labelled
-from multigpu.io.ligand_checks import CARBON_BONDS
-from multigpu.io.molecules import AROMATIC, Positions
+from multigpu.io.molecules import Positions
 from multigpu.io.plain import (
     BLANK,
     NEWLINE,
@@ -44,10 +43,9 @@ WIDTH, DECIMALS = 10, 4  # columns of x y z
 SHORTEST_ATOM = 3 * WIDTH + 1  # letters of its line, with the newline
 END_WORDS, DATA_WORDS, LAST_WORDS = words([b"M  END"]), words([b">"]), words([b"$$$$"])
 OUR_WORDS, VERSION_WORDS, OTHER_WORDS = words([b"<multigpu_"]), words([b"V2000"]), words([b"V3000"])
-LETTER_C, LETTER_H, LETTER_D, LETTER_T = b"CHDT"
+LETTER_C, HYDROGEN_LETTERS = b"C"[0], tuple(b"HDT")
 SYMBOL = 4  # columns, the first of them blank
-HYDROGEN, OTHER = -2, -1
-MOST_ATOMS = 999
+CARBON, HYDROGEN = 1, 2
 ODD_WORDS = words([b">", b"$$$$"])  # of lines before that of the counts
 
 
@@ -90,14 +88,12 @@ def _read(raw: Any, begins: Any, lengths: Any, wanted: Any) -> Any:
     positions = np.empty((lengths.sum() // SHORTEST_ATOM + 1, 3), np.float64)
     sizes, titles = np.zeros(begins.shape[0], np.int64), np.zeros(begins.shape[0], np.int64)
     named, bare = np.zeros(begins.shape[0], np.bool_), np.zeros(begins.shape[0], np.bool_)
-    sums = np.empty(MOST_ATOMS, np.int64)
     first = 0
     for i in range(begins.shape[0]):
         begin, stop = begins[i], begins[i] + lengths[i]
         if not wanted[i] or not are_lines(raw, begin, stop):
             continue
-        sizes[i] = _read_record(raw, begin, stop, positions[first:], sums)
-        bare[i] = _lacks_hydrogens(sums[: sizes[i]])
+        sizes[i], bare[i] = _read_record(raw, begin, stop, positions[first:])
         first += sizes[i]
         titles[i] = find_byte(raw, begin, stop, NEWLINE) - begin
         for byte in raw[begin : begin + titles[i]]:
@@ -106,75 +102,53 @@ def _read(raw: Any, begins: Any, lengths: Any, wanted: Any) -> Any:
 
 
 @jit
-def _read_record(raw: Any, at: Any, stop: Any, positions: Any, sums: Any) -> Any:
-    """How many atoms it has; 0 where it is not plain.
-
-    sums: is filled with twice the orders that each carbon has; see `_no_bonds` for other atoms
-    """
+def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
+    """How many atoms it has, 0 where it is not plain; and whether it lacks hydrogens."""
     for _ in range(HEAD):
         if at == stop or begins_with(raw, at, stop, ODD_WORDS):
-            return 0
+            return 0, False
         at = find_byte(raw, at, stop, NEWLINE) + 1
     end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
     if end - at < 2 * COUNT or found_in(raw, at, end, VERSION_WORDS) < 0:
-        return 0
+        return 0, False
     if found_in(raw, at, end, OTHER_WORDS) >= 0:
-        return 0
+        return 0, False
     atoms, bonds = _whole(raw, at), _whole(raw, at + COUNT)
-    at = end + 1
+    at, letters = end + 1, 0
     for atom in range(atoms):
         end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
         if end - at < 3 * WIDTH:
-            return 0
+            return 0, False
         for axis in range(3):
             value = number(raw, at + WIDTH * axis, at + WIDTH * (axis + 1))
             positions[atom, axis] = value
             if math.isnan(value) or abs(value) > FARTHEST:
-                return 0
-        sums[atom] = _no_bonds(raw, at + 3 * WIDTH, end)
+                return 0, False
+        letters |= _symbol(raw, at + 3 * WIDTH, end)
         at = end + 1
     for _ in range(bonds):
         end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
-        order = _whole(raw, at + 2 * COUNT) if end - at >= 3 * COUNT else -1
-        if order < 0:
-            return 0
-        twice = 3 if order == AROMATIC else 2 * order
+        if end - at < 3 * COUNT or _whole(raw, at + 2 * COUNT) < 0:
+            return 0, False
         for partner in range(2):
-            atom = _whole(raw, at + COUNT * partner)
-            if not 0 < atom <= atoms:
-                return 0
-            if sums[atom - 1] >= 0:
-                sums[atom - 1] += twice
+            if not 0 < _whole(raw, at + COUNT * partner) <= atoms:
+                return 0, False
         at = end + 1
-    return atoms if atoms > 0 and bonds >= 0 and _ends_well(raw, at, stop) else 0
+    plain = atoms > 0 and bonds >= 0 and _ends_well(raw, at, stop)
+    return atoms if plain else 0, plain and letters == CARBON
 
 
 @jit
-def _no_bonds(raw: Any, at: Any, stop: Any) -> Any:
-    """What the orders of an atom's bonds are counted from: 0 of carbon, else `HYDROGEN` or `OTHER`.
-
-    at: where the columns of its symbol begin
-    """
-    stop = min(stop, at + SYMBOL)
-    while at < stop and raw[at] == BLANK:
-        at += 1
-    if at == stop or (at + 1 < stop and raw[at + 1] != BLANK):
-        return OTHER
-    if raw[at] == LETTER_C:
-        return 0
-    is_hydrogen = raw[at] == LETTER_H or raw[at] == LETTER_D or raw[at] == LETTER_T
-    return HYDROGEN if is_hydrogen else OTHER
-
-
-@jit
-def _lacks_hydrogens(sums: Any) -> Any:
-    """As `ligand_checks.lacks_hydrogens`."""
-    lacks = False
-    for each in sums:
-        if each == HYDROGEN:
-            return False
-        lacks |= 0 <= each < 2 * CARBON_BONDS
-    return lacks
+def _symbol(raw: Any, at: Any, stop: Any) -> Any:
+    """`CARBON`, `HYDROGEN` or 0. at: where the columns of an atom's symbol begin."""
+    letter = BLANK
+    for byte in raw[at : min(stop, at + SYMBOL)]:
+        if byte != BLANK and letter != BLANK:
+            return 0
+        letter = max(letter, byte)
+    if letter == LETTER_C:
+        return CARBON
+    return HYDROGEN * (letter in HYDROGEN_LETTERS)
 
 
 @jit

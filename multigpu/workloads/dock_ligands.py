@@ -192,10 +192,11 @@ class Loader:
         """The ligands that are drawings, and why they are not docked."""
         if self.flat:
             return
-        z, ends = atoms.positions[:, 2], atoms.borders[1:] - 1
         docked = np.flatnonzero(atoms.sizes)
-        # Of nearly all ligands in space the first atom and the last have different z.
-        level = docked[z[atoms.borders[docked]] == z[ends[docked]]]
+        if not len(docked):
+            return
+        z, begins = np.ascontiguousarray(atoms.positions[:, 2]), atoms.borders[docked]
+        level = docked[np.minimum.reduceat(z, begins) == np.maximum.reduceat(z, begins)]
         for i in level.tolist():
             places = atoms[i : i + 1].positions
             if is_drawn(texts[i], sources[i].layout, places):
