@@ -198,6 +198,7 @@ class DockOptions:
     top            poses of each ligand, apart by at least `min_rmsd` Å
     translations   radius and step of the cube of shifts around the centre, Å
     on_error       what happens to a ligand that cannot be docked
+    allow_flat     whether drawings in two dimensions are docked as they are
     """
 
     precision: float = 10.0
@@ -210,11 +211,13 @@ class DockOptions:
     min_rmsd: float = 1.0
     translations: tuple[float, float] | None = None
     on_error: Literal["skip", "stop"] = "skip"
+    allow_flat: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("interpolation", self.interpolation, ("linear", "nearest"))
         _check_choice("outside", self.outside, ("clamp", "zero"))
         _check_choice("on_error", self.on_error, ("skip", "stop"))
+        _check_choice("allow_flat", self.allow_flat, (False, True))
         _convert(self, _number, "precision", "min_rmsd")
         _convert(self, _whole, "rotations", "top")
         _convert(self, _numbers(3), "center")

@@ -21,6 +21,7 @@ from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions, path_of
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
+from multigpu.io.autodock import NO_MAP
 from multigpu.io.ligands import LIGANDS, Border, Records, ligand_sources, records
 from multigpu.io.pockets import Vector, read_pocket
 from multigpu.io.scores import Skipped, to_arrow
@@ -73,6 +74,7 @@ class DockFacts(Facts):
     poses: int = 0  # written
     outside: int = 0  # ligands that are placed beside the grid, and the farthest of them
     farthest: tuple[float, str] = (0.0, "")
+    bare: int = 0  # ligands that lack hydrogens
     text_bytes: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     scores: list[NDArray[np.float64]] = field(default_factory=list)
@@ -83,6 +85,7 @@ class DockFacts(Facts):
         self.poses += len(part.rows)
         self.text_bytes += part.text_bytes
         self.skipped += part.skipped
+        self.bare += part.bare
         self.scores.append(part.rows.score[part.rows.pose == 1])
         self.outside += int((part.outside > 0).sum())
         if len(part.outside):
@@ -157,7 +160,7 @@ class DockJob(Job):
             self.chunk_plan = plan = replace(plan, **held)
             workload = DockWorkload(
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
-                lines, self.report, crew.expected,
+                lines, self.report, crew.expected, self.options.allow_flat,
             )  # fmt: skip
             outcomes = self.dispatched(crew, workload, self._spans(plan), **held)
             for part in _whole_parts(workload, outcomes):
@@ -216,17 +219,33 @@ class DockJob(Job):
 
     def _conclude(self) -> None:
         facts = self.facts
+        self._note_absent_maps()
         if not facts.ligands:
             raise _input_error(
                 facts.skipped[0], f" (none of {len(facts.skipped)} ligands could be docked)"
             )
+        if facts.bare:
+            logger.warning(
+                "multigpu: %d of %d ligands have no hydrogens and were docked without them: to add"
+                " them first, try `obabel IN -O OUT -h`", facts.bare, facts.ligands,
+            )  # fmt: skip
         if facts.outside and self.options.center is None:
             distance, name = facts.farthest
+            middle = ",".join(f"{x:.4g}" for x in self.pocket.center)
             logger.warning(
                 "multigpu: %d of %d ligands have their centroid outside of the grid, up to %.4g Å"
-                " (%s): --center puts them all at one place", facts.outside, facts.ligands,
-                distance, name,
+                " (%s), where scores mean nothing: --center %s puts them all in its middle",
+                facts.outside, facts.ligands, distance, name, middle,
             )  # fmt: skip
+
+    def _note_absent_maps(self) -> None:
+        """Only where ligands were skipped that may have needed them."""
+        lacking = any(each.reason.startswith(NO_MAP) for each in self.facts.skipped)
+        if lacking and self.pocket.absent:
+            names = ", ".join(self.pocket.absent)
+            logger.warning(
+                "multigpu: %s names maps of %s, which are not there", self.pocket.path, names
+            )
 
     def told(self) -> dict[str, Any]:
         """What only docking has to tell in a summary."""
@@ -243,6 +262,7 @@ class DockJob(Job):
             "poses_tried": self.search.stop,  # of each ligand: all others repeat one of these
             "ligands": self.facts.ligands,
             "skipped": len(self.facts.skipped),
+            "without_hydrogens": self.facts.bare,
             "poses": self.facts.poses,
         }  # fmt: skip
 
@@ -334,6 +354,7 @@ def dock(
     min_rmsd: float = 1.0,
     translations: tuple[float, float] | None = None,
     on_error: Any = "skip",
+    allow_flat: bool = False,
     **run: Any,
 ) -> DockResult:
     """The best rotations of every ligand in a pocket.
@@ -354,6 +375,7 @@ def dock(
     top, min_rmsd    poses of each ligand, and how far they are apart at least, Å
     translations     radius and step of a cube of shifts to search as well, Å
     on_error         "skip" or "stop"
+    allow_flat       dock drawings in two dimensions as they are
     run              the other fields of `multigpu.config.RunOptions`, and `workers`: worker
                      processes on this machine
 
@@ -363,7 +385,7 @@ def dock(
     quaternions = None if rotation_file is None else path_of("rotation_file", rotation_file)
     options = DockOptions(
         precision, rotations, quaternions, center, interpolation, outside, top, min_rmsd,
-        translations, on_error,
+        translations, on_error, allow_flat,
     )  # fmt: skip
     job = DockJob(
         path_list(ligands, "ligands"), path_of("pocket", pocket), options,

@@ -65,16 +65,16 @@ SCAN = (
 )  # fmt: skip
 
 
-def _numbers(count: int) -> Callable[[str], tuple[float, ...]]:
-    """A type of options: numbers parted by commas."""
+def _numbers(form: str, example: str) -> Callable[[str], tuple[float, ...]]:
+    """A type of options: numbers separated by commas, as many as the form has names."""
 
     def convert(text: str) -> tuple[float, ...]:
         try:
             numbers = tuple(float(word) for word in text.split(","))
         except ValueError:
             numbers = ()
-        if len(numbers) != count:
-            raise click.BadParameter(f"{text!r} is not {count} numbers parted by commas")
+        if len(numbers) != len(form.split(",")):
+            raise click.BadParameter(f"expected {form}, e.g. {example}; got {text!r}")
         return numbers
 
     return convert
@@ -86,7 +86,10 @@ DOCK = (
         "--pocket", type=FILE, required=True, metavar="FILE",
         help="AutoGrid's .maps.fld, OpenDX, MRC/CCP4, or .npy and .npz of NumPy.",
     ),
-    click.option("--origin", type=_numbers(3), metavar="X,Y,Z", help="Of a NumPy grid, Å."),
+    click.option(
+        "--origin", type=_numbers("X,Y,Z", "--origin -12.5,4,30.25"), metavar="X,Y,Z",
+        help="Of a NumPy grid, Å.",
+    ),
     click.option("--spacing", type=float, metavar="S", help="Of a NumPy grid, Å."),
     click.option(
         "--precision", type=float, default=DockOptions.precision, show_default=True, metavar="P",
@@ -98,11 +101,11 @@ DOCK = (
         help="Quaternions w x y z, one a line, instead.",
     ),
     click.option(
-        "--center", type=_numbers(3), metavar="X,Y,Z",
+        "--center", type=_numbers("X,Y,Z", "--center 15.2,53.9,16.9"), metavar="X,Y,Z",
         help="Where the ligands' centroids go; else they stay where they are.",
     ),
     click.option(
-        "--translations", type=_numbers(2), metavar="R,STEP",
+        "--translations", type=_numbers("R,STEP", "--translations 2,0.5"), metavar="R,STEP",
         help="Also try all shifts by steps of STEP Å, up to R Å along each axis.",
     ),
     click.option(
@@ -122,6 +125,10 @@ DOCK = (
     click.option(
         "--on-error", type=click.Choice(["skip", "stop"]), default="skip", show_default=True,
         help="What to do about a ligand that cannot be docked.",
+    ),
+    click.option(
+        "--allow-flat", is_flag=True,
+        help="Dock ligands drawn in two dimensions as they are; else they are skipped.",
     ),
 )  # fmt: skip
 

@@ -26,13 +26,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.rotation.types import MOST_WEIGHT
-from multigpu.io.molecules import Molecule, MoleculeError, Positions
+from multigpu.io.bonds import bonds_of
+from multigpu.io.molecules import Bond, Molecule, MoleculeError, Positions
 from multigpu.io.optional import needed
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
 SYBYL_SHARING = {"N.am", "N.pl3", "N.4"}  # nitrogens that accept no hydrogen bond
 SYBYL_OXIDIZED = {"S.o", "S.O", "S.o2", "S.O2"}
 NO_CHARGES = b"NO_CHARGES"
+NO_MAP = "no map of atom type"
+# Meeko opens macrocycles to bend them: the two carbons of a broken bond are CG0 (then CG1, …), and
+# each has a pseudo atom G0 where the other one belongs. Only that pair attracts each other; to the
+# receptor a CG0 is a C, and a G0 is nothing.
+OPENED = {f"CG{i}": "C" for i in range(10)}
+GLUE = {f"G{i}" for i in range(100)}
+WATER = "W"  # of hydrated docking: a pseudo atom with a map of its own
+PSEUDO_TYPES = {*GLUE, WATER}
+HYDRATED = "; W are waters of hydrated docking: make their map, or prepare the ligand without them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,36 +123,54 @@ def typed(molecule: Molecule) -> Typed:
 def for_maps(molecule: Molecule, maps: Collection[str]) -> Typed:
     """As `typed`, for maps of these types.
 
-    Without a map of H the hydrogens on carbon score nothing and their charge goes to the carbon,
-    which is how AutoDock's ligands are prepared. Raises MoleculeError that names types without map.
+    Without a map of H the hydrogens on carbon are merged into it, see `merged`. Raises
+    MoleculeError that names types without map.
     """
     found = typed(molecule)
-    if "H" in found.types and "H" not in maps and molecule.bonds:
-        found = _merged(molecule, found)
+    if "H" not in maps:
+        found = merged(molecule, found)
+    found = _closed(found, maps)
     missing = sorted(set(found.types) - set(maps) - {""})
     if missing:
         there = ", ".join(maps)
-        raise MoleculeError(f"no map of atom type {', '.join(missing)}: the pocket has {there}")
+        more = HYDRATED if WATER in missing else ""
+        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {there}{more}")
     return found
 
 
-def _merged(molecule: Molecule, found: Typed) -> Typed:
-    charges = found.charges.copy()
-    types = list(found.types)
-    for a, b in _directed(molecule):
-        if types[a] == "H":
+def _closed(found: Typed, maps: Collection[str]) -> Typed:
+    """With opened macrocycles as the receptor sees them, where there are no maps of their types."""
+    if set(found.types) <= {*maps, ""}:
+        return found
+    aliases = {**OPENED, **dict.fromkeys(GLUE, "")}
+    types = [kind if kind in maps else aliases.get(kind, kind) for kind in found.types]
+    scored = np.array([bool(kind) for kind in types])
+    return Typed(types, np.where(scored, found.charges, 0.0))
+
+
+def merged(molecule: Molecule, found: Typed) -> Typed:
+    """Without nonpolar hydrogens, which is how AutoDock's ligands are prepared.
+
+    Those of type H score nothing and their charges go to the atoms they are bonded to, in PDBQT to
+    the nearest ones.
+    """
+    if "H" not in found.types:
+        return found
+    charges, types = found.charges.copy(), list(found.types)
+    for a, b in _directed(bonds_of(molecule)):
+        if types[a] == "H" and molecule.elements[b] != "H":
             charges[b] += charges[a]
             charges[a], types[a] = 0.0, ""
     return replace(found, types=types, charges=charges)
 
 
-def _directed(molecule: Molecule) -> list[tuple[int, int]]:
-    return [pair for a, b, _ in molecule.bonds for pair in ((a, b), (b, a))]
+def _directed(bonds: Sequence[Bond]) -> list[tuple[int, int]]:
+    return [pair for a, b, _ in bonds for pair in ((a, b), (b, a))]
 
 
 def _neighbours(molecule: Molecule) -> list[list[int]]:
     found: list[list[int]] = [[] for _ in molecule.elements]
-    for a, b in _directed(molecule):
+    for a, b in _directed(molecule.bonds):
         found[a].append(b)
     return found
 

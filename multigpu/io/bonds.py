@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multigpu.io.molecules import AROMATIC, Bond, Molecule, is_element
+from multigpu.io import pdbqt_bonds, sybyl
+from multigpu.io.molecules import Bond, Molecule, is_element, mol2_head
 from multigpu.io.v3000 import joined_lines
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
@@ -21,7 +22,6 @@ CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}  # of V
 CODE, PDB_CHARGE = slice(36, 39), slice(78, 80)  # columns
 OF_V3000 = re.compile(rb" CHG=([+-]?\d{1,2})(?!\S)")
 SIGNED = re.compile(rb"(\d)([+-])|([+-])(\d)")
-OF_AROMATIC = 1.5  # valence
 FULL_NITROGEN = 4  # its valence where it carries a plus
 
 Charges = Mapping[int, int]  # of atoms from 0, e; those without are left out
@@ -37,16 +37,19 @@ class Joined(NamedTuple):
 def joined(molecule: Molecule) -> Joined:
     """Those of the file; what it does not say follows from places, types and valences.
 
-    Atoms without bonds have single ones to those that are near enough. Nitrogen of valence 4 and
-    SYBYL's N.4 have a plus. SYBYL's aromatic bonds of carboxylates, phosphates, sulfonates and
-    guanidinium are no ring: they become double and single ones, and the singly bonded O.co2 and the
-    oxygens on such nitrogens have a minus.
+    Atoms without bonds have single ones to those that are near enough. For MOL2 see `sybyl`, for
+    PDBQT `pdbqt_bonds`. In PDB and XYZ nitrogen of valence 4 has a plus, and oxygens with one bond
+    on it have a minus.
+
+    Raises MoleculeError where the orders of a PDBQT cannot be told.
     """
     bonds = bonds_of(molecule)
+    if molecule.layout == "pdbqt":
+        return Joined(*pdbqt_bonds.graph_of(molecule, bonds))
+    if molecule.layout == "mol2":
+        return Joined(*sybyl.graph_of(molecule, bonds))
     if molecule.layout == "sdf":
         return Joined(bonds, _said_in_sdf(molecule))
-    if molecule.layout == "mol2":
-        bonds = _without_resonance(molecule, bonds)
     charges = _by_valence(molecule, bonds)
     if molecule.layout == "pdb":
         charges.update(_said_in_pdb(molecule))
@@ -59,11 +62,19 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
     In PDB only some atoms may have bonds: there the others get theirs so.
     """
     said = molecule.bonds
-    if said and molecule.layout != "pdb":
+    if (said and molecule.layout != "pdb") or has_no_bonds(molecule):
         return said
     done = {atom for a, b, _ in said for atom in (a, b)}
     near = _near_bonds(molecule)
     return [*said, *(bond for bond in near if not (bond[0] in done and bond[1] in done))]
+
+
+def has_no_bonds(molecule: Molecule) -> bool:
+    """Whether a MOL2 says that it has none, as that of ions does."""
+    if molecule.layout != "mol2":
+        return False
+    words = next((molecule.lines[row].split() for row in mol2_head(molecule.lines)[1:]), [])
+    return len(words) > 1 and words[1].strip(b"0") == b""
 
 
 def _near_bonds(molecule: Molecule) -> list[Bond]:
@@ -84,50 +95,23 @@ def _radius(element: str) -> float:
     return RADII.get(element, OTHER_RADIUS) if is_element(element) else -np.inf
 
 
-# ---- orders and charges that MOL2 and PDBQT do not say ----------------------------------------
-
-
-def _without_resonance(molecule: Molecule, bonds: Sequence[Bond]) -> list[Bond]:
-    """With double and single bonds for SYBYL's aromatic ones of groups that are no ring."""
-    arms: dict[int, list[int]] = {}
-    for k, (a, b, order) in enumerate(bonds):
-        for center, arm in ((a, b), (b, a)):
-            if order == AROMATIC and _is_arm(molecule, center, arm):
-                arms.setdefault(center, []).append(k)
-    found = list(bonds)
-    for center, some in arms.items():
-        doubles = 1
-        if molecule.elements[center] == "S":
-            doubles = max(1, min(2, len(some) - 1))
-        for i, k in enumerate(some):
-            found[k] = (*bonds[k][:2], 2 if i < doubles else 1)
-    return found
-
-
-def _is_arm(molecule: Molecule, center: int, arm: int) -> bool:
-    """Whether the bond is one of a group that shares a charge."""
-    is_guanidinium = molecule.types[center] == "C.cat" and molecule.elements[arm] == "N"
-    return molecule.types[arm] == "O.co2" or is_guanidinium
+# ---- charges that PDB and XYZ do not say ------------------------------------------------------
 
 
 def _by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, int]:
     partners: list[list[int]] = [[] for _ in molecule.elements]
-    valences = [0.0] * len(partners)
-    aromatic: set[int] = set()
+    valences = [0] * len(partners)
     for a, b, order in bonds:
         for atom, other in ((a, b), (b, a)):
             partners[atom].append(other)
-            valences[atom] += OF_AROMATIC if order == AROMATIC else order
-        aromatic.update((a, b) if order == AROMATIC else ())
-    types = molecule.types if molecule.layout == "mol2" else [""] * len(partners)
+            valences[atom] += order
     plus = {
-        i for i, element in enumerate(molecule.elements) if element == "N"
-        and (types[i] == "N.4" or (valences[i] == FULL_NITROGEN and i not in aromatic))
+        i for i, element in enumerate(molecule.elements)
+        if element == "N" and valences[i] == FULL_NITROGEN
     }  # fmt: skip
     minus = {
         i for i, element in enumerate(molecule.elements)
-        if element == "O" and valences[i] == 1
-        and (types[i] == "O.co2" or partners[i][0] in plus)
+        if element == "O" and valences[i] == 1 and partners[i][0] in plus
     }  # fmt: skip
     return dict.fromkeys(plus, 1) | dict.fromkeys(minus, -1)
 

@@ -39,6 +39,12 @@ SIGNS = (  # of the content, where the name tells nothing
 )
 
 
+SMILES = Kind("SMILES", (".smi", ".smiles", ".ism", ".can"), lambda path, start: "", "")
+NO_PLACES = (
+    "SMILES has no 3D coordinates: make them first, as with `obabel IN.smi -O OUT.sdf --gen3d -h`"
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Records:
     """Consecutive records of a source, one molecule each.
@@ -123,6 +129,8 @@ def broken(source: int, number: int, error: str) -> Records:
 
 
 def _layout(path: str, start: bytes) -> str:
+    if suffix_of(Path(path).name, SMILES):
+        raise InputError(path, NO_PLACES)
     if layout := SUFFIXES.get(suffix_of(Path(path).name, LIGANDS)):
         return layout
     return next((layout for layout, sign in SIGNS if sign.search(start)), "")

@@ -30,7 +30,7 @@ HEAVY_HYDROGEN = {"D", "T"}
 AUTODOCK_ELEMENTS = {  # of the atom types that are not called like their element
     "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
     "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
-    "CG0": "C", "CG1": "C", "CG2": "C", "CG3": "C",  # beside the open bond of a macrocycle
+    **{f"CG{i}": "C" for i in range(10)},  # beside the open bond of a macrocycle
 }  # fmt: skip
 AROMATIC, AMIDE = 4, 1  # bond orders
 SYBYL_BONDS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}

@@ -50,7 +50,8 @@ def read(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> Plain:
         texts.raw, texts.begins, texts.lengths, wanted, codes
     )
     atoms = Atoms(positions, types, charges, sizes)
-    return Plain(atoms, Texts(texts.raw, begins, lengths), named)
+    bare = np.zeros(len(named), np.bool_)  # see `lacks_hydrogens`
+    return Plain(atoms, Texts(texts.raw, begins, lengths), named, bare)
 
 
 def posed(

@@ -32,11 +32,13 @@ class Plain:
     atoms  of each; none of one that is not plain
     names  what each calls itself; empty where it does not
     named  bool[n]: whether it still says a name, if an empty one, when it is written
+    bare   bool[n]: whether it lacks hydrogens
     """
 
     atoms: Atoms
     names: Texts
     named: NDArray[np.bool_]
+    bare: NDArray[np.bool_]
 
 
 # ---- lines ------------------------------------------------------------------------------------

@@ -15,13 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, UsageError, first_line, quoted
+from multigpu.errors import InputError, Unreadable, UsageError, first_line, quoted
 from multigpu.io.inlets import is_remote
-from multigpu.io.sources import Kind, blocks, expand, inspect, suffix_of
+from multigpu.io.sources import COMPRESSED, Kind, blocks, expand, inspect, suffix_of
 
 READ_BYTES = 16 << 20
 LARGEST_VALUE = float(np.finfo(np.float32).max)
 AXES = "xyz"
+STRUCTURE = re.compile(rb"^(ATOM  |HETATM|@<TRIPOS>)", re.MULTILINE)
+NO_GRID = (
+    "this is a structure, and a pocket is a grid of scores: make AutoGrid's maps of the receptor"
+    " (`autogrid4 -p RECEPTOR.gpf`) and give the .maps.fld that it writes"
+)
 
 Vector = tuple[float, float, float]
 
@@ -35,6 +40,7 @@ class Pocket:
     spacing  float64[3]  Å, positive
     types    the atom type of each map but the last two, which are electrostatics and
              desolvation; () for a plain grid, which is one score for every atom
+    absent   atom types whose maps are named and not there
     """
 
     path: str
@@ -43,6 +49,7 @@ class Pocket:
     origin: NDArray[np.float64]
     spacing: NDArray[np.float64]
     types: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -82,7 +89,10 @@ def read_pocket(path: str, origin: Vector | None = None, spacing: float | None =
 def _layout(path: str, start: bytes) -> str:
     if MRC_MARK in start[:MRC_MARK_END]:
         return "mrc"  # CCP4 maps are called .map, too
-    return LAYOUTS.get(suffix_of(Path(path).name, POCKETS), "")
+    layout = LAYOUTS.get(suffix_of(Path(path).name, POCKETS), "")
+    if not layout and STRUCTURE.search(start):
+        raise InputError(path, NO_GRID)
+    return layout
 
 
 def _checked(pocket: Pocket) -> Pocket:
@@ -160,7 +170,10 @@ Geometry = dict[str, tuple[float, ...]]
 
 
 def _read_autogrid(path: str) -> Pocket:
-    """`*.maps.fld` and the maps that it names, which must agree with it."""
+    """`*.maps.fld` and the maps that it names, which must agree with it.
+
+    Maps of atom types may be missing: which ones are needed depends on the ligands.
+    """
     lines = _content(path).decode("latin-1").splitlines()
     header = [line[1:] if line.startswith("#") else "" for line in lines]
     geometry = _geometry(path, header)
@@ -168,13 +181,30 @@ def _read_autogrid(path: str) -> Pocket:
     for missing in {"e", "d"} - set(maps):
         name = {"e": "electrostatics", "d": "desolvation"}[missing]
         raise InputError(path, f"there is no map of {name} (.{missing}.map)")
-    types = tuple(name for name in maps if name not in ("e", "d"))
-    if not types:
+    if set(maps) == {"e", "d"}:
         raise InputError(path, "there is no map of an atom type")
-    values = [_read_map(maps[name], path, geometry) for name in (*types, "e", "d")]
+    there = {name: file for name in maps if (file := _stored(maps[name]))}
+    types = tuple(name for name in there if name not in ("e", "d"))
+    needed = (*types, "e", "d") if types else maps
+    values = [_read_map(there.get(name, maps[name]), path, geometry) for name in needed]
     spacing = np.full(3, geometry["SPACING"][0])
     origin = np.array(geometry["CENTER"]) - spacing * (np.array(_points(geometry)) - 1) / 2
-    return Pocket(path, "autogrid", np.ascontiguousarray(values), origin, spacing, types)
+    absent = tuple(name for name in maps if name not in there)
+    return Pocket(path, "autogrid", np.ascontiguousarray(values), origin, spacing, types, absent)
+
+
+def _stored(path: str) -> str:
+    """The file itself, or a compressed one in its place; empty where there is none.
+
+    Raises InputError where it cannot be read for another reason.
+    """
+    for suffix in COMPRESSED:
+        try:
+            return inspect(path + suffix, POCKETS).path
+        except Unreadable as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+    return ""
 
 
 def _autogrid_maps(path: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -7,11 +7,12 @@ where the format has room for them: data items, remarks, comments.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from multigpu.errors import UsageError, quoted
-from multigpu.io.autodock import typed
-from multigpu.io.bonds import Charges, joined
+from multigpu.io.autodock import PSEUDO_TYPES, merged, typed
+from multigpu.io.bonds import Charges, Joined, bonds_of, joined
 from multigpu.io.ligands import SUFFIXES
 from multigpu.io.molecules import (
     AROMATIC,
@@ -25,6 +26,7 @@ from multigpu.io.molecules import (
     moved,
     pdb_name,
 )
+from multigpu.io.pdbqt_bonds import remarks_of
 
 SAME = "same"  # every ligand in the format it came in
 LARGEST_V2000 = 999  # atoms or bonds
@@ -32,6 +34,7 @@ MOST_IN_V2000 = 99_999_999.0  # Å, below and above 0: what fits the columns of 
 MOST_IN_PDB = 999_999.0
 CHARGES_A_LINE, MOST_CHARGE = 8, 9
 NO_ELEMENT = "*"  # of SDF
+ANY_ORDER = 8  # of SDF's bonds
 OUR_TAG = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
 OUR_COMMENT = b"# multigpu "
 OUR_REMARK = b"REMARK multigpu "
@@ -70,6 +73,7 @@ def render(
         return REWRITERS[molecule.layout](molecule, moved(molecule, positions), name, facts)
     if fmt == "mol2":
         raise MoleculeError("poses in MOL2 can be written of MOL2 only: choose .sdf")
+    molecule, positions = _without_pseudo_atoms(molecule, positions)
     _check_elements(molecule)
     return BUILDERS[fmt](molecule, name, positions, facts)
 
@@ -77,11 +81,31 @@ def render(
 def drawing(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
     """A pose in SDF to be drawn, whatever format was chosen; see `render`.
 
-    Atoms that are no element are `*`, as SDF has them.
+    Atoms that are no element are `*`, as SDF has them. Bonds whose orders cannot be told are drawn
+    as such.
     """
     if molecule.layout == "sdf":
         return render(molecule, name, SAME, positions, facts)
-    return _build_sdf(molecule, name, positions, facts)
+    molecule, positions = _without_pseudo_atoms(molecule, positions)
+    try:
+        return _build_sdf(molecule, name, positions, facts)
+    except MoleculeError:
+        unknown = [(a, b, ANY_ORDER) for a, b, _ in bonds_of(molecule)]
+        return _sdf_of(molecule, name, positions, facts, Joined(unknown, {}))
+
+
+def _without_pseudo_atoms(molecule: Molecule, positions: Positions) -> tuple[Molecule, Positions]:
+    """Without those that only AutoDock has: glue of opened macrocycles, waters that it adds."""
+    if molecule.layout != "pdbqt" or PSEUDO_TYPES.isdisjoint(molecule.types):
+        return molecule, positions
+    real = [i for i, kind in enumerate(molecule.types) if kind not in PSEUDO_TYPES]
+    assert molecule.charges is not None  # it was parsed
+    less = replace(
+        molecule, rows=[molecule.rows[i] for i in real], positions=molecule.positions[real],
+        elements=[molecule.elements[i] for i in real], types=[molecule.types[i] for i in real],
+        charges=molecule.charges[real],
+    )  # fmt: skip
+    return less, positions[real]
 
 
 def _check_elements(molecule: Molecule) -> None:
@@ -163,7 +187,13 @@ REWRITERS: dict[str, Callable[[Molecule, list[bytes], str, Facts], bytes]] = {
 
 
 def _build_sdf(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
-    bonds, charges = joined(molecule)
+    return _sdf_of(molecule, name, positions, facts, joined(molecule))
+
+
+def _sdf_of(
+    molecule: Molecule, name: str, positions: Positions, facts: Facts, graph: Joined
+) -> bytes:
+    bonds, charges = graph
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
     large = max(len(molecule.elements), len(bonds)) > LARGEST_V2000
     wide = abs(positions).max() > MOST_IN_V2000
@@ -210,7 +240,7 @@ def _v3000(
 
 def _build_pdb(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
     bonds, charges = joined(molecule)
-    atoms = _pdb_atoms(molecule, positions)
+    atoms = _pdb_atoms(molecule.elements, positions)
     lines = [
         f"{line}          {element.upper():>2}{_pdb_charge(charges.get(i, 0))}\n"
         for i, (line, element) in enumerate(zip(atoms, molecule.elements, strict=True))
@@ -241,24 +271,25 @@ def _conect(bonds: Sequence[Bond]) -> list[str]:
 
 
 def _build_pdbqt(molecule: Molecule, name: str, positions: Positions, facts: Facts) -> bytes:
-    """Rigid: one root without torsions."""
-    found = typed(molecule)
-    atoms = _pdb_atoms(molecule, positions)
+    """Rigid: one root without torsions. Nonpolar hydrogens are merged into their carbons."""
+    found = merged(molecule, typed(molecule))
+    kept = [i for i, kind in enumerate(found.types) if kind]
+    atoms = _pdb_atoms([molecule.elements[i] for i in kept], positions[kept])
     lines = [
-        f"{line}{fitted(charge, 10, 3)} {kind:<2}\n"
-        for line, charge, kind in zip(atoms, found.charges.tolist(), found.types, strict=True)
+        f"{line}{fitted(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
+        for i, line in zip(kept, atoms, strict=True)
     ]
-    root = "".join(["ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
+    block = _build_sdf(molecule, name, molecule.positions, {})
+    said = remarks_of(block, {row: serial for serial, row in enumerate(kept, 1)})
+    root = "".join([*(f"{line}\n" for line in said), "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
     return remarks(molecule.name or name, facts) + root.encode()
 
 
-def _pdb_atoms(molecule: Molecule, positions: Positions) -> list[str]:
+def _pdb_atoms(elements: Sequence[str], positions: Positions) -> list[str]:
     """The atoms' lines up to the temperature factor."""
     counts: dict[str, int] = {}
     lines = []
-    for i, (element, place) in enumerate(
-        zip(molecule.elements, positions.tolist(), strict=True), 1
-    ):
+    for i, (element, place) in enumerate(zip(elements, positions.tolist(), strict=True), 1):
         counts[element] = counts.get(element, 0) + 1
         atom = f"{element.upper():>2}{counts[element]}"[:4]
         x, y, z = [fitted(number, 8, 3) for number in place]

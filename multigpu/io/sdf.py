@@ -43,15 +43,18 @@ WIDTH, DECIMALS = 10, 4  # columns of x y z
 SHORTEST_ATOM = 3 * WIDTH + 1  # letters of its line, with the newline
 END_WORDS, DATA_WORDS, LAST_WORDS = words([b"M  END"]), words([b">"]), words([b"$$$$"])
 OUR_WORDS, VERSION_WORDS, OTHER_WORDS = words([b"<multigpu_"]), words([b"V2000"]), words([b"V3000"])
+LETTER_C, HYDROGEN_LETTERS = b"C"[0], tuple(b"HDT")
+SYMBOL = 4  # columns, the first of them blank
+CARBON, HYDROGEN = 1, 2
 ODD_WORDS = words([b">", b"$$$$"])  # of lines before that of the counts
 
 
 def read(texts: Texts, wanted: NDArray[np.bool_]) -> Plain:
     """The wanted ones of these records, as far as they are plain; without types and charges."""
-    positions, sizes, titles, named = _read(texts.raw, texts.begins, texts.lengths, wanted)
+    positions, sizes, titles, named, bare = _read(texts.raw, texts.begins, texts.lengths, wanted)
     nothing = np.zeros(len(positions))
     atoms = Atoms(positions, nothing.astype(np.int32), nothing, sizes)
-    return Plain(atoms, Texts(texts.raw, texts.begins, titles), named)
+    return Plain(atoms, Texts(texts.raw, texts.begins, titles), named, bare)
 
 
 def posed(
@@ -79,57 +82,73 @@ def posed(
 def _read(raw: Any, begins: Any, lengths: Any, wanted: Any) -> Any:
     """Places of all atoms, and how many each has: none of what is not plain.
 
-    Then how long the title of each is, and whether it is more than blanks.
+    Then how long the title of each is, whether it is more than blanks, and whether the molecule
+    lacks hydrogens.
     """
     positions = np.empty((lengths.sum() // SHORTEST_ATOM + 1, 3), np.float64)
     sizes, titles = np.zeros(begins.shape[0], np.int64), np.zeros(begins.shape[0], np.int64)
-    named = np.zeros(begins.shape[0], np.bool_)
+    named, bare = np.zeros(begins.shape[0], np.bool_), np.zeros(begins.shape[0], np.bool_)
     first = 0
     for i in range(begins.shape[0]):
         begin, stop = begins[i], begins[i] + lengths[i]
         if not wanted[i] or not are_lines(raw, begin, stop):
             continue
-        sizes[i] = _read_record(raw, begin, stop, positions[first:])
+        sizes[i], bare[i] = _read_record(raw, begin, stop, positions[first:])
         first += sizes[i]
         titles[i] = find_byte(raw, begin, stop, NEWLINE) - begin
         for byte in raw[begin : begin + titles[i]]:
             named[i] |= byte != BLANK
-    return positions[:first], sizes, titles, named
+    return positions[:first], sizes, titles, named, bare
 
 
 @jit
 def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
-    """How many atoms it has; 0 where it is not plain."""
+    """How many atoms it has, 0 where it is not plain; and whether it lacks hydrogens."""
     for _ in range(HEAD):
         if at == stop or begins_with(raw, at, stop, ODD_WORDS):
-            return 0
+            return 0, False
         at = find_byte(raw, at, stop, NEWLINE) + 1
     end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
     if end - at < 2 * COUNT or found_in(raw, at, end, VERSION_WORDS) < 0:
-        return 0
+        return 0, False
     if found_in(raw, at, end, OTHER_WORDS) >= 0:
-        return 0
+        return 0, False
     atoms, bonds = _whole(raw, at), _whole(raw, at + COUNT)
-    at = end + 1
+    at, letters = end + 1, 0
     for atom in range(atoms):
         end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
         if end - at < 3 * WIDTH:
-            return 0
+            return 0, False
         for axis in range(3):
             value = number(raw, at + WIDTH * axis, at + WIDTH * (axis + 1))
             positions[atom, axis] = value
             if math.isnan(value) or abs(value) > FARTHEST:
-                return 0
+                return 0, False
+        letters |= _symbol(raw, at + 3 * WIDTH, end)
         at = end + 1
     for _ in range(bonds):
         end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
         if end - at < 3 * COUNT or _whole(raw, at + 2 * COUNT) < 0:
-            return 0
+            return 0, False
         for partner in range(2):
             if not 0 < _whole(raw, at + COUNT * partner) <= atoms:
-                return 0
+                return 0, False
         at = end + 1
-    return atoms if atoms > 0 and bonds >= 0 and _ends_well(raw, at, stop) else 0
+    plain = atoms > 0 and bonds >= 0 and _ends_well(raw, at, stop)
+    return atoms if plain else 0, plain and letters == CARBON
+
+
+@jit
+def _symbol(raw: Any, at: Any, stop: Any) -> Any:
+    """`CARBON`, `HYDROGEN` or 0. at: where the columns of an atom's symbol begin."""
+    letter = BLANK
+    for byte in raw[at : min(stop, at + SYMBOL)]:
+        if byte != BLANK and letter != BLANK:
+            return 0
+        letter = max(letter, byte)
+    if letter == LETTER_C:
+        return CARBON
+    return HYDROGEN * (letter in HYDROGEN_LETTERS)
 
 
 @jit

@@ -56,6 +56,7 @@ class DockPart:
     outside   float64[ligands]: how far the centroid, or the given centre, is from the grid, Å
     best      the ligands with the highest scores, for a report
     behind    where the next ligands begin
+    bare      how many of the ligands lack hydrogens
     """
 
     text_bytes: int
@@ -69,6 +70,7 @@ class DockPart:
     outside: NDArray[np.float64]
     best: list[Best]
     behind: Border
+    bare: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,7 @@ class DockWorkload:
     lines   whether the table of scores is text
     report  ligands of every part that are sent back for a report
     expected  of a worker that is not this process
+    flat    whether drawings are docked as they are
     """
 
     key: str
@@ -119,6 +122,7 @@ class DockWorkload:
     lines: bool = False
     report: int = 0
     expected: Expected | None = None
+    flat: bool = False
 
     def open(self, place: Place) -> "DockSession":
         require(self.expected, place)
@@ -138,7 +142,7 @@ class DockWorkload:
 
     def load(self, span: DockSpan) -> Loaded:
         """The ligands of a span; those that cannot be docked are skipped, with the reason."""
-        loader = Loader(self.sources, self.types, self.fmt, self.search, self.report > 0)
+        loader = Loader(self.sources, self.types, self.fmt, self.search, self.report > 0, self.flat)
         return loader.load(span.records, span.first)
 
     # ---- their poses --------------------------------------------------------------------------
@@ -159,6 +163,7 @@ class DockWorkload:
             self._outside(loaded),
             self._best(loaded, poses, rows, positions),
             span.behind,
+            int(loaded.bare.sum()),
         )
 
     def _rows(self, loaded: Loaded, poses: Poses, positions: Positions) -> PoseBatch:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernels.rotation import Ligands, Search, energy_terms
 from multigpu.io.autodock import Atoms, atoms_for
 from multigpu.io.inlets import STDIN
+from multigpu.io.ligand_checks import FLAT, is_drawn, lacks_hydrogens
 from multigpu.io.ligands import LIGANDS, Records
 from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
 from multigpu.io.pose_files import MODELS
@@ -42,6 +43,7 @@ class Loaded:
     texts    the record of each
     named    bool[n]: whether a plain record says its name, if an empty one
     parsed   the others, which are written one by one, by their number here
+    bare     bool[n]: whether it lacks hydrogens
     """
 
     ligands: Ligands
@@ -52,6 +54,7 @@ class Loaded:
     named: NDArray[np.bool_]
     parsed: Mapping[int, Molecule]
     skipped: list[Skipped]
+    bare: NDArray[np.bool_]
 
     def __getitem__(self, span: slice) -> "Loaded":
         """Consecutive ones; those that were skipped are in none."""
@@ -59,7 +62,7 @@ class Loaded:
         parsed = {i - inside.start: each for i, each in self.parsed.items() if i in inside}
         return Loaded(
             self.ligands[span], self.index[span], self.sources[span], self.names[span],
-            self.texts.take(span), self.named[span], parsed, [],
+            self.texts.take(span), self.named[span], parsed, [], self.bare[span],
         )  # fmt: skip
 
     def molecule(self, i: int) -> Molecule:
@@ -70,12 +73,14 @@ class _Read(NamedTuple):
     """Of all records at once: atoms and names of those that need not be read alone.
 
     named, plain  bool[n]: see `Loaded`; whether the record is written together with others
+    bare          bool[n]: as of `Loaded`
     """
 
     atoms: Atoms
     names: list[str]
     named: NDArray[np.bool_]
     plain: NDArray[np.bool_]
+    bare: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,7 @@ class Loader:
     fmt     of the poses' text, None: no text
     search  which says where poses may be
     report  whether poses are written for a report, too: as SDF
+    flat    whether drawings are docked as they are
     """
 
     sources: Sequence[Source]
@@ -93,6 +99,7 @@ class Loader:
     fmt: str | None
     search: Search
     report: bool = False
+    flat: bool = False
 
     def load(self, records: Sequence[Records], first: int) -> Loaded:
         """first: index of the first record in the whole input"""
@@ -112,14 +119,15 @@ class Loader:
             names[i] = (text and one_line(title(text, layout))) or names[i]
             try:
                 molecule = self._molecule(text, layout, names[i], errors.get(i, ""))
+                read.bare[i] = lacks_hydrogens(molecule)
                 others[i] = atoms_for(molecule, self.types)
                 if not read.plain[i]:
                     parsed[i] = molecule
             except MoleculeError as error:
                 reasons[i] = str(error)
         atoms = _merged(read.atoms, others)
-        beyond = dict(self._beyond(atoms, sources))
-        atoms, reasons = _merged(atoms, dict.fromkeys(beyond, _no_atoms(1))), reasons | beyond
+        bad = dict(self._drawn(atoms, sources, texts)) | dict(self._beyond(atoms, sources))
+        atoms, reasons = _merged(atoms, dict.fromkeys(sorted(bad), _no_atoms(1))), reasons | bad
         docked = np.flatnonzero(atoms.sizes)
         which = docked.tolist()
         return Loaded(
@@ -134,6 +142,7 @@ class Loader:
                 Skipped(sources[i].path, numbers[i], names[i], reason)
                 for i, reason in sorted(reasons.items())
             ],
+            read.bare[docked],
         )
 
     def _read_plain(self, records: Sequence[Records], texts: Texts) -> "_Read":
@@ -148,11 +157,11 @@ class Loader:
             found = self._plain(layout, texts, wanted)
         if found is None:
             nothing = np.zeros(len(texts), np.bool_)
-            return _Read(_no_atoms(len(texts)), [""] * len(texts), nothing, nothing)
+            return _Read(_no_atoms(len(texts)), [""] * len(texts), nothing, nothing, nothing.copy())
         names = [one_line(each.decode("utf-8", "replace")) for each in _compact(found.names)]
         untyped = layout == "sdf" and self.types
         atoms = _no_atoms(len(texts)) if untyped else found.atoms
-        return _Read(atoms, names, found.named, found.atoms.sizes > 0)
+        return _Read(atoms, names, found.named, found.atoms.sizes > 0, found.bare)
 
     def _plain(self, layout: str, texts: Texts, wanted: NDArray[np.bool_]) -> "Plain | None":
         if layout == "pdbqt":
@@ -176,6 +185,22 @@ class Loader:
             middle = molecule.positions.mean(axis=0)
             render(molecule, name, self.fmt, molecule.positions - middle, {})  # can it be written?
         return molecule
+
+    def _drawn(
+        self, atoms: Atoms, sources: Sequence[Source], texts: Texts
+    ) -> Iterator[tuple[int, str]]:
+        """The ligands that are drawings, and why they are not docked."""
+        if self.flat:
+            return
+        docked = np.flatnonzero(atoms.sizes)
+        if not len(docked):
+            return
+        z, begins = np.ascontiguousarray(atoms.positions[:, 2]), atoms.borders[docked]
+        level = docked[np.minimum.reduceat(z, begins) == np.maximum.reduceat(z, begins)]
+        for i in level.tolist():
+            places = atoms[i : i + 1].positions
+            if is_drawn(texts[i], sources[i].layout, places):
+                yield i, FLAT.format(places[0, 2])
 
     def _beyond(self, atoms: Atoms, sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
         """The ligands with poses so far out that their columns have no room for them, and why."""

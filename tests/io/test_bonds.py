@@ -60,9 +60,11 @@ def charges_in(sdf: str) -> dict[int, int]:
 
 def test_pose__keeps_the_orders_of_bonds_in_sdf() -> None:
     """Of a ring that is aromatic; V3000 says the same."""
-    text = mol2("C.ar C.ar C.2 O.2 C.1 N.1", "1-2:ar 2-3 3-4:2 3-5 5-6:3 1-5:am")
+    ring = "1-2:ar 2-3:ar 3-4:ar 4-5:ar 5-6:ar 6-1:ar"
+    text = mol2("C.ar " * 6 + "C.2 O.2 C.1 N.1", f"{ring} 2-7 7-8:2 7-9 9-10:3 1-7:am")
     found = parse(posed(text, "mol2", "sdf").encode(), "sdf")
-    wanted = [(0, 1, 4), (1, 2, 1), (2, 3, 2), (2, 4, 1), (4, 5, 3), (0, 4, 1)]
+    wanted = [(i, (i + 1) % 6, 4) for i in range(6)]
+    wanted += [(1, 6, 1), (6, 7, 2), (6, 8, 1), (8, 9, 3), (0, 6, 1)]
     assert found.bonds == parse(text, "mol2").bonds == wanted
     far = parse(text, "mol2")
     moved = render(far, "x", "sdf", far.positions + 1e8, {})

@@ -192,3 +192,10 @@ def test_records__of_a_number_of_thousands_of_digits_are_none() -> None:
 def test_records__of_another_length_than_their_text_are_refused() -> None:
     with pytest.raises(ValueError, match="of another length"):
         Records(0, 1, np.array([2, 3]), b"1234")
+
+
+@pytest.mark.parametrize("name", ["a.smi", "a.SMILES.gz"])
+def test_sources__of_smiles_say_how_to_make_coordinates(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(b"CCO a\n") if ".gz" in name else b"CCO a\n")
+    with pytest.raises(InputError, match=r"SMILES has no 3D coordinates: .* `obabel .*--gen3d"):
+        ligand_sources([str(tmp_path / name)], skip=False)

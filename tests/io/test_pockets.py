@@ -202,12 +202,36 @@ def test_pocket__may_be_given_by_url(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(pocket.values, read_pocket(str(path)).values)
 
 
-def test_autogrid__of_a_url_names_the_map_that_is_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_url", [False, True])
+def test_autogrid__goes_without_maps_of_types_that_are_not_there(
+    tmp_path: Path, by_url: bool
+) -> None:
+    """Vina's own tutorial has such a file. Compressed maps are there."""
+    path = Path(autogrid(tmp_path, ("A", "Br", "OA")))
+    (tmp_path / "p.Br.map").unlink()
+    for name, suffix, compressed in (("OA", ".gz", gzip.compress), ("e", ".zst", zstd.compress)):
+        plain = tmp_path / f"p.{name}.map"
+        Path(f"{plain}{suffix}").write_bytes(compressed(plain.read_bytes()))
+        plain.unlink()
+    pocket = read_pocket(path.as_uri() if by_url else str(path))
+    assert (pocket.types, pocket.absent) == (("A", "OA"), ("Br",))
+    for values, factor in zip(pocket.values, (1, 3, 4, 5), strict=True):
+        np.testing.assert_array_equal(values, VALUES * factor)
+
+
+@pytest.mark.parametrize("by_url", [False, True])
+@pytest.mark.parametrize("missing", ["e", "d", "A OA"])
+def test_autogrid__names_the_map_that_is_missing(
+    tmp_path: Path, missing: str, by_url: bool
+) -> None:
     path = Path(autogrid(tmp_path))
-    (tmp_path / "p.OA.map").unlink()
+    for name in missing.split():
+        (tmp_path / f"p.{name}.map").unlink()
     with pytest.raises(InputError) as caught:
-        read_pocket(path.as_uri())
-    assert str(caught.value).startswith(f"{path.with_name('p.OA.map').as_uri()}: cannot be read")
+        read_pocket(path.as_uri() if by_url else str(path))
+    first = path.with_name(f"p.{missing.split()[0]}.map")
+    start = f"{first.as_uri() if by_url else first}: cannot be read: there is no such file"
+    assert str(caught.value).startswith(start)
 
 
 def test_pocket__knows_how_far_a_point_is(write: Write) -> None:
@@ -306,13 +330,6 @@ def test_autogrid__with_a_header_that_makes_no_grid_is_refused(
 def test_autogrid__with_a_map_whose_header_is_nonsense_names_the_line(tmp_path: Path) -> None:
     path = autogrid(tmp_path, p__OA__map=map_text(steps="2 3 nan"))
     with pytest.raises(InputError, match=r"p\.OA\.map: line 5: every number must be finite"):
-        read_pocket(path)
-
-
-def test_autogrid__needs_every_map_that_it_names(tmp_path: Path) -> None:
-    path = autogrid(tmp_path)
-    (tmp_path / "p.OA.map").unlink()
-    with pytest.raises(InputError, match=r"p\.OA\.map: cannot be read: there is no such file"):
         read_pocket(path)
 
 
@@ -453,3 +470,11 @@ def test_pocket__that_says_where_it_stands_takes_no_origin(write: Write) -> None
 def test_pocket__of_an_unknown_name_is_refused(write: Write) -> None:
     with pytest.raises(InputError, match=r"no pocket by its name .*: begins with 'ATOM'"):
         read_pocket(write("pocket.txt", b"ATOM"))
+
+
+@pytest.mark.parametrize("name", ["receptor.pdbqt", "receptor.pdb.gz", "receptor"])
+def test_pocket__that_is_a_receptor_says_what_to_make_of_it(write: Write, name: str) -> None:
+    text = b"REMARK  prepared\nATOM      1  N   MET A   1      38.198  19.582  28.197\n"
+    path = write(name, gzip.compress(text) if name.endswith(".gz") else text)
+    with pytest.raises(InputError, match=r"this is a structure, .* .{1,2}autogrid4 .* \.maps\.fld"):
+        read_pocket(path)

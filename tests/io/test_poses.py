@@ -99,7 +99,8 @@ def test_pose__of_a_thousand_atoms_is_v3000() -> None:
 
 
 def test_pose__without_bonds_gets_those_of_near_atoms() -> None:
-    pose = parse(render(parse(PDBQT, "pdbqt"), "", "sdf", shifted(PDBQT, "pdbqt"), {}), "sdf")
+    text = b"3\n\nN 9.051 4.576 0.459\nO 8.147 5.373 0.172\nH 8.697 3.498 1.132\n"
+    pose = parse(render(parse(text, "xyz"), "", "sdf", shifted(text, "xyz"), {}), "sdf")
     assert pose.bonds == [(0, 1, 1), (0, 2, 1)]
 
 
@@ -133,7 +134,7 @@ ODD = [
     pytest.param("xyz", XYZ.replace(b"O ", b"Bq "), "atom 1 is 'Bq'", id="ghost atom"),
     pytest.param("mol2", MOL2.replace(b"O.3", b"LP "), "atom 3 is 'Lp'", id="lone pair"),
     pytest.param("mol2", MOL2.replace(b"N.ar", b"Du  "), "atom 2 is 'Du'", id="dummy atom"),
-    pytest.param("pdbqt", PDBQT.replace(b"OA", b"G0"), "atom 2 is 'G0'", id="glue of a macrocycle"),
+    pytest.param("pdbqt", PDBQT.replace(b"OA", b"Xy"), "atom 2 is 'Xy'", id="type of one's own"),
     pytest.param("sdf", ETHANOL.replace(b" O ", b" R#"), "atom 3 is 'R#'", id="R group"),
     pytest.param("pdb", PDB.replace(b"CL\n", b"XX\n"), "atom 2 is 'Xx'", id="columns"),
 ]
@@ -177,6 +178,19 @@ def test_pose__of_what_is_no_element_is_told_from_elements_in_a_report(
         odd = int(problem.split()[1]) - 1
         assert pose.elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]
         assert molecule.bonds or not any(odd in bond[:2] for bond in pose.bonds)
+
+
+@pytest.mark.parametrize("kind", ["G0", "W "])
+def test_pose__in_another_format_has_no_pseudo_atoms_of_autodock(kind: str) -> None:
+    molecule = parse(PDBQT.replace(b"OA", kind.encode()), "pdbqt")
+    places = molecule.positions + 1
+    for text in (
+        render(molecule, "", "xyz", places, FACTS), drawing(molecule, "", places, FACTS),
+    ):  # fmt: skip
+        pose = parse(text, "xyz" if text.startswith(b"2\n") else "sdf")
+        assert pose.elements == ["N", "H"]
+        np.testing.assert_allclose(pose.positions, places[[0, 2]], atol=5e-4)
+    assert parse(render(molecule, "", SAME, places, FACTS), "pdbqt").types[1] == kind.strip()
 
 
 def test_pose__of_heavy_hydrogen_is_in_every_format() -> None:

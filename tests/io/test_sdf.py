@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from multigpu.io import sdf
+from multigpu.io.ligand_checks import lacks_hydrogens
 from multigpu.io.molecules import MoleculeError, Positions, parse, title
 from multigpu.io.plain import Plain
 from multigpu.io.poses import render
@@ -51,6 +52,12 @@ ODD = [
     pytest.param(b"   -0.8883", b"9999999999", id="far"),
     pytest.param(b"   -0.8883", b"1000000000", id="farthest"),
     pytest.param(b"   -0.8883", b"          ", id="no number"),
+    pytest.param(b" H   0", b" F   0", id="no hydrogen"),
+    pytest.param(b" H   0", b" D   0", id="deuterium"),
+    pytest.param(b" H   0", b"  H  0", id="hydrogen to the right"),
+    pytest.param(b" H   0", b" He  0", id="helium"),
+    pytest.param(b" H   0", b"H    0", id="hydrogen in the first column"),
+    pytest.param(b" H   0", b"      ", id="no symbol"),
     pytest.param(b"  1  2  1", b"  1  5  1", id="bond to nothing"),
     pytest.param(b"  1  2  1", b"  0  2  1", id="bond from nothing"),
     pytest.param(b"  1  2  1", b"  1  2  x", id="another bond"),
@@ -105,6 +112,7 @@ def assert_same_as_alone(text: bytes) -> bool:
     molecule, atoms = parse(text, "sdf"), found.atoms[1:2]
     assert atoms.positions.tobytes() == molecule.positions.tobytes()  # −0 is not 0
     assert found.names[1].decode("utf-8", "replace").strip() == title(text, "sdf")
+    assert found.bare[1] == lacks_hydrogens(molecule)
     places = molecule.positions[:, ::-1] / 3 - 0.00005
     some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
     first, pose, last = posed(neighbours, some, "", "" if found.named[1] else "name", "")
@@ -156,6 +164,16 @@ def test_records__that_are_not_wanted_are_not_read() -> None:
     found = sdf.read(Texts.of([PLAIN] * 3), np.array([True, False, True]))
     assert found.atoms.sizes.tolist() == [4, 0, 4]
     assert found.named.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "bare"),
+    [(b"H ", False), (b"D ", False), (b"T ", False), (b"F ", True), (b"He", True), (b"  ", True)],
+)
+def test_hydrogens__are_missing_where_there_is_carbon_and_none(symbol: bytes, bare: bool) -> None:
+    text = PLAIN.replace(b" H  ", b" " + symbol + b" ")
+    assert read(text).bare.tolist() == [bare]
+    assert not read(text.replace(b" C ", b" Cl")).bare
 
 
 def test_plain__is_what_reads_well_alone() -> None:
