@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.scan import seeds
-from kernels.scan.cpu_patterns import COSTS
+from kernels.scan.cpu import COSTS
 from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
 
 
