@@ -155,9 +155,8 @@ class ScanJob(Job):
 
     def _about(self, fmt: str | None) -> dict[str, str]:
         """What must be the same for another run to go on with this one's journal."""
-        digest = blake2b(repr(self.signatures.names).encode(), digest_size=16)
-        for letters in self.signatures.letters:
-            digest.update(letters.data)
+        digest = blake2b(repr(list(self.signatures.names)).encode(), digest_size=16)
+        digest.update(self.signatures.joined.joined.data)
         return {
             "program": preflight.program(),
             "job": "scan",

@@ -167,7 +167,8 @@ class ScanSession:
         self.workload = workload
         options = workload.options
         self.rules = Rules(options.hits == "first", options.sample_n == "mismatch")
-        self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
+        joined, both = workload.signatures.joined, options.strand == "both"
+        self.patterns = Patterns.of_joined(joined.joined, joined.offsets, both)
         self.scanner, allocate = _backend(place, self.patterns, self.rules, self._bases())
         overlap = int(self.patterns.lengths.max()) - 1
         self.reader = SpanReader(workload.sources, overlap, options.phred_offset, allocate)

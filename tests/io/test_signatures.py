@@ -12,7 +12,7 @@ def test_read_signatures__wrapped_lines_carriage_returns_and_lower_case(tmp_path
     path = tmp_path / "some.fasta"
     path.write_bytes(b"\n>one words\r\nACGT\r\nryn\r\n\r\n>two\nTT")
     found = read_signatures([str(path)])
-    assert found.names == [b"one", b"two"]
+    assert list(found.names) == [b"one", b"two"]
     assert [letters.tobytes() for letters in found.letters] == [b"ACGTryn", b"TT"]
 
 
@@ -20,7 +20,7 @@ def test_read_signatures__several_files_in_order_and_repeated_names(tmp_path: Pa
     for name, base in (("b.fa", "A"), ("a.fa", "C")):
         (tmp_path / name).write_text(f">same\n{base}\n")
     found = read_signatures([str(tmp_path / "b.fa"), str(tmp_path / "a.fa")])
-    assert found.names == [b"same", b"same"]
+    assert list(found.names) == [b"same", b"same"]
     assert [letters.tobytes() for letters in found.letters] == [b"A", b"C"]
 
 
