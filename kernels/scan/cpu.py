@@ -26,12 +26,9 @@ from kernels.scan.cpu_patterns import (
 )
 from kernels.scan.cpu_probe import pass_over, probe
 from kernels.scan.cpu_singles import SINGLES
-from kernels.scan.seeds import EXPECTED_BASES, Costs, SeedPlan, plan_seeds
+from kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
 
-COSTS = Costs(  # ns
-    probe=10.0, candidate=500.0, direct=0.12, entry=40.0, max_entries=1 << 24, choice=1.5
-)
 SHARES = (0.0, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.256, 0.512, 1.0)  # of ambiguous bases
 FEW = 0.0005  # up to this share none of the sample's single bases strike
 SPARSE = 128  # more of a tile's 512 positions than this are swept, fewer compared one by one
@@ -68,7 +65,7 @@ class Scanner:
         """How chunks with this share of ambiguous bases are searched; made when one needs it."""
         with self._lock:
             share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
-            plan = plan_seeds(self._packed.runs, COSTS, self._bases, share)
+            plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
             backwards = share > FEW and bool((self._packed.lengths >= LONG).any())
             key = (plan, share > 0, backwards)
             if key not in self._ways:

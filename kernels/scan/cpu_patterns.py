@@ -21,8 +21,8 @@ TILE = 8  # words that a sweep holds: 512 positions
 AHEAD = 64  # words behind them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
 STEPS = 512  # bases of a pattern that a sweep looks at,
-STEPS_OF_ALL = 1 << 25  # and of all patterns together, but never fewer than
-FEWEST_STEPS = 64
+STEPS_OF_ALL = 1 << 24  # and of all patterns together, but never fewer than
+FEWEST_STEPS = 16  # of each
 PADDING = TILE + 1  # words on both sides of a pattern backwards: all that a tile may reach over
 LONG = 64 * TILE  # bases; only patterns so long are there backwards: the steps of others are few
 REVERSED = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uint8)
@@ -269,7 +269,7 @@ def _fill_steps(
     planes: Any, words: Any, lengths: Any, anchors: Any, begins: Any, steps: Any
 ) -> None:
     for p in range(lengths.shape[0]):
-        at, step = begins[p], 0
+        at, step = begins[p], np.int64(0)
         for offset in range(min(lengths[p] - anchors[p], 64 * AHEAD)):
             if at == begins[p + 1]:
                 break
@@ -277,9 +277,9 @@ def _fill_steps(
                 _, c, g, t = window(planes, words[p], anchors[p] + offset)
                 plane = 3 * (t & np.uint64(1)) | 2 * (g & np.uint64(1)) | (c & np.uint64(1))
                 step = (np.int64(plane) * HELD + offset // 64) * 64 + offset % 64
-                steps[at] = step
+                steps[at] = np.uint16(step)
                 at += 1
-        steps[at : begins[p + 1]] = step
+        steps[at : begins[p + 1]] = np.uint16(step)
 
 
 def _backwards(
@@ -287,10 +287,12 @@ def _backwards(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """The planes of each long pattern from its last base to its first, and where each begins.
 
-    Around each there are PADDING words that match everything. wanted: else none are made
+    Around each there are PADDING words that match everything. wanted: else both are empty
     """
+    if not wanted:
+        return np.empty((4, 0), np.uint64), np.empty(0, np.int64)
     begins = np.full(len(lengths), NOTHING, np.int64)
-    chosen = np.flatnonzero(lengths >= LONG) if wanted else np.empty(0, np.int64)
+    chosen = np.flatnonzero(lengths >= LONG)
     sizes = (lengths[chosen] + 63) // 64
     begins[chosen] = ours = np.cumsum(sizes + 2 * PADDING) - sizes - PADDING
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -32,7 +32,20 @@ class Costs:
     direct: float  # comparing one position with one pattern
     entry: float  # making one entry of the index
     max_entries: int  # more only if every pattern has no more than one
-    choice: float | None = None  # looking up one choice of bases in ambiguous places
+    choice: float | None  # looking up one choice of bases in ambiguous places
+    entry_bytes: int  # memory for one entry, with its share of filters and buckets,
+    pattern_bytes: int  # for one pattern, whatever its length,
+    base_bytes: int  # and for each of its bases
+
+
+CPU = Costs(  # ns
+    probe=10.0, candidate=500.0, direct=0.12, entry=40.0, max_entries=1 << 24, choice=1.5,
+    entry_bytes=16, pattern_bytes=144, base_bytes=4,
+)  # fmt: skip
+GPU = Costs(  # ps
+    probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27, choice=None,
+    entry_bytes=16, pattern_bytes=80 + 2 * 64, base_bytes=4,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,14 +104,38 @@ def _table(ambiguous: float, most_blanks: int) -> _Table:
         np.array([plan.stride for plan in plans]),
         np.array([plan.blanks for plan in plans]),
         np.array([plan.stride * choices(plan.k, plan.blanks) for plan in plans]),
-        np.array([[_share(plan.k, m, ambiguous) for m in COUNTS] for plan in plans]),
-        np.array([[4.0 ** min(0, m - plan.k) for m in COUNTS] for plan in plans]),
+        np.array([[_share(plan.k, m, ambiguous) for m in COUNTS.tolist()] for plan in plans]),
+        np.array([[4.0 ** min(0, m - plan.k) for m in COUNTS.tolist()] for plan in plans]),
     )
+
+
+@dataclass(frozen=True)
+class Size:
+    """What patterns take where they are searched: entries of their index, bytes with all else."""
+
+    plan: SeedPlan
+    entries: int
+    memory: int
+
+
+def size_of(lengths: NDArray[np.int64], costs: Costs, bases: float, ambiguous: float) -> Size:
+    """The size of patterns of these lengths, if their bases are unambiguous, before they are made.
+
+    bases, ambiguous: as for `plan_seeds`
+    """
+    runs = np.minimum(lengths, LONGEST_RUN)
+    plan = plan_seeds(runs, costs, bases, ambiguous)
+    masks = 1 if costs.choice else choices(plan.k, plan.blanks)
+    entries = int((runs >= plan.run).sum()) * plan.stride * masks
+    memory = costs.entry_bytes * entries + costs.pattern_bytes * len(lengths)
+    return Size(plan, entries, memory + costs.base_bytes * int(lengths.sum()))
 
 
 def _share(k: int, count: int, ambiguous: float) -> float:
     """How many windows of k bases have `count` ambiguous ones, which are this share of all."""
-    return comb(k, count) * ambiguous**count * (1.0 - ambiguous) ** max(0, k - count)
+    if count > k:
+        return 0.0
+    return comb(k, count) * ambiguous**count * (1.0 - ambiguous) ** (k - count)
 
 
 def plan_seeds(
@@ -117,7 +154,7 @@ def plan_seeds(
     at_least = counts[::-1].cumsum()[::-1]
     seeded = at_least[table.run]
     indexed, compared = _indexed(table, costs, seeded), _compared(table, costs, seeded)
-    answered = COUNTS <= table.blanks[:, None]
+    answered = table.blanks[:, None] >= COUNTS
     if costs.choice:
         answered |= indexed <= compared
     work = (table.shares * np.where(answered, indexed, compared)).sum(1) / table.stride
@@ -134,12 +171,10 @@ def _indexed(table: _Table, costs: Costs, seeded: NDArray[np.int64]) -> NDArray[
     """[plans, 17]: the work for a window with 0, 1, … ambiguous bases in the index."""
     lookups = costs.probe + (costs.choice or 0.0) * (4.0**COUNTS - 1)
     followed = costs.candidate * table.hits * (table.stride * seeded)[:, None]
-    work: NDArray[np.float64] = lookups * (seeded > 0)[:, None] + followed
-    return work
+    return np.asarray(lookups * (seeded > 0)[:, None] + followed, np.float64)
 
 
 def _compared(table: _Table, costs: Costs, seeded: NDArray[np.int64]) -> NDArray[np.float64]:
     """[plans, 1]: the same for a window whose positions go the direct way."""
     work = costs.probe * (seeded > 0) + costs.direct * (table.stride * seeded)
-    column: NDArray[np.float64] = work[:, None]
-    return column
+    return np.asarray(work[:, None], np.float64)

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.scan import seeds
-from kernels.scan.cpu import COSTS
-from kernels.scan.seeds import LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
+from kernels.scan.seeds import CPU, LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
 
 
 @pytest.mark.parametrize("k", [4, 7, 10, 16])
@@ -49,7 +48,7 @@ def test_plan__is_possible_and_fits(runs: list[int], costs: Costs) -> None:
 def test_plan__for_few_bases_makes_no_larger_index_than_for_many(runs: list[int]) -> None:
     sizes = []
     for expected_bases in (1e3, 1e6, 1e9):
-        plan = plan_seeds(np.array(runs, np.int64), COSTS, expected_bases)
+        plan = plan_seeds(np.array(runs, np.int64), CPU, expected_bases)
         seeded = sum(run >= plan.run for run in runs)
         sizes.append(seeded * plan.stride * choices(plan.k, plan.blanks))
     assert sizes == sorted(sizes)
@@ -57,4 +56,4 @@ def test_plan__for_few_bases_makes_no_larger_index_than_for_many(runs: list[int]
 
 def test_plan__without_any_clean_run_seeds_nothing() -> None:
     runs = np.zeros(20, np.int64)
-    assert (runs >= plan_seeds(runs, COSTS).run).sum() == 0
+    assert (runs >= plan_seeds(runs, CPU).run).sum() == 0
