@@ -118,7 +118,8 @@ class ScanJob(Job):
     def plan(self, crew: Crew | None = None) -> ScanPlan:
         """The chunk plan; without a crew, that of this machine."""
         here = crew.capacity if crew else self.capacity
-        return plan_scan(self.sources, self.signatures, here, self.run)
+        strands = 2 if self.options.strand == "both" else 1
+        return plan_scan(self.sources, self.signatures, here, self.run, strands)
 
     def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""

@@ -27,7 +27,7 @@ from kernels.scan.cpu_patterns import (
 from kernels.scan.cpu_probe import pass_over, probe
 from kernels.scan.cpu_singles import SINGLES
 from kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyPatternsError
 
 SHARES = (0.0, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.256, 0.512, 1.0)  # of ambiguous bases
 FEW = 0.0005  # up to this share none of the sample's single bases strike
@@ -62,18 +62,27 @@ class Scanner:
         return pack_patterns(self.patterns)
 
     def way(self, ambiguous: float) -> Way:
-        """How chunks with this share of ambiguous bases are searched; made when one needs it."""
+        """How chunks with this share of ambiguous bases are searched; made when one needs it.
+
+        Raises TooManyPatternsError.
+        """
         with self._lock:
-            share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
-            plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
-            backwards = share > FEW and bool((self._packed.lengths >= LONG).any())
-            key = (plan, share > 0, backwards)
-            if key not in self._ways:
-                target = make_target(self._packed, *key)
-                if plan not in self._indexes:
-                    self._indexes[plan] = make_index(target, plan)
-                self._ways[key] = Way(target, plan, self._indexes[plan])
-            return self._ways[key]
+            try:
+                return self._way(ambiguous)
+            except MemoryError as error:
+                raise TooManyPatternsError(str(error) or "no memory") from error
+
+    def _way(self, ambiguous: float) -> Way:
+        share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
+        plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
+        backwards = share > FEW and bool((self._packed.lengths >= LONG).any())
+        key = (plan, share > 0, backwards)
+        if key not in self._ways:
+            target = make_target(self._packed, *key)
+            if plan not in self._indexes:
+                self._indexes[plan] = make_index(target, plan)
+            self._ways[key] = Way(target, plan, self._indexes[plan])
+        return self._ways[key]
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
         """All hits that begin before `limit`, a position in the chunk.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernels.launch import POINTER, launch_blocks, struct
 from kernels.pinned import pinned
-from kernels.scan.seeds import EXPECTED_BASES, GPU, LONGEST_RUN, SeedPlan, plan_seeds
+from kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N, GPU, LONGEST_RUN, SeedPlan, plan_seeds
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
 from kernels.sources import source
 
@@ -112,7 +112,8 @@ class Scanner:
             arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs,
         )  # fmt: skip
         found = runs.get()
-        self.plan: SeedPlan = plan_seeds(found, GPU, self._bases)
+        share = 0.0 if self.rules.strict else EXPECTED_N  # strict: the index answers for no others
+        self.plan: SeedPlan = plan_seeds(found, GPU, self._bases, share)
         self.module = _search_module(self.plan.stride, self.rules.first, self.rules.strict)
         launch_blocks(
             self.module, "place_anchors", each, THREADS_OF_FEW,

@@ -143,6 +143,10 @@ class TooManyHitsError(MemoryError):
     """More hits than one search may have: search the chunk in two pieces."""
 
 
+class TooManyPatternsError(Exception):
+    """The patterns and their index do not fit into memory, so no chunk can be searched."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A piece of a chunk, with the positions that it is asked about.
