@@ -149,6 +149,23 @@ def plan_seeds(
     runs: the longest clean run of each pattern, not counted beyond LONGEST_RUN; bases: how many are
     going to be searched; ambiguous: which share of them is.
     """
+    table, answered, work = _works(runs, costs, bases, ambiguous)
+    best = int(np.argmin(work))
+    plan = table.plans[best]
+    return replace(plan, blanks=int(answered[best, 1 : plan.k + 1].sum()))
+
+
+def work_of(
+    runs: NDArray[np.integer[Any]], costs: Costs, bases: float, ambiguous: float
+) -> NDArray[np.float64]:
+    """The expected work of each plan for a base of the samples; infinite for an impossible one."""
+    return _works(runs, costs, bases, ambiguous)[2]
+
+
+def _works(
+    runs: NDArray[np.integer[Any]], costs: Costs, bases: float, ambiguous: float
+) -> tuple[_Table, NDArray[np.bool_], NDArray[np.float64]]:
+    """All plans; for which numbers of ambiguous bases their index answers; the work of each."""
     table = _table(ambiguous, 0 if costs.choice else MOST_BLANKS)
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
     at_least = counts[::-1].cumsum()[::-1]
@@ -162,9 +179,7 @@ def plan_seeds(
     entries = seeded * table.windows
     work += costs.entry * entries / max(bases, 1.0)
     work[entries > max(costs.max_entries, len(runs))] = np.inf
-    best = int(np.argmin(work))
-    plan = table.plans[best]
-    return replace(plan, blanks=int(answered[best, 1 : plan.k + 1].sum()))
+    return table, answered, work
 
 
 def _indexed(table: _Table, costs: Costs, seeded: NDArray[np.int64]) -> NDArray[np.float64]:

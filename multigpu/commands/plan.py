@@ -73,7 +73,7 @@ def scan(**values: Any) -> None:
     lines = [
         *_where(job, workers),
         f"signatures    {len(job.signatures):,}",
-        f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes with signatures",
+        f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
         f"chunk         up to {plan.chunk_bytes:,} bytes of input",
         *_taken(plan),
         f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows",

@@ -197,9 +197,8 @@ class ScanSession:
         except BadBaseError as problem:
             return Computed(Hits.none(), problem.position)
         except TooManyPatternsError as problem:
-            raise Failure(
-                f"{_needs(self.workload.signatures, self.memory)}: {problem}"
-            ) from problem
+            needs = _needs(self.workload.signatures, self.memory)
+            raise Failure(f"{needs}: {problem}") from problem
         stepped_on_device(self.scanner.seconds())
         return Computed(hits)
 
