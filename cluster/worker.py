@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import platform
+import resource
 import sys
 import threading
 import time
@@ -370,11 +371,21 @@ def free(device: int | None) -> int:
     if device is None:
         import psutil
 
-        return int(psutil.virtual_memory().available)
+        return min(int(psutil.virtual_memory().available), _address_space())
     import cupy
 
     _use(device)
     return int(cupy.cuda.runtime.memGetInfo()[0])
+
+
+def _address_space() -> int:
+    """What `ulimit -v` leaves to this process."""
+    import psutil
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(0, limit - int(psutil.Process().memory_info().vms))
 
 
 def _pooled(device: int) -> int:

@@ -128,7 +128,8 @@ class ScanJob(Job):
     def plan(self, crew: Crew | None = None) -> ScanPlan:
         """The chunk plan; without a crew, that of this machine."""
         here = crew.capacity if crew else self.capacity
-        return plan_scan(self.sources, self.signatures, here, self.run)
+        strands = 2 if self.options.strand == "both" else 1
+        return plan_scan(self.sources, self.signatures, here, self.run, strands)
 
     def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
         """The parts in order, rows as text where `fmt` says so. Raises what stopped the scan."""
@@ -173,9 +174,8 @@ class ScanJob(Job):
 
     def _about(self, fmt: str | None) -> dict[str, str]:
         """What must be the same for another run to go on with this one's journal."""
-        digest = blake2b(repr(self.signatures.names).encode(), digest_size=16)
-        for letters in self.signatures.letters:
-            digest.update(letters.data)
+        digest = blake2b(repr(list(self.signatures.names)).encode(), digest_size=16)
+        digest.update(self.signatures.joined.joined.data)
         return {
             "program": preflight.program(),
             "job": "scan",

@@ -1,5 +1,6 @@
 """How a scan is cut, and how many GPUs the program itself works with."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 
 from cluster.plan import Capacity
 from multigpu.config import RunOptions, scan_lanes
+from multigpu.errors import UsageError
 from multigpu.io import sources
-from multigpu.io.signatures import Signatures
+from multigpu.io.signatures import Joined, Signatures
 from multigpu.io.sources import Source, plain_bytes
 from multigpu.workloads.scan import ScanPlan, plan_scan
 
@@ -44,6 +46,20 @@ def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
     eight = plan(Capacity(FREE, 24, 3, gpu=True, own=24))
     assert (one.lanes, one.in_hand) == (eight.lanes, eight.in_hand // 8) == (3, 3)
     assert eight.host_bytes > one.host_bytes + 21 * 1.75 * eight.chunk_bytes
+
+
+def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
+    letters = np.full(31 * 10**6, ord("A"), np.uint8)
+    offsets = np.arange(10**6 + 1) * 31
+    many = Signatures([b""] * 10**6, Joined(letters, offsets))
+    here = Capacity(500 << 20, 2, 2, gpu=False, own=2)
+    message = (
+        r"^1,000,000 signatures of 31,000,000 bases need [3-5]\d\d,\d{3},\d{3} bytes of memory"
+    )
+    with pytest.raises(UsageError, match=message):
+        plan_scan([MUCH], many, here, RunOptions())
+    planned = plan_scan([MUCH], many, replace(here, free=2 << 30), RunOptions())
+    assert planned.host_bytes > planned.index.memory > planned.index.entries >= 10**6
 
 
 @pytest.mark.parametrize(("size", "gpus"), [(0, 1), (10**9, 1), (10**10, 3), (4 * 10**10, 11)])

@@ -7,13 +7,32 @@
 * Every pattern is represented by a **seed**: a run of k + stride - 1 unambiguous bases at its
   **anchor**. All its `stride` windows of k bases go into a hashed index, so only every
   `stride`-th position of the samples has to look its window up.
-* Ambiguous bases of the samples are met by expanding the index, not the sample: a window enters
-  once for every choice of up to `blanks` blanked places.
+* A window of the samples with up to `blanks` ambiguous bases is looked up too. On a GPU the index
+  has every window of the seeds again for each choice of blanked places; on a CPU the ambiguous
+  places are filled with all choices of bases, and each is looked up.
 * Windows with more ambiguous bases, and patterns without a seed, take the **direct** comparison.
 
 Every way ends in the same complete comparison, so the result is exact whatever the speed.
 """
 
-from kernels.scan.types import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
+from kernels.scan.types import (
+    BadBaseError,
+    Chunk,
+    Hits,
+    Part,
+    Patterns,
+    Rules,
+    TooManyPatternsError,
+    split,
+)
 
-__all__ = ["BadBaseError", "Chunk", "Hits", "Part", "Patterns", "Rules", "split"]
+__all__ = [
+    "BadBaseError",
+    "Chunk",
+    "Hits",
+    "Part",
+    "Patterns",
+    "Rules",
+    "TooManyPatternsError",
+    "split",
+]

@@ -1,6 +1,8 @@
 """The scan on a CPU: the scheme of this package in Numba, one thread a call, without the GIL."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -11,12 +13,24 @@ from kernels.buffers import Buffers
 from kernels.jit import lean
 from kernels.scan.cpu_compare import Sink, append
 from kernels.scan.cpu_direct import compare_each, count_bits, hold, sweep, want
-from kernels.scan.cpu_patterns import HELD, TILE, Index, Target, make_index, make_target, pack
+from kernels.scan.cpu_index import Index, make_index
+from kernels.scan.cpu_patterns import (
+    HELD,
+    LONG,
+    TILE,
+    Packed,
+    Target,
+    make_target,
+    pack,
+    pack_patterns,
+)
 from kernels.scan.cpu_probe import pass_over, probe
 from kernels.scan.cpu_singles import SINGLES
-from kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N, FEW_N, SeedPlan
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
+from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyPatternsError
 
+SHARES = (0.0, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.256, 0.512, 1.0)  # of ambiguous bases
+FEW = 0.0005  # up to this share none of the sample's single bases strike
 SPARSE = 128  # more of a tile's 512 positions than this are swept, fewer compared one by one
 FIRST_ROOM = 1 << 14  # hits
 
@@ -38,21 +52,37 @@ class Scanner:
 
     def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
         self.patterns, self.rules, self._bases = patterns, rules, bases
-        self._ways: dict[float, Way] = {}
+        self._ways: dict[tuple[SeedPlan, bool, bool], Way] = {}
+        self._indexes: dict[SeedPlan, Index] = {}
         self._lock = Lock()
         self._buffers = Buffers(lambda size: np.empty(size, np.uint8))
 
-    def way(self, ambiguous: float) -> Way:
-        """How chunks with this share of ambiguous bases are searched.
+    @cached_property
+    def _packed(self) -> Packed:
+        return pack_patterns(self.patterns)
 
-        The index for many is far larger, so each is made when a chunk needs it.
+    def way(self, ambiguous: float) -> Way:
+        """How chunks with this share of ambiguous bases are searched; made when one needs it.
+
+        Raises TooManyPatternsError.
         """
-        expected = FEW_N if ambiguous <= FEW_N else EXPECTED_N
         with self._lock:
-            if expected not in self._ways:
-                target, plan = make_target(self.patterns, self._bases, expected)
-                self._ways[expected] = Way(target, plan, make_index(target, plan))
-            return self._ways[expected]
+            try:
+                return self._way(ambiguous)
+            except MemoryError as error:
+                raise TooManyPatternsError(str(error) or "no memory") from error
+
+    def _way(self, ambiguous: float) -> Way:
+        share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
+        plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
+        backwards = share > FEW and bool((self._packed.lengths >= LONG).any())
+        key = (plan, share > 0, backwards)
+        if key not in self._ways:
+            target = make_target(self._packed, *key)
+            if plan not in self._indexes:
+                self._indexes[plan] = make_index(target, plan)
+            self._ways[key] = Way(target, plan, self._indexes[plan])
+        return self._ways[key]
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
         """All hits that begin before `limit`, a position in the chunk.
@@ -119,6 +149,7 @@ def _search(
     With `first` a record has at most one hit of each pattern, the first.
     """
     held, wanted, alive = scratch[: 4 * HELD], scratch[4 * HELD :][:TILE], scratch[-TILE:]
+    passed, words = 0, (offsets[-1] + 63) // 64  # no seed stands in the words before `passed`
     for record in range(begin, offsets.shape[0] - 1):
         before = sink.counts[0]
         sink.counts[1] = 0
@@ -128,9 +159,13 @@ def _search(
             if first and sink.counts[1] == target.lengths.shape[0]:
                 break
             if not target.unseeded.shape[0]:
-                tile = pass_over(
-                    planes, tile, stop, index.k, index.stride, index.clean_filter, index.clean_shift
-                )
+                if passed <= tile:
+                    passed = pass_over(
+                        planes, tile, words, index.k, index.stride, index.known, index.known_shift
+                    )
+                tile = max(tile, passed)
+                if tile >= stop:
+                    break
             if target.unseeded.shape[0]:
                 want(wanted, tile, reach[1], reach[2])
                 hold(planes, tile, held, strict)

@@ -7,7 +7,7 @@ import numpy as np
 from kernels.jit import lean
 from kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
 from kernels.scan.cpu_compare import check
-from kernels.scan.cpu_patterns import HELD, STEPS, TILE, single, window
+from kernels.scan.cpu_patterns import HELD, TILE, single, window
 from kernels.scan.cpu_singles import list_singles, strike_by_singles
 
 # ---- the direct way, few positions -----------------------------------------------------------
@@ -101,7 +101,7 @@ def sweep(
     before = 64 * tile - reach[1] if first else -1  # starts whose anchor lies before the tile
     while True:
         i = _next_alive(
-            i, chosen, held, target.steps, target.n_steps, target.anchors, target.lengths,
+            i, chosen, held, target.steps, target.steps_begin, target.anchors, target.lengths,
             target.backwards, target.backwards_begin, singles, listed, sink.best, before,
             wanted, alive,
         )  # fmt: skip
@@ -113,7 +113,7 @@ def sweep(
 
 @lean
 def _next_alive(
-    i: Any, chosen: Any, held: Any, steps: Any, n_steps: Any, anchors: Any, lengths: Any,
+    i: Any, chosen: Any, held: Any, steps: Any, steps_begin: Any, anchors: Any, lengths: Any,
     backwards: Any, begins: Any, singles: Any, listed: Any, best: Any, before: Any, wanted: Any,
     alive: Any,
 ) -> Any:  # fmt: skip
@@ -128,7 +128,7 @@ def _next_alive(
             for word in range(TILE):
                 alive[word] = wanted[word]
             if listed < 0 or begins[p] < 0:
-                left = _strike_by_steps(held, steps, p * STEPS, n_steps[p], alive)
+                left = _strike_by_steps(held, steps, steps_begin[p], steps_begin[p + 1], alive)
             else:
                 size = (lengths[p] + 63) >> 6
                 left = strike_by_singles(
@@ -141,10 +141,10 @@ def _next_alive(
 
 
 @lean
-def _strike_by_steps(held: Any, steps: Any, begin: Any, count: Any, alive: Any) -> Any:
+def _strike_by_steps(held: Any, steps: Any, begin: Any, end: Any, alive: Any) -> Any:
     """Strikes out of `alive` what differs in one of the pattern's bases; 0: nothing is left."""
     left = 1
-    for step in range(begin, begin + count, 4):
+    for step in range(begin, end, 4):
         left = strike_8(held, steps, step, alive)
         if not left:
             break

@@ -1,7 +1,7 @@
-"""Patterns on a CPU: bit planes, where comparing begins, the index of the seeds.
+"""Patterns on a CPU: bit planes, where comparing begins, what the direct way needs.
 
 Bit planes are uint64[words, 4]: bit i of word w speaks of position 64 w + i. Behind the last base
-every plane is set, so that a comparison may run over the end; the record's bounds decide.
+every plane is set up to the end of its word.
 """
 
 from typing import Any, NamedTuple
@@ -11,72 +11,75 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit, lean
 from kernels.native import planes_of_64, planes_of_64_sets, popcount, trailing_zeros
-from kernels.scan.seeds import FEW_N, LONGEST_RUN, Costs, SeedPlan, plan_seeds
+from kernels.scan.seeds import LONGEST_RUN, SeedPlan
 from kernels.scan.types import Patterns
 
-COSTS = Costs(probe=10.0, candidate=100.0, direct=0.12, entry=40.0, max_entries=1 << 24)  # ns
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 ANY = np.uint8(15)  # the set of all bases
 NOTHING = -1
 TILE = 8  # words that a sweep holds: 512 positions
 AHEAD = 64  # words behind them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
-STEPS = 512  # bases of a pattern that a sweep looks at
+STEPS = 512  # bases of a pattern that a sweep looks at,
+STEPS_OF_ALL = 1 << 24  # and of all patterns together, but never fewer than
+FEWEST_STEPS = 16  # of each
 PADDING = TILE + 1  # words on both sides of a pattern backwards: all that a tile may reach over
 LONG = 64 * TILE  # bases; only patterns so long are there backwards: the steps of others are few
 REVERSED = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uint8)
 
 
-class Index(NamedTuple):
-    """Seeds by the hash of their window: bit filters before chains of entries.
+class Packed(NamedTuple):
+    """The patterns as bit planes, whatever the plan."""
 
-    Entry e is window e // masks of all seeds (pattern-major, then phase), blanked by one mask.
-    """
-
-    clean_filter: NDArray[np.uint64]  # two bits per hash of a clean window: small, in cache
-    blank_filter: NDArray[np.uint64]  # and of one with blanks
-    heads: NDArray[np.int32]  # [2^bucket_bits], the last entry of the bucket or NOTHING
-    entries: NDArray[np.int32]  # [entries, 2]: hash bits that the bucket does not tell; the next
-    clean_shift: int
-    blank_shift: int
-    bucket_shift: int
-    masks: NDArray[np.uint64]  # the blanked places of each entry of a window
-    k: int
-    stride: int
-    blanks: int
+    planes: NDArray[np.uint64]  # [words, 4], every pattern from a new word
+    words: NDArray[np.int64]  # [n + 1], the first word of each
+    lengths: NDArray[np.int64]  # [n]
+    runs: NDArray[np.uint8]  # [n], the longest clean run of each, see `plan_seeds`
 
 
 class Target(NamedTuple):
     """The patterns as the search compares them."""
 
-    planes: NDArray[np.uint64]  # [words, 4], every pattern from a new word
-    words: NDArray[np.int64]  # [n + 1], the first word of each
-    lengths: NDArray[np.int64]  # [n]
+    planes: NDArray[np.uint64]  # as in Packed
+    words: NDArray[np.int64]
+    lengths: NDArray[np.int64]
     anchors: NDArray[np.int32]  # [n], where the seed begins, or the best window for comparing
     seeded: NDArray[np.int32]  # patterns with a seed
     unseeded: NDArray[np.int32]  # and those without
     seeded_anchor: NDArray[np.uint64]  # [4, seeded + padding], 64 bases from the anchor on
-    steps: NDArray[np.uint16]  # [n * STEPS], single bases from the anchor on: see `_list_steps`
-    n_steps: NDArray[np.int32]  # [n]
+    steps: NDArray[np.uint16]  # single bases from the anchor on: see `_list_steps`
+    steps_begin: NDArray[np.int64]  # [n + 1], the first step of each
     backwards: NDArray[np.uint64]  # [4, words], the planes in the opposite order: see `_backwards`
     backwards_begin: NDArray[np.int64]  # [n], the first word of each there, or NOTHING
 
 
-def make_target(patterns: Patterns, bases: float, ambiguous: float) -> tuple[Target, SeedPlan]:
-    """The patterns ready for comparing, and how they are indexed; see `plan_seeds`."""
-    planes, words = _pattern_planes(patterns)
-    runs = _longest_runs(planes, words, patterns.lengths)
-    plan = plan_seeds(runs, COSTS, bases, ambiguous)
-    anchors = _anchors(planes, words, patterns.lengths, plan.run)
+def pack_patterns(patterns: Patterns) -> Packed:
+    words: NDArray[np.int64] = np.zeros(len(patterns) + 1, np.int64)
+    np.cumsum((patterns.lengths + 63) // 64, out=words[1:])
+    planes = np.full((int(words[-1]) + 1, 4), ALL)  # a window may reach into the word after
+    _pack_patterns(patterns.sets, patterns.offsets, words, planes, np.empty(64, np.uint8))
+    return Packed(planes, words, patterns.lengths, _longest_runs(planes, words, patterns.lengths))
+
+
+def make_target(packed: Packed, plan: SeedPlan, compared: bool, backwards: bool) -> Target:
+    """The patterns ready for comparing.
+
+    compared, backwards: whether seeded patterns may go the direct way, and whether single bases of
+    the sample may strike; else what these need is not made, as it takes most of the memory
+    """
+    planes, words, lengths, runs = packed
+    anchors = _anchors(planes, words, lengths, plan.run)
     seeded = np.flatnonzero(runs >= plan.run).astype(np.int32)
     unseeded = np.flatnonzero(runs < plan.run).astype(np.int32)
-    anchor = _anchor_planes(planes, words, anchors, seeded)
-    steps, n_steps = _list_steps(planes, words, patterns.lengths, anchors)
-    target = Target(
-        planes, words, patterns.lengths, anchors, seeded, unseeded, anchor, steps, n_steps,
-        *_backwards(planes, words, patterns.lengths, ambiguous > FEW_N),
+    stepping = np.full(len(lengths), compared)
+    stepping[unseeded] = True
+    most = min(STEPS, max(FEWEST_STEPS, STEPS_OF_ALL // len(lengths)))
+    return Target(
+        planes, words, lengths, anchors, seeded, unseeded,
+        _anchor_planes(planes, words, lengths, anchors, seeded[: len(seeded) * compared]),
+        *_list_steps(planes, words, lengths, anchors, stepping, most),
+        *_backwards(planes, words, lengths, backwards),
     )  # fmt: skip
-    return target, plan
 
 
 @lean
@@ -102,15 +105,6 @@ def pack(letters: Any, planes: Any, padded: Any) -> Any:
         if legal != ALL and illegal < 0:
             illegal = begin + trailing_zeros(~legal)
     return illegal, ambiguous
-
-
-def _pattern_planes(patterns: Patterns) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Planes of every pattern from a word of its own, and their first words."""
-    words: NDArray[np.int64] = np.zeros(len(patterns) + 1, np.int64)
-    np.cumsum((patterns.lengths + 63) // 64 + 1, out=words[1:])  # a word of padding behind each
-    planes = np.full((int(words[-1]) + 1, 4), ALL)
-    _pack_patterns(patterns.sets, patterns.offsets, words, planes, np.empty(64, np.uint8))
-    return planes, words
 
 
 @lean
@@ -143,8 +137,8 @@ def _is_single(planes: Any, word: Any, position: Any) -> Any:
 
 @jit
 def _longest_runs(planes: Any, words: Any, lengths: Any) -> Any:
-    """int64[n]: the longest run of single bases in each pattern, not counted beyond LONGEST_RUN."""
-    runs = np.zeros(lengths.shape[0], np.int64)
+    """uint8[n]: the longest run of single bases in each pattern, not counted beyond LONGEST_RUN."""
+    runs = np.zeros(lengths.shape[0], np.uint8)
     for p in range(lengths.shape[0]):
         run = longest = 0
         for i in range(lengths[p]):
@@ -218,7 +212,7 @@ def _densest_word(planes: Any, word: Any, length: Any) -> Any:
 
 
 @jit
-def _anchor_planes(planes: Any, words: Any, anchors: Any, chosen: Any) -> Any:
+def _anchor_planes(planes: Any, words: Any, lengths: Any, anchors: Any, chosen: Any) -> Any:
     """uint64[4, n]: 64 bases from the anchor on; behind the pattern's end every base matches.
 
     n is a multiple of 8: behind the chosen patterns stand windows that match nothing.
@@ -226,73 +220,66 @@ def _anchor_planes(planes: Any, words: Any, anchors: Any, chosen: Any) -> Any:
     out = np.zeros((4, (chosen.shape[0] + 7) // 8 * 8), np.uint64)
     for i in range(chosen.shape[0]):
         p = chosen[i]
-        out[0, i], out[1, i], out[2, i], out[3, i] = window(planes, words[p], anchors[p])
+        a, c, g, t = window(planes, words[p], anchors[p])
+        left = lengths[p] - anchors[p]
+        behind = ALL << np.uint64(left) if left < 64 else np.uint64(0)
+        out[0, i], out[1, i], out[2, i], out[3, i] = a | behind, c | behind, g | behind, t | behind
     return out
 
 
-@lean
-def hashed(mask: Any, low: Any, high: Any) -> Any:
-    """64 mixed bits of a window: its blanked places and two bits a base (murmur's finalizer)."""
-    x = np.uint64(mask) | (np.uint64(low) << np.uint64(16)) | (np.uint64(high) << np.uint64(32))
-    x ^= x >> np.uint64(33)
-    x *= np.uint64(0xFF51AFD7ED558CCD)
-    x ^= x >> np.uint64(33)
-    x *= np.uint64(0xC4CEB9FE1A85EC53)
-    return x ^ (x >> np.uint64(33))
+def _list_steps(
+    planes: NDArray[np.uint64], words: NDArray[np.int64], lengths: NDArray[np.int64],
+    anchors: NDArray[np.int32], stepping: NDArray[np.bool_], most: int,
+) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:  # fmt: skip
+    """For sweeps: the first single bases of each pattern from its anchor on, and where they begin.
 
+    A step is the word of the held planes in which the base is looked up, and the shift, as
+    word * 64 + shift. A list repeats its last step, so that it can be read in fours.
 
-def make_index(target: Target, plan: SeedPlan) -> Index:
-    masks = plan.masks().astype(np.uint64)
-    seeds = len(target.seeded) * plan.stride
-    bucket_bits = _bits(seeds * len(masks))
-    clean_bits, blank_bits = _bits(128 * seeds), _bits(16 * seeds * (len(masks) - 1))
-    index = Index(
-        np.zeros(1 << (clean_bits - 6), np.uint64),
-        np.zeros(1 << (blank_bits - 6), np.uint64),
-        np.full(1 << bucket_bits, NOTHING, np.int32),
-        np.empty((seeds * len(masks), 2), np.int32),
-        64 - clean_bits,
-        64 - blank_bits,
-        64 - bucket_bits,
-        masks,
-        plan.k,
-        plan.stride,
-        plan.blanks,
-    )
-    _fill_index(index, target, masks)
-    return index
-
-
-def _bits(count: int) -> int:
-    """How many bits number at least `count` things; six at least, the bits of a filter's word."""
-    return max(6, count.bit_length())
+    stepping: which patterns have a list; most: steps of each
+    """
+    steps, begins = np.empty(0, np.uint16), np.zeros(len(lengths) + 1, np.int64)
+    if stepping.any():
+        np.cumsum(_count_steps(planes, words, lengths, anchors, stepping, most), out=begins[1:])
+        steps = np.empty(int(begins[-1]), np.uint16)
+        _fill_steps(planes, words, lengths, anchors, begins, steps)
+    return steps, begins
 
 
 @jit
-def _list_steps(planes: Any, words: Any, lengths: Any, anchors: Any) -> Any:
-    """For sweeps: the first single bases of each pattern from its anchor on.
-
-    A step is the word of the held planes in which the base is looked up, and the shift, as
-    word * 64 + shift. The list repeats its last step, so that it can be read in fours.
-    """
-    steps = np.zeros(lengths.shape[0] * STEPS, np.uint16)
+def _count_steps(
+    planes: Any, words: Any, lengths: Any, anchors: Any, stepping: Any, most: Any
+) -> Any:
+    """int32[n]: steps of each pattern, in fours."""
     counts = np.zeros(lengths.shape[0], np.int32)
     for p in range(lengths.shape[0]):
         count = 0
+        if stepping[p]:
+            for offset in range(min(lengths[p] - anchors[p], 64 * AHEAD)):
+                if count == most:
+                    break
+                if _is_single(planes, words[p], anchors[p] + offset):
+                    count += 1
+        counts[p] = (count + 3) // 4 * 4
+    return counts
+
+
+@lean
+def _fill_steps(
+    planes: Any, words: Any, lengths: Any, anchors: Any, begins: Any, steps: Any
+) -> None:
+    for p in range(lengths.shape[0]):
+        at, step = begins[p], np.int64(0)
         for offset in range(min(lengths[p] - anchors[p], 64 * AHEAD)):
-            if count == STEPS:
+            if at == begins[p + 1]:
                 break
             if _is_single(planes, words[p], anchors[p] + offset):
                 _, c, g, t = window(planes, words[p], anchors[p] + offset)
                 plane = 3 * (t & np.uint64(1)) | 2 * (g & np.uint64(1)) | (c & np.uint64(1))
-                steps[p * STEPS + count] = (
-                    np.int64(plane) * HELD + offset // 64
-                ) * 64 + offset % 64
-                count += 1
-        counts[p] = count
-        for i in range(count, STEPS):
-            steps[p * STEPS + i] = steps[p * STEPS + count - 1] if count else 0
-    return steps, counts
+                step = (np.int64(plane) * HELD + offset // 64) * 64 + offset % 64
+                steps[at] = np.uint16(step)
+                at += 1
+        steps[at : begins[p + 1]] = np.uint16(step)
 
 
 def _backwards(
@@ -300,10 +287,12 @@ def _backwards(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """The planes of each long pattern from its last base to its first, and where each begins.
 
-    Around each there are PADDING words that match everything. wanted: else none are made
+    Around each there are PADDING words that match everything. wanted: else both are empty
     """
+    if not wanted:
+        return np.empty((4, 0), np.uint64), np.empty(0, np.int64)
     begins = np.full(len(lengths), NOTHING, np.int64)
-    chosen = np.flatnonzero(lengths >= LONG) if wanted else np.empty(0, np.int64)
+    chosen = np.flatnonzero(lengths >= LONG)
     sizes = (lengths[chosen] + 63) // 64
     begins[chosen] = ours = np.cumsum(sizes + 2 * PADDING) - sizes - PADDING
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -314,43 +303,3 @@ def _backwards(
         np.ascontiguousarray(flipped).reshape(4, -1).view(np.uint64)
     )
     return out, begins
-
-
-@lean
-def _remember(known: Any, shift: Any, key: Any) -> None:
-    """Sets the two bits of a hash in a filter, both in one word."""
-    i = key >> np.uint64(shift)
-    both = (np.uint64(1) << (i & np.uint64(63))) | (np.uint64(1) << (key & np.uint64(63)))
-    known[i >> np.uint64(6)] |= both
-
-
-@lean
-def may_have(known: Any, shift: Any, key: Any) -> Any:
-    """1 where a filter has both bits of a hash, else 0."""
-    i = key >> np.uint64(shift)
-    word = known[i >> np.uint64(6)]
-    return (word >> (i & np.uint64(63))) & (word >> (key & np.uint64(63))) & np.uint64(1)
-
-
-@lean
-def _fill_index(index: Any, target: Any, masks: Any) -> None:
-    entry = 0
-    k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)
-    for i in range(target.seeded.shape[0]):
-        low = target.seeded_anchor[1, i] | target.seeded_anchor[3, i]
-        high = target.seeded_anchor[2, i] | target.seeded_anchor[3, i]
-        for phase in range(index.stride):
-            for mask in masks:
-                kept = k_bits & ~np.uint64(mask)
-                key = hashed(
-                    mask, (low >> np.uint64(phase)) & kept, (high >> np.uint64(phase)) & kept
-                )
-                if mask:
-                    _remember(index.blank_filter, index.blank_shift, key)
-                else:
-                    _remember(index.clean_filter, index.clean_shift, key)
-                bucket = key >> np.uint64(index.bucket_shift)
-                index.entries[entry, 0] = np.int32(key)
-                index.entries[entry, 1] = index.heads[bucket]
-                index.heads[bucket] = entry
-                entry += 1

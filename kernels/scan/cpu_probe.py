@@ -8,7 +8,8 @@ from kernels.jit import lean
 from kernels.native import popcount
 from kernels.scan.cpu_compare import check
 from kernels.scan.cpu_direct import compare
-from kernels.scan.cpu_patterns import TILE, hashed, may_have, single
+from kernels.scan.cpu_index import bases_of, hashed, may_have
+from kernels.scan.cpu_patterns import TILE, single
 
 
 @lean
@@ -25,10 +26,9 @@ def probe(
     q = (max(begin, 64 * tile) + stride - 1) // stride * stride
     stop = min(end, 64 * (tile + TILE) + index.k - 1)  # of the last window that begins in the tile
     while True:
-        q, key, mask = _next_candidate(
-            planes, q, stop, index.k, stride, index.blanks, strict,
-            index.clean_filter, index.clean_shift, index.blank_filter, index.blank_shift,
-        )  # fmt: skip
+        q, mask, low, high = _next_candidate(
+            planes, q, stop, index.k, stride, index.blanks, strict, index.known, index.known_shift
+        )
         if q < 0:
             break
         if popcount(mask) > index.blanks:
@@ -39,62 +39,103 @@ def probe(
                     i = position - 64 * tile
                     wanted[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
         else:
-            _follow(planes, q, key, mask, target, index, reach, sink, first, strict)
+            _follow_each(planes, q, mask, low, high, target, index, reach, sink, first, strict)
         q += stride
 
 
 @lean
+def _follow_each(
+    planes: Any, q: Any, mask: Any, low: Any, high: Any, target: Any, index: Any, reach: Any,
+    sink: Any, first: Any, strict: Any,
+) -> None:  # fmt: skip
+    """Checks every pattern that the index has for the window at q, whatever bases are in `mask`."""
+    of_low = np.uint64(0)
+    while True:
+        of_high = np.uint64(0)
+        while True:
+            bases = bases_of(low | of_low, high | of_high)
+            key = hashed(bases)
+            if may_have(index.known, index.known_shift, key):
+                _follow(planes, q, bases, key, target, index, reach, sink, first, strict)
+            of_high = (of_high - mask) & mask
+            if not of_high:
+                break
+        of_low = (of_low - mask) & mask
+        if not of_low:
+            break
+
+
+@lean
 def _follow(
-    planes: Any, q: Any, key: Any, mask: Any, target: Any, index: Any, reach: Any, sink: Any,
+    planes: Any, q: Any, bases: Any, key: Any, target: Any, index: Any, reach: Any, sink: Any,
     first: Any, strict: Any,
 ) -> None:  # fmt: skip
-    """Checks every pattern that the index has for the window at q."""
-    n_masks = index.masks.shape[0]
+    """Checks every pattern that the index has for these bases at q."""
     entry = index.heads[key >> np.uint64(index.bucket_shift)]
     while entry >= 0:
-        if index.entries[entry, 0] == np.int32(key) and index.masks[entry % n_masks] == mask:
-            seed = entry // n_masks
-            p = target.seeded[seed // index.stride]
-            start = q - seed % index.stride - target.anchors[p]
+        if index.entries[entry, 0] == np.int32(bases):
+            p = target.seeded[entry // index.stride]
+            start = q - entry % index.stride - target.anchors[p]
             check(planes, start, p, target, reach, sink, first, strict)
         entry = index.entries[entry, 1]
 
 
 @lean
 def _next_candidate(
-    planes: Any, q: Any, end: Any, k: Any, stride: Any, most_blanks: Any, strict: Any,
-    clean_filter: Any, clean_shift: Any, blank_filter: Any, blank_shift: Any,
+    planes: Any, q: Any, end: Any, k: Any, stride: Any, blanks: Any, strict: Any, known: Any,
+    shift: Any,
 ) -> Any:  # fmt: skip
-    """The next window that the index may hold, or cannot: (position or -1, hash, blanked)."""
+    """The next window that the index may hold, or cannot answer for: (position, *window).
+
+    Position -1: there is none.
+    """
     k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
     while q + k <= end:
         word = q >> 6
         here, behind = _two_bits(planes, word), _two_bits(planes, word + 1)
         clean = not (here[0] | (behind[0] & k_bits))
-        if clean and not _any_known(here, behind, k_bits, stride, clean_filter, clean_shift):
+        if clean and not _any_known(here, behind, k_bits, stride, known, shift):
             q = 64 * (word + 1)  # every stride divides 64
             continue
         stop = min(64 * (word + 1), end - k + 1)
         while q < stop:
             mask, low, high = _window_of(here, behind, q & 63, k_bits)
-            key = hashed(mask, low & ~mask, high & ~mask)
+            low, high = low & ~mask, high & ~mask
             if mask == 0:
-                found = may_have(clean_filter, clean_shift, key) != 0
+                found = may_have(known, shift, hashed(bases_of(low, high))) != 0
             elif strict:  # a seed's single base is no superset of several
                 found = False
-            elif popcount(mask) > most_blanks:
-                found = True
             else:
-                found = may_have(blank_filter, blank_shift, key) != 0
+                found = popcount(mask) > blanks or _any_choice(mask, low, high, known, shift) != 0
             if found:
-                return q, key, mask
+                return q, mask, low, high
             q += stride
-    return -1, np.uint64(0), np.uint64(0)
+    return -1, np.uint64(0), np.uint64(0), np.uint64(0)
+
+
+@lean
+def _any_choice(mask: Any, low: Any, high: Any, known: Any, shift: Any) -> Any:
+    """Whether the filter has the window with some bases in its ambiguous places.
+
+    Adding one beneath the bits outside of `mask` steps through all choices of the bits in it.
+    """
+    found = of_low = np.uint64(0)
+    while True:
+        of_high = np.uint64(0)
+        while True:
+            found |= may_have(known, shift, hashed(bases_of(low | of_low, high | of_high)))
+            of_high = (of_high - mask) & mask
+            if not of_high:
+                break
+        of_low = (of_low - mask) & mask
+        if not of_low:
+            break
+    return found
 
 
 @lean
 def pass_over(
-    planes: Any, word: Any, stop: Any, k: Any, stride: Any, clean_filter: Any, clean_shift: Any
+    planes: Any, word: Any, stop: Any, k: Any, stride: Any, known: Any, shift: Any
 ) -> Any:
     """The first word from `word` on in which a window may begin that the index has, or `stop`."""
     k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
@@ -103,37 +144,35 @@ def pass_over(
         here, behind = behind, _two_bits(planes, word + 1)
         if here[0] | (behind[0] & k_bits):
             break
-        if _any_known(here, behind, k_bits, stride, clean_filter, clean_shift):
+        if _any_known(here, behind, k_bits, stride, known, shift):
             break
         word += 1
     return word
 
 
 @lean
-def _any_known(
-    here: Any, behind: Any, k_bits: Any, stride: Any, clean_filter: Any, clean_shift: Any
-) -> Any:
+def _any_known(here: Any, behind: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
     """Whether the filter has one of the windows that begin in a word without ambiguous bases.
 
     All are looked up, without a branch in between; usual strides are literals, so that the compiler
     knows the shifts.
     """
     if stride == 16:
-        return _known(here, behind, k_bits, 16, clean_filter, clean_shift)
+        return _some_known(here, behind, k_bits, 16, known, shift)
     if stride == 8:
-        return _known(here, behind, k_bits, 8, clean_filter, clean_shift)
-    return _known(here, behind, k_bits, stride, clean_filter, clean_shift)
+        return _some_known(here, behind, k_bits, 8, known, shift)
+    if stride == 4:
+        return _some_known(here, behind, k_bits, 4, known, shift)
+    return _some_known(here, behind, k_bits, stride, known, shift)
 
 
 @lean
-def _known(
-    here: Any, behind: Any, k_bits: Any, stride: Any, clean_filter: Any, clean_shift: Any
-) -> Any:
-    known = np.uint64(0)
-    for shift in range(0, 64, stride):
-        _, low, high = _window_of(here, behind, shift, k_bits)
-        known |= may_have(clean_filter, clean_shift, hashed(0, low, high))
-    return known
+def _some_known(here: Any, behind: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
+    found = np.uint64(0)
+    for at in range(0, 64, stride):
+        _, low, high = _window_of(here, behind, at, k_bits)
+        found |= may_have(known, shift, hashed(bases_of(low, high)))
+    return found
 
 
 @lean

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from kernels.launch import POINTER, launch_blocks, struct
 from kernels.pinned import pinned
-from kernels.scan.seeds import EXPECTED_BASES, LONGEST_RUN, Costs, SeedPlan, plan_seeds
+from kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N, GPU, LONGEST_RUN, SeedPlan, plan_seeds
 from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
 from kernels.sources import source
 
-COSTS = Costs(probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27)
 THREADS = 256
 BLOCKS_PER_SM = 8  # of THREADS each: all that fit
 SWEEP_STEPS = 512  # single bases of a pattern that a sweep looks at, and
@@ -113,7 +112,8 @@ class Scanner:
             arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs,
         )  # fmt: skip
         found = runs.get()
-        self.plan: SeedPlan = plan_seeds(found, COSTS, self._bases)
+        share = 0.0 if self.rules.strict else EXPECTED_N  # strict: the index answers for no others
+        self.plan: SeedPlan = plan_seeds(found, GPU, self._bases, share)
         self.module = _search_module(self.plan.stride, self.rules.first, self.rules.strict)
         launch_blocks(
             self.module, "place_anchors", each, THREADS_OF_FEW,

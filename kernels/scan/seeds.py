@@ -1,6 +1,6 @@
 """How the patterns are indexed: the window length k, the stride, the blanked places. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -13,26 +13,47 @@ LONGEST_RUN = 64  # longer clean runs make no difference, so they are not measur
 STRIDES = (1, 2, 4, 8, 16)
 WINDOWS = range(4, 17)
 MOST_BLANKS = 4
+COUNTS = np.arange(WINDOWS.stop)  # of ambiguous bases in a window
 
-EXPECTED_N = 0.1  # the share of ambiguous bases that an index is made for,
-FEW_N = 1e-3  # and where it is known that there are no more than these
+EXPECTED_N = 0.1  # the share of ambiguous bases that an index is made for, where nobody knows
 EXPECTED_BASES = 1e8  # to search, where nobody says: making the index has to pay over them
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a machine spends on each kind of work; only the proportions matter."""
+    """What a machine spends on each kind of work; only the proportions matter.
+
+    Ambiguous places of a window are blanked in the index, which has an entry for every choice of
+    them; or, where `choice` is given, bases are tried in their place, four in each.
+    """
 
     probe: float  # looking one window up
     candidate: float  # following one hit of the index
     direct: float  # comparing one position with one pattern
     entry: float  # making one entry of the index
-    max_entries: int
+    max_entries: int  # more only if every pattern has no more than one
+    choice: float | None  # looking up one choice of bases in ambiguous places
+    entry_bytes: int  # memory for one entry, with its share of filters and buckets,
+    pattern_bytes: int  # for one pattern, whatever its length,
+    base_bytes: int  # and for each of its bases
+
+
+CPU = Costs(  # ns
+    probe=10.0, candidate=500.0, direct=0.12, entry=40.0, max_entries=1 << 24, choice=1.5,
+    entry_bytes=16, pattern_bytes=144, base_bytes=4,
+)  # fmt: skip
+GPU = Costs(  # ps
+    probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27, choice=None,
+    entry_bytes=16, pattern_bytes=80 + 2 * 64, base_bytes=4,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class SeedPlan:
-    """Windows of `k` bases at every `stride`-th position, up to `blanks` of them blanked."""
+    """Windows of `k` bases at every `stride`-th position.
+
+    The index answers for up to `blanks` ambiguous bases in one.
+    """
 
     k: int
     stride: int
@@ -63,40 +84,58 @@ class _Table(NamedTuple):
     plans: list[SeedPlan]
     run: NDArray[np.int64]
     stride: NDArray[np.int64]
+    blanks: NDArray[np.int64]
     windows: NDArray[np.int64]  # entries per seeded pattern
-    candidates: NDArray[np.float64]  # expected per position and seeded pattern
-    dense: NDArray[np.float64]  # share of windows with more than `blanks` ambiguous bases
+    shares: NDArray[np.float64]  # [plans, 17] of windows by how many of their bases are ambiguous
+    hits: NDArray[np.float64]  # [plans, 17] expected in the index for one of these and a pattern
 
 
 @cache
-def _table(ambiguous: float) -> _Table:
+def _table(ambiguous: float, most_blanks: int) -> _Table:
     plans = [
         SeedPlan(k, stride, blanks)
         for k in WINDOWS
         for stride in STRIDES
-        for blanks in range(min(k, MOST_BLANKS) + 1)
+        for blanks in range(min(k, most_blanks) + 1)
     ]
     return _Table(
         plans,
         np.array([plan.run for plan in plans]),
         np.array([plan.stride for plan in plans]),
+        np.array([plan.blanks for plan in plans]),
         np.array([plan.stride * choices(plan.k, plan.blanks) for plan in plans]),
-        np.array([_candidates(plan, ambiguous) for plan in plans]),
-        np.array([sum(_share(plan.k, m, ambiguous) for m in _beyond(plan)) for plan in plans]),
+        np.array([[_share(plan.k, m, ambiguous) for m in COUNTS.tolist()] for plan in plans]),
+        np.array([[4.0 ** min(0, m - plan.k) for m in COUNTS.tolist()] for plan in plans]),
     )
+
+
+@dataclass(frozen=True)
+class Size:
+    """What patterns take where they are searched: entries of their index, bytes with all else."""
+
+    plan: SeedPlan
+    entries: int
+    memory: int
+
+
+def size_of(lengths: NDArray[np.int64], costs: Costs, bases: float, ambiguous: float) -> Size:
+    """The size of patterns of these lengths, if their bases are unambiguous, before they are made.
+
+    bases, ambiguous: as for `plan_seeds`
+    """
+    runs = np.minimum(lengths, LONGEST_RUN)
+    plan = plan_seeds(runs, costs, bases, ambiguous)
+    masks = 1 if costs.choice else choices(plan.k, plan.blanks)
+    entries = int((runs >= plan.run).sum()) * plan.stride * masks
+    memory = costs.entry_bytes * entries + costs.pattern_bytes * len(lengths)
+    return Size(plan, entries, memory + costs.base_bytes * int(lengths.sum()))
 
 
 def _share(k: int, count: int, ambiguous: float) -> float:
     """How many windows of k bases have `count` ambiguous ones, which are this share of all."""
+    if count > k:
+        return 0.0
     return comb(k, count) * ambiguous**count * (1.0 - ambiguous) ** (k - count)
-
-
-def _beyond(plan: SeedPlan) -> range:
-    return range(plan.blanks + 1, plan.k + 1)
-
-
-def _candidates(plan: SeedPlan, ambiguous: float) -> float:
-    return sum(_share(plan.k, m, ambiguous) / 4.0 ** (plan.k - m) for m in range(plan.blanks + 1))
 
 
 def plan_seeds(
@@ -110,14 +149,47 @@ def plan_seeds(
     runs: the longest clean run of each pattern, not counted beyond LONGEST_RUN; bases: how many are
     going to be searched; ambiguous: which share of them is.
     """
-    table = _table(ambiguous)
+    table, answered, work = _works(runs, costs, bases, ambiguous)
+    best = int(np.argmin(work))
+    plan = table.plans[best]
+    return replace(plan, blanks=int(answered[best, 1 : plan.k + 1].sum()))
+
+
+def work_of(
+    runs: NDArray[np.integer[Any]], costs: Costs, bases: float, ambiguous: float
+) -> NDArray[np.float64]:
+    """The expected work of each plan for a base of the samples; infinite for an impossible one."""
+    return _works(runs, costs, bases, ambiguous)[2]
+
+
+def _works(
+    runs: NDArray[np.integer[Any]], costs: Costs, bases: float, ambiguous: float
+) -> tuple[_Table, NDArray[np.bool_], NDArray[np.float64]]:
+    """All plans; for which numbers of ambiguous bases their index answers; the work of each."""
+    table = _table(ambiguous, 0 if costs.choice else MOST_BLANKS)
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
     at_least = counts[::-1].cumsum()[::-1]
     seeded = at_least[table.run]
-    direct = table.dense * seeded + (len(runs) - seeded)
-    work = costs.probe * (seeded > 0) / table.stride + costs.direct * direct
-    work += costs.candidate * table.candidates * seeded
+    indexed, compared = _indexed(table, costs, seeded), _compared(table, costs, seeded)
+    answered = table.blanks[:, None] >= COUNTS
+    if costs.choice:
+        answered |= indexed <= compared
+    work = (table.shares * np.where(answered, indexed, compared)).sum(1) / table.stride
+    work += costs.direct * (len(runs) - seeded)
     entries = seeded * table.windows
     work += costs.entry * entries / max(bases, 1.0)
-    work[entries > costs.max_entries] = np.inf
-    return table.plans[int(np.argmin(work))]
+    work[entries > max(costs.max_entries, len(runs))] = np.inf
+    return table, answered, work
+
+
+def _indexed(table: _Table, costs: Costs, seeded: NDArray[np.int64]) -> NDArray[np.float64]:
+    """[plans, 17]: the work for a window with 0, 1, … ambiguous bases in the index."""
+    lookups = costs.probe + (costs.choice or 0.0) * (4.0**COUNTS - 1)
+    followed = costs.candidate * table.hits * (table.stride * seeded)[:, None]
+    return np.asarray(lookups * (seeded > 0)[:, None] + followed, np.float64)
+
+
+def _compared(table: _Table, costs: Costs, seeded: NDArray[np.int64]) -> NDArray[np.float64]:
+    """[plans, 1]: the same for a window whose positions go the direct way."""
+    work = costs.probe * (seeded > 0) + costs.direct * (table.stride * seeded)
+    return np.asarray(work[:, None], np.float64)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels import bases
+from kernels.jit import lean
 
 
 class BadBaseError(ValueError):
@@ -43,17 +45,25 @@ class Patterns:
     @classmethod
     def of(cls, signatures: Sequence[NDArray[np.uint8]], both_strands: bool = False) -> "Patterns":
         """From the letters of each, uint8. Raises ValueError for an illegal letter or none."""
-        strands = 2 if both_strands else 1
-        lengths = [len(letters) for letters in signatures]
-        sets = bases.encode(np.concatenate(signatures))
-        if not (all(lengths) and sets.all()):
+        offsets: NDArray[np.int64] = np.zeros(len(signatures) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, signatures), np.int64, len(signatures)), out=offsets[1:])
+        return cls.of_joined(np.concatenate(signatures), offsets, both_strands)
+
+    @classmethod
+    def of_joined(
+        cls, letters: NDArray[np.uint8], offsets: NDArray[np.int64], both_strands: bool = False
+    ) -> "Patterns":
+        """As `of`, from all letters and where those of each begin and the last end."""
+        sets = bases.encode(letters)
+        if not ((offsets[1:] > offsets[:-1]).all() and sets.all()):
             raise ValueError("a signature is empty or has a letter that is no IUPAC base")
-        if both_strands:
-            each = np.split(sets, np.cumsum(lengths)[:-1])
-            sets = np.concatenate([way for one in each for way in _both(one)])
-        offsets = np.zeros(strands * len(lengths) + 1, np.int64)
-        np.cumsum(np.repeat(lengths, strands), out=offsets[1:])
-        return cls(sets, offsets, strands)
+        if not both_strands:
+            return cls(sets, offsets)
+        both = np.empty(2 * len(sets), np.uint8)
+        _write_both(sets, offsets, bases.COMPLEMENTS, both)
+        begins = np.repeat(2 * offsets, 2)[1:]
+        begins[1::2] -= np.diff(offsets)
+        return cls(both, begins, 2)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -64,8 +74,14 @@ class Patterns:
         return np.diff(self.offsets)
 
 
-def _both(sets: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    return sets, bases.reverse_complement(sets)
+@lean
+def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
+    """Each pattern, then its reverse complement."""
+    for p in range(offsets.shape[0] - 1):
+        begin, end = offsets[p], offsets[p + 1]
+        for i in range(begin, end):
+            both[begin + i] = sets[i]
+            both[2 * end - 1 - (i - begin)] = complements[sets[i]]
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,10 @@ class Hits:
 
 class TooManyHitsError(MemoryError):
     """More hits than one search may have: search the chunk in two pieces."""
+
+
+class TooManyPatternsError(Exception):
+    """The patterns and their index do not fit into memory, so no chunk can be searched."""
 
 
 @dataclass(frozen=True)

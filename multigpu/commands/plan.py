@@ -66,12 +66,14 @@ def scan(**values: Any) -> None:
         for source, chunks in zip(job.sources, plan.chunks, strict=True)
     ]  # fmt: skip
     if values["as_json"]:
-        more = {"sources": rows, "signatures": len(job.signatures)}
+        index = {"entries": plan.index.entries, "bytes": plan.index.memory}
+        more = {"sources": rows, "signatures": len(job.signatures), "index": index}
         _answer_json({**_facts(job, plan, workers), **more})
         return
     lines = [
         *_where(job, workers),
         f"signatures    {len(job.signatures):,}",
+        f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
         f"chunk         up to {plan.chunk_bytes:,} bytes of input",
         *_taken(plan),
         f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows",

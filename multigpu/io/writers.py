@@ -199,10 +199,12 @@ def _columns(
     decode: Callable[[Sequence[bytes]], list[str]] = _latin1,
 ) -> Columns:
     """All columns but the score, as lists: an array's elements are slow to take one by one."""
-    signatures, strands = np.array(decode(signature_names), object), np.array(["+", "-"], object)
+    which, rows = np.unique(batch.signature, return_inverse=True)  # names that occur, no others
+    signatures = np.array(decode([signature_names[i] for i in which.tolist()]), object)
+    strands = np.array(["+", "-"], object)
     return (
         decode(batch.sample),
-        signatures[batch.signature].tolist(),
+        signatures[rows].tolist(),
         batch.start.tolist(),
         batch.end.tolist(),
         strands[batch.reverse.astype(np.intp)].tolist(),
@@ -255,11 +257,12 @@ def _schema(pa: Any) -> "pa.Schema":
 
 def _arrays(batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
     """The columns in the order of the schema."""
-    names = strings(_decoded(signature_names, "utf-8"))
+    which, rows = np.unique(batch.signature, return_inverse=True)
+    names = strings(_decoded([signature_names[i] for i in which.tolist()], "utf-8"))
     return [
         strings(_decoded(batch.sample, "utf-8")),
         numbers(batch.sample_index),
-        names.take(numbers(batch.signature)),
+        names.take(numbers(rows.astype(np.int32))),
         numbers(batch.signature),
         numbers(batch.start),
         numbers(batch.end),

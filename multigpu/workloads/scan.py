@@ -8,12 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.dispatch import LINE_PER_THREAD
+from cluster.errors import Failure, UsageError
 from cluster.plan import Capacity, Cost, balanced, chunk_units
 from cluster.worker import stepped_on_device
 from cluster.workload import Place
 from kernels.buffers import Buffers
-from kernels.scan import BadBaseError, Chunk, Hits, Part, Patterns, Rules, split
-from kernels.scan.seeds import EXPECTED_BASES
+from kernels.scan import (
+    BadBaseError,
+    Chunk,
+    Hits,
+    Part,
+    Patterns,
+    Rules,
+    TooManyPatternsError,
+    split,
+)
+from kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.batch import Batch
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
 from multigpu.errors import InputError
@@ -182,19 +192,17 @@ class ScanSession:
         # The first match is the first with few enough ambiguous bases, which is not known here.
         first = options.hits == "first" and options.max_ambiguous is None
         self.rules = Rules(first, options.sample_n == "mismatch")
-        self.patterns = Patterns.of(workload.signatures.letters, options.strand == "both")
-        self.scanner, allocate = _backend(place, self.patterns, self.rules, self._bases())
+        joined, both = workload.signatures.joined, options.strand == "both"
+        self.patterns = Patterns.of_joined(joined.joined, joined.offsets, both)
+        bases = expected_bases(workload.sources)
+        self.memory = _size(self.patterns.lengths, bases, place.gpu is not None).memory
+        self.scanner, allocate = _backend(place, self.patterns, self.rules, bases)
         overlap = int(self.patterns.lengths.max()) - 1
         self.reader = SpanReader(workload.sources, overlap, options.phred_offset, allocate)
         self._stretched = Buffers(allocate)
         self._windows: Windows | None = None
         if options.max_ambiguous is not None:
             self._windows = Windows(options.max_ambiguous, self.patterns.lengths)
-
-    def _bases(self) -> float:
-        """About how many bases there are to search: where sizes are known, half of the bytes."""
-        sizes = [source.size for source in self.workload.sources if source.cuttable]
-        return sum(size or 0 for size in sizes) / 2 if sizes else EXPECTED_BASES
 
     def load(self, span: Span) -> Loaded:
         """Reads and parses the span; its bases lie one after the other."""
@@ -214,6 +222,9 @@ class ScanSession:
             hits = self.scanner.scan(chunk, limit)
         except BadBaseError as problem:
             return Computed(Hits.none(), problem.position)
+        except TooManyPatternsError as problem:
+            needs = _needs(self.workload.signatures, self.memory)
+            raise Failure(f"{needs}: {problem}") from problem
         stepped_on_device(self.scanner.seconds())
         return Computed(hits)
 
@@ -366,6 +377,25 @@ def _backend(
         return cuda.Scanner(patterns, rules, bases), pinned
 
 
+def expected_bases(sources: Sequence[Source]) -> float:
+    """About how many bases there are to search: where sizes are known, half of the bytes."""
+    sizes = [source.size for source in sources if source.cuttable]
+    return sum(size or 0 for size in sizes) / 2 if sizes else EXPECTED_BASES
+
+
+def _size(lengths: NDArray[np.int64], bases: float, gpu: bool) -> Size:
+    """What patterns of these lengths take."""
+    return size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
+
+
+def _needs(signatures: Signatures, memory: int) -> str:
+    bases = len(signatures.joined.joined)
+    return (
+        f"{len(signatures):,} signatures of {bases:,} bases need {memory:,} bytes of memory with"
+        " their index"
+    )
+
+
 @dataclass(frozen=True)
 class ScanPlan:
     """How the input is going to be cut.
@@ -375,6 +405,7 @@ class ScanPlan:
     budget        memory that the chunks may take where there is least of it
     lanes         chunks in hand at a time on each device
     in_hand       by the process that has most
+    index         of the signatures
     """
 
     chunk_bytes: int
@@ -383,6 +414,7 @@ class ScanPlan:
     cost: Cost
     lanes: int
     in_hand: int
+    index: Size
 
     def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
         """The same with chunks of another size."""
@@ -397,16 +429,16 @@ class ScanPlan:
     def host_bytes(self) -> int:
         """What a process takes at most: the program, and what the chunks in hand take.
 
-        That is their bytes, their bases and, on a CPU, the planes of these. A stream has blocks
-        besides, read ahead and in line. Rows come on top until they are written, and the index
-        of very many signatures.
+        That is their bytes, their bases and, on a CPU, the planes of these, and the signatures with
+        their index. A stream has blocks besides, read ahead and in line. Rows come on top until
+        they are written.
         """
         buffers = self.in_hand * BUFFER_SLACK * (1.75 * self.chunk_bytes + READ_AHEAD)
         blocks = 0
         if None in self.chunks:
             line = BLOCKS_AHEAD + LINE_PER_THREAD * self.in_hand
             blocks = line * (min(self.chunk_bytes, LARGEST_BLOCK) + HEADROOM)
-        return int(PROGRAM_BYTES + buffers + blocks)
+        return int(PROGRAM_BYTES + self.index.memory + buffers + blocks)
 
 
 def plan_scan(
@@ -414,17 +446,27 @@ def plan_scan(
     signatures: Signatures,
     here: Capacity,
     run: RunOptions,
+    strands: int = 1,
 ) -> ScanPlan:
-    """How the input is cut for where there is least memory."""
+    """How the input is cut for where there is least memory.
+
+    Raises UsageError where there is too little for the signatures.
+    """
     budget = int(here.free * run.memory_fraction)
-    largest = max((len(letters) for letters in signatures.letters), default=0)
-    total = sum(len(letters) for letters in signatures.letters)
-    cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + 2 * total + largest)
+    lengths = np.repeat(signatures.joined.lengths, strands)
+    index = _size(lengths, expected_bases(sources), here.gpu)
+    cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + index.memory)
+    if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
+        raise UsageError(
+            f"{_needs(signatures, index.memory)}, and {FIXED_DEVICE_BYTES:,} are needed besides,"
+            f" where {budget:,} may be used: free some, give a larger --memory-fraction, or scan"
+            " with a part of the signatures at a time"
+        )
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes(_serves(here)))
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
     in_hand = max(here.lanes, here.own)
-    return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes, in_hand)
+    return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes, in_hand, index)
 
 
 def _serves(here: Capacity) -> int:

@@ -1,0 +1,115 @@
+"""What a CPU makes of patterns before it searches: how much of it, and when."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scan_cases import SINGLE, array, assert_same, chunk_of
+
+from kernels.scan import Chunk, Patterns, Rules, TooManyPatternsError, cpu, cpu_patterns, reference
+
+MANY = 50_000
+
+
+def random_patterns(count: int, length: int) -> Patterns:
+    letters = array(SINGLE)[np.random.default_rng(1).integers(0, 4, count * length)]
+    return Patterns.of_joined(letters, np.arange(count + 1) * length)
+
+
+def reads(count: int, ambiguous: float) -> Chunk:
+    rng = np.random.default_rng(2)
+    letters = array(SINGLE)[rng.integers(0, 4, count * 150)]
+    letters[rng.random(len(letters)) < ambiguous] = ord("N")
+    return Chunk(letters, np.arange(count + 1) * 150)
+
+
+def arrays(*holders: Any) -> Iterator[NDArray[Any]]:
+    """All arrays of some tuples, each once."""
+    found = {id(value): value for holder in holders for value in holder}
+    return (value for value in found.values() if isinstance(value, np.ndarray))
+
+
+@pytest.mark.parametrize(("ambiguous", "most"), [(0.0, 160), (0.002, 230)])
+def test_patterns__of_31_bases_take_less_than_300_bytes_with_names_and_letters(
+    ambiguous: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names and letters, twice, take up to 100 more. For fewer patterns there is more room."""
+    monkeypatch.setattr(cpu_patterns, "STEPS_OF_ALL", MANY)
+    scanner = cpu.Scanner(random_patterns(MANY, 31), Rules(), bases=100 * MANY)
+    way = scanner.way(ambiguous)
+    assert way.plan.stride == 4
+    assert sum(each.nbytes for each in arrays(way.target, way.index)) < most * MANY
+
+
+def test_steps__are_as_many_as_a_pattern_has_bases() -> None:
+    """A fixed number of them was most of the memory of short patterns."""
+    target = cpu.Scanner(random_patterns(100, 31), Rules()).way(0.01).target
+    assert np.diff(target.steps_begin).tolist() == [32] * 100
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3])
+def test_strict__ambiguous_bases_of_samples_cost_nothing(share: float) -> None:
+    """They match no seed: no bases are tried, none of the direct way is made."""
+    scanner = cpu.Scanner(random_patterns(1000, 16), Rules(strict=True))
+    way = scanner.way(share)
+    assert way is scanner.way(0.0)
+    assert len(way.target.steps) == way.target.seeded_anchor.size == 0
+
+
+def test_ways__of_one_plan_share_its_index() -> None:
+    scanner = cpu.Scanner(random_patterns(1000, 16), Rules())
+    clean, some = scanner.way(0.0), scanner.way(0.0001)
+    assert (clean.plan, clean.index) == (some.plan, some.index)
+    assert len({way.plan for way in map(scanner.way, (0.0005, 0.001, 0.002, 0.004))}) <= 2
+
+
+@pytest.mark.parametrize("ambiguous", [0.0005, 0.05, 0.2])
+@pytest.mark.parametrize("rules", [Rules(), Rules(False), Rules(strict=True)], ids=str)
+def test_scan__of_many_short_reads_finds_what_the_reference_finds(
+    ambiguous: float, rules: Rules
+) -> None:
+    """Whole reads are passed over; those with a match lie between them."""
+    patterns, chunk = random_patterns(60, 12), reads(300, ambiguous)
+    rng = np.random.default_rng(3)
+    for record in range(0, 300, 7):
+        at, p = 150 * record + int(rng.choice([0, 70, 138])), int(rng.integers(60))
+        chunk.letters[at : at + 12] = array("-ACMGRSVTWYHKDBN")[patterns.sets[12 * p : 12 * p + 12]]
+        chunk.letters[at + 5] = ord(rng.choice(list("NRACGT")))
+    expected = reference.scan(chunk, patterns, rules)
+    assert len(expected) > 5
+    assert_same(cpu.Scanner(patterns, rules).scan(chunk), expected)
+
+
+def test_scan__takes_little_more_time_where_one_base_in_250_is_ambiguous() -> None:
+    """An index made for many of them, or comparing with all patterns, took ten times as long."""
+    patterns = random_patterns(MANY, 16)
+    spent = []
+    for ambiguous in (0.0004, 0.0008, 0.0012, 0.004):
+        chunk = reads(10_000, ambiguous)
+        cpu.Scanner(patterns, Rules()).scan(chunk)  # compiled, and memory touched
+        spent.append(min(seconds(patterns, chunk) for _ in range(3)))
+    assert max(spent) < 4 * min(spent)
+
+
+def seconds(patterns: Patterns, chunk: Chunk) -> float:
+    """Of this thread alone, whatever else the machine does."""
+    begin = time.thread_time()
+    cpu.Scanner(patterns, Rules(), len(chunk.letters)).scan(chunk)
+    return time.thread_time() - begin
+
+
+def test_patterns__too_many_for_the_memory_are_no_matter_of_the_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A MemoryError would have the chunk halved again and again, and the index tried each time."""
+
+    def none(*_: Any) -> None:
+        raise MemoryError("Unable to allocate 9 GiB")
+
+    monkeypatch.setattr(cpu, "make_index", none)
+    scanner = cpu.Scanner(random_patterns(10, 16), Rules())
+    with pytest.raises(TooManyPatternsError, match=r"^Unable to allocate 9 GiB$"):
+        scanner.scan(chunk_of([array("ACGT" * 10)]))
