@@ -180,10 +180,10 @@ def command(**values: Any) -> None:
                 values, running, folder, lanes,
                 devices=devices, coming=coming, journal=folder / output.JOURNAL,
             )  # fmt: skip
-            stack.enter_context(watched(values, job, "cnv", _called))  # until the files are there
-            result = _run(job, given, values, folder)
-    if values["summary"]:
-        summary.write(values["summary"], job, result, given, values["output"], started)
+            with watched(values, job, "cnv", _called), job.kept():
+                result = _run(job, given, values, folder)
+                if values["summary"]:
+                    summary.write(values["summary"], job, result, given, values["output"], started)
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
@@ -221,18 +221,17 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
     from multigpu.copynumber import matrices, output
     from multigpu.copynumber.job import SHOWN_REGIONS
 
-    store = folder / output.MATRICES if values["matrices"] else None
+    store = output.store_path(folder) if values["matrices"] else None
     keep = matrices.names(job.options.posterior) if store else ()
     shown = SHOWN_REGIONS if values["report"] or values["plots"] else 0
-    with job.kept():
-        result = job.result(keep, store, shown, folder)
-        with failures_named(values["output"]):
-            output.write_tables(result, folder, values["genome"], values["vcf"])
-            if values["report"]:
-                output.write_report(result, folder, given)
-            if values["plots"]:
-                output.write_figures(result, folder, values["plots"])
-            output.publish(folder)
+    result = job.result(keep, store, shown, folder)
+    with failures_named(values["output"]):
+        output.write_tables(result, folder, values["genome"], values["vcf"])
+        if values["report"]:
+            output.write_report(result, folder, given)
+        if values["plots"]:
+            output.write_figures(result, folder, values["plots"])
+        output.publish(folder)
     return result
 
 

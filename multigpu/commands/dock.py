@@ -61,7 +61,7 @@ def command(**values: Any) -> int:
             )
         with watched(values, job, "dock", _docked), job.kept():
             errors = _write(job, values)
-    _tell(job, values, pose_format(output), started)
+            _tell(job, values, pose_format(output), started)
     return _status(job, errors, values["quiet"])
 
 
@@ -73,7 +73,7 @@ def _check(values: dict[str, Any]) -> None:
 
     output = values["output"]
     pose_format(output)
-    check_poses(output)
+    check_poses(output, values["resume"])
     check_scores(values["scores"])
     written = outputs(values, values["scores"], values["report"])
     if output is not None and is_folder(output):

@@ -56,8 +56,8 @@ def command(**values: Any) -> None:
         )  # fmt: skip
         with watched(values, job, "scan", _matches), job.kept():
             _write(job, output, fmt)
-        if values["summary"]:
-            write_summary(values["summary"], job, output, fmt, started)
+            if values["summary"]:
+                write_summary(values["summary"], job, output, fmt, started)
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:
