@@ -1,6 +1,5 @@
 """`multigpu cnv`."""
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from cluster.events import now
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
@@ -158,7 +158,7 @@ def command(**values: Any) -> None:
     sample, which are counted first. DIR gets cnvs, CNV regions and segments as tables, VCF, BED
     and SEG, the matrices as a Zarr store, and a report.
     """
-    started = time.time()
+    started = now()
     from multigpu.commands.running import begun, watched
     from multigpu.copynumber.prepare import prepare
 

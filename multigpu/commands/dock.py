@@ -1,6 +1,5 @@
 """`multigpu dock`."""
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any
 
 import click
 
+from cluster.events import Event, now
 from cluster.output import STDOUT
 from multigpu.commands.options import DOCK, RUN, SUMMARY, WATCH, dock_options, options, run_options
 from multigpu.errors import UsageError
@@ -36,7 +36,7 @@ def command(**values: Any) -> int:
     the best of all of them. The exit status is 3 where some ligands had to be skipped; a table
     beside the poses, OUT without its suffix and .errors.tsv, says why.
     """
-    started = time.time()
+    started = now()
     from multigpu.commands.running import begun, watched
     from multigpu.workloads.dock_prepare import prepare
 
@@ -111,14 +111,13 @@ def _read(values: dict[str, Any]) -> Iterator[str]:
 
 def _write(job: Any, values: dict[str, Any]) -> str:
     """The poses and their tables; the path of that of the skipped ligands."""
-    from cluster.events import Event
     from multigpu.io.pose_files import pose_format, pose_output
     from multigpu.io.scores import score_output, write_errors
 
     with pose_output(values["output"]) as poses:
         with score_output(values["scores"] or poses.scores) as table:
             for part in job.parts(pose_format(values["output"]), table.lines):
-                begin = time.time()
+                begin = now()
                 poses.write(part.names, part.layouts, part.counts, part.texts)
                 table.write(part.rows, part.lines)
                 job.tell(Event("written", facts={"begin": begin}))

@@ -1,13 +1,12 @@
 """`multigpu scan`."""
 
-import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cluster.events import Event, now
 from multigpu.commands.options import RUN, SCAN, SUMMARY, WATCH, options, run_options, scan_options
 from multigpu.config import scan_lanes
 from multigpu.errors import UsageError
@@ -27,7 +26,7 @@ def command(**values: Any) -> None:
     SAMPLES are FASTQ or FASTA files, directories, quoted patterns, URLs or - for standard input,
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
-    started = time.time()
+    started = now()
     from multigpu.io.ahead import Streams
 
     with ExitStack() as stack:
@@ -61,7 +60,6 @@ def command(**values: Any) -> None:
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:
-    from cluster.events import Event
     from cluster.output import atomic_output
     from multigpu.io.compressed import compression_of
     from multigpu.io.writers import closed_after, open_sink
@@ -72,7 +70,7 @@ def _write(job: Any, output: str | None, fmt: str) -> None:
         closed_after(open_sink(file, fmt, compression_of(output), names)) as sink,
     ):
         for rows in job.rows(None if fmt == "parquet" else fmt):
-            begin = time.time()
+            begin = now()
             sink.write(rows)
             job.tell(Event("written", facts={"begin": begin}))
 
@@ -94,9 +92,10 @@ def _inputs(stack: ExitStack, values: dict[str, Any]) -> tuple[list[str], list[s
 
 
 def _demo(stack: ExitStack, quiet: bool) -> tuple[list[str], list[str]]:
+    from cluster.scratch import scratch_folder
     from multigpu.demo import demo_files
 
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="multigpu-demo-"))
+    folder = stack.enter_context(scratch_folder())
     samples, signatures = demo_files(Path(folder))
     if not quiet:
         click.echo("multigpu: no samples given: scanning the built-in demo", err=True)
