@@ -150,9 +150,14 @@ def test_summary__that_cannot_be_written_keeps_the_journal_until_it_is(
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")
     command = [*scan_arguments(main, tmp_path), "--gpus", "none"]
-    ended = main(*command, "--summary", "/dev/full")
-    assert ended.status == 2
-    assert ended.problem.startswith("/dev/full: cannot be written: the disk is full")
+
+    def full(path: str) -> None:
+        raise DiskFull(f"{path}: cannot be written: the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("multigpu.summary.compressed_output", full)
+        ended = main(*command, "--summary", "summary.json")
+    assert (ended.status, ended.problem) == (2, "summary.json: cannot be written: the disk is full")
     folder = tmp_path / "run"
     rows = (folder / "hits.tsv").read_bytes()
     assert (folder / ".hits.tsv.journal").exists()
