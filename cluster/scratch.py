@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "multigpu-"
-LOCK = ".multigpu-lock"  # a file that the process holds as long as it needs the folder
+LOCK = ".multigpu-lock"  # a file with the host's name, locked as long as the folder is needed
 
 
 @contextmanager
@@ -36,6 +37,7 @@ def _hold(folder: Path) -> int:
     lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(lock, platform.node().encode())
         new.rename(folder / LOCK)
     except OSError:  # a file system without locks: the folder is left if the process is killed
         new.unlink(missing_ok=True)
@@ -43,7 +45,10 @@ def _hold(folder: Path) -> int:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the folders in `parent` whose process is gone, of this user and with a lock only."""
+    """Remove the folders in `parent` whose process is gone: of this user, and of this host.
+
+    On a network file system another host's lock may not be seen.
+    """
     with suppress(OSError):
         for lock in parent.glob(f"{PREFIX}*/{LOCK}"):
             with suppress(OSError):
@@ -51,10 +56,14 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _remove_abandoned(lock: Path) -> None:
-    """Raises OSError where somebody holds it, or it is another user's."""
+    """Raises OSError where somebody holds it."""
     descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        if os.fstat(descriptor).st_uid == os.geteuid():
+        host = platform.node().encode()
+        if (
+            os.fstat(descriptor).st_uid == os.geteuid()
+            and os.read(descriptor, len(host) + 1) == host
+        ):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent, ignore_errors=True)
     finally:

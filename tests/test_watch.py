@@ -16,7 +16,7 @@ import pytest
 from program import Run
 
 from cluster import worker
-from cluster.errors import DiskFull
+from cluster.errors import DiskFull, Failure, UsageError
 from cluster.events import Event, now
 from multigpu.progress import Progress
 from multigpu.watch import Log, Timeline, logged, traced
@@ -144,20 +144,21 @@ def test_timeline__that_cannot_be_written_costs_nothing_of_the_result(
     assert not (tmp_path / "run" / journal).exists()  # nothing is left to be gone on with
 
 
+@pytest.mark.parametrize("kind", [DiskFull, UsageError, Failure])
 def test_summary__that_cannot_be_written_keeps_the_journal_until_it_is(
-    main: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    main: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Failure]
 ) -> None:
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")
     command = [*scan_arguments(main, tmp_path), "--gpus", "none"]
 
     def full(path: str) -> None:
-        raise DiskFull(f"{path}: cannot be written: the disk is full")
+        raise kind(f"{path}: cannot be written")
 
     with monkeypatch.context() as patch:
         patch.setattr("multigpu.summary.compressed_output", full)
         ended = main(*command, "--summary", "summary.json")
-    assert (ended.status, ended.problem) == (2, "summary.json: cannot be written: the disk is full")
+    assert (ended.status, ended.problem) == (kind.exit_status, "summary.json: cannot be written")
     folder = tmp_path / "run"
     rows = (folder / "hits.tsv").read_bytes()
     assert (folder / ".hits.tsv.journal").exists()

@@ -182,6 +182,7 @@ def command(**values: Any) -> None:
             )  # fmt: skip
             with watched(values, job, "cnv", _called), job.kept():
                 result = _run(job, given, values, folder)
+                job.published = True
                 if values["summary"]:
                     summary.write(values["summary"], job, result, given, values["output"], started)
     if not values["quiet"]:

@@ -61,6 +61,7 @@ def command(**values: Any) -> int:
             )
         with watched(values, job, "dock", _docked), job.kept():
             errors = _write(job, values)
+            job.published = True
             _tell(job, values, pose_format(output), started)
     return _status(job, errors, values["quiet"])
 

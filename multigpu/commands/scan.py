@@ -55,6 +55,7 @@ def command(**values: Any) -> None:
         )  # fmt: skip
         with watched(values, job, "scan", _matches), job.kept():
             _write(job, output, fmt)
+            job.published = True
             if values["summary"]:
                 write_summary(values["summary"], job, output, fmt, started)
 

@@ -1,6 +1,7 @@
 """Temporary folders, and those of processes that were killed."""
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -54,6 +55,8 @@ def test_folders__of_others_are_left(tmp_path: Path) -> None:
     (tmp_path / "multigpu-12345678" / LOCK).mkdir(parents=True)
     (tmp_path / "multigpu-87654321").mkdir()
     (tmp_path / "multigpu-87654321" / LOCK).symlink_to(tmp_path / "multigpu-results" / "calls.tsv")
+    (tmp_path / "multigpu-of_a_host").mkdir()
+    (tmp_path / "multigpu-of_a_host" / LOCK).write_text(f"{platform.node()}-2")
     with scratch_folder(tmp_path):
         pass
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 4
