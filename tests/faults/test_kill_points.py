@@ -21,7 +21,7 @@ from faults.kill_points import KILLED, Ended, Forks, Point
 from multigpu.copynumber.output import MATRICES
 
 SEED = 1
-FEW = 4  # points of each job, unless there is time for more
+FEW = 3  # points of each job, unless there is time for more
 OF_STORE = 0.05  # share of the calls for files of a Zarr store
 AGAIN = 0.3  # share of the resumed runs that end before their time, too
 STOPPED = (KILLED, 1, 2, 143)  # 1 and 2: by an error of the file system
