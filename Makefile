@@ -16,6 +16,8 @@ RUNTIME ?= $(or $(INSTALLED_CUDA),$(if $(filter 12 13,$(DRIVER_CUDA)),cu$(DRIVER
 # uv pip compile: one file for Python 3.11 to 3.13. LOCK_FLAGS=--upgrade takes the newest versions.
 LOCK_FLAGS ?=
 SCHEDULES ?= 100
+KILL_SECONDS ?= 600
+SEED ?= 1
 
 # Tests run in so many processes; many of them wait for others.
 TEST_PROCESSES ?= 2
@@ -29,7 +31,8 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 help:
 	@echo "make demo    install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
 	@echo "make test    install and run the tests (ARGS='-k scan' goes to pytest)"
-	@echo "make soak    100 random fault schedules for each job (SCHEDULES=20 for fewer); half an hour"
+	@echo "make soak    100 random fault schedules for each job (SCHEDULES=20 for fewer), then ten minutes of kill points"
+	@echo "             (KILL_SECONDS=60, SEED=2): 40 minutes"
 	@echo "make check   ruff and mypy"
 	@echo "make lock    write requirements/*.txt anew (LOCK_FLAGS=--upgrade for newer versions)"
 	@echo "make clean   remove .venv and the caches"
@@ -42,6 +45,8 @@ test: $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.inst
 
 soak: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/faults/test_soak.py --schedules $(SCHEDULES) -n 3 $(ARGS)
+	@$(BIN)/python -m pytest tests/faults/test_kill_points.py --kill-seconds $(KILL_SECONDS) \
+		--seed $(SEED) --timeout $(shell expr $(KILL_SECONDS) + 300) -rP $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check

@@ -132,7 +132,9 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
                 part.replace(target)
         except BaseException:
             with suppress(OSError):  # what went wrong before is what is told
-                part.unlink()  # while it is ours: once closed, another run may have it
+                # Once it has its name, or is closed, another run may have a part of its own.
+                if os.path.samestat(os.fstat(raw.fileno()), part.stat()):
+                    part.unlink()
             raise
     sync_directory(target.parent)
 

@@ -7,7 +7,6 @@ import platform
 import resource
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from typing import Any, Generic
 
 from cluster import context
 from cluster.errors import DeviceFailed, Failure, first_line
-from cluster.events import Event
+from cluster.events import Event, now
 from cluster.workload import P, Session, Workload
 
 OWN = "own"  # the GPU of this thread or else of this worker, if it has one, in place of a UUID
@@ -268,9 +267,9 @@ def _part(key: str, device: int | None, span: Any) -> Any:
 @contextlib.contextmanager
 def step(name: str) -> Iterator[None]:
     """Time a step of the chunk that this thread is at; sessions may time parts of theirs."""
-    begin = time.time()
+    begin = now()
     yield
-    stepped(name, begin, time.time())
+    stepped(name, begin, now())
 
 
 def stepped(name: str, begin: float, end: float) -> None:
@@ -280,7 +279,7 @@ def stepped(name: str, begin: float, end: float) -> None:
 
 def stepped_on_device(seconds: dict[str, float]) -> None:
     """Steps that ran on the device one after the other, the last of them until now."""
-    end = time.time()
+    end = now()
     for name, spent in reversed(seconds.items()):
         stepped(name, end - spent, end)
         end -= spent

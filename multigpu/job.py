@@ -127,6 +127,7 @@ class Job:
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
         self._taken = False
+        self.published = False  # the output has its name: what goes wrong later is no input
 
     # ---- workers ------------------------------------------------------------------------------
 
@@ -307,7 +308,7 @@ class Job:
         except BaseException as error:
             passing = isinstance(error, DiskFull | Unreadable)
             wrong = isinstance(error, UsageError) and not passing
-            self._end_journal(keep=not wrong)
+            self._end_journal(keep=self.published or not wrong)
             raise
         self._end_journal(keep=False)
 

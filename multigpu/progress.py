@@ -89,7 +89,11 @@ class Said:
 
 @dataclass
 class _Lane:
-    """What a device has done. begin: of its first step; busy: seconds in which it computed."""
+    """What a device has done.
+
+    begin  of its first step, by the clock of this process: those of machines differ
+    busy   seconds in which it computed
+    """
 
     begin: float
     busy: float = 0.0
@@ -113,7 +117,7 @@ class Progress:
         self._shown = Drawn(self._lines) if drawn else Said(self._line)
 
     def __enter__(self) -> Self:
-        self._begin = time.time()
+        self._begin = time.monotonic()
         self._shown.begin()
         return self
 
@@ -128,7 +132,8 @@ class Progress:
     def _count(self, event: Event) -> None:
         steps = event.facts["steps"]
         name = f"{event.facts['worker']} {event.facts['device']}"
-        lane = self._lanes.setdefault(name, _Lane(min(begin for _, begin, _, _ in steps)))
+        spent = max(end for _, _, end, _ in steps) - min(begin for _, begin, _, _ in steps)
+        lane = self._lanes.setdefault(name, _Lane(time.monotonic() - spent))
         lane.busy += sum(end - begin for step, begin, end, _ in steps if step == "compute")
         lane.chunks += 1
         lane.chunk = event.facts["chunk"]
@@ -137,7 +142,7 @@ class Progress:
         """One for the run, one for each device."""
         lines = [self._line()]
         for name, lane in sorted(self._lanes.items()):
-            spent = max(time.time() - lane.begin, 1e-9)
+            spent = max(time.monotonic() - lane.begin, 1e-9)
             lines.append(
                 f"{name}  {min(lane.busy / spent, 1):4.0%} computing  chunk {lane.chunk:,}"
                 f"  {lane.chunks / spent:.1f} chunks/s"
@@ -146,7 +151,7 @@ class Progress:
 
     def _line(self) -> str:
         facts, total = self._job.facts, self._job.chunks
-        spent = max(time.time() - self._begin, 1e-9)
+        spent = max(time.monotonic() - self._begin, 1e-9)
         done = f"{facts.chunks:,} of {total:,} chunks" if total else f"{facts.chunks:,} chunks"
         line = f"{self._name}  {done}  {self._results(self._job)}"
         here = facts.chunks - facts.resumed

@@ -15,7 +15,7 @@ import time
 from typing import Any, NoReturn
 
 ENDED_BY = 128  # and the number of the signal is the exit status
-STOPPING = (signal.SIGTERM, signal.SIGHUP)  # of batch systems and terminals: as Ctrl-C
+STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # batch systems and terminals send them
 AGAIN_SECONDS = 0.01
 LATE_SECONDS = 20.0  # far longer than workers that hang are waited for, or a disk
 

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cluster.events import now
 from multigpu import __version__
 from multigpu.io.compressed import compressed_output
 
@@ -34,7 +35,7 @@ class Finished(Protocol):
 def write_summary(
     path: str, job: Finished, output: str | None, fmt: str, started: float
 ) -> None:  # fmt: skip
-    """Write the facts of a finished job; `started`: time.time() of its beginning."""
+    """Write the facts of a finished job; `started`: when it began, by `now`."""
     with compressed_output(path) as file:
         text = json.dumps(summary(job, output, fmt, started), indent=2)
         file.write(text.encode() + b"\n")
@@ -43,7 +44,7 @@ def write_summary(
 def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict[str, Any]:
     """The facts of a finished job as JSON."""
     facts, plan = job.facts, job.chunk_plan
-    finished = time.time()
+    finished = now()
     return {
         "version": 1,
         "program": {"multigpu": __version__, "python": platform.python_version(), **versions()},

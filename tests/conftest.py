@@ -27,6 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--schedules", type=int, default=10, help="random fault schedules to run of each job"
     )
+    parser.addoption(
+        "--kill-seconds", type=float, default=0, help="seconds for kill points; else a few of them"
+    )
+    parser.addoption("--seed", default="1", help="of the kill points that are tried")
 
 
 def pytest_configure() -> None:

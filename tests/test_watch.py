@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 from program import Run
 
-from cluster.errors import DiskFull
-from cluster.events import Event
+from cluster import worker
+from cluster.errors import DiskFull, Failure, UsageError
+from cluster.events import Event, now
 from multigpu.progress import Progress
 from multigpu.watch import Log, Timeline, logged, traced
 
@@ -140,6 +142,54 @@ def test_timeline__that_cannot_be_written_costs_nothing_of_the_result(
     assert (ended.status, ended.problem) == (2, "trace: cannot be written: the disk is full")
     assert (tmp_path / "run" / result).exists()
     assert not (tmp_path / "run" / journal).exists()  # nothing is left to be gone on with
+
+
+@pytest.mark.parametrize("kind", [DiskFull, UsageError, Failure])
+def test_summary__that_cannot_be_written_keeps_the_journal_until_it_is(
+    main: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Failure]
+) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    command = [*scan_arguments(main, tmp_path), "--gpus", "none"]
+
+    def full(path: str) -> None:
+        raise kind(f"{path}: cannot be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("multigpu.summary.compressed_output", full)
+        ended = main(*command, "--summary", "summary.json")
+    assert (ended.status, ended.problem) == (kind.exit_status, "summary.json: cannot be written")
+    folder = tmp_path / "run"
+    rows = (folder / "hits.tsv").read_bytes()
+    assert (folder / ".hits.tsv.journal").exists()
+    assert main(*command, "--resume", "--summary", "summary.json").status == 0
+    assert json.loads((folder / "summary.json").read_text())["chunks"]["resumed"] == 1
+    assert (folder / "hits.tsv").read_bytes() == rows
+    assert sorted(path.name for path in folder.iterdir()) == ["hits.tsv", "summary.json"]
+
+
+def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forwards or back, by hours: neither steps nor events, and nothing that progress says."""
+    before = now()
+    for jump in (-7200.0, 7200.0):
+        clock = time.time() + jump
+        monkeypatch.setattr(time, "time", lambda clock=clock: clock)
+        assert 0 <= now() - before < 60
+        assert 0 <= Event("split").at - before < 60
+        worker._history.steps = []
+        with worker.step("model"):
+            monkeypatch.setattr(time, "time", lambda clock=clock: clock - 3600)
+        (step,) = worker._history.steps
+        assert 0 <= step.end - step.begin < 60
+        monkeypatch.undo()
+    facts = SimpleNamespace(chunks=6, resumed=0)
+    job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
+    with Progress(job, "scan", lambda _: "5 matches") as progress:
+        monkeypatch.setattr(time, "time", lambda: clock + 36_000)
+        progress(finished(2, "one", 10.0))
+        lines = progress._lines()
+    assert lines[0].endswith("  0:00 left")
+    assert re.match(r"one gpu0 +\d+% computing", lines[1])
 
 
 def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(

@@ -24,6 +24,7 @@ from cluster.deploy.deployment import Deployment
 from cluster.errors import Failure, UsageError, first_line
 from cluster.head_start import HeadStart, Left
 from cluster.output import failures_named
+from cluster.scratch import scratch_folder
 from cluster.workers import LocalWorkers, Workers
 
 logger = logging.getLogger(__name__)
@@ -110,11 +111,10 @@ def starting(
         stack, over, folder = contextlib.ExitStack(), threading.Event(), ""
         if deployment.local_cluster:
             with failures_named(tempfile.gettempdir()):
-                folder = tempfile.mkdtemp(prefix="multigpu-")
-            remove = partial(shutil.rmtree, folder, ignore_errors=True)
-            around.callback(remove)
+                folder = around.enter_context(scratch_folder())
             around.callback(kill_workers, folder)
-            stack.callback(remove)  # workers that come late make it again
+            # workers that come late make it again
+            stack.callback(partial(shutil.rmtree, folder, ignore_errors=True))
         gpus, here = deployment.own_gpus, None
         contexts = Contexts(gpus, prepare if here_too else None) if gpus else None
         if deployment.head_start:

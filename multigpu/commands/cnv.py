@@ -1,6 +1,5 @@
 """`multigpu cnv`."""
 
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from cluster.events import now
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import FILE, RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
@@ -169,7 +169,7 @@ def command(**values: Any) -> None:
     cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
     report.
     """
-    started = time.time()
+    started = now()
     values = _expanded(values)
     from multigpu.commands.running import begun, conclude, number_of, watched
     from multigpu.copynumber.prepare import prepare
@@ -194,10 +194,11 @@ def command(**values: Any) -> None:
             )  # fmt: skip
             if values["vcf"]:
                 vcf.check_names(job.regions.names)
-            stack.enter_context(watched(values, job, "cnv", _called))  # until the files are there
-            result = _run(job, given, values, folder)
-    if values["summary"]:
-        summary.write(values["summary"], job, result, given, values["output"], started)
+            with watched(values, job, "cnv", _called), job.kept():
+                result = _run(job, given, values, folder)
+                job.published = True
+                if values["summary"]:
+                    summary.write(values["summary"], job, result, given, values["output"], started)
     if not values["quiet"]:
         for note in result.notes:
             click.echo(f"multigpu: note: {note}", err=True)
@@ -263,20 +264,19 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
     from multigpu.copynumber import matrices, output
     from multigpu.copynumber.job import SHOWN_REGIONS
 
-    store = folder / output.MATRICES if values["matrices"] else None
+    store = output.store_path(folder) if values["matrices"] else None
     keep = matrices.names(job.options.posterior) if store else ()
     palette = Palette.of(values["colors"])
     shown = SHOWN_REGIONS if values["report"] or values["plots"] else 0
-    with job.kept():
-        result = job.result(keep, store, shown, folder)
-        with failures_named(values["output"]):
-            output.write_tables(result, folder, values["genome"], values["vcf"], palette)
-            if values["report"]:
-                output.write_report(result, folder, given, palette)
-            if values["plots"]:
-                output.write_figures(result, folder, values["plots"], palette)
-            gone = output.not_made_again(folder)
-            output.publish(folder)
+    result = job.result(keep, store, shown, folder)
+    with failures_named(values["output"]):
+        output.write_tables(result, folder, values["genome"], values["vcf"], palette)
+        if values["report"]:
+            output.write_report(result, folder, given, palette)
+        if values["plots"]:
+            output.write_figures(result, folder, values["plots"], palette)
+        gone = output.not_made_again(folder)
+        output.publish(folder)
     if gone:
         problem = f"removed, as this run does not make what an earlier one left: {', '.join(gone)}"
         result = replace(result, notes=(*result.notes, f"{values['output']}: {problem}"))

@@ -1,6 +1,5 @@
 """`multigpu dock`."""
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any
 
 import click
 
+from cluster.events import Event, now
 from cluster.output import STDOUT
 from multigpu.commands.options import (
     DOCK,
@@ -50,7 +50,7 @@ def command(**values: Any) -> int:
     the best of all of them. The exit status is 3 where some ligands had to be skipped; a table
     beside the poses, OUT without its suffix and .errors.tsv, says why.
     """
-    started = time.time()
+    started = now()
     from multigpu.commands.running import begun, conclude, number_of, watched
     from multigpu.workloads.dock_prepare import prepare
 
@@ -75,7 +75,8 @@ def command(**values: Any) -> int:
             )
         with watched(values, job, "dock", _docked), job.kept():
             errors = _write(job, values)
-    _tell(job, values, pose_format(output), started)
+            job.published = True
+            _tell(job, values, pose_format(output), started)
     status = _status(job, errors, values["quiet"])
     found = f"{number_of(job.facts.ligands, 'ligand')} docked"
     best = max((scores.max() for scores in job.facts.scores if len(scores)), default=None)
@@ -93,7 +94,7 @@ def _check(values: dict[str, Any]) -> None:
 
     output = values["output"]
     pose_format(output)
-    check_poses(output)
+    check_poses(output, values["resume"])
     check_scores(values["scores"])
     written = outputs(values, values["scores"], values["report"])
     if output is not None and is_folder(output):
@@ -133,14 +134,13 @@ def _read(values: dict[str, Any]) -> Iterator[str]:
 
 def _write(job: Any, values: dict[str, Any]) -> str:
     """The poses and their tables; the path of that of the skipped ligands."""
-    from cluster.events import Event
     from multigpu.io.pose_files import pose_format, pose_output
     from multigpu.io.scores import score_output, write_errors
 
     with pose_output(values["output"]) as poses:
         with score_output(values["scores"] or poses.scores) as table:
             for part in job.parts(pose_format(values["output"]), table.lines):
-                begin = time.time()
+                begin = now()
                 poses.write(part.names, part.layouts, part.counts, part.texts)
                 table.write(part.rows, part.lines)
                 job.tell(Event("written", facts={"begin": begin}))

@@ -1,14 +1,13 @@
 """`multigpu scan`."""
 
 import logging
-import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cluster.events import Event, now
 from multigpu.commands.options import (
     FILE,
     RUN,
@@ -46,7 +45,7 @@ def command(**values: Any) -> None:
     SAMPLES are FASTQ or FASTA files, directories, quoted patterns, URLs or - for standard input,
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
-    started = time.time()
+    started = now()
     from multigpu.io.ahead import Streams
 
     with ExitStack() as stack:
@@ -86,14 +85,14 @@ def command(**values: Any) -> None:
             logger.warning("multigpu: --ambiguous has no effect: text has no columns")
         with watched(values, job, "scan", _matches), job.kept():
             _write(job, output, with_ambiguous(fmt) if shown else fmt)
-        if values["summary"]:
-            write_summary(values["summary"], job, output, fmt, started)
+            job.published = True
+            if values["summary"]:
+                write_summary(values["summary"], job, output, fmt, started)
         records = number_of(job.facts.records, "sample")
         conclude(values, f"{number_of(job.facts.hits, 'match')} in {records}", output)
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:
-    from cluster.events import Event
     from cluster.output import atomic_output
     from multigpu.io.compressed import compression_of
     from multigpu.io.writers import closed_after, open_sink
@@ -104,7 +103,7 @@ def _write(job: Any, output: str | None, fmt: str) -> None:
         closed_after(open_sink(file, fmt, compression_of(output), names)) as sink,
     ):
         for rows in job.rows(None if fmt == "parquet" else fmt):
-            begin = time.time()
+            begin = now()
             sink.write(rows)
             job.tell(Event("written", facts={"begin": begin}))
 
@@ -126,9 +125,10 @@ def _inputs(stack: ExitStack, values: dict[str, Any]) -> tuple[list[str], list[s
 
 
 def _demo(stack: ExitStack, quiet: bool) -> tuple[list[str], list[str]]:
+    from cluster.scratch import scratch_folder
     from multigpu.demo import demo_files
 
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="multigpu-demo-"))
+    folder = stack.enter_context(scratch_folder())
     samples, signatures = demo_files(Path(folder))
     if not quiet:
         click.echo("multigpu: no samples given: scanning the built-in demo", err=True)

@@ -229,14 +229,20 @@ class CnvJob(Job):
             crew = self.crew(stack, files, [str(store.parent)] if store else [])
             about = self._about(keep, store is not None, shown)
             self.journal(about, {}, Codec(PART_CLASSES))
-            if store is not None and not self.resuming:
-                classes = self.options.classes
-                matrices.create(store, self.regions, self.samples, classes, keep)
+            if store is not None:
+                self._open_store(store, keep)
             workload = self._workload(source, keep, store, shown, crew.expected)
             outcomes = self.dispatched(crew, workload, self.left(self.spans()))
             parts = [outcome.part for outcome in outcomes]
             check_unchanged(about, self.inputs)
         return parts
+
+    def _open_store(self, store: Path, keep: tuple[str, ...]) -> None:
+        """Create the store of matrices, unless the run goes on with one."""
+        if not self.resuming:
+            matrices.create(store, self.regions, self.samples, self.options.classes, keep)
+        elif not store.is_dir():
+            raise UsageError(f"{store.name} is missing: start over, without --resume")
 
     def _about(self, keep: tuple[str, ...], stored: bool, shown: int) -> dict[str, str]:
         """What must be the same for another run to go on with this one's journal."""

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cluster.output import failures_named, own, sync_directory, sync_folder
+from cluster.output import atomic_output, failures_named, own, sync_directory, sync_folder
 from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.colours import GAIN_RED, Palette
@@ -36,6 +36,7 @@ THREADS = 8  # that write: Arrow lets go of the interpreter, but more of them wa
 AHEAD = 2  # blocks for each of them
 PART, LOCK = ".part", ".lock"
 JOURNAL, KEPT_COUNTS = "journal", "counts"  # in the hidden folder
+PUBLISHED = "published"  # there: the names of all files, when these are complete
 TABLES = (
     "cnvs", "cnv_regions", "segmentation", "cnv_regions_robust",
     "cnvs_fractional", "cnv_regions_fractional", "segmentation_fractional",
@@ -124,17 +125,45 @@ def not_made_again(part: Path) -> list[str]:
 
 
 def publish(part: Path) -> None:
-    """The files of a run take the place of what an earlier one left, when all are on the disk.
+    """Move the files of a run up, over what an earlier one left, when all are on the disk.
 
-    The journal stays where it is: until they are there a run can go on with it.
+    A run that is stopped meanwhile does it again when it is resumed: the journal stays where it
+    is, and the record of names is written before the first of them is given.
     """
+    folder = part.parent
     sync_folder(part)
+    moved = set()
+    if store_path(part).parent == folder:
+        sync_folder(folder / MATRICES)  # some of its files were written again
+        moved = {MATRICES}
+    made = {path.name for path in part.iterdir()} - {JOURNAL, KEPT_COUNTS, PUBLISHED}
+    if not (part / PUBLISHED).exists():
+        with atomic_output(str(part / PUBLISHED)) as file:
+            file.writelines(f"{name}\n".encode() for name in sorted(made))
+    for name in sorted(made):
+        _move_up(part / name, folder / name)
     for name in OURS:
-        _remove(part.parent / name)
-    for made in sorted(part.iterdir()):
-        if made.name not in (JOURNAL, KEPT_COUNTS):
-            made.replace(part.parent / made.name)
-    sync_directory(part.parent)  # before the journal goes
+        if name not in made | moved:
+            _remove(folder / name)
+    sync_directory(folder)  # before the journal goes
+
+
+def store_path(part: Path) -> Path:
+    """Path of the matrices: in the hidden folder, or above, where a stopped run has moved them.
+
+    All other files are written again when a run is resumed.
+    """
+    record = part / PUBLISHED
+    moved = record.exists() and MATRICES in record.read_text().splitlines()
+    here = part / MATRICES
+    return part.parent / MATRICES if moved and not here.exists() else here
+
+
+def _move_up(made: Path, target: Path) -> None:
+    """Replace the target, which takes a removal first where one of the two is a folder."""
+    if made.is_dir() or target.is_dir():
+        _remove(target)
+    made.replace(target)
 
 
 def _clear(part: Path, resume: bool) -> None:
@@ -142,7 +171,9 @@ def _clear(part: Path, resume: bool) -> None:
     begun = (part / JOURNAL).exists()
     if begun and not resume:
         logger.warning(BEGUN_ANEW)
-    kept = (JOURNAL, MATRICES, KEPT_COUNTS) if begun else (KEPT_COUNTS,)
+    kept = (JOURNAL, MATRICES, KEPT_COUNTS, PUBLISHED) if begun else (KEPT_COUNTS,)
+    if not resume:
+        _remove(part / JOURNAL)  # first, as it is about the others
     for left in part.iterdir():
         if not (resume and left.name in kept):
             _remove(left)
@@ -156,8 +187,11 @@ def _remove(path: Path) -> None:
 
 
 def _resumable(part: Path) -> bool:
+    """Whether a run can go on with what is there: not with counts whose calls are published."""
+    if (part / JOURNAL).exists():
+        return True
     counts = part / KEPT_COUNTS
-    return (part / JOURNAL).exists() or (counts.is_dir() and any(counts.iterdir()))
+    return not (part / PUBLISHED).exists() and counts.is_dir() and any(counts.iterdir())
 
 
 def _remove_if_empty(folder: Path) -> None:

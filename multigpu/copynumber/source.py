@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.output import failures_named
+from cluster.scratch import scratch_folder
 from multigpu.errors import InputError
 from multigpu.io import shareable
 from multigpu.io.sources import read_into
@@ -131,9 +132,9 @@ def _with_path(array: NDArray[Any], pool: ThreadPoolExecutor) -> tuple[NDArray[A
 @contextmanager
 def filed(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
     """A copy in a file of `folder` (else of the system's temporary one) for a while."""
-    with failures_named(str(folder or tempfile.gettempdir())):
-        made = tempfile.TemporaryDirectory(prefix="multigpu-", dir=folder)
-    with made as place:
+    with ExitStack() as stack:
+        with failures_named(str(folder or tempfile.gettempdir())):
+            place = stack.enter_context(scratch_folder(folder))
         path = Path(place) / "counts"
         found = []
         with failures_named(place), path.open("wb") as file:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cluster.events import now
 from multigpu import __version__
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.job import CnvJob
@@ -25,7 +26,7 @@ COVERAGE_DIGITS = 4
 def write(
     path: str, job: CnvJob, result: CnvResult, given: Given, output: str, started: float
 ) -> None:
-    """Write the facts of a finished run; `started`: time.time() of its beginning."""
+    """Write the facts of a finished run; `started`: when it began, by `now`."""
     with compressed_output(path) as file:
         text = json.dumps(facts(job, result, given, output, started), indent=2)
         file.write(text.encode() + b"\n")
@@ -62,7 +63,7 @@ def facts(
         },
         "memory": {"budget_bytes": _budget(job)},
         "seconds": {
-            "wall": time.time() - started,
+            "wall": now() - started,
             **{f"{name} (all threads)": value for name, value in done.seconds.items()},
         },
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),

@@ -3,6 +3,7 @@
 As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and a column a sample.
 """
 
+import errno
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.output import atomic_output
-from multigpu.errors import InputError, UsageError, first_line, quoted
+from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.io import arrow, misread
 from multigpu.io.compressed import Compressed, compressed_output
 from multigpu.io.regions import LONGEST, Regions, no_region
@@ -106,8 +107,17 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
     empty: makes large arrays, where their size is known beforehand
 
     Chromosomes keep the order in which they appear. Raises InputError with row (from 1) and column
-    of a count that is missing, no number, negative or not finite, and for what else is no table.
+    of a count that is missing, no number, negative or not finite, and for what else is no table;
+    Failure where it does not fit the memory.
     """
+    try:
+        return _read(path, empty)
+    except MemoryError as error:
+        problem = f"there is not enough memory to read it ({first_line(error)})"
+        raise Failure(f"{path}: {problem}") from error
+
+
+def _read(path: str, empty: Empty) -> Counts:
     with opened(path) as file:
         if file.peek(4)[:4] != PARQUET_MAGIC:
             samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
@@ -356,12 +366,16 @@ def _check_there(path: str, batch: Any, before: int) -> None:
 
 @contextmanager
 def _as_parquet(path: str) -> Iterator[None]:
-    """What is wrong with a file is told of it."""
+    """What is wrong with a file is told of it. Raises MemoryError where nothing is."""
     import pyarrow as pa
 
     try:
         yield
+    except MemoryError:  # that of Arrow is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            raise MemoryError(first_line(error)) from error
         raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
 
 

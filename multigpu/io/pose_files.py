@@ -1,5 +1,6 @@
 """Files of poses: one for all ligands, or a directory with one for each."""
 
+import filecmp
 import os
 import re
 import shutil
@@ -24,7 +25,7 @@ from cluster.output import (
     sync_directory,
     sync_folder,
 )
-from multigpu.errors import UsageError
+from multigpu.errors import Failure, UsageError
 from multigpu.io.compressed import Compressed, compression_of
 from multigpu.io.poses import SAME, format_of
 from multigpu.io.texts import Texts, are_several
@@ -73,14 +74,22 @@ def pose_journal(path: str | None) -> Path | None:
     return beside(path.rstrip("/"))
 
 
-def check_poses(path: str | None) -> None:
-    """Raises UsageError where poses cannot be written: to be asked before hours of work."""
+def check_poses(path: str | None, resume: bool = False) -> None:
+    """Raises UsageError where poses cannot be written: to be asked before hours of work.
+
+    resume: whether the run goes on with one that was stopped, which may have published its
+            directory already
+    """
     if path is None or not is_folder(path):
         check_output(path)
         return
-    folder = Path(path)
-    if folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(f"{path}: the directory is not empty: name a new one for the poses")
+    folder, journal = Path(path), pose_journal(path)
+    stopped = resume and journal is not None and journal.exists()
+    if _is_filled(folder) and not stopped:
+        problem = "the directory is not empty: name a new one for the poses"
+        if resume:
+            problem += " (there is no interrupted run to go on with)"
+        raise UsageError(f"{path}: {problem}")
     parent = folder.resolve().parent
     if not parent.is_dir():
         raise UsageError(f"{path}: there is no directory {parent}")
@@ -179,7 +188,11 @@ def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
 
 @contextmanager
 def _replacing_folder(path: str) -> Iterator[Path]:
-    """Write beside the target, then rename; the target is empty or not there."""
+    """Write beside the target, then rename.
+
+    The target is empty or not there; or it holds the same files already, where a run was stopped
+    after that and resumed.
+    """
     target = Path(path).resolve()
     part, lock = hidden(target, "part"), hidden(target, "lock")
     with own(lock, path):
@@ -189,8 +202,12 @@ def _replacing_folder(path: str) -> Iterator[Path]:
                 part.mkdir()
             yield part
             with failures_named(path):
-                sync_folder(part)
-                part.rename(target)
+                if _is_filled(target):
+                    _check_same(part, target, path)
+                    shutil.rmtree(part)
+                else:
+                    sync_folder(part)
+                    part.rename(target)
                 sync_directory(target.parent)  # before the journal goes
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
@@ -198,3 +215,19 @@ def _replacing_folder(path: str) -> Iterator[Path]:
         finally:
             with suppress(OSError):  # what went wrong before is what is told
                 lock.unlink()
+
+
+def _is_filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _check_same(part: Path, target: Path, path: str) -> None:
+    """Raises Failure, after which the run can be resumed, where `target` differs from `part`."""
+    names = [entry.name for entry in part.iterdir()]
+    strange = {entry.name for entry in target.iterdir()} - set(names)
+    _, differing, missing = filecmp.cmpfiles(part, target, names, shallow=False)
+    if wrong := sorted([*strange, *differing, *missing]):
+        raise Failure(
+            f"{path}: the directory is not empty, and not what this run writes ({wrong[0]}): empty"
+            " it, and resume"
+        )

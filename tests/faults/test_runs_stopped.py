@@ -48,9 +48,10 @@ def test_interrupted__run_resumes(job: Job, undisturbed: bytes, tmp_path: Path) 
 def hearing() -> None:
     """These tests may themselves run under nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
 def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
     job: Job, tmp_path: Path, workers: tuple[str, ...], number: signal.Signals

@@ -1,5 +1,6 @@
 """Counts tables: what is written is read back, and what is wrong is named."""
 
+import errno
 import os
 import subprocess
 import threading
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import Failure, InputError, UsageError
 from multigpu.io import counts as counts_module
 from multigpu.io.counts import Counts, read_counts, write_counts
 from multigpu.io.regions import Regions, windows
@@ -394,3 +395,24 @@ def test_counts__other_shapes_are_refused() -> None:
         Counts(good.regions, ("a",), good.values)
     with pytest.raises(ValueError, match="instead of contiguous int32 or float64"):
         Counts(good.regions, good.samples, good.values.astype(np.int64))
+
+
+@pytest.mark.parametrize("error", ["arrow", "system", "python"])
+def test_parquet__that_does_not_fit_the_memory_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    errors = {
+        "arrow": pa.ArrowMemoryError("realloc of size 4096 failed"),
+        "system": OSError(errno.ENOMEM, "Cannot allocate memory"),
+        "python": MemoryError("realloc of size 4096 failed"),
+    }
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1 and more")
+
+    def fail(*_: object) -> None:
+        raise errors[error]
+
+    monkeypatch.setattr(pq, "read_schema", fail)
+    with pytest.raises(Failure, match=r"a\.parquet: there is not enough memory to read it") as said:
+        read_counts(str(path))
+    assert not isinstance(said.value, InputError)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cluster.errors import DiskFull, UsageError
+from cluster.errors import DiskFull, Failure, UsageError
 from multigpu.io.pose_files import check_poses, pose_output, tables_beside
 from multigpu.io.texts import Texts
 
@@ -101,3 +101,29 @@ def test_folder__has_names_for_all_ligands_however_they_are_called(tmp_path: Pat
     assert len(found) == len({name.lower() for name in found}) == len(names)
     assert {"a.sdf", "A_2.sdf", "a_2_2.sdf", "a_3.sdf", "ligand.sdf"} <= set(found)
     assert all(len(name.encode()) <= 255 for name in found)
+
+
+def test_folder__that_a_stopped_run_has_published_is_the_resumed_runs(tmp_path: Path) -> None:
+    path = f"{tmp_path}/poses/"
+    write(tmp_path / "poses", "a", "b")
+    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to go on with"):
+        check_poses(path, resume=True)
+    (tmp_path / ".poses.journal").write_bytes(b"")
+    check_poses(path, resume=True)
+    with pytest.raises(UsageError, match=r"is not empty: name a new one for the poses$"):
+        check_poses(path)
+    write(tmp_path / "poses", "a", "b")
+    assert left(tmp_path / "poses") == ["a.sdf", "b.sdf"]
+    assert left(tmp_path) == [".poses.journal", "poses"]
+
+
+@pytest.mark.parametrize("names", [("a",), ("a", "b", "c")], ids=["more", "less"])
+def test_folder__that_holds_something_else_is_refused_and_the_run_can_be_resumed(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    write(tmp_path / "poses", "a", "b")
+    with pytest.raises(Failure, match=r"not what this run writes .*: empty it, and resume") as said:
+        write(tmp_path / "poses", *names)
+    assert not isinstance(said.value, UsageError)  # after which the journal would go
+    assert left(tmp_path / "poses") == ["a.sdf", "b.sdf"]
+    assert left(tmp_path) == ["poses"]
