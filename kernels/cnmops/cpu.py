@@ -62,7 +62,7 @@ def model_against(
     """As `reference.model_against`."""
     x, constants = _prepared(counts, cov, options, scale)
     weights = np.ascontiguousarray(options.weights(x.shape[1]).T).ravel()
-    constants = constants._replace(weights=weights, floor=0.0)
+    constants = constants._replace(given=True, weights=weights, floor=0.0)
     out = _empty(x, options)
     out.level[:] = checked_level(level, x)
 
@@ -90,6 +90,7 @@ def _prepared(
     samples = len(coverages)
     return _usable(counts), Constants(
         *numbers_of(samples, options),
+        given=False,
         weights=np.empty(0),
         scale=_scale(scale, samples),
         cov=coverages,
@@ -122,11 +123,13 @@ def _work(samples: int, classes: int) -> Work:
     return Work(
         held=room(samples * classes),
         x=room(samples),
+        over_cov=room(samples),
         constant=room(samples),
         weighted=room(classes),
         total=room(team * classes),
         part=room(team),
         informative=room(team),
+        left_out=room(team),
         alpha=room(classes),
         factor=room(classes),
         level=room(1),

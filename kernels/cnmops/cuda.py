@@ -140,7 +140,10 @@ def _on_device(counts: Any) -> Any:
 
 def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
     arrays = ("changes", "squares", "bits")
-    scalars = ("sample_weight", "widest", "least", "floor", "least_level", "reach", "least_most")
+    scalars = (
+        *("sample_weight", "widest", "least", "floor", "least_level", "reach", "least_most"),
+        "impact",
+    )
     dtype = np.dtype(
         [(name, "<f8", options.classes) for name in arrays]
         + [(name, "<f8") for name in scalars]
@@ -158,8 +161,9 @@ def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
         least_level=LEAST_LEVEL,
         reach=REACH,
         least_most=LEAST_MOST,
+        impact=numbers.impact,
         cycles=options.cycles,
-        main=options.main,
+        main=numbers.main,
     )
 
 
