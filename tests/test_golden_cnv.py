@@ -170,6 +170,23 @@ def test_golden__fractional_copy_numbers(name: str, run: Run, golden: Path) -> N
             assert decided(read(folder, f"{table}_fractional")) == decided(expected)
 
 
+def test_golden__a_single_sample_has_its_regions_where_its_cnvs_are(
+    golden: Path, tmp_path: Path
+) -> None:
+    """R's mistake with chromosomes out of order is made when CNVs are joined; these are not."""
+    case = load(golden, "single_granges")
+    (table,) = case.write(tmp_path)
+    header, *lines = Path(table).read_text().splitlines()
+    lines.sort(key=lambda line: line.startswith("chr1\t"))  # chr2 first
+    Path(table).write_text("\n".join([header, *lines, ""]))
+    arguments = ["cnv", table, "-o", str(tmp_path / "out"), "--gpus", "none", *case.options()]
+    few = ("--no-report", "--no-vcf", "--no-matrices")
+    cli.main([*arguments, *few], standalone_mode=False)
+    expected = sorted(case.rows("cnvr"), key=lambda row: row[0] == "chr1")
+    assert [row[0] for row in expected] == ["chr2", "chr2", "chr1", "chr1"]
+    assert read(tmp_path / "out", "cnv_regions") == expected
+
+
 @pytest.mark.parametrize("name", RANDOM)
 def test_golden__circular_binary_segmentation_is_close(name: str, run: Run, golden: Path) -> None:
     case = load(golden, name)

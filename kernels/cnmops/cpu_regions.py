@@ -12,12 +12,12 @@ other than 1 the factors do not part, and the level is the anchor in every cycle
 
 The last cycle, whose numbers are the answers, is R's to the bit wherever R's are exact: densities
 are brought to the floor, not the floor to them, a posterior is a true quotient, sums over classes
-go from the first to the last, and I/NI is the rounded mean of exact sums. So where one class is
+go from the first to the last, and I/NI is a mean of sums with 64 bits. So where one class is
 certain its posterior is 1 and signed I/NI the logarithm of its fold change, and regions whose
 classes all lie on the floor have equal numbers. Earlier cycles take shorter ways.
 
 R adds the classes of a sample in float64 where it estimates levels, and in 80 bits where they are
-given: there the sum is an exact one, rounded.
+given: so do we, by sums that keep what rounding leaves out.
 """
 
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from kernels.simd import (
     exp2_or_little,
     fused,
     greater,
+    in_80_bits,
     load,
     log2,
     log2_factorial,
@@ -394,7 +395,7 @@ def _divide(k: Any, rate: Any, moved: Any, constants: Any, work: Any) -> Any:
         total, rest = exact_sum(total, here)
         left_out = left_out + rest
     if constants.given:
-        total = total + left_out
+        total = total + in_80_bits(total, left_out)
     for i in range(n):
         store(work.weighted, i * LANES, load(work.weighted, i * LANES) / total)
 
@@ -413,7 +414,8 @@ def _mean_of_exact_sums(samples: Any, team: Any, work: Any) -> Any:
         step *= 2
     total = load(work.informative, 0)
     mean = total / samples
-    rest = fused(splat(0.0) - mean, samples, total) + load(work.left_out, 0)
+    left_out = in_80_bits(total, load(work.left_out, 0))
+    rest = fused(splat(0.0) - mean, samples, total) + left_out
     return mean + rest / samples
 
 

@@ -112,7 +112,7 @@ __device__ __forceinline__ double divide(const Region& region, int slot,
     if (GIVEN) add_to(sum, weighted[i]);
     else total += weighted[i];
   }
-  if (GIVEN) total = sum.value + sum.left_out;
+  if (GIVEN) total = sum.value + in_80_bits(sum);
   const double inverse = nearest_reciprocal(total);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) weighted[i] = divided(weighted[i], total, inverse);
@@ -196,7 +196,7 @@ __device__ __forceinline__ void put_region(const Input& input, const Region& reg
   }
   if (region.lane) return;
   out.level[region.row] = region.told || input.levels ? level : 0.0;
-  out.ini[region.row] = region.told ? mean_of(informative, SAMPLES) : 0.0;
+  out.ini[region.row] = region.told ? exact_mean(informative, SAMPLES) : 0.0;
 }
 
 // All samples' posteriors into `totals`; in the last cycle into `out`, too, and how informative the

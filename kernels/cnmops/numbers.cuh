@@ -96,6 +96,12 @@ __device__ __forceinline__ void add_to(ExactSum& sum, double x) {
   sum.value = total;
 }
 
+// What was left out, rounded so that the sum has the 64 bits of R's.
+__device__ __forceinline__ double in_80_bits(const ExactSum& sum) {
+  const double shift = sum.value * 4.8828125e-4;
+  return (sum.left_out + shift) - shift;
+}
+
 // As team_sum; the lanes have the same, as a two-sum does not depend on the order.
 __device__ __forceinline__ ExactSum team_sum(ExactSum sum) {
 #pragma unroll
@@ -107,9 +113,9 @@ __device__ __forceinline__ ExactSum team_sum(ExactSum sum) {
   return sum;
 }
 
-__device__ __forceinline__ double mean_of(const ExactSum& sum, double n) {
+__device__ __forceinline__ double exact_mean(const ExactSum& sum, double n) {
   const double mean = sum.value / n;
-  return mean + (fma(-mean, n, sum.value) + sum.left_out) / n;
+  return mean + (fma(-mean, n, sum.value) + in_80_bits(sum)) / n;
 }
 
 // 2 ** x to 3 ulp for -1000 < x < 1000.

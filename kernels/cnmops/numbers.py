@@ -3,7 +3,7 @@
 Sums over samples are those of a team, on a CPU too: member l has the samples l, l + team, …, adds
 them in order, and then neighbours add their sums, neighbouring pairs theirs, and so on. Sums over
 classes are those of the even ones and of the odd ones, or a class at a time: in the last cycle all
-are a class at a time, and I/NI is a sum without rounding.
+are a class at a time, and that of I/NI has 64 bits.
 """
 
 from decimal import Decimal, localcontext
