@@ -188,7 +188,7 @@ def _team_sum(parts: Any, each: Any, team: Any) -> Any:
 
 @lean
 def _start(constants: Any, work: Any) -> Any:
-    """Set the weights before the first cycle; returns the level: a median, or a mean of 1 or more."""
+    """Set the weights before the first cycle; returns the level: a median, or a mean, 1 or more."""
     for i in range(constants.start.shape[0]):
         store(work.alpha, i * LANES, splat(constants.start[i]))
     for lane in range(LANES):
@@ -486,10 +486,10 @@ def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) 
 
 
 @lean
-def add_up(x: Any, scale: Any, out: Any) -> Any:
-    """The scaled counts of each region, in the order of the samples."""
+def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
+    """The scaled counts of each region over the coverages, in the order of the samples."""
     for row in range(x.shape[0]):
         total = 0.0
         for k in range(x.shape[1]):
-            total += x[row, k] * scale[k]
+            total += x[row, k] * scale[k] / cov[k]
         out[row] = total

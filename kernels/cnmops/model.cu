@@ -300,14 +300,14 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
 }
 
-// level[region] = the mean of the counts, at least `least`.
+// level[region] = the mean of the counts over coverages, at least `least`.
 extern "C" __global__ void __launch_bounds__(128)
-    mean_of(const COUNT* counts, const double* scale, long long regions, double least,
-            double* level) {
+    mean_of(const COUNT* counts, const double* scale, const double* cov, long long regions,
+            double least, double* level) {
   const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= regions) return;
   double total = 0;
-  for (int k = 0; k < SAMPLES; ++k) total += counts[row * SAMPLES + k] * scale[k];
+  for (int k = 0; k < SAMPLES; ++k) total += counts[row * SAMPLES + k] * scale[k] / cov[k];
   const double mean = total / SAMPLES;
   level[row] = mean > least ? mean : least;
 }

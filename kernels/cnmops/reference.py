@@ -57,12 +57,16 @@ def model_against(
     return _result(level, alpha, posterior, options)
 
 
-def level_of_controls(controls: NDArray[Any], scale: Floats | None = None) -> Floats:
+def level_of_controls(
+    controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
+) -> Floats:
     """float64[regions]: the mean of the controls' counts, at least 1e-5.
 
-    scale   float64[controls]: their size factors or, for `norm=2`, 1 / their coverages
+    scale   float64[controls]: their size factors, by which counts are multiplied
+    cov     float64[controls]: their coverages (`norm=2`), by which they are divided
     """
     scaled = controls.astype(np.float64) * (1.0 if scale is None else scale)
+    scaled /= 1.0 if cov is None else cov
     return np.asarray(np.maximum(scaled.mean(axis=1), LEAST_REFERENCE))
 
 
