@@ -179,7 +179,7 @@ def test_model__all_ties_of_r_are_ties_and_no_others(
 def test_model__certain_posteriors_are_one(backend: Any) -> None:
     """So that signed I/NI is a logarithm to the last bit: noise there moves borders of segments."""
     rng = np.random.default_rng(21)
-    counts = rng.poisson(rng.uniform(50, 300, (200, 1)), (200, 6)).astype(np.int32)
+    counts = rng.poisson(rng.uniform(200, 600, (200, 1)), (200, 6)).astype(np.int32)
     counts[:, 0] = 0
     scale = rng.uniform(0.8, 1.2, 6)
     result = backend.model(counts, np.ones(6), Model(posterior=True), scale)
