@@ -387,17 +387,25 @@ def _divide(k: Any, rate: Any, moved: Any, constants: Any, work: Any) -> Any:
     to_level = splat(1.0)
     if moved:
         to_level = exp2(splat(0.0) - load(work.x, k * LANES) * rate)
-    total = left_out = splat(0.0)
+    total = splat(0.0)
     for i in range(n):
         here = load(work.held, (k * n + i) * LANES) * load(work.factor, i * LANES)
         here = greater(here * to_level, splat(constants.floor))
         store(work.weighted, i * LANES, here)
-        total, rest = exact_sum(total, here)
-        left_out = left_out + rest
+        total = total + here
     if constants.given:
-        total = total + in_80_bits(total, left_out)
+        total = _sum_in_80_bits(work.weighted, n)
     for i in range(n):
         store(work.weighted, i * LANES, load(work.weighted, i * LANES) / total)
+
+
+@lean
+def _sum_in_80_bits(values: Any, count: Any) -> Any:
+    total = left_out = splat(0.0)
+    for i in range(count):
+        total, rest = exact_sum(total, load(values, i * LANES))
+        left_out = left_out + rest
+    return total + in_80_bits(total, left_out)
 
 
 @lean
