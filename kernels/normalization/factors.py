@@ -147,4 +147,4 @@ class _Group:
             case "mode":
                 return statistics.mode()
             case _:
-                return mean(factors.tolist())  # exact and rounded once: R's has 64 bits
+                return float(mean(factors.tolist()))  # exact, rounded once: R's has 64 bits
