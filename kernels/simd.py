@@ -170,6 +170,22 @@ _operate(operator.sub, _subtract)
 _operate(operator.mul, _multiply)
 _operate(operator.truediv, _divide)
 
+
+@lean
+def exact_sum(a, b):  # type: ignore[no-untyped-def]
+    """a + b rounded, and what the rounding left out (Knuth's two-sum)."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
+@lean
+def in_80_bits(total, left_out):  # type: ignore[no-untyped-def]
+    """`left_out`, rounded so that total + left_out has the 64 bits of an extended float64."""
+    shift = total * splat(2.0**-11)
+    return (left_out + shift) - shift
+
+
 _ROUND = 1.5 * 2.0**52  # added to a number of up to 2 ** 51: its whole part is in the low bits
 _LEAST, _LITTLE = -1000.0, 2.0**-1000
 _LOG2E = 1.4426950408889634

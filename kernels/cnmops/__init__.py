@@ -5,7 +5,7 @@ Klambauer et al., Nucleic Acids Research 2012, 40:e69. `reference.py` is the met
 
     model(counts, cov, options, scale=None)                 -> Result   levels are estimated
     model_against(counts, level, cov, options, scale=None)  -> Result   levels are given
-    level_of_controls(controls, scale=None)                 -> float64[regions]
+    level_of_controls(controls, scale=None, cov=None)       -> float64[regions]
 """
 
 from kernels.cnmops.types import Model, ModelError, Result

@@ -62,7 +62,7 @@ def model_against(
     """As `reference.model_against`."""
     x, constants = _prepared(counts, cov, options, scale)
     weights = np.ascontiguousarray(options.weights(x.shape[1]).T).ravel()
-    constants = constants._replace(weights=weights, floor=0.0)
+    constants = constants._replace(given=True, weights=weights, floor=0.0)
     out = _empty(x, options)
     out.level[:] = checked_level(level, x)
 
@@ -75,10 +75,12 @@ def model_against(
     return _result(out, options)
 
 
-def level_of_controls(controls: NDArray[Any], scale: Floats | None = None) -> Floats:
+def level_of_controls(
+    controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
+) -> Floats:
     """As `reference.level_of_controls`."""
-    level = np.empty(len(controls))
-    add_up(_usable(controls), _scale(scale, controls.shape[1]), level)
+    level, samples = np.empty(len(controls)), controls.shape[1]
+    add_up(_usable(controls), _ones_or(scale, samples), _ones_or(cov, samples), level)
     return np.asarray(np.maximum(level / controls.shape[1], LEAST_REFERENCE))
 
 
@@ -90,8 +92,9 @@ def _prepared(
     samples = len(coverages)
     return _usable(counts), Constants(
         *numbers_of(samples, options),
+        given=False,
         weights=np.empty(0),
-        scale=_scale(scale, samples),
+        scale=_ones_or(scale, samples),
         cov=coverages,
         log_cov=log2(coverages),
         unit=bool((coverages == 1).all()),
@@ -107,8 +110,8 @@ def _usable(counts: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(counts, kind)
 
 
-def _scale(scale: Floats | None, samples: int) -> Floats:
-    return np.ones(samples) if scale is None else np.array(scale, np.float64)
+def _ones_or(values: Floats | None, samples: int) -> Floats:
+    return np.ones(samples) if values is None else np.array(values, np.float64)
 
 
 def _work(samples: int, classes: int) -> Work:
@@ -122,11 +125,13 @@ def _work(samples: int, classes: int) -> Work:
     return Work(
         held=room(samples * classes),
         x=room(samples),
+        over_cov=room(samples),
         constant=room(samples),
         weighted=room(classes),
         total=room(team * classes),
         part=room(team),
         informative=room(team),
+        left_out=room(team),
         alpha=room(classes),
         factor=room(classes),
         level=room(1),

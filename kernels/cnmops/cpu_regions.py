@@ -9,6 +9,15 @@ factor of the sample is the same for all classes and cancels in the posterior; t
 density is divided by it instead, and so remains what it is. When level and anchor have parted so
 far that a number might leave the range of float64, the level becomes the anchor. With coverages
 other than 1 the factors do not part, and the level is the anchor in every cycle.
+
+The last cycle, whose numbers are the answers, is R's to the bit wherever R's are exact: densities
+are brought to the floor, not the floor to them, a posterior is a true quotient, sums over classes
+go from the first to the last, and I/NI is a mean of sums with 64 bits. So where one class is
+certain its posterior is 1 and signed I/NI the logarithm of its fold change, and regions whose
+classes all lie on the floor have equal numbers. Earlier cycles take shorter ways.
+
+R adds the classes of a sample in float64 where it estimates levels, and in 80 bits where they are
+given: so do we, by sums that keep what rounding leaves out.
 """
 
 from typing import Any, NamedTuple
@@ -23,10 +32,12 @@ from kernels.simd import (
     LANES,
     absolute,
     any_above,
+    exact_sum,
     exp2,
     exp2_or_little,
     fused,
     greater,
+    in_80_bits,
     load,
     log2,
     log2_factorial,
@@ -49,6 +60,9 @@ class Constants(NamedTuple):
     prior: Floats
     sample_weight: float
     widest: float
+    main: int
+    impact: float  # of the prior
+    given: bool  # levels are
     weights: Floats  # [samples * classes], where levels are given
     scale: Floats  # [samples]
     cov: Floats
@@ -65,11 +79,13 @@ class Work(NamedTuple):
 
     held: Floats  # [samples, classes] densities at the anchor
     x: Floats  # [samples] counts
+    over_cov: Floats  # [samples] counts over coverages
     constant: Floats  # [samples] log2(x!) - x log2(cov)
     weighted: Floats  # [classes]
     total: Floats  # [team, classes] posteriors of the samples; in the end [0] has those of all
     part: Floats  # [team] another sum
     informative: Floats  # [team] a third
+    left_out: Floats  # [team] what rounding left out of it
     alpha: Floats  # [classes]
     factor: Floats  # [classes] weight, and the way from the anchor to the level
     level: Floats
@@ -99,8 +115,8 @@ def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
     """The expectation maximisation of the regions `rows`; the others are left as they are."""
     for first in range(0, rows.shape[0], LANES):
         most = _gather(x, rows, first, constants, work)
-        reads = _all_reads(constants, work)
-        level = _start(reads, constants, work)
+        reads = _sum_of_samples(work.x, constants, work)
+        level = _start(constants, work)
         anchor = level
         for cycle in range(constants.cycles):
             moved = constants.unit and cycle > 1
@@ -115,10 +131,12 @@ def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
                 rate = rate - log2_of_ratio(level, anchor)
             if cycle < constants.cycles - 1:
                 _add_posteriors(rate, moved, constants, work)
+                level = reads * reciprocal(_expected(constants, work))
+                _renew(constants, work)
             else:
                 _finish(rows, first, rate, moved, constants, work, out)
-            level = reads * reciprocal(_expected(constants, work))
-            _renew(constants, work)
+                level = reads / _expected(constants, work)
+                _divide_weights(constants, work)
         store(work.level, 0, level)
         _put(rows, first, work, out)
 
@@ -143,11 +161,11 @@ def _gather(x: Any, rows: Any, first: Any, constants: Any, work: Any) -> Any:
 
 
 @lean
-def _all_reads(constants: Any, work: Any) -> Any:
+def _sum_of_samples(values: Any, constants: Any, work: Any) -> Any:
     for member in range(constants.team):
         reads = splat(0.0)
         for k in range(member, constants.cov.shape[0], constants.team):
-            reads = reads + load(work.x, k * LANES)
+            reads = reads + load(values, k * LANES)
         store(work.part, member * LANES, reads)
     return _team_sum(work.part, 1, constants.team)
 
@@ -169,15 +187,17 @@ def _team_sum(parts: Any, each: Any, team: Any) -> Any:
 
 
 @lean
-def _start(reads: Any, constants: Any, work: Any) -> Any:
-    """Weights and level before the first cycle."""
+def _start(constants: Any, work: Any) -> Any:
+    """Set the weights before the first cycle; returns the level: a median, or a mean, 1 or more."""
     for i in range(constants.start.shape[0]):
         store(work.alpha, i * LANES, splat(constants.start[i]))
     for lane in range(LANES):
         for k in range(work.sorted.shape[0]):
             work.sorted[k] = work.x[k * LANES + lane] / constants.cov[k]
+            work.over_cov[k * LANES + lane] = work.sorted[k]
         work.level[lane] = _median(work.sorted)
-    median, mean = load(work.level, 0), reads / splat(float(work.sorted.shape[0]))
+    sum_over_cov = _sum_of_samples(work.over_cov, constants, work)
+    median, mean = load(work.level, 0), sum_over_cov / splat(float(work.sorted.shape[0]))
     return where_above(splat(LEAST_LEVEL), median, greater(mean, splat(1.0)), median)
 
 
@@ -320,10 +340,20 @@ def _expected(constants: Any, work: Any) -> Any:
 
 @lean
 def _renew(constants: Any, work: Any) -> Any:
-    """The weights from the totals of the posteriors."""
+    """Set the weights by the totals of the posteriors."""
     for i in range(constants.changes.shape[0]):
         total, weight = load(work.total, i * LANES), splat(constants.sample_weight)
         store(work.alpha, i * LANES, fused(total, weight, splat(constants.prior[i])))
+
+
+@lean
+def _divide_weights(constants: Any, work: Any) -> Any:
+    """Set the weights as `_renew` does, by true quotients."""
+    samples = splat(float(constants.cov.shape[0]))
+    for i in range(constants.changes.shape[0]):
+        prior = splat(constants.impact if i == constants.main else 0.0)
+        mean = load(work.total, i * LANES) / samples
+        store(work.alpha, i * LANES, (prior + mean) / splat(1.0 + constants.impact))
 
 
 @lean
@@ -334,34 +364,80 @@ def _finish(
     n, samples = constants.changes.shape[0], constants.cov.shape[0]
     for member in range(constants.team):
         _clear(work.total, member * n, n)
-        expected = informative = splat(0.0)
+        expected = informative = left_out = splat(0.0)
         for k in range(member, samples, constants.team):
-            share = _weigh(k, rate, moved, constants, work)
-            expected = _add(k, member, share, expected, constants, work)
-            informative = informative + _put_sample(rows, first, k, share, constants, work, out)
+            _divide(k, rate, moved, constants, work)
+            expected = _add(k, member, splat(1.0), expected, constants, work)
+            here = _put_sample(rows, first, k, constants, work, out)
+            informative, rest = exact_sum(informative, here)
+            left_out = left_out + rest
         store(work.part, member * LANES, expected)
         store(work.informative, member * LANES, informative)
+        store(work.left_out, member * LANES, left_out)
     _team_sum(work.total, n, constants.team)
-    informative = _team_sum(work.informative, 1, constants.team)
-    store(work.level, 0, informative / splat(float(samples)))
+    store(work.level, 0, _mean_of_exact_sums(splat(float(samples)), constants.team, work))
     for lane in range(min(LANES, rows.shape[0] - first)):
         out.ini[rows[first + lane]] = work.level[lane]
 
 
 @lean
-def _put_sample(
-    rows: Any, first: Any, k: Any, share: Any, constants: Any, work: Any, out: Any
-) -> Any:
+def _divide(k: Any, rate: Any, moved: Any, constants: Any, work: Any) -> Any:
+    """Sample k's posteriors into `work.weighted`, as R adds and divides."""
+    n = constants.changes.shape[0]
+    to_level = splat(1.0)
+    if moved:
+        to_level = exp2(splat(0.0) - load(work.x, k * LANES) * rate)
+    total = splat(0.0)
+    for i in range(n):
+        here = load(work.held, (k * n + i) * LANES) * load(work.factor, i * LANES)
+        here = greater(here * to_level, splat(constants.floor))
+        store(work.weighted, i * LANES, here)
+        total = total + here
+    if constants.given:
+        total = _sum_in_80_bits(work.weighted, n)
+    for i in range(n):
+        store(work.weighted, i * LANES, load(work.weighted, i * LANES) / total)
+
+
+@lean
+def _sum_in_80_bits(values: Any, count: Any) -> Any:
+    total = left_out = splat(0.0)
+    for i in range(count):
+        total, rest = exact_sum(total, load(values, i * LANES))
+        left_out = left_out + rest
+    return total + in_80_bits(total, left_out)
+
+
+@lean
+def _mean_of_exact_sums(samples: Any, team: Any, work: Any) -> Any:
+    """The mean of what the members of a team have in `informative` and `left_out`."""
+    step = 1
+    while step < team:
+        for member in range(0, team, 2 * step):
+            here, there = member * LANES, (member + step) * LANES
+            total, rest = exact_sum(load(work.informative, here), load(work.informative, there))
+            left_out = load(work.left_out, here) + load(work.left_out, there)
+            store(work.informative, here, total)
+            store(work.left_out, here, left_out + rest)
+        step *= 2
+    total = load(work.informative, 0)
+    mean = total / samples
+    left_out = in_80_bits(total, load(work.left_out, 0))
+    rest = fused(splat(0.0) - mean, samples, total) + left_out
+    return mean + rest / samples
+
+
+@lean
+def _put_sample(rows: Any, first: Any, k: Any, constants: Any, work: Any, out: Any) -> Any:
     """Sample k's answers; returns how informative it is."""
     signed, informative = splat(0.0), splat(0.0)
     best, likeliest = splat(-1.0), splat(0.0)
     for i in range(constants.changes.shape[0]):
-        here = load(work.weighted, i * LANES) * share
-        signed = fused(here, splat(constants.bits[i]), signed)
-        informative = fused(here, splat(abs(constants.bits[i])), informative)
+        here = load(work.weighted, i * LANES)
+        signed = signed + here * splat(constants.bits[i])
+        informative = informative + here * splat(abs(constants.bits[i]))
         likeliest = where_above(here, best, splat(float(i)), likeliest)
         best = greater(here, best)
-        store(work.weighted, i * LANES, here)
     _put_answers(rows, first, k, signed, likeliest, work, out)
     return informative
 
@@ -418,10 +494,10 @@ def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) 
 
 
 @lean
-def add_up(x: Any, scale: Any, out: Any) -> Any:
-    """The scaled counts of each region, in the order of the samples."""
+def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
+    """The scaled counts of each region over the coverages, in the order of the samples."""
     for row in range(x.shape[0]):
         total = 0.0
         for k in range(x.shape[1]):
-            total += x[row, k] * scale[k]
+            total += x[row, k] * scale[k] / cov[k]
         out[row] = total

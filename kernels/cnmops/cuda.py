@@ -61,15 +61,15 @@ def model_against(
     return _run("compare", counts, cov, options, scale, levels, weights)
 
 
-def level_of_controls(controls: Any, scale: Floats | None = None) -> Any:
+def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | None = None) -> Any:
     """As `reference.level_of_controls`, on the current device."""
     controls = _on_device(controls)
     samples = controls.shape[1]
     level = cupy.empty(len(controls), np.float64)
     launch(
         _module(samples, 1, True, controls.dtype == np.int32), "mean_of", len(controls), THREADS,
-        controls, cupy.asarray(_scale(scale, samples)), np.int64(len(controls)),
-        np.float64(LEAST_REFERENCE), level,
+        controls, cupy.asarray(_ones_or(scale, samples)), cupy.asarray(_ones_or(cov, samples)),
+        np.int64(len(controls)), np.float64(LEAST_REFERENCE), level,
     )  # fmt: skip
     return level
 
@@ -112,7 +112,7 @@ def _run(
     module = _module(samples, options.classes, bool((cov == 1).all()), counts.dtype == np.int32)
     numbers = numbers_of(samples, options)
     arrays = {
-        "scale": _scale(scale, samples),
+        "scale": _ones_or(scale, samples),
         "cov": cov,
         "log_cov": log2(cov),
         "weights": weights,
@@ -126,8 +126,8 @@ def _run(
     return result
 
 
-def _scale(scale: Floats | None, samples: int) -> Floats:
-    return np.ones(samples) if scale is None else np.array(scale, np.float64)
+def _ones_or(values: Floats | None, samples: int) -> Floats:
+    return np.ones(samples) if values is None else np.array(values, np.float64)
 
 
 def _on_device(counts: Any) -> Any:
@@ -140,7 +140,10 @@ def _on_device(counts: Any) -> Any:
 
 def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
     arrays = ("changes", "squares", "bits")
-    scalars = ("sample_weight", "widest", "least", "floor", "least_level", "reach", "least_most")
+    scalars = (
+        *("sample_weight", "widest", "least", "floor", "least_level", "reach", "least_most"),
+        "impact",
+    )
     dtype = np.dtype(
         [(name, "<f8", options.classes) for name in arrays]
         + [(name, "<f8") for name in scalars]
@@ -158,8 +161,9 @@ def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
         least_level=LEAST_LEVEL,
         reach=REACH,
         least_most=LEAST_MOST,
+        impact=numbers.impact,
         cycles=options.cycles,
-        main=options.main,
+        main=numbers.main,
     )
 
 

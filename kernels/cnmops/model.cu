@@ -8,6 +8,9 @@
 // The factor of the sample is the same for all classes and cancels in the posterior; the floor under
 // the density is divided by it instead. When level and anchor have parted so far that a number might
 // leave the range of float64, or where coverages are not all 1, the level becomes the anchor.
+//
+// The last cycle, whose numbers are the answers, is R's to the bit wherever R's are exact:
+// `cpu_regions.py` says how.
 
 #include "team.cuh"
 #include "start.cuh"
@@ -71,17 +74,49 @@ __device__ __forceinline__ double weigh(const Input& input, const Region& region
   return share_of(region, slot, weighted);
 }
 
+// The weighted densities of the last cycle: they are brought to the floor, not the floor to them.
+__device__ __forceinline__ void weigh_last(const Input& input, const Region& region,
+                                           const Constants& constants, const Anchor& anchor,
+                                           const Cycle& cycle, int slot,
+                                           double (&weighted)[CLASSES]) {
+  double to_level = 1;
+  if (UNIT) to_level = exp2_within(0.0 - count(input, region, slot) * cycle.floor_rate);
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    const double here = held(input, region, constants, anchor, slot, i) * cycle.factor[i];
+    weighted[i] = here * to_level > constants.floor ? here * to_level : constants.floor;
+  }
+}
+
 // The same where the level is given: R floors before it weighs.
-__device__ __forceinline__ double weigh_given(const Input& input, const Region& region,
-                                              const Constants& constants, const Anchor& anchor,
-                                              int slot, double (&weighted)[CLASSES]) {
+__device__ __forceinline__ void weigh_given(const Input& input, const Region& region,
+                                            const Constants& constants, const Anchor& anchor,
+                                            int slot, double (&weighted)[CLASSES]) {
   const int k = filled(region, slot) ? sample_of(region, slot) : 0;
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
     const double here = held(input, region, constants, anchor, slot, i);
     weighted[i] = (here > constants.floor ? here : constants.floor) * input.weights[k * CLASSES + i];
   }
-  return share_of(region, slot, weighted);
+}
+
+// Makes posteriors of weighted densities, as R adds (GIVEN: in 80 bits) and divides; returns 1, or 0
+// for an empty slot.
+template <bool GIVEN>
+__device__ __forceinline__ double divide(const Region& region, int slot,
+                                         double (&weighted)[CLASSES]) {
+  ExactSum sum = {};
+  double total = 0;
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    if (GIVEN) add_to(sum, weighted[i]);
+    else total += weighted[i];
+  }
+  if (GIVEN) total = sum.value + in_80_bits(sum);
+  const double inverse = nearest_reciprocal(total);
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) weighted[i] = divided(weighted[i], total, inverse);
+  return filled(region, slot) ? 1.0 : 0.0;
 }
 
 // Posteriors summed over samples, and the counts that they let expect at level 1.
@@ -119,21 +154,21 @@ __device__ __forceinline__ void sum_up(const Input& input, const Region& region,
 // A sample's answers; returns how informative it is.
 __device__ __forceinline__ double put_sample(const Input& input, const Region& region,
                                              const Constants& constants, int slot,
-                                             const double (&weighted)[CLASSES], double share,
+                                             const double (&posterior)[CLASSES],
                                              const Output& out) {
   double signed_sum = 0, informative = 0, best = -1;
   int likeliest = 0;
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
-    const double posterior = weighted[i] * share;
-    signed_sum = fma(posterior, constants.bits[i], signed_sum);
-    informative = fma(posterior, fabs(constants.bits[i]), informative);
-    if (posterior > best) {
-      best = posterior;
+    signed_sum += posterior[i] * constants.bits[i];
+    informative += posterior[i] * fabs(constants.bits[i]);
+    if (posterior[i] > best) {
+      best = posterior[i];
       likeliest = i;
     }
   }
-  if (!region.mine || !filled(region, slot)) return informative;
+  if (!filled(region, slot)) return 0;
+  if (!region.mine) return informative;
   const int k = sample_of(region, slot);
   const long long at = k * input.regions + region.row;
   out.sini[at] = region.told ? signed_sum : 0.0;
@@ -142,7 +177,7 @@ __device__ __forceinline__ double put_sample(const Input& input, const Region& r
 #pragma unroll
     for (int i = 0; i < CLASSES; ++i)
       out.posterior[(region.row * CLASSES + i) * SAMPLES + k] =
-          region.told ? weighted[i] * share : double(i == constants.main);
+          region.told ? posterior[i] : double(i == constants.main);
   }
   return informative;
 }
@@ -150,7 +185,7 @@ __device__ __forceinline__ double put_sample(const Input& input, const Region& r
 __device__ __forceinline__ void put_region(const Input& input, const Region& region,
                                            const Constants& constants,
                                            const double (&alpha)[OWNED], double level,
-                                           double informative, const Output& out) {
+                                           const ExactSum& informative, const Output& out) {
   if (!region.mine) return;
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) {
@@ -161,22 +196,29 @@ __device__ __forceinline__ void put_region(const Input& input, const Region& reg
   }
   if (region.lane) return;
   out.level[region.row] = region.told || input.levels ? level : 0.0;
-  out.ini[region.row] = region.told ? informative / SAMPLES : 0.0;
+  out.ini[region.row] = region.told ? exact_mean(informative, SAMPLES) : 0.0;
 }
 
 // All samples' posteriors into `totals`; in the last cycle into `out`, too, and how informative the
 // lane's samples are is returned.
 template <bool LAST>
-__device__ __forceinline__ double add_posteriors(const Input& input, const Region& region,
+__device__ __forceinline__ ExactSum add_posteriors(const Input& input, const Region& region,
                                                  const Constants& constants, const Anchor& anchor,
                                                  const Cycle& cycle, Totals& totals,
                                                  const Output& out) {
-  double informative = 0, weighted[CLASSES];
+  ExactSum informative = {};
+  double weighted[CLASSES];
 #pragma unroll HELD ? SLOTS : 1
   for (int slot = 0; slot < SLOTS; ++slot) {
-    const double share = weigh(input, region, constants, anchor, cycle, slot, weighted);
+    double share;
+    if (LAST) {
+      weigh_last(input, region, constants, anchor, cycle, slot, weighted);
+      share = divide<false>(region, slot, weighted);
+      add_to(informative, put_sample(input, region, constants, slot, weighted, out));
+    } else {
+      share = weigh(input, region, constants, anchor, cycle, slot, weighted);
+    }
     add(input, region, constants, slot, weighted, share, totals);
-    if (LAST) informative += put_sample(input, region, constants, slot, weighted, share, out);
   }
   sum_up(input, region, totals);
   return informative;
@@ -206,7 +248,8 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
     estimate(Input input, Constants constants, Output out) {
   Region region = taken(input, constants);
   const double reads = all_reads(input, region);
-  double alpha[OWNED], level = start_of(input, region, constants, reads), informative = 0;
+  double alpha[OWNED], level = start_of(input, region, constants);
+  ExactSum informative = {};
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) alpha[j] = input.start[owned(region, j)];
   Anchor anchor = {level, 0, true};
@@ -215,15 +258,21 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
   for (int c = 0; c < cycles; ++c) {
     const Cycle cycle = prepared(input, region, constants, c, level, alpha, anchor);
     Totals totals = {};
-    if (c < cycles - 1)
+    if (c < cycles - 1) {
       add_posteriors<false>(input, region, constants, anchor, cycle, totals, out);
-    else
-      informative =
-          add_posteriors<true>(input, region, constants, anchor, cycle, totals, out);
 #pragma unroll
-    for (int j = 0; j < OWNED; ++j)
-      alpha[j] = fma(totals.of_class[j], constants.sample_weight, input.prior[owned(region, j)]);
-    level = reads * reciprocal(totals.expected);
+      for (int j = 0; j < OWNED; ++j)
+        alpha[j] = fma(totals.of_class[j], constants.sample_weight, input.prior[owned(region, j)]);
+      level = reads * reciprocal(totals.expected);
+      continue;
+    }
+    informative = add_posteriors<true>(input, region, constants, anchor, cycle, totals, out);
+#pragma unroll
+    for (int j = 0; j < OWNED; ++j) {
+      const double prior = owned(region, j) == constants.main ? constants.impact : 0.0;
+      alpha[j] = (prior + totals.of_class[j] / SAMPLES) / (1.0 + constants.impact);
+    }
+    level = reads / totals.expected;
   }
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
 }
@@ -235,13 +284,14 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
   const Anchor anchor =
       anchored(input, region, constants, region.told ? level : 1.0, false);
   Totals totals = {};
-  double informative = 0;
+  ExactSum informative = {};
 #pragma unroll HELD ? SLOTS : 1
   for (int slot = 0; slot < SLOTS; ++slot) {
     double weighted[CLASSES];
-    const double share = weigh_given(input, region, constants, anchor, slot, weighted);
+    weigh_given(input, region, constants, anchor, slot, weighted);
+    const double share = divide<true>(region, slot, weighted);
     add(input, region, constants, slot, weighted, share, totals);
-    informative += put_sample(input, region, constants, slot, weighted, share, out);
+    add_to(informative, put_sample(input, region, constants, slot, weighted, out));
   }
   sum_up(input, region, totals);
   double alpha[OWNED];
@@ -250,14 +300,14 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
 }
 
-// level[region] = the mean of the counts, at least `least`.
+// level[region] = the mean of the counts over coverages, at least `least`.
 extern "C" __global__ void __launch_bounds__(128)
-    mean_of(const COUNT* counts, const double* scale, long long regions, double least,
-            double* level) {
+    mean_of(const COUNT* counts, const double* scale, const double* cov, long long regions,
+            double least, double* level) {
   const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= regions) return;
   double total = 0;
-  for (int k = 0; k < SAMPLES; ++k) total += counts[row * SAMPLES + k] * scale[k];
+  for (int k = 0; k < SAMPLES; ++k) total += counts[row * SAMPLES + k] * scale[k] / cov[k];
   const double mean = total / SAMPLES;
   level[row] = mean > least ? mean : least;
 }

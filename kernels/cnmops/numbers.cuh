@@ -67,6 +67,57 @@ __device__ __forceinline__ double reciprocal(double x) {
 #endif
 }
 
+// The number nearest to 1 / x or, with the highest mantissas, the one that `divided` needs.
+__device__ __forceinline__ double nearest_reciprocal(double x) {
+  const double y = reciprocal(x);
+  return fma(y, fma(-x, y, 1.0), y);
+}
+
+// a / b, rounded as IEEE 754 has it, for normal numbers with a normal quotient; inverse is
+// nearest_reciprocal(b), which many quotients can share. The first step leaves little more than half
+// an ulp. Then the remainder is exact, and as inverse * b is nearer to 1 than 1 / (B + 8), B being
+// b's mantissa as a whole number, the second step errs by less than 1 / (2 B) ulp: no quotient is
+// nearer than that to the middle between two numbers (Markstein again).
+__device__ __forceinline__ double divided(double a, double b, double inverse) {
+  double q = a * inverse;
+  q = fma(fma(-b, q, a), inverse, q);
+  return fma(fma(-b, q, a), inverse, q);
+}
+
+// A sum and what its roundings left out.
+struct ExactSum {
+  double value, left_out;
+};
+
+// Knuth's two-sum.
+__device__ __forceinline__ void add_to(ExactSum& sum, double x) {
+  const double total = sum.value + x, of_x = total - sum.value;
+  sum.left_out += (sum.value - (total - of_x)) + (x - of_x);
+  sum.value = total;
+}
+
+// What was left out, rounded so that the sum has the 64 bits of R's.
+__device__ __forceinline__ double in_80_bits(const ExactSum& sum) {
+  const double shift = sum.value * 4.8828125e-4;
+  return (sum.left_out + shift) - shift;
+}
+
+// As team_sum; the lanes have the same, as a two-sum does not depend on the order.
+__device__ __forceinline__ ExactSum team_sum(ExactSum sum) {
+#pragma unroll
+  for (int step = 1; step < TEAM; step *= 2) {
+    const double value = __shfl_xor_sync(FULL, sum.value, step, TEAM);
+    sum.left_out += __shfl_xor_sync(FULL, sum.left_out, step, TEAM);
+    add_to(sum, value);
+  }
+  return sum;
+}
+
+__device__ __forceinline__ double exact_mean(const ExactSum& sum, double n) {
+  const double mean = sum.value / n;
+  return mean + (fma(-mean, n, sum.value) + in_80_bits(sum)) / n;
+}
+
 // 2 ** x to 3 ulp for -1000 < x < 1000.
 __device__ __forceinline__ double exp2_within(double x) {
   const double ROUND = 6755399441055744.0;  // 1.5 * 2 ** 52: a sum's whole part is in its low bits

@@ -52,17 +52,21 @@ def model_against(
     rates = np.multiply.outer(level[told], options.changes())
     likelihood = np.maximum(_poisson(x[told], cov, rates), options.floor)
     weighted = likelihood * options.weights(x.shape[1])
-    posterior[told] = weighted / weighted.sum(axis=1, keepdims=True)
+    posterior[told] = weighted / _sum_of_classes(weighted.astype(np.longdouble)).astype(np.float64)
     alpha[told] = posterior[told].mean(axis=2)
     return _result(level, alpha, posterior, options)
 
 
-def level_of_controls(controls: NDArray[Any], scale: Floats | None = None) -> Floats:
+def level_of_controls(
+    controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
+) -> Floats:
     """float64[regions]: the mean of the controls' counts, at least 1e-5.
 
-    scale   float64[controls]: their size factors or, for `norm=2`, 1 / their coverages
+    scale   float64[controls]: their size factors, by which counts are multiplied
+    cov     float64[controls]: their coverages (`norm=2`), by which they are divided
     """
     scaled = controls.astype(np.float64) * (1.0 if scale is None else scale)
+    scaled /= 1.0 if cov is None else cov
     return np.asarray(np.maximum(scaled.mean(axis=1), LEAST_REFERENCE))
 
 
@@ -82,19 +86,31 @@ def _of_nothing(x: Floats, options: Model) -> tuple[Floats, Floats, Floats]:
 
 def _estimated(x: Floats, cov: Floats, options: Model) -> tuple[Floats, Floats, Floats]:
     changes, prior = options.changes(), options.prior()
-    level = np.median(x / cov, axis=1)
+    over_cov = x / cov
+    level = np.median(over_cov, axis=1)
     low = level < LEAST_LEVEL
-    level[low] = np.maximum(x[low].mean(axis=1), 1)
+    level[low] = np.maximum(over_cov[low].mean(axis=1), 1)
     alpha = np.tile(options.start(), (len(x), 1))
     rates = np.multiply.outer(level, changes * changes)  # R multiplies twice in the first cycle
     posterior = np.empty((len(x), options.classes, x.shape[1]))
     for _ in range(options.cycles):
         weighted = np.maximum(alpha[:, :, None] * _poisson(x, cov, rates), options.floor)
-        posterior = weighted / weighted.sum(axis=1, keepdims=True)
+        posterior = weighted / _sum_of_classes(weighted)
         alpha = (posterior.mean(axis=2) + prior) / (1 + prior.sum())
         level = x.sum(axis=1) / np.einsum("rik,i,k->r", posterior, changes, cov)
         rates = np.multiply.outer(level, changes)
     return level, alpha, posterior
+
+
+def _sum_of_classes(values: NDArray[Any]) -> NDArray[Any]:
+    """[regions, 1, samples]: values of [regions, classes, samples], added from the first class on.
+
+    NumPy's sums take another order where there is one sample.
+    """
+    total = np.zeros_like(values[:, :1])
+    for i in range(values.shape[1]):
+        total += values[:, i : i + 1]
+    return total
 
 
 def _poisson(x: Floats, cov: Floats, rates: Floats) -> Floats:
@@ -104,12 +120,13 @@ def _poisson(x: Floats, cov: Floats, rates: Floats) -> Floats:
 
 
 def _result(level: Floats, alpha: Floats, posterior: Floats, options: Model) -> Result:
-    bits = np.log2(options.changes())
+    bits = np.log2(options.changes())[:, None]
+    informative = _sum_of_classes(posterior * np.abs(bits))[:, 0]
     return Result(
         level=level,
         alpha=alpha,
-        ini=np.einsum("rik,i->rk", posterior, np.abs(bits)).mean(axis=1),
-        sini=np.asfortranarray(np.einsum("rik,i->rk", posterior, bits)),
+        ini=informative.astype(np.longdouble).mean(axis=1).astype(np.float64),
+        sini=np.asfortranarray(_sum_of_classes(posterior * bits)[:, 0]),
         cn_index=np.asfortranarray(posterior.argmax(axis=1).astype(np.int8)),
         posterior=posterior if options.posterior else None,
         fold_changes=options.changes(),

@@ -62,11 +62,16 @@ __device__ __forceinline__ void middle_of_streamed(const Input& input, const Reg
 }
 
 __device__ __forceinline__ double start_of(const Input& input, const Region& region,
-                                           const Constants& constants, double reads) {
+                                           const Constants& constants) {
   double low, high;
   if (HELD) middle_of_held(input, region, low, high);
   else middle_of_streamed(input, region, low, high);
-  const double median = (low + high) / 2, mean = reads / SAMPLES;
+  const double median = (low + high) / 2;
+  double over_cov = 0;
+#pragma unroll HELD ? SLOTS : 4
+  for (int slot = 0; slot < SLOTS; ++slot)
+    if (filled(region, slot)) over_cov += scaled(input, region, slot);
+  const double mean = team_sum(over_cov) / SAMPLES;
   if (median >= constants.least_level) return median;
   return mean > 1.0 ? mean : 1.0;
 }

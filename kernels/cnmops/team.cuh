@@ -12,6 +12,7 @@ struct Constants {  // read with indices known at compile time only: from the co
   double changes[CLASSES], squares[CLASSES], bits[CLASSES];
   double sample_weight;  // a class's weight is prior + posteriors * sample_weight
   double widest, least, floor, least_level, reach, least_most;
+  double impact;  // of the prior
   int cycles, main;
 };
 

@@ -5,6 +5,7 @@ its answers, not its code, are followed.
 """
 
 from collections.abc import Sequence
+from statistics import mean
 
 import numpy as np
 
@@ -146,4 +147,4 @@ class _Group:
             case "mode":
                 return statistics.mode()
             case _:
-                return float(factors.mean())
+                return float(mean(factors.tolist()))  # exact, rounded once: R's has 64 bits

@@ -81,10 +81,12 @@ def called_regions(
 ) -> RegionTable:  # fmt: skip
     """The CNV regions of all chromosomes.
 
-    R pairs ranges in the order of the rows with chromosomes in the order of their names.
+    R pairs ranges in the order of the rows with chromosomes in the order of their names, but for a
+    single sample, whose regions are its CNVs.
     """
     spans = [part.regions for part in parts]
-    table = _region_table(spans, parts, regions, cnvs, samples, options, options.compat_r, usual)
+    mispaired = options.compat_r and options.model != "single"
+    table = _region_table(spans, parts, regions, cnvs, samples, options, mispaired, usual)
     if options.fractional is None:
         return table
     return replace(table, fractional=np.concatenate([part.fractional for part in parts]))

@@ -283,10 +283,9 @@ def names_by_copies(options: CnvOptions) -> Indices:
 def fractional(value: Floats, options: CnvOptions, copies: Any = 2) -> Floats:
     """Copy numbers from signed I/NI, to one decimal; NaN where no copies are usual.
 
-    copies  the usual ones of each value; R takes two in haploid genomes too
+    copies  the usual ones of each value; half of them in a haploid genome
     """
-    haploid = options.model == "haplo" and not options.compat_r
-    usual = np.where(copies, copies, np.nan) / (2 if haploid else 1)
+    usual = np.where(copies, copies, np.nan) / (2 if options.model == "haplo" else 1)
     return np.round(usual * options.fold_changes[options.main] * np.exp2(value), 1)
 
 

@@ -238,12 +238,13 @@ class CnvSession:
         if self.model.kind == "single":
             others = self.backend.put(loaded.counts[~loaded.par]) if loaded.par.any() else counts
             return self.backend.put(np.full(len(counts), kernels.level_of_sample(others)))
-        of_controls = scale[cases:] if cov is None else 1 / cov[cases:]
+        of_controls = scale[cases:] if cov is None else None
 
         def of(rows: slice, in_par: bool) -> Any:
             shares = loaded.span.expected(in_par)
-            by = of_controls if shares is None else of_controls / np.array(shares[cases:])
-            return kernels.level_of_controls(counts[rows, cases:].copy(), by)
+            over = np.ones(counts.shape[1] - cases) if cov is None else cov[cases:]
+            over = over if shares is None else over * np.array(shares[cases:])
+            return kernels.level_of_controls(counts[rows, cases:].copy(), of_controls, over)
 
         level = of(slice(None), in_par=False)
         for rows in stretches(loaded.par):

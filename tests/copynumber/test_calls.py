@@ -202,6 +202,13 @@ def test_fractional__r_pads_a_vector_to_one_width() -> None:
     assert labelled(copies[:0], compat) == labelled(copies[:0], COHORT) == []
 
 
+@pytest.mark.parametrize("compat_r", [False, True])
+def test_fractional__is_around_one_in_a_haploid_genome(compat_r: bool) -> None:
+    """R has no fractional copy numbers of these models, so there is nothing to agree with."""
+    options = CnvOptions.of("haplo", compat_r=compat_r)
+    assert calls.fractional(np.array([0.0, 1.0, -1.0]), options).tolist() == [1.0, 2.0, 0.5]
+
+
 def labelled(copies: calls.Floats, options: CnvOptions) -> list[Any]:
     indices, labels = calls.fractional_labels(copies, options)
     found: list[Any] = np.array(labels, object)[indices].tolist()

@@ -84,7 +84,7 @@ def normalized(golden: Path, name: str) -> tuple[Any, Any, Any]:
     if function != "referencecn.mops":
         return values, np.ones(len(cov)) if function == "haplocn.mops" else cov, None
     cases = facts["n_cases"]
-    level = reference.level_of_controls(values[:, cases:], 1 / cov[cases:])
+    level = reference.level_of_controls(values[:, cases:], cov=cov[cases:])
     return np.ascontiguousarray(values[:, :cases]), cov[:cases], level
 
 
@@ -138,6 +138,91 @@ def test_model__all_cases_as_in_r(backend: Any, device: str, golden: Path) -> No
         assert (of(got, "cn_index") == expected["cn_index"][rows]).all(), name
         done += 1
     assert done > 60
+
+
+def groups_of_equal(values: Any) -> Any:
+    """[rows, columns]: the first row of the column that has the same number."""
+    return np.transpose(
+        [np.unique(each, return_index=True)[1][np.unique(each, return_inverse=True)[1]]
+         for each in values.T]
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__all_ties_of_r_are_ties_and_no_others(
+    backend: Any, device: str, golden: Path
+) -> None:
+    """And a number that is a logarithm of a fold change in R is the same bits here."""
+    certain = tied = 0
+    for name in golden_cnv.names(golden):
+        case = golden_cnv.load(golden, name)
+        if "expected_error" in case.facts:
+            continue
+        x, cov, level = normalized(golden, name)
+        rows = chosen(device, len(x))
+        options = model_of(case.facts, False)
+        got = modelled(backend, x[rows], cov, None if level is None else level[rows], options)
+        sini, expected = of(got, "sini"), case.arrays()["sini"][rows]
+        logarithm = np.isin(expected, np.log2(options.fold_changes))
+        assert (sini == expected)[logarithm].all(), name
+        np.testing.assert_array_equal(groups_of_equal(sini), groups_of_equal(expected), name)
+        certain += int(logarithm.sum())
+        tied += int((groups_of_equal(expected) != np.arange(len(rows))[:, None]).sum())
+        if "ini" in case.arrays():
+            ini, theirs = of(got, "ini")[:, None], case.arrays()["ini"][rows, None]
+            np.testing.assert_array_equal(groups_of_equal(ini), groups_of_equal(theirs), name)
+    assert min(certain, tied) > (200 if device == "emulated" else 3000)
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__certain_posteriors_are_one(backend: Any) -> None:
+    """So that signed I/NI is a logarithm to the last bit: noise there moves borders of segments."""
+    rng = np.random.default_rng(21)
+    counts = rng.poisson(rng.uniform(200, 600, (200, 1)), (200, 6)).astype(np.int32)
+    counts[:, 0] = 0
+    scale = rng.uniform(0.8, 1.2, 6)
+    result = backend.model(counts, np.ones(6), Model(posterior=True), scale)
+    assert (of(result, "posterior")[:, 0, 0] == 1).all()
+    assert (of(result, "sini")[:, 0] == np.log2(0.025)).all()
+    level = counts[:, 1:].mean(axis=1)
+    options = Model.of("reference", posterior=True)
+    result = backend.model_against(counts, level, np.ones(6), options, scale)
+    assert (of(result, "posterior")[:, 0, 0] == 1).all()
+    assert (of(result, "sini")[:, 0] == np.log2(0.025)).all()
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__weights_are_quotients(backend: Any) -> None:
+    """(prior + mean posterior) / (1 + prior), each step rounded once; and so is the level."""
+    counts = np.full((1, 15), 1000, np.int32)
+    counts[0, :4] = 1500
+    for impact in (1.0, 3.0, 10.0):
+        got = backend.model(counts, np.ones(15), Model(prior_impact=impact, posterior=True))
+        posterior = of(got, "posterior")[0]
+        assert (posterior[3, :4] == 1).all()
+        assert (posterior[2, 4:] == 1).all()
+        assert of(got, "alpha")[0, 2] == (impact + 11 / 15) / (1 + impact)
+        assert of(got, "alpha")[0, 3] == 4 / 15 / (1 + impact)
+        assert of(got, "lambda")[0, 2] == counts.sum() / (4 * 1.5 + 11)
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_model__a_median_of_nothing_gives_way_to_the_mean_of_counts_over_coverages(
+    backend: Any,
+) -> None:
+    """Not to that of counts: R's sample with the reads is a gain, 1.32, in place of 0."""
+    counts, cov = np.array([[0, 0, 0, 30, 0]], np.int32), np.array([0.5, 0.8, 1.19, 2.97, 1])
+    sini = of(backend.model(counts, cov, Model()), "sini")[0]
+    np.testing.assert_allclose(sini[3], 1.32, atol=0.005)
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_level__of_controls_with_coverages_is_a_mean_of_quotients(backend: Any) -> None:
+    controls, cov = np.array([[7, 49], [49, 7]], np.int32), np.array([49.0, 7.0])
+    for scale in (None, np.ones(2)):
+        got = on_host(backend.level_of_controls(controls, scale, cov))
+        assert got.tolist() == [(7 / 49 + 7) / 2, 1.0]  # 49 * (1 / 49) is below 1
 
 
 @pytest.mark.parametrize("device", ["reference", *DEVICES])

@@ -1,6 +1,7 @@
 """Vectors of eight float64 against Python's own functions."""
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -153,12 +154,71 @@ def test_reciprocal__comes_of_a_rough_one_in_the_steps_of_a_gpu() -> None:
 
 
 def refined(x: float, y: float) -> float:
-    def fused(a: float, b: float, c: float) -> float:
-        return float(Fraction(a) * Fraction(b) + Fraction(c))
-
     off = fused(-x, y, 1.0)
     y = fused(y, fused(off, off, off), y)
     return fused(y, fused(-x, y, 1.0), y)
+
+
+def fused(a: float, b: float, c: float) -> float:
+    return float(Fraction(a) * Fraction(b) + Fraction(c))
+
+
+def divided(a: float, b: float) -> float:
+    """a / b in the steps of `numbers.cuh`."""
+    y = 1 / float((np.array(b).view(np.int64) & -2).view(np.float64))
+    y = fused(y, fused(-b, y, 1.0), y)
+    q = a * y
+    q = fused(fused(-b, q, a), y, q)
+    return fused(fused(-b, q, a), y, q)
+
+
+def near_the_middle(b: int) -> Iterator[int]:
+    """Those a in [2 ** 52, 2 ** 53) whose a / b lies next to the middle between two numbers."""
+    for bits in (53, 54):
+        inverse = pow(2**bits, -1, b)
+        for off in range(-15, 16, 2):  # a * 2 ** bits = odd number * b + off
+            a = inverse * off % b
+            if 2**52 <= a < 2**53:
+                yield a
+
+
+def test_quotient__comes_in_the_steps_of_a_gpu() -> None:
+    """Also with the highest mantissas, and where the quotient is all but a tie of rounding."""
+    rng = np.random.default_rng(6)
+    dividers = np.r_[
+        2**53 - np.arange(1, 130), 2**52 + np.arange(1, 60), rng.integers(2**52, 2**53, 300)
+    ]
+    tried = 0
+    for b in map(int, dividers):
+        hard = near_the_middle(b) if b % 2 else ()
+        for a in (2**52, 2**53 - 1, b - 1, b, b + 1, *rng.integers(2**52, 2**53, 3), *hard):
+            x, y = float(a) * 2.0**-340, float(b) * 2.0**-60
+            assert divided(x, y) == x / y, (a, b)
+            tried += 1
+    assert tried > 5000
+
+
+@lean
+def exact_sums(x: Any, y: Any, out: Any) -> None:
+    total, left_out = simd.exact_sum(load(x, 0), load(y, 0))
+    store(out, 0, total)
+    store(out, 8, left_out)
+    store(out, 16, simd.in_80_bits(total, left_out))
+
+
+def test_exact_sum__keeps_what_rounding_leaves_out() -> None:
+    x = np.array([1.0, 1.0, 1e-30, 3.5, 0.0, 0.1, 1.0, 1 / 3])
+    y = np.array([1e-30, 2.0**-53, 1.0, 0.25, 0.0, 0.2, 3 * 2.0**-64, 1e-9])
+    out = np.empty(24)
+    exact_sums(x, y, out)
+    total, left_out, rounded = out.reshape(3, 8)
+    assert (total == x + y).all()
+    for each in zip(x, y, total, left_out, strict=True):
+        a, b, c, d = map(Fraction, each)
+        assert a + b == c + d
+    assert rounded[:5].tolist() == [0, 2.0**-53, 0, 0, 0]  # 64 bits
+    assert rounded[6] == 2.0**-62  # of 1 + 1.5 ulps, a tie
+    assert (abs(rounded - left_out) <= 2.0**-64 * total).all()
 
 
 @pytest.mark.parametrize("function", [exponentials, logarithms, log2_factorials])
