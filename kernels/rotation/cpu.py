@@ -51,7 +51,7 @@ class Scores:
         self._of, self._body = searcher, body
         self._bounds, self._some = bounds, slice(number, number + 1)
         self._turned = np.empty((2, 12))
-        self._rows, self._cells = np.empty((17, BLOCK), np.float32), np.empty(BLOCK, np.uint32)
+        self._rows, self._cells = np.empty((18, BLOCK), np.float32), np.empty(BLOCK, np.uint32)
         self._begin, self.held = 0, np.empty(0, np.float32)
 
     def begin(self) -> None:
@@ -95,7 +95,10 @@ def _grid(field: Field) -> Grid:
         np.array(field.shape),
         1 / field.spacing,
         field.interpolation == "linear",
-        field.outside == "zero",
+        field.outside != "clamp",
+        field.outside == "penalty",
+        field.middle,
+        field.spacing,
     )
 
 

@@ -16,7 +16,7 @@ from kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK, FieldBound
 from kernels.rotation.memory import MOST_LIGANDS, MOST_SCORES
 from kernels.rotation.rotations import EulerRotations, ListedRotations
 from kernels.rotation.rounds import best, check, span_of
-from kernels.rotation.types import Field, Ligands, Poses, Search
+from kernels.rotation.types import PENALTY, Field, Ligands, Poses, Search
 from kernels.sources import source
 
 THREADS = 256
@@ -34,6 +34,7 @@ _SPACE = np.dtype(
 _FIELD = np.dtype(
     [("values", POINTER), ("per_unit", "<f8", 3), ("share", "<f8", 3)]
     + [(name, "<u4") for name in ("nx", "ny", "nz", "_")]
+    + [("spacing", "<f8", 3), ("reach", "<f4", 3), ("_2", "<u4")]
 )
 _PART = np.dtype(
     [("begin", "<i8"), ("poses", "<i8")]
@@ -52,8 +53,9 @@ Kernel = Callable[[tuple[int], tuple[int], Sequence[Any]], None]
 
 
 @cache
-def _module(euler: bool, linear: bool, zero: bool, terms: int) -> Any:
-    defines = {"EULER": int(euler), "LINEAR": int(linear), "ZERO": int(zero), "TERMS": terms}
+def _module(euler: bool, linear: bool, outside: str, terms: int) -> Any:
+    defines: dict[str, float] = {"EULER": int(euler), "LINEAR": int(linear), "TERMS": terms}
+    defines |= {"ENDS": int(outside != "clamp"), "PENALTY": PENALTY * (outside == "penalty")}
     defines |= {"THREADS": THREADS, "SHARE": SHARE}
     defines |= {"TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
     defines |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS)}
@@ -90,8 +92,8 @@ class Searcher:
     def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
         """Queues a kernel for ligands of so many terms on the current stream."""
         euler = isinstance(self.search.rotations, EulerRotations)
-        linear, zero = self.field.interpolation == "linear", self.field.outside == "zero"
-        _kernel(name, euler, linear, zero, terms)((blocks,), (THREADS,), arguments)
+        linear = self.field.interpolation == "linear"
+        _kernel(name, euler, linear, self.field.outside, terms)((blocks,), (THREADS,), arguments)
 
     def _space(self) -> NDArray[Any]:
         rotations, shifts = self.search.rotations, self.search.shifts
@@ -108,8 +110,10 @@ class Searcher:
 
     def _grid(self) -> NDArray[Any]:
         channels, nx, ny, nz = self.field.values.shape
-        shape = {"per_unit": 1 / self.field.spacing, "nx": nx, "ny": ny, "nz": nz}
-        shape["share"] = 1 / (np.array(self.field.shape) - 1)
+        shape: dict[str, Any] = {"per_unit": 1 / self.field.spacing, "nx": nx, "ny": ny, "nz": nz}
+        last = np.array(self.field.shape) - 1
+        shape |= {"share": 1 / last, "spacing": self.field.spacing}
+        shape["reach"] = math.sqrt(PENALTY) * self.field.spacing * last
         self._values = nodes = cupy.asarray(self.field.values)
         if self.field.interpolation == "linear":
             self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)

@@ -37,7 +37,7 @@ from kernels.rotation.rounds import split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
-VARIANTS = list(product(["linear", "nearest"], ["clamp", "zero"], [False, True]))
+VARIANTS = list(product(["linear", "nearest"], ["clamp", "zero", "penalty"], [False, True]))
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +82,7 @@ def test_search__takes_poses_exactly_as_far_apart_as_asked(cuda: Any, apart: flo
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
 @pytest.mark.parametrize("seed", range(5))
 def test_search__agrees_where_single_precision_cannot_tell(
     cuda: Any, interpolation: str, outside: str, seed: int
@@ -125,7 +125,7 @@ def test_scores__of_poses_that_repeat_others_are_struck_out(cuda: Any, precision
     assert_scores_are_near(cuda, field, ligands, search, range(search.stop))
 
 
-@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
 @pytest.mark.parametrize("seed", range(5))
 def test_scores__of_decided_poses_are_near_where_single_precision_cannot_tell(
     cuda: Any, outside: str, seed: int
@@ -269,7 +269,7 @@ def test_search__in_grids_of_odd_shapes(
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
 def test_search__where_all_poses_tie(cuda: Any, interpolation: Any, outside: Any) -> None:
     """Then all of them are computed in double precision, and the lowest index wins."""
     rng = np.random.default_rng(12)
