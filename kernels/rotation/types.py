@@ -17,7 +17,6 @@ MOST_AN_AXIS = 1 << 20
 MOST_VALUE, MOST_WEIGHT = 1e25, 1e3  # so that scores are finite in single precision, and so
 FARTHEST, FINEST = 1e9, 1e-6  # Å: coordinates and spacing
 PENALTY = 1000.0  # score / Å²: AutoDock 4 adds 500 d² to each of two energies of an atom outside
-OUTSIDE = ("clamp", "zero", "penalty")
 ROUNDING = 1e-9  # Å²: squared distances are known this well, or better
 
 

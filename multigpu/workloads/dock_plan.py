@@ -53,7 +53,8 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
     if pocket.types:
         values = energy_channels(values[:-2], values[-2], values[-1])
     try:
-        return Field(values, pocket.origin, pocket.spacing, options.interpolation, options.outside)
+        outside = options.outside_of(pocket.types)
+        return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
     except ValueError as error:
         raise InputError(pocket.path, str(error)) from error
 
@@ -73,7 +74,7 @@ def _rotations(options: DockOptions) -> EulerRotations | ListedRotations:
         return ListedRotations(read_quaternions(options.rotation_file))
     if options.rotations is not None:
         return near_uniform(options.rotations)
-    return EulerRotations(options.precision)
+    return EulerRotations(options.step)
 
 
 # ---- how it is cut ----------------------------------------------------------------------------
