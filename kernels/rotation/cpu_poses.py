@@ -271,6 +271,15 @@ def settle(
 
 
 @lean
+def exact(grid: Any, space: Any, body: Any, poses: Any, scores: Any, turned: Any) -> Any:
+    """The scores of some poses, float64[k]."""
+    for j in range(poses.shape[0]):
+        place(space, poses[j], turned)
+        _to_grid(grid, body, turned)
+        scores[j] = _exact(grid, body, turned)
+
+
+@lean
 def _exact(grid: Any, body: Any, turned: Any) -> Any:
     total = 0.0
     for atom in range(body.places.shape[0]):
