@@ -17,7 +17,10 @@ from kernels.rotation.types import Poses, Search, squared_distance
 
 MOST_LISTED = 1 << 20  # poses that are kept; there may be twice as many before some are dropped
 AT_ONCE = 1 << 20  # scores of a part that are looked at together
-AHEAD = 1 << 10  # listed poses that are scored in double precision together, at least
+AHEAD = 1 << 10  # listed poses that are looked at together when the next one is chosen, and
+GROWTH = 4  # at least one for so many that were looked at: their order is found again each time
+
+Queue = tuple[Indices, Floats]  # poses and their scores
 
 
 class Scores(rounds.Scores, Protocol):
@@ -113,9 +116,10 @@ class Shortlist:
 
 
 class Ranking:
-    """The poses of a shortlist, best first; some of them seen, and of these some still free.
+    """The poses of a shortlist in the order in which they may be chosen.
 
-    taken: poses from which a free one must be apart
+    Some of them were seen: their scores in double precision are known, by which they are queued.
+    At the front of the queue are those that were found to be apart from all that are taken.
     """
 
     def __init__(
@@ -125,48 +129,61 @@ class Ranking:
         poses, single = listed.joined()
         order = np.argsort(-single)
         self._poses, self._single = poses[order], single[order]
-        self._taken = [search.placements(np.array([pose])) for pose in taken]
-        self._struck = set(taken)
+        self._taken = taken
         self._seen = 0
-        self._free, self._exact = np.empty(0, np.int64), np.empty(0)  # by their rank
+        self._front = self._queue = np.empty(0, np.int64), np.empty(0)  # poses and scores
 
     def choose(self) -> tuple[int, float] | None:
-        """The best free pose and its score; None where it may be one that is not listed."""
-        while not len(self._free) and self._seen < len(self._poses):
-            self._see(self._seen + AHEAD)
-        if not len(self._free):
-            return None
-        threshold = self._of.threshold(self._single[self._free[0]])
-        if not (threshold > self._listed.floor or self._listed.complete):
-            return None
-        self._see(int(np.searchsorted(-self._single, -threshold, side="right")))
-        highest = self._exact.max()
-        pose = int(self._poses[self._free[self._exact == highest]].min())
-        self._take(pose)
-        return pose, float(highest)
+        """Take the best free pose, with its score; None where it may be one that is not listed."""
+        while True:
+            self._advance()
+            poses, scores = self._front
+            if len(poses):
+                threshold = self._of.threshold(np.float32(scores[0]))
+                if not (threshold > self._listed.floor or self._listed.complete):
+                    return None
+                end = int(np.searchsorted(-self._single, -threshold, side="right"))
+                if end <= self._seen:
+                    break
+            elif self._seen == len(self._poses):
+                return None
+            else:
+                end = self._seen + AHEAD
+            self._see(end)
+        pose, score = int(poses[0]), float(scores[0])
+        self._taken.append(pose)
+        free = self._apart(pose, poses)
+        self._front = poses[free], scores[free]
+        return pose, score
 
     def _see(self, end: int) -> None:
-        """Score the listed poses up to a rank in double precision, if they are free."""
-        if end <= self._seen:
-            return
-        ranks = np.arange(self._seen, min(end, len(self._poses)))
-        self._seen = len(ranks) + self._seen
-        for one in self._taken:
-            ranks = ranks[self._apart(one, self._poses[ranks])]
-        ranks = ranks[~np.isin(self._poses[ranks], [*self._struck])]
-        self._free = np.r_[self._free, ranks]
-        self._exact = np.r_[self._exact, self._of.exact(self._poses[ranks])]
+        """Score the listed poses up to this one, or some more, in double precision."""
+        new = self._poses[self._seen : max(end, self._seen + self._seen // GROWTH)]
+        self._seen += len(new)
+        held = zip(self._front, self._queue, (new, self._of.exact(new)), strict=True)
+        poses, scores = (np.concatenate(each) for each in held)
+        order = np.lexsort((poses, -scores))
+        self._queue = poses[order], scores[order]
+        self._front = self._front[0][:0], self._front[1][:0]
 
-    def _take(self, pose: int) -> None:
-        one = self._search.placements(np.array([pose]))
-        self._taken.append(one)
-        self._struck.add(pose)
-        poses = self._poses[self._free]
-        free = self._apart(one, poses) & (poses != pose)
-        self._free, self._exact = self._free[free], self._exact[free]
+    def _advance(self) -> None:
+        """Move poses from the queue to an empty front until one is apart from all taken."""
+        while not len(self._front[0]) and len(self._queue[0]):
+            (poses, scores), self._queue = _cut(self._queue, AHEAD)
+            for one in self._taken:
+                free = self._apart(one, poses)
+                poses, scores = poses[free], scores[free]
+            self._front = poses, scores
 
-    def _apart(self, one: tuple[Floats, Floats], poses: Indices) -> NDArray[np.bool_]:
-        placed = one[0][0], one[1][0]
-        squared = squared_distance(self._moments, placed, self._search.placements(poses))
-        apart: NDArray[np.bool_] = squared >= self._search.min_squared
+    def _apart(self, one: int, poses: Indices) -> NDArray[np.bool_]:
+        matrices, shifts = self._search.placements(np.array([one]))
+        others = self._search.placements(poses)
+        squared = squared_distance(self._moments, (matrices[0], shifts[0]), others)
+        apart: NDArray[np.bool_] = (squared >= self._search.min_squared) & (poses != one)
         return apart
+
+
+def _cut(queue: Queue, count: int) -> tuple[Queue, Queue]:
+    """The first poses of a queue, and the others."""
+    poses, scores = queue
+    return (poses[:count], scores[:count]), (poses[count:], scores[count:])
