@@ -13,7 +13,7 @@ from kernels.rotation.rounds import best, check, span_of
 from kernels.rotation.types import Field, Ligands, Poses, Search
 
 MOST_SCORES = 1 << 24  # that are held at a time: 64 MiB
-FEW_SCORES = 1 << 20  # that are held where some are listed: striking them out would take long
+AT_ONCE = 1 << 16  # of them, that are looked at together where the best are listed
 TOGETHER = 256  # ligands whose bounds are found together
 
 
@@ -42,15 +42,17 @@ class Searcher:
 
     def _best(self, scores: "Scores", span: range, taken: Indices, ligand: int) -> Poses:
         if self.search.top > 1:
-            most, moments = min(FEW_SCORES, MOST_SCORES), scores.body.moments
-            found = shortlist.best(scores, self.search, span, most, taken, moments)
+            moments = scores.body.moments
+            found = shortlist.best(scores, self.search, span, MOST_SCORES, taken, moments)
             return found.moved(ligand)
         struck = Poses(np.zeros(len(taken), np.int64), taken, np.zeros(len(taken)))
         return best(scores, self.search, span, MOST_SCORES, struck).moved(ligand)
 
 
 class Scores:
-    """The scores of one ligand: `rounds.Scores`. It has a number among those of the bounds."""
+    """The scores of one ligand: `shortlist.Scores`. It has a number among those of the bounds."""
+
+    at_once = AT_ONCE
 
     def __init__(self, searcher: Searcher, body: Body, bounds: LigandBounds, number: int) -> None:
         self._of, self.body = searcher, body
@@ -88,22 +90,16 @@ class Scores:
         if pose >= 0 and (self._pose < 0 or score > self._score):
             self._pose, self._score = pose, score
 
-    def above(self, some: range, floor: float) -> tuple[Indices, NDArray[np.float32]]:
-        """As `shortlist.Scores.above`."""
+    def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
+        """As `shortlist.Scores.better`."""
         held = self.held[some.start : some.stop]
-        found = np.flatnonzero(held > floor)
-        return found + (self._begin + some.start), held[found]
-
-    def exact(self, poses: Indices) -> Floats:
-        """float64[k]: scores in double precision."""
-        found = np.empty(len(poses))
-        cpu_poses.exact(self._of.grid, self._of.space, self.body, poses, found, self._turned[0])
-        return found
-
-    def threshold(self, greatest: np.float32) -> np.float32:
-        """As `shortlist.Scores.threshold`."""
-        found: np.float32 = self._bounds.thresholds(np.array([greatest]), self._some)[0]
-        return found
+        threshold = self._bounds.thresholds_above(np.array([floor]), self._some)[0]
+        poses, scores = np.empty(len(held), np.int64), np.empty(len(held))
+        count = cpu_poses.better(
+            self._of.grid, self._of.space, self.body, self._begin + some.start, held, threshold,
+            floor, self._turned[0], poses, scores,
+        )  # fmt: skip
+        return poses[:count].copy(), scores[:count].copy()
 
     def winners(self) -> Poses:
         if self._pose < 0:

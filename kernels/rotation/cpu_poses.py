@@ -271,12 +271,24 @@ def settle(
 
 
 @lean
-def exact(grid: Any, space: Any, body: Any, poses: Any, scores: Any, turned: Any) -> Any:
-    """The scores of some poses, float64[k]."""
-    for j in range(poses.shape[0]):
-        place(space, poses[j], turned)
-        _to_grid(grid, body, turned)
-        scores[j] = _exact(grid, body, turned)
+def better(
+    grid: Any, space: Any, body: Any, begin: Any, scores: Any, threshold: Any, floor: Any,
+    turned: Any, poses: Any, exact: Any,
+) -> Any:  # fmt: skip
+    """How many of the poses not below the threshold have exact scores above the floor.
+
+    poses, exact: int64[scores], float64[scores]; these poses, in their order, and their scores
+    """
+    count = 0
+    for j in range(scores.shape[0]):
+        if scores[j] > NONE and scores[j] >= threshold:
+            place(space, begin + j, turned)
+            _to_grid(grid, body, turned)
+            score = _exact(grid, body, turned)
+            if score > floor:
+                poses[count], exact[count] = begin + j, score
+                count += 1
+    return count
 
 
 @lean
