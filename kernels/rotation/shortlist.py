@@ -16,7 +16,7 @@ from kernels.rotation.rotations import Floats, Indices
 from kernels.rotation.types import Poses, Search, squared_distance
 
 MOST_LISTED = 1 << 17  # poses; there may be twice as many, and one part's, before some are dropped
-LISTED_BYTES = 64  # of a pose while they are sorted
+SHORTLIST_BYTES = 64  # of a pose while they are sorted
 AHEAD = 1 << 9  # listed poses that are compared together with those that were chosen
 
 

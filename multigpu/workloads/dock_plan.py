@@ -19,7 +19,7 @@ from kernels.rotation import (
     near_uniform,
 )
 from kernels.rotation.memory import fixed_bytes, working_bytes
-from kernels.rotation.shortlist import LISTED_BYTES, MOST_LISTED
+from kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
 from multigpu.io.ligands import READ_BYTES, Border, Records
@@ -159,7 +159,7 @@ class DockPlan:
         scored = max(end - begin for begin, end in self.pose_spans)
         scores = 4 * min(SCORES, scored)
         if self.top > 1:
-            scores += LISTED_BYTES * min(3 * MOST_LISTED, scored)
+            scores += SHORTLIST_BYTES * min(3 * MOST_LISTED, scored)
         loaded = LOADED_BYTES_PER_BYTE * text + NAMED_BYTES * ligands
         line = LINE_PER_THREAD * self.threads * (text + poses)
         return self.once_bytes + self.in_hand * (loaded + poses + scores) + line
