@@ -74,7 +74,7 @@ def rotation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     """Every kind of grid and of rotations, several poses of each ligand."""
     turns = (rotation.EulerRotations(40.0), rotation.near_uniform(200))
     for interpolation, outside, (kind, rotations), channels in product(
-        ("linear", "nearest"), ("clamp", "zero"), enumerate(turns), (1, 3)
+        ("linear", "nearest"), ("clamp", "zero", "penalty"), enumerate(turns), (1, 3)
     ):
         values = random.uniform(-1, 1, (channels, 9, 12, 10)).astype(np.float32)
         origin, spacing = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])

@@ -103,6 +103,7 @@ POSE_DTYPES = {
     "place": (np.float64, (3,)),
     "rmsd_to_input": (np.float64, ()),
     "atoms": (np.int32, ()),
+    "atoms_outside": (np.int32, ()),
 }
 
 
@@ -121,6 +122,7 @@ class PoseBatch:
     place          float64[n, 3]  where the centroid is, Å
     rmsd_to_input  float64[n]     Å over all atoms, as numbered
     atoms          int32[n]
+    atoms_outside  int32[n]       how many of them are outside of the grid
     coordinates    float64[k, 3]  Å: of the atoms, as numbered, pose after pose; none at all where
                                   the poses are known as texts
 
@@ -138,6 +140,7 @@ class PoseBatch:
     place: NDArray[np.float64]
     rmsd_to_input: NDArray[np.float64]
     atoms: NDArray[np.int32]
+    atoms_outside: NDArray[np.int32]
     coordinates: NDArray[np.float64]
 
     def __post_init__(self) -> None:

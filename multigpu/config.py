@@ -21,6 +21,7 @@ HIGHEST_QUALITY = 126  # '~', the last quality character
 DEFAULT_CHUNK_BYTES = 64 << 20
 MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
 FARTHEST = 1e9  # Å: coordinates, as in `kernels.rotation`, which is loaded later
+PRECISION = 10.0  # degrees
 MOST = 4096  # threads, or processes, of one machine
 LONGEST_VALUE = 60  # characters of a wrong value in a message
 
@@ -191,22 +192,24 @@ def _shown(value: object) -> str:
 class DockOptions:
     """What docking answers; docs/dock.md has the meaning of each.
 
-    precision      degrees from one angle to the next
+    precision      degrees from one angle to the next; None: PRECISION, if rotations are by angles
     rotations      so many, spread evenly, instead; or
     rotation_file  those of a file, instead
     center         where the centroid goes, Å; None: it stays where it is
+    outside        what atoms outside of the grid score; None: "penalty" in maps of AutoGrid, which
+                   are energies, "clamp" in other grids
     top            poses of each ligand, apart by at least `min_rmsd` Å
     translations   radius and step of the cube of shifts around the centre, Å
     on_error       what happens to a ligand that cannot be docked
     allow_flat     whether drawings in two dimensions are docked as they are
     """
 
-    precision: float = 10.0
+    precision: float | None = None
     rotations: int | None = None
     rotation_file: str | None = None
     center: tuple[float, float, float] | None = None
     interpolation: Literal["linear", "nearest"] = "linear"
-    outside: Literal["clamp", "zero"] = "clamp"
+    outside: Literal["clamp", "zero", "penalty"] | None = None
     top: int = 1
     min_rmsd: float = 1.0
     translations: tuple[float, float] | None = None
@@ -215,7 +218,8 @@ class DockOptions:
 
     def __post_init__(self) -> None:
         _check_choice("interpolation", self.interpolation, ("linear", "nearest"))
-        _check_choice("outside", self.outside, ("clamp", "zero"))
+        if self.outside is not None:
+            _check_choice("outside", self.outside, ("clamp", "zero", "penalty"))
         _check_choice("on_error", self.on_error, ("skip", "stop"))
         _check_choice("allow_flat", self.allow_flat, (False, True))
         _convert(self, _number, "precision", "min_rmsd")
@@ -227,8 +231,10 @@ class DockOptions:
 
     def _check(self) -> None:
         """Raises UsageError for values that make no sense."""
-        if not 0 < self.precision < inf:
+        if self.precision is not None and not 0 < self.precision < inf:
             raise UsageError(f"precision {self.precision:g}: the degrees must be above 0")
+        if self.precision is not None and (self.rotations, self.rotation_file) != (None, None):
+            raise UsageError("give a precision, or a number or a file of rotations, not both")
         if self.rotations is not None and self.rotations < 1:
             raise UsageError(f"{self.rotations} rotations: there must be at least one")
         if self.rotations is not None and self.rotations > MOST_ROTATIONS:
@@ -245,11 +251,24 @@ class DockOptions:
             radius, step = self.translations
             if not (0 <= radius < inf and 0 < step < inf):
                 raise UsageError(f"translations {radius:g},{step:g}: a radius and a step above 0")
+            if 0 < radius < step:
+                raise UsageError(
+                    f"translations {radius:g},{step:g}: the radius, which comes first, has no step"
+                )
+
+    @property
+    def step(self) -> float:
+        """Degrees from one angle to the next, if rotations are by angles."""
+        return PRECISION if self.precision is None else self.precision
+
+    def outside_of(self, types: tuple[str, ...]) -> Literal["clamp", "zero", "penalty"]:
+        """What atoms outside of a grid score that has maps of these types of atoms."""
+        return self.outside or ("penalty" if types else "clamp")
 
     @property
     def poses(self) -> float:
         """About how many are tried of each ligand; a file of rotations is taken for one."""
-        angles, (radius, step) = 360 / self.precision, self.translations or (0.0, 1.0)
+        angles, (radius, step) = 360 / self.step, self.translations or (0.0, 1.0)
         side = 1 + 2 * (radius / step)
         rotations = 1 if self.rotation_file else self.rotations or angles * angles * angles
         return rotations * side * side * side

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cluster.codec import Codec
 from cluster.worker import Outcome
-from kernels.rotation import ListedRotations, covering_radius
+from kernels.rotation import PENALTY, ListedRotations, covering_radius
 from multigpu import preflight
 from multigpu.batch import PoseBatch
 from multigpu.config import DockOptions, RunOptions, path_of
@@ -60,6 +60,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # letters of a ligand's name in a message
+OUTSIDE = {
+    "clamp": "as at its border",
+    "zero": "nothing",
+    "penalty": f"-{PENALTY:,.0f} for each Å² from its middle",
+}
 SMALL = 1 << 16  # bytes of a file: opening it again would take longer than to hand them over
 
 
@@ -75,6 +80,8 @@ class DockFacts(Facts):
     outside: int = 0  # ligands that are placed beside the grid, and the farthest of them
     farthest: tuple[float, str] = (0.0, "")
     bare: int = 0  # ligands that lack hydrogens
+    reaching: int = 0  # ligands whose best pose has atoms outside, and the one with the most
+    most_outside: tuple[int, str] = (0, "")
     text_bytes: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     scores: list[NDArray[np.float64]] = field(default_factory=list)
@@ -91,6 +98,15 @@ class DockFacts(Facts):
         if len(part.outside):
             most = int(part.outside.argmax())
             self.farthest = max(self.farthest, (float(part.outside[most]), part.names[most]))
+        self._take_outside(part.rows)
+
+    def _take_outside(self, rows: PoseBatch) -> None:
+        best = np.flatnonzero(rows.pose == 1)
+        atoms = rows.atoms_outside[best]
+        self.reaching += int((atoms > 0).sum())
+        if atoms.max(initial=0) > self.most_outside[0]:
+            most = int(atoms.argmax())
+            self.most_outside = int(atoms[most]), rows.ligand[best[most]]
 
 
 class DockJob(Job):
@@ -237,6 +253,13 @@ class DockJob(Job):
                 " (%s), where scores mean nothing: --center %s puts them all in its middle",
                 facts.outside, facts.ligands, distance, name, middle,
             )  # fmt: skip
+        if facts.reaching:
+            atoms, name = facts.most_outside
+            logger.warning(
+                "multigpu: the best poses of %d of %d ligands have atoms outside of the grid, up to"
+                " %d (%s); these score %s: see the column atoms_outside", facts.reaching,
+                facts.ligands, atoms, name, OUTSIDE[self.field.outside],
+            )  # fmt: skip
 
     def _note_absent_maps(self) -> None:
         """Only where ligands were skipped that may have needed them."""
@@ -344,12 +367,12 @@ def dock(
     journal: str | os.PathLike[str] | None = None,
     origin: Vector | None = None,
     spacing: float | None = None,
-    precision: float = 10.0,
+    precision: float | None = None,
     rotations: int | None = None,
     rotation_file: str | os.PathLike[str] | None = None,
     center: Vector | None = None,
     interpolation: Any = "linear",
-    outside: Any = "clamp",
+    outside: Any = None,
     top: int = 1,
     min_rmsd: float = 1.0,
     translations: tuple[float, float] | None = None,
@@ -366,12 +389,13 @@ def dock(
     journal          a file that keeps what is finished, until all poses were taken; with
                      `resume=True` a run that was stopped goes on with it
     origin, spacing  of a NumPy grid, Å: value [ix, iy, iz] at origin + spacing (ix, iy, iz)
-    precision        degrees from one Euler angle to the next
-    rotations        so many rotations, spread evenly, instead; or
+    precision        degrees from one Euler angle to the next, else 10
+    rotations        number of rotations, spread evenly, instead; or
     rotation_file    quaternions w x y z, one a line, instead
     center           where every ligand's centroid goes, Å; else it stays where it is
     interpolation    "linear" or "nearest"
-    outside          "clamp" or "zero": what atoms outside of the grid score
+    outside          "clamp", "zero" or "penalty": what atoms outside of the grid score; else
+                     "penalty" in maps of AutoGrid, "clamp" in other grids
     top, min_rmsd    poses of each ligand, and how far they are apart at least, Å
     translations     radius and step of a cube of shifts to search as well, Å
     on_error         "skip" or "stop"

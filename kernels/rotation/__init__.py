@@ -17,6 +17,7 @@ from kernels.rotation.rotations import (
     quaternions,
 )
 from kernels.rotation.types import (
+    PENALTY,
     Field,
     Ligands,
     Poses,
@@ -28,6 +29,7 @@ from kernels.rotation.types import (
 )
 
 __all__ = [
+    "PENALTY",
     "EulerRotations",
     "Field",
     "Ligands",

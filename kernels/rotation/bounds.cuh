@@ -53,7 +53,8 @@ __device__ Sums sums_of(const Steepness& steepness, const Ligands& ligands, unsi
 __device__ double error_of(const Steepness& steepness, const Sums& sums, double delta,
                            long long atoms, int row) {
   if (!sums.little || delta >= 0.5) return INFINITE;
-  const double rounding = (atoms + 32.) * UNIT, change = LINEAR ? rounding + delta : rounding;
+  const double rounding = (TERMS * atoms + 32.) * UNIT;
+  const double change = LINEAR || PENALTY ? rounding + delta : rounding;
   double least = INFINITE;
   for (int k = 0; k < KAPPAS; ++k) {
     const double kappa = steepness.kappas[k], left = 1 - delta * kappa;

@@ -12,7 +12,7 @@ u (r + |b| + 1). So no coordinate is off by more than δ = 10u (r + |b| + 1), wh
 terms in u² and for double precision's own rounding. Let g' be the place that was computed.
 
 **Rounding of values.** The 21 operations of the interpolation err by at most 24u V, V the largest
-|node| of the cell; weight, product and sum of the terms by 5u V; the sum over N atoms, in any
+|node| of the cell; weight and product by 5u V; the sum over the N terms of all atoms, in any
 order, by N u V each: in all ν V with ν = (N + 32) u.
 
 **Steps.** From g' to g the trilinear field changes by at most δ G, where G is the sum over the axes
@@ -35,15 +35,24 @@ With V <= |top| + (top − M) + G, the sum over all terms of falls and roundings
 The least of these for some κ is taken; and as D <= 2^b is no more than D <= 2^(b+1), the least of
 E(b), E(b + 1), ….
 
+**Outside.** Clamped values, and those of nothing, do not change outside of the grid. With the
+penalty an atom's first term has v = −P d² there, d the distance in Å from the middle of the grid,
+and the others have v = 0. `top` is at least 0 then, so that t >= P d². Along a coordinate in units
+of the spacing h, v changes by at most 2P |d_axis| h, in the sum over the axes by
+G <= 2P d |h| <= 2 |h| √(P t): a place outside counts as one more cell with M = v and this G. None
+is there below t = top + P m², with m half of the shortest edge of the grid. The 9 operations of
+P d² err by less than 24u V with V = |v|.
+
 **Thresholds.** A pose with 2^(b-1) <= D <= 2^b has s and S within E(b) of T − D, T = Σ w top, and
 of each other. So the pose with the highest s is in one of certain b, and the largest E of these
 gives S of the best pose at least the value L = max s − E. A pose with S >= L, again, is in one of
 certain b, and its s is at least L less the largest E of those: the threshold.
 
-**Decisions.** With interpolation "nearest", or with nothing outside, the field has jumps. A pose
+**Decisions.** With interpolation "nearest", or where atoms outside score nothing or a penalty, the
+field has jumps. A pose
 with an atom within δ of one is *undecided*: the kernels give it the score +inf, so that it is
 always computed in double precision, and it takes no part in max s. All other poses have every
-atom on the right side, and the above holds for them; with "nearest" G is 0.
+atom on the right side, and the above holds for them; with "nearest" G is 0 inside.
 
 `bounds.cuh` has the same formulas for a GPU, there over the terms of one ligand, here over their
 kinds. The sums come in other orders, so the last digits differ; SLACK covers both.
@@ -51,12 +60,13 @@ kinds. The sums come in other orders, so the last digits differ; SLACK covers bo
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.rotation.rotations import Floats
-from kernels.rotation.types import Field, Ligands, Search
+from kernels.rotation.types import PENALTY, Field, Ligands, Search
 
 UNIT = 2.0**-24
 SLACK = 1.01  # for the rounding of these bounds themselves
@@ -78,11 +88,18 @@ class FieldBounds:
     def __init__(self, field: Field) -> None:
         self.field = field
         tops = field.values.reshape(len(field.values), -1).max(axis=1)
-        self.tops = np.maximum(tops, 0) if field.outside == "zero" else tops
+        self.tops = tops if field.outside == "clamp" else np.maximum(tops, 0)
         self.steepness = np.zeros((len(tops), len(SHORTFALLS), len(KAPPAS)))
         if field.interpolation == "linear":
             for channel, values in enumerate(field.values):
                 self.steepness[channel] = _steepness(values, self.tops[channel])
+        if field.outside == "penalty":
+            self.steepness = np.maximum(self.steepness, _steepness_outside(field, self.tops))
+
+    @property
+    def changes(self) -> bool:
+        """Whether a field without jumps near a place can differ from that at the place."""
+        return self.field.interpolation == "linear" or self.field.outside == "penalty"
 
 
 def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
@@ -93,9 +110,22 @@ def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
     power[below < SHORTFALLS[0]] = LEAST
     steepest = np.full(len(SHORTFALLS), -np.inf, np.float32)
     np.maximum.at(steepest, power - LEAST, steep.ravel())
+    return _above_kappas(steepest)
+
+
+def _steepness_outside(field: Field, tops: NDArray[np.float32]) -> Floats:
+    """float64[channels, powers, kappas]: the same of all places with a penalty."""
+    nearest = (field.spacing * field.middle).min()
+    steepest = 2 * np.sqrt((field.spacing**2).sum() * PENALTY * SHORTFALLS)
+    there = tops[:, None] + PENALTY * nearest**2 / SLACK < SHORTFALLS
+    return _above_kappas(np.where(there, steepest, -np.inf))
+
+
+def _above_kappas(steepest: NDArray[Any]) -> Floats:
+    """A(κ, d) of the steepest in each power of two of the shortfall. steepest: [..., powers]"""
     least = np.r_[0.0, SHORTFALLS[:-1]]
-    excess = steepest[:, None] - KAPPAS * least[:, None]
-    return np.maximum(np.maximum.accumulate(excess, axis=0), 0)
+    excess = steepest[..., None] - KAPPAS * least[:, None]
+    return np.maximum(np.maximum.accumulate(excess, axis=-2), 0)
 
 
 def _largest_step(values: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
@@ -164,7 +194,8 @@ class LigandBounds:
         # top - M <= 2^(b + 1) / weight <= 2^(b + 2 - power) < 2^(b + 3 - power)
         reach = (np.arange(len(SHORTFALLS)) + 3 - powers[:, None]).clip(0, MOST - LEAST)
         steep = np.moveaxis(self.field_bounds.steepness[channels[:, None], reach], 2, 0).copy()
-        rounding = ((self.ligands.sizes.astype(np.float64) + 32) * UNIT)[:, None]
+        terms = self.ligands.sizes * self.ligands.weights.shape[1]
+        rounding = ((terms.astype(np.float64) + 32) * UNIT)[:, None]
         tops = _weighted(weights, np.abs(self.field_bounds.tops[channels]))
         rounded = rounding * (tops + SHORTFALLS)
         error = np.full(rounded.shape, np.inf)
@@ -182,8 +213,7 @@ class LigandBounds:
     ) -> None:  # fmt: skip
         """The least over κ, of some of the ligands. steep: float64[kappas, kinds, powers]"""
         place = self.place[some, None]
-        linear = self.field_bounds.field.interpolation == "linear"
-        change = rounding + place if linear else rounding
+        change = rounding + place if self.field_bounds.changes else rounding
         for kappa, steepness in zip(KAPPAS.tolist(), steep, strict=True):
             left = 1 - place * kappa
             here = weights @ steepness
@@ -211,7 +241,18 @@ class LigandBounds:
         at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
         at_least = top - SHORTFALLS - errors
         possible = (at_most >= highest) & (at_least <= highest)
-        lowest = highest - _largest(errors, possible)
+        return self._below(highest - _largest(errors, possible), some)
+
+    def thresholds_above(self, scores: Floats, some: slice = slice(None)) -> NDArray[np.float32]:
+        """float32[n]: in single precision, poses with scores of at least these are not lower.
+
+        scores: float64[n], in double precision
+        """
+        return self._below(scores[:, None], some)
+
+    def _below(self, lowest: Floats, some: slice) -> NDArray[np.float32]:
+        errors, top = self.errors[some], self.top[some]
+        at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
         threshold = (lowest - _largest(errors, at_most >= lowest))[:, 0]
         threshold[np.isnan(threshold)] = -np.inf
         below: NDArray[np.float32] = np.nextafter(threshold.astype(np.float32), np.float32(-np.inf))

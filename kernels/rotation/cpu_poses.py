@@ -1,5 +1,6 @@
 """What a thread does for one ligand: places of poses, scores in single and double precision."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,11 +8,13 @@ from numpy.typing import NDArray
 
 from kernels.jit import lean
 from kernels.rotation.rotations import Floats
+from kernels.rotation.types import PENALTY
 
 BLOCK = 256  # poses that are scored together; what they need stays in the nearest cache
 
 F32 = np.float32
 NONE, UNDECIDED = F32(-np.inf), F32(np.inf)
+ROOT = math.sqrt(PENALTY)
 
 
 class Space(NamedTuple):
@@ -30,13 +33,19 @@ class Space(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The field. values: float32[channels, nodes]; per_unit: 1 / spacing."""
+    """The field. values: float32[channels, nodes]; per_unit: 1 / spacing.
+
+    ends: whether an atom outside does not score as at the border; penalty: what it scores instead
+    """
 
     values: NDArray[np.float32]
     shape: NDArray[np.int64]
     per_unit: Floats
     linear: bool
-    zero: bool
+    ends: bool
+    penalty: bool
+    middle: Floats
+    spacing: Floats
 
 
 class Body(NamedTuple):
@@ -107,9 +116,9 @@ def score(
 ) -> Any:
     """The scores of the poses from `begin` on, float32[poses].
 
-    turned: float64[12], rows: float32[17, BLOCK], cells: uint32[BLOCK]; anything.
+    turned: float64[12], rows: float32[18, BLOCK], cells: uint32[BLOCK]; anything.
     """
-    turns, margin, inside, at = rows[:12], rows[12], rows[13], rows[14:]
+    turns, margin, inside, beyond, at = rows[:12], rows[12], rows[13], rows[14], rows[15:]
     for first in range(0, scores.shape[0], BLOCK):
         sums = scores[first : first + BLOCK]
         size = sums.shape[0]
@@ -121,7 +130,7 @@ def score(
             for k in range(12):
                 turns[k, j] = turned[k]
         for atom in range(body.places.shape[0]):
-            _locate(grid, turns, body.places[atom], at, inside, margin, size)
+            _locate(grid, turns, body.places[atom], at, inside, beyond, margin, size)
             if grid.linear:
                 _cells(grid, at, cells, size)
             else:
@@ -133,6 +142,8 @@ def score(
                     _add_between(grid, values, weight, at, cells, inside, sums)
                 else:
                     _add_nodes(values, weight, cells, inside, sums)
+            if grid.penalty:
+                _add_penalty(F32(body.weights[atom, 0]), beyond, inside, sums)
         for j in range(size):
             if margin[j] <= body.doubt:
                 sums[j] = UNDECIDED
@@ -141,18 +152,28 @@ def score(
 
 
 @lean
-def _locate(grid: Any, turns: Any, place: Any, at: Any, inside: Any, margin: Any, size: Any) -> Any:
-    """An atom's places in the grid; how far they are from where the field has a border."""
+def _locate(
+    grid: Any, turns: Any, place: Any, at: Any, inside: Any, beyond: Any, margin: Any, size: Any
+) -> Any:
+    """An atom's places in the grid; how far they are from where the field has a border.
+
+    beyond: with a penalty, that of the places, should they be outside
+    """
     x, y, z = F32(place[0]), F32(place[1]), F32(place[2])
     for j in range(size):
-        inside[j] = F32(1)
+        inside[j], beyond[j] = F32(1), F32(0)
     for axis in range(3):
         last = F32(grid.shape[axis] - 1)
         a, b, c = turns[3 * axis], turns[3 * axis + 1], turns[3 * axis + 2]
         start, row = turns[9 + axis], at[axis]
         for j in range(size):
             row[j] = (a[j] * x + b[j] * y) + (c[j] * z + start[j])
-        if grid.zero:
+        if grid.penalty:
+            middle, scale = F32(grid.middle[axis]), F32(ROOT * grid.spacing[axis])
+            for j in range(size):
+                away = (row[j] - middle) * scale
+                beyond[j] += away * away
+        if grid.ends:
             for j in range(size):
                 margin[j] = min(margin[j], min(abs(row[j]), abs(last - row[j])))
                 if row[j] < F32(0) or row[j] > last:
@@ -210,6 +231,12 @@ def _add_nodes(values: Any, weight: Any, cells: Any, inside: Any, sums: Any) -> 
 
 
 @lean
+def _add_penalty(weight: Any, beyond: Any, inside: Any, sums: Any) -> Any:
+    for j in range(sums.shape[0]):
+        sums[j] -= weight * ((F32(1) - inside[j]) * beyond[j])
+
+
+@lean
 def _between(low: Any, high: Any, fraction: Any) -> Any:
     return low + fraction * (high - low)
 
@@ -244,6 +271,27 @@ def settle(
 
 
 @lean
+def better(
+    grid: Any, space: Any, body: Any, begin: Any, scores: Any, threshold: Any, floor: Any,
+    turned: Any, poses: Any, exact: Any,
+) -> Any:  # fmt: skip
+    """How many of the poses not below the threshold have exact scores above the floor.
+
+    poses, exact: int64[scores], float64[scores]; these poses, in their order, and their scores
+    """
+    count = 0
+    for j in range(scores.shape[0]):
+        if scores[j] > NONE and scores[j] >= threshold:
+            place(space, begin + j, turned)
+            _to_grid(grid, body, turned)
+            score = _exact(grid, body, turned)
+            if score > floor:
+                poses[count], exact[count] = begin + j, score
+                count += 1
+    return count
+
+
+@lean
 def _exact(grid: Any, body: Any, turned: Any) -> Any:
     total = 0.0
     for atom in range(body.places.shape[0]):
@@ -254,17 +302,17 @@ def _exact(grid: Any, body: Any, turned: Any) -> Any:
         scored = 0.0
         for term in range(body.weights.shape[1]):
             values = grid.values[body.channels[atom, term]]
-            scored += _value(grid, values, gx, gy, gz) * body.weights[atom, term]
+            scored += _value(grid, values, gx, gy, gz, term == 0) * body.weights[atom, term]
         total += scored
     return total
 
 
 @lean
-def _value(grid: Any, values: Any, gx: Any, gy: Any, gz: Any) -> Any:
+def _value(grid: Any, values: Any, gx: Any, gy: Any, gz: Any, first: Any) -> Any:
     nx, ny, nz = grid.shape[0], grid.shape[1], grid.shape[2]
     x, y, z = _clip(gx, nx), _clip(gy, ny), _clip(gz, nz)
-    if grid.zero and (x != gx or y != gy or z != gz):
-        return 0.0
+    if grid.ends and (x != gx or y != gy or z != gz):
+        return _penalty(grid, gx, gy, gz) if grid.penalty and first else 0.0
     if not grid.linear:
         node = (np.int64(x + 0.5) * ny + np.int64(y + 0.5)) * nz + np.int64(z + 0.5)
         return np.float64(values[node])
@@ -274,6 +322,14 @@ def _value(grid: Any, values: Any, gx: Any, gy: Any, gz: Any) -> Any:
     low = _exact_plane(values, i, nz, fy, fz)
     high = _exact_plane(values, i + ny * nz, nz, fy, fz)
     return _between(low, high, fx)
+
+
+@lean
+def _penalty(grid: Any, gx: Any, gy: Any, gz: Any) -> Any:
+    x = (gx - grid.middle[0]) * grid.spacing[0]
+    y = (gy - grid.middle[1]) * grid.spacing[1]
+    z = (gz - grid.middle[2]) * grid.spacing[2]
+    return -PENALTY * ((x * x + y * y) + z * z)
 
 
 @lean

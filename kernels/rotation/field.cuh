@@ -18,6 +18,8 @@ struct Field {
   double per_unit[3];        // 1 / spacing
   double share[3];           // 1 / (nodes - 1)
   unsigned nx, ny, nz, unused;
+  double spacing[3];         // and what else only the penalty needs:
+  float reach[3], unused_2;  // the square root of PENALTY × length in Å
 };
 
 // From one channel to the next.
@@ -47,7 +49,7 @@ struct Along {
 // inside: becomes false beyond the nodes; edge: at least 1/2 less the distance to the next jump.
 __device__ __forceinline__ Along along(float place, unsigned size, bool& inside, float& edge) {
   const float last = float(size - 1), share = __saturatef(place);
-  if (ZERO) {
+  if (ENDS) {
     inside = inside && place == share;
     edge = fmaxf(edge, 0.5f - last * fminf(fabsf(place), fabsf(1.f - place)));
   }
@@ -71,7 +73,15 @@ struct Spot {
   unsigned index;
   float x, y, z;
   bool inside;
+  float beyond;  // with a penalty: that of this place, should it be outside
 };
+
+// PENALTY × the squared distance from the middle of the grid, in Å.
+__device__ __forceinline__ float penalty(const Field& field, float x, float y, float z) {
+  const float a = (x - 0.5f) * field.reach[0], b = (y - 0.5f) * field.reach[1],
+              c = (z - 0.5f) * field.reach[2];
+  return fmaf(a, a, fmaf(b, b, c * c));
+}
 
 __device__ __forceinline__ Spot spot(const Field& field, float x, float y, float z, float& edge) {
   bool inside = true;
@@ -80,11 +90,13 @@ __device__ __forceinline__ Spot spot(const Field& field, float x, float y, float
   const unsigned surplus = __float_as_uint(LINEAR ? FLOOR : ROUND);  // modulo 2^32, all of this
   const unsigned index = (a.bits * field.ny + b.bits) * field.nz + c.bits -
                          surplus * ((field.ny + 1) * field.nz + 1);
-  return {index, a.fraction, b.fraction, c.fraction, inside};
+  const float beyond = PENALTY && !inside ? penalty(field, x, y, z) : 0.f;
+  return {index, a.fraction, b.fraction, c.fraction, inside, beyond};
 }
 
-__device__ __forceinline__ float look_up(const Field& field, const Node* channel,
-                                         const Spot& spot) {
+// first: whether it is an atom's first term, which has the penalty of a place outside.
+__device__ __forceinline__ float look_up(const Field& field, const Node* channel, const Spot& spot,
+                                         bool first) {
   const Node* node = channel + spot.index;
 #if LINEAR
   const float4 low = __ldg(node), high = __ldg(node + field.ny * field.nz);
@@ -92,7 +104,8 @@ __device__ __forceinline__ float look_up(const Field& field, const Node* channel
 #else
   const float value = __ldg(node);
 #endif
-  return ZERO && !spot.inside ? 0.f : value;
+  if (PENALTY && first && !spot.inside) return -spot.beyond;
+  return ENDS && !spot.inside ? 0.f : value;
 }
 
 // ---- double precision
@@ -116,10 +129,20 @@ __device__ __forceinline__ unsigned cell_of(double place, unsigned size) {
   return cell < size - 2 ? cell : size - 2;
 }
 
-__device__ double exact(const Field& field, const Node* channel, const double* place) {
+__device__ __forceinline__ double exact_penalty(const Field& field, const double* place) {
+  double away[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    const unsigned size = axis == 0 ? field.nx : axis == 1 ? field.ny : field.nz;
+    away[axis] = (place[axis] - (size - 1.) * 0.5) * field.spacing[axis];
+  }
+  return -(PENALTY) * ((away[0] * away[0] + away[1] * away[1]) + away[2] * away[2]);
+}
+
+__device__ double exact(const Field& field, const Node* channel, const double* place, bool first) {
   const double x = clipped(place[0], field.nx), y = clipped(place[1], field.ny),
                z = clipped(place[2], field.nz);
-  if (ZERO && (x != place[0] || y != place[1] || z != place[2])) return 0;
+  if (ENDS && (x != place[0] || y != place[1] || z != place[2]))
+    return PENALTY && first ? exact_penalty(field, place) : 0;
 #if LINEAR
   const unsigned ix = cell_of(x, field.nx), iy = cell_of(y, field.ny), iz = cell_of(z, field.nz);
   const float4* cell = channel + (ix * field.ny + iy) * field.nz + iz;

@@ -8,13 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.rotation.rotations import Floats, Indices
-from kernels.rotation.types import Field, Ligands, Poses, Search, squared_distance, sum_of
+from kernels.rotation.types import (
+    PENALTY,
+    Field,
+    Ligands,
+    Poses,
+    Search,
+    squared_distance,
+    sum_of,
+)
 
 BLOCK = 1 << 12  # poses at once
 
 
-def value(field: Field, channel: int, place: Floats) -> Floats:
-    """float64[k]: one channel at float64[k, 3], in units of the spacing from the origin."""
+def value(field: Field, channel: int, place: Floats, first: bool = True) -> Floats:
+    """float64[k]: one channel at float64[k, 3], in units of the spacing from the origin.
+
+    first: whether it is an atom's first term, which has the penalty of a place outside
+    """
     found: Floats
     grid, last = field.values[channel].astype(np.float64), np.array(field.shape) - 1
     inside = np.clip(place, 0, last)
@@ -23,7 +34,18 @@ def value(field: Field, channel: int, place: Floats) -> Floats:
         found = grid[ix, iy, iz]
     else:
         found = _trilinear(grid, inside, np.minimum(np.floor(inside), last - 1).astype(np.int64))
-    return found if field.outside == "clamp" else found * (inside == place).all(axis=1)
+    if field.outside == "clamp":
+        return found
+    is_inside = (inside == place).all(axis=1)
+    found[~is_inside] = 0
+    if field.outside == "penalty" and first:
+        found[~is_inside] = _penalty(field, place[~is_inside])
+    return found
+
+
+def _penalty(field: Field, place: Floats) -> Floats:
+    away = (place - field.middle) * field.spacing
+    return -PENALTY * sum_of(away * away)
 
 
 def _trilinear(grid: Floats, place: Floats, cell: Indices) -> Floats:
@@ -62,7 +84,7 @@ def scores(field: Field, ligands: Ligands, ligand: int, search: Search, poses: I
     found = np.empty((*place.shape[:2], ligands.channels.shape[1]))
     for atom, channels in enumerate(ligands.channels[atoms]):
         for term, channel in enumerate(channels):
-            found[:, atom, term] = value(field, channel, place[:, atom])
+            found[:, atom, term] = value(field, channel, place[:, atom], term == 0)
     return sum_of(sum_of(found * ligands.weights[atoms]))
 
 

@@ -2,7 +2,8 @@
 // bounds.py does not rule out.
 //
 // EULER: rotations by angles, else by quaternions. LINEAR: trilinear interpolation, else the nearest
-// node. ZERO: nothing outside of the grid, else as at its border. TERMS: of each atom, 1 to 3.
+// node. ENDS: atoms outside of the grid score nothing instead of as at its border; with a PENALTY
+// above 0 they score -PENALTY d², d the distance in Å from its middle. TERMS: of each atom, 1 to 3.
 // THREADS: of a block. SHARE: scores that a block settles. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
 #include "bounds.cuh"
 #include "field.cuh"
@@ -125,10 +126,10 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
       const Spot here = spot(field, turn.along(atom, 0), turn.along(atom, 1), turn.along(atom, 2),
                              edge);
       for (int term = 0; term < TERMS; ++term)
-        sum = fmaf(atom.weights[term], look_up(field, atom.channels[term], here), sum);
+        sum = fmaf(atom.weights[term], look_up(field, atom.channels[term], here, term == 0), sum);
     }
   }
-  if ((!LINEAR || ZERO) && edge >= 0.5f - ligands.doubt[ligand]) sum = UNDECIDED;
+  if ((!LINEAR || ENDS) && edge >= 0.5f - ligands.doubt[ligand]) sum = UNDECIDED;
   if (!first || !mine) sum = STRUCK;
   if (mine) scores[ligand * part.poses + pose] = sum;
   note(sum, greatest + ligand);
@@ -187,7 +188,8 @@ __device__ double exact_score(const Space& space, const Field& field, const Liga
       there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
                  (turn[3 * k + 2] * at[2] + placement.shift[k]);
     for (int term = 0; term < TERMS; ++term)
-      mine += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there) *
+      mine += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there,
+                    term == 0) *
               ligands.weights[TERMS * atom + term];
     total += mine;
   }
@@ -214,6 +216,29 @@ __device__ Winner best_of_block(Winner mine) {
       held[threadIdx.x] = held[threadIdx.x + step];
   }
   return held[0];
+}
+
+// Lists those of the poses better than a floor, of one ligand, among `count` scores of the part.
+// better: at most as many, in any order; number: how many there are. As in `settle`, what is not
+// below the threshold is gathered first.
+extern "C" __global__ void __launch_bounds__(THREADS)
+list_better(Space space, Field field, Ligands ligands, Part part, long long begin, long long count,
+            float threshold, double floor, const float* scores, Winner* better, unsigned* number) {
+  __shared__ unsigned listed[SHARE], gathered;
+  const long long first = (long long)blockIdx.x * SHARE;
+  const unsigned poses = unsigned(min(count - first, (long long)SHARE));
+  if (threadIdx.x == 0) gathered = 0;
+  __syncthreads();
+  for (unsigned i = threadIdx.x; i < poses; i += THREADS) {
+    const float score = scores[begin + first + i];
+    if (score > STRUCK && score >= threshold) listed[atomicAdd(&gathered, 1u)] = i;
+  }
+  __syncthreads();
+  for (unsigned k = threadIdx.x; k < gathered; k += THREADS) {
+    const long long pose = part.begin + begin + first + listed[k];
+    const Winner next = {pose, exact_score(space, field, ligands, 0, pose)};
+    if (next.score > floor) better[atomicAdd(number, 1u)] = next;
+  }
 }
 
 // A block looks at SHARE consecutive scores. Those that are not below the ligand's threshold are

@@ -16,6 +16,7 @@ MOST_NODES = 1 << 31  # of one channel, and
 MOST_AN_AXIS = 1 << 20
 MOST_VALUE, MOST_WEIGHT = 1e25, 1e3  # so that scores are finite in single precision, and so
 FARTHEST, FINEST = 1e9, 1e-6  # Å: coordinates and spacing
+PENALTY = 1000.0  # score / Å²: AutoDock 4 adds 500 d² to each of two energies of an atom outside
 ROUNDING = 1e-9  # Å²: squared distances are known this well, or better
 
 
@@ -28,8 +29,9 @@ class Field:
     spacing        float64[3]  Å, above 0
     interpolation  between the nodes: trilinear, or the node at floor(f + 0.5) of the place f in
                    units of the spacing
-    outside        an atom outside the nodes' box scores as at the nearest place in it (clamp) or
-                   nothing (zero)
+    outside        an atom outside the nodes' box scores as at the nearest place in it (clamp),
+                   nothing (zero), or less the farther it is from the middle of the box (penalty):
+                   its first term is -PENALTY d² with the distance d in Å, the others are nothing
 
     Raises ValueError for another shape or type, fewer than two nodes an axis or more than 2^20,
     2^31 nodes or more, a spacing beyond 1e-6 to 1e6 Å, and values that are not finite or beyond
@@ -40,7 +42,7 @@ class Field:
     origin: Floats
     spacing: Floats
     interpolation: Literal["linear", "nearest"] = "linear"
-    outside: Literal["clamp", "zero"] = "clamp"
+    outside: Literal["clamp", "zero", "penalty"] = "clamp"
 
     def __post_init__(self) -> None:
         values, shape = self.values, self.values.shape
@@ -63,6 +65,11 @@ class Field:
     def shape(self) -> tuple[int, ...]:
         """(nx, ny, nz)"""
         return self.values.shape[1:]
+
+    @property
+    def middle(self) -> Floats:
+        """float64[3]: the middle of the nodes' box, in units of the spacing from the origin."""
+        return (np.array(self.shape) - 1) * 0.5
 
 
 @dataclass(frozen=True)

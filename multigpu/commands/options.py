@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from multigpu.config import DockOptions, RunOptions, ScanOptions
+from multigpu.config import PRECISION, DockOptions, RunOptions, ScanOptions
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -92,7 +92,7 @@ DOCK = (
     ),
     click.option("--spacing", type=float, metavar="S", help="Of a NumPy grid, Å."),
     click.option(
-        "--precision", type=float, default=DockOptions.precision, show_default=True, metavar="P",
+        "--precision", type=float, show_default=f"{PRECISION:g}", metavar="P",
         help="Degrees from one angle to the next; all three angles run through 360.",
     ),
     click.option("--rotations", type=int, metavar="N", help="N rotations, spread evenly, instead."),
@@ -113,8 +113,9 @@ DOCK = (
         show_default=True, help="Between the points of the grid.",
     ),
     click.option(
-        "--outside", type=click.Choice(["clamp", "zero"]), default="clamp", show_default=True,
-        help="Atoms outside of the grid score as at its border, or nothing.",
+        "--outside", type=click.Choice(["clamp", "zero", "penalty"]),
+        show_default="penalty for AutoGrid, else clamp",
+        help="Atoms outside of the grid score as at its border, nothing, or AutoDock's penalty.",
     ),
     click.option("--top", type=int, default=1, show_default=True, metavar="K",
                  help="Poses of each ligand."),

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "ligand", "pose", "score", "alpha", "beta", "gamma", "qw", "qx", "qy", "qz", "x", "y", "z",
-    "rmsd_to_input", "rotation", "atoms", "source",
+    "rmsd_to_input", "rotation", "atoms", "source", "atoms_outside",
 )  # fmt: skip
 ROW = "\t".join(  # of these columns
-    ["%s", "%d", "%r", "%s", "%s", "%s", *["%.9f"] * 4, *["%.4f"] * 4, "%d", "%d", "%s\n"]
+    ["%s", "%d", "%r", "%s", "%s", "%s", *["%.9f"] * 4, *["%.4f"] * 4, "%d", "%d", "%s", "%d\n"]
 )
 BREAKS = str.maketrans("\t\n\r", "???")
 ERROR_COLUMNS = ("file", "record", "ligand", "reason")
@@ -147,7 +147,7 @@ def as_tsv(rows: PoseBatch) -> bytes:
         *([_angle(each) for each in column] for column in rows.angles.T.tolist()),
         *rows.quaternion.T.tolist(), *_lengths(rows.place).T.tolist(),
         _lengths(rows.rmsd_to_input).tolist(), rows.rotation.tolist(), rows.atoms.tolist(),
-        _paths(rows),
+        _paths(rows), rows.atoms_outside.tolist(),
     ]  # fmt: skip
     return "".join(map(ROW.__mod__, zip(*columns, strict=True))).encode("utf-8", "replace")
 
@@ -164,7 +164,7 @@ def _as_tsv_at_once(rows: PoseBatch) -> bytes:
         *(angle.take(column) for column in which.reshape(rows.angles.shape).T),
         decimals(rows.quaternion, 9), decimals(_lengths(rows.place), 4),
         decimals(_lengths(rows.rmsd_to_input), 4), whole(rows.rotation), whole(rows.atoms),
-        Texts.of_words(_paths(rows)),
+        Texts.of_words(_paths(rows)), whole(rows.atoms_outside),
     ]  # fmt: skip
     tabbed = [piece for column in columns for piece in (b"\t", column)]
     return glued(*tabbed[1:], b"\n").raw.tobytes()
@@ -190,8 +190,8 @@ def to_arrow(batches: Sequence[PoseBatch]) -> "pa.Table":
     """The columns of the table, in full precision; angles are null where there are none."""
     pa = pyarrow()
     strings, doubles = pa.string(), pa.float64()
-    kinds = {"ligand": strings, "source": strings, "pose": pa.int32(), "atoms": pa.int32()}
-    kinds["rotation"] = pa.int64()
+    kinds = {"ligand": strings, "source": strings, "rotation": pa.int64()}
+    kinds |= dict.fromkeys(("pose", "atoms", "atoms_outside"), pa.int32())
     schema = pa.schema([pa.field(name, kinds.get(name, doubles)) for name in COLUMNS])
     tables = [
         pa.Table.from_arrays([_array(column) for column in _columns(rows)], schema=schema)
@@ -211,6 +211,7 @@ def _columns(rows: PoseBatch) -> list[Any]:
         rows.ligand, rows.pose, rows.score, *np.ascontiguousarray(rows.angles.T),
         *np.ascontiguousarray(rows.quaternion.T), *np.ascontiguousarray(rows.place.T),
         rows.rmsd_to_input, rows.rotation, rows.atoms, [speakable(path) for path in rows.source],
+        rows.atoms_outside,
     ]  # fmt: skip
 
 

@@ -184,6 +184,7 @@ class DockWorkload:
             search.targets(ligands)[poses.ligand] + shifts,
             _rmsds(ligands, poses, positions),
             ligands.sizes[poses.ligand].astype(np.int32),
+            self._atoms_outside(ligands, poses, positions),
             np.empty((0, 3)) if self.fmt else positions,
         )
 
@@ -198,6 +199,16 @@ class DockWorkload:
         beyond = np.maximum(np.maximum(field.origin - targets, targets - end), 0)
         distances: NDArray[np.float64] = np.sqrt((beyond**2).sum(axis=1))
         return distances
+
+    def _atoms_outside(
+        self, ligands: Ligands, poses: Poses, positions: Positions
+    ) -> NDArray[np.int32]:
+        """int32[poses]: how many atoms of each pose are beyond the points of the grid."""
+        field = self.field
+        end = field.origin + field.spacing * (np.array(field.shape) - 1)
+        beyond = ((positions < field.origin) | (positions > end)).any(axis=1)
+        pose_of = np.repeat(np.arange(len(poses)), ligands.sizes[poses.ligand])
+        return np.bincount(pose_of[beyond], minlength=len(poses)).astype(np.int32)
 
     def _best(
         self, loaded: Loaded, poses: Poses, rows: PoseBatch, positions: Positions

@@ -19,6 +19,7 @@ from kernels.rotation import (
     near_uniform,
 )
 from kernels.rotation.memory import fixed_bytes, working_bytes
+from kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
 from multigpu.io.ligands import READ_BYTES, Border, Records
@@ -53,7 +54,8 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
     if pocket.types:
         values = energy_channels(values[:-2], values[-2], values[-1])
     try:
-        return Field(values, pocket.origin, pocket.spacing, options.interpolation, options.outside)
+        outside = options.outside_of(pocket.types)
+        return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
     except ValueError as error:
         raise InputError(pocket.path, str(error)) from error
 
@@ -73,7 +75,7 @@ def _rotations(options: DockOptions) -> EulerRotations | ListedRotations:
         return ListedRotations(read_quaternions(options.rotation_file))
     if options.rotations is not None:
         return near_uniform(options.rotations)
-    return EulerRotations(options.precision)
+    return EulerRotations(options.step)
 
 
 # ---- how it is cut ----------------------------------------------------------------------------
@@ -154,7 +156,10 @@ class DockPlan:
         text = min(self.chunk_bytes, self.chunk_ligands * LARGE_LIGAND)
         ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
         poses = self.top * (text + ligands * POSE_BYTES)
-        scores = 4 * min(SCORES, max(end - begin for begin, end in self.pose_spans))
+        scored = max(end - begin for begin, end in self.pose_spans)
+        scores = 4 * min(SCORES, scored)
+        if self.top > 1:
+            scores += SHORTLIST_BYTES * min(3 * MOST_LISTED, scored)
         loaded = LOADED_BYTES_PER_BYTE * text + NAMED_BYTES * ligands
         line = LINE_PER_THREAD * self.threads * (text + poses)
         return self.once_bytes + self.in_hand * (loaded + poses + scores) + line

@@ -33,7 +33,8 @@ def prepare(ligands: str, pocket: str, options: DockOptions, gpu: str | None) ->
     layout = layout if layout in ONE_ATOM else "pdbqt"
     types = ("C",) if pocket.lower().endswith(".maps.fld") else ()
     values = np.zeros((len(types) + 2 if types else 1, 2, 2, 2), np.float32)
-    field = Field(values, np.zeros(3), np.ones(3), options.interpolation, options.outside)
+    outside = options.outside_of(types)
+    field = Field(values, np.zeros(3), np.ones(3), options.interpolation, outside)
     listed = options.rotations or options.rotation_file
     search = Search(near_uniform(2) if listed else EulerRotations(180.0))
     device = worker.device_of(gpu)

@@ -27,7 +27,9 @@ def dock(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dock
 
     def run(*arguments: str, of: str = str(library / "ligands.sdf"), pocket: str = "") -> int:
         given = pocket or str(library / "pocket.npz")
-        command = ("dock", *of.split(), "--pocket", given, "--precision", "30", "--gpus", "none")
+        command = ["dock", *of.split(), "--pocket", given, "--gpus", "none"]
+        if not {"--rotations", "--rotation-file"} & {*arguments}:
+            command += ["--precision", "30"]
         return int(cli.main([*command, *arguments], standalone_mode=False))
 
     return run

@@ -112,10 +112,16 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--rotations", "0"), "0 rotations: there must be at least one"),
         (("--rotations", "2147483648"), "rotations are at most 100,000,000: try --precision"),
         (("--rotations", "5", "--rotation-file", "x"), "not both"),
+        (("--rotations", "5", "--precision", "10"), "give a precision, or .*, not both"),
+        (("--rotation-file", "x", "--precision", "10"), "give a precision, or .*, not both"),
         (("--rotation-file", "x"), "x: cannot be read: there is no such file"),
         (("--top", "0"), "top 0: at least one pose"),
         (("--min-rmsd", "-1"), "min RMSD -1 Å"),
         (("--translations", "-1,1"), "translations -1,1: a radius and a step above 0"),
+        (
+            ("--translations", "0.5,2"),
+            "translations 0.5,2: the radius, which comes first, has no step",
+        ),
         (("--center", "0,nan,0"), "the center is no place"),
         (("--center", "0,1.1e9,0"), r"the center is no place: coordinates lie within ±1e\+09 Å"),
         (("--origin", "0,0,0", "--spacing", "0"), "the spacing along x is 0, not positive"),
@@ -171,7 +177,9 @@ def test_dock__refuses_what_would_be_in_a_directory_before_its_poses(
         ({"min_rmsd": None}, "min_rmsd is None; it must be a number"),
         ({"rotation_file": 7}, "rotation_file is 7; it must be a path"),
         ({"journal": 7}, "journal is 7; it must be a path"),
-        ({"outside": None}, "outside is None; it can be clamp or zero"),
+        ({"outside": "far"}, "outside is 'far'; it can be clamp or zero or penalty"),
+        ({"precision": 10, "rotations": 5}, "give a precision, or a number or .* not both"),
+        ({"precision": 10, "rotation_file": "x"}, "give a precision, or a number or .* not both"),
         ({"spacing": [1, [2]]}, r".*pocket\.npz: its spacing is not one number, or three"),
     ],
 )
@@ -221,6 +229,7 @@ def test_dock__notes_a_center_outside_of_the_grid(
     with caplog.at_level(logging.WARNING):
         dock("-o", "poses.sdf", "--center", "0,0,28.625")
     assert caplog.messages[0] == "multigpu: the center lies 20 Å outside of the grid"
+    assert caplog.messages[-1].startswith(f"multigpu: the best poses of {COUNT} of {COUNT} ligands")
 
 
 def test_dock__notes_ligands_outside_of_the_grid(
@@ -229,9 +238,12 @@ def test_dock__notes_ligands_outside_of_the_grid(
     Path("far.xyz").write_text("1\nnear\nC 0 0 0\n1\nfar\nC 18.625 0 0\n")
     with caplog.at_level(logging.WARNING):
         dock("-o", "poses.sdf", of="far.xyz")
-    message = caplog.messages[-1]
-    assert "1 of 2 ligands have their centroid outside of the grid, up to 10 Å (far)" in message
-    assert "--center 0,0,0 puts them all in its middle" in message
+    beside, reaching = caplog.messages[-2:]
+    assert "--center 0,0,0 puts them all in its middle" in beside
+    assert "1 of 2 ligands have their centroid outside of the grid, up to 10 Å (far)" in beside
+    assert (
+        "the best poses of 1 of 2 ligands have atoms outside of the grid, up to 1 (far)" in reaching
+    )
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_scores__are_the_same_lines_one_by_one_and_at_once(monkeypatch: pytest.M
         chance.normal(size=(n, 3)) * 10.0 ** chance.integers(-6, 9, (n, 3)),
         chance.random(n) / 1000,
         chance.integers(1, 99, n).astype(np.int32),
+        chance.integers(0, 12, n).astype(np.int32),
         np.empty((0, 3)),
     )
     monkeypatch.setattr(scores, "are_several", lambda _: True)

@@ -47,7 +47,7 @@ def assert_within_bounds(field: Field, ligands: Ligands, search: Search) -> None
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "nearest"]),
-    st.sampled_from(["clamp", "zero"]),
+    st.sampled_from(["clamp", "zero", "penalty"]),
     st.booleans(),
 )
 def test_error__of_every_decided_pose_is_within_the_bound(
@@ -63,7 +63,7 @@ def test_error__of_every_decided_pose_is_within_the_bound(
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "nearest"]),
-    st.sampled_from(["clamp", "zero"]),
+    st.sampled_from(["clamp", "zero", "penalty"]),
 )
 def test_error__is_within_the_bound_where_single_precision_cannot_tell(
     seed: int, interpolation: str, outside: str
@@ -111,3 +111,15 @@ def test_thresholds__rule_nothing_out_where_nothing_is_known() -> None:
     assert bounds_of(field, ligands, search).thresholds(nothing) == -np.inf
     far = Search(EulerRotations(90), center=(1e8, 0.0, 0.0))  # δ is more than a cell
     assert bounds_of(field, ligands, far).thresholds(np.zeros(1, np.float32)) == -np.inf
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_error__of_the_penalty_is_within_the_bound(interpolation: Any) -> None:
+    """In a flat and narrow grid nothing else errs; places along it are known least well."""
+    values = np.zeros((1, 4001, 2, 2), np.float32)
+    field = Field(values, np.zeros(3), np.full(3, 0.7), interpolation, "penalty")
+    rng = np.random.default_rng(3)
+    center = (0.7 * 2000.123, 0.31, 0.37)
+    for _ in range(20):
+        ligands = Ligands.plain([rng.normal(0, 2, (2, 3))])
+        assert_within_bounds(field, ligands, Search(EulerRotations(30), center=center))

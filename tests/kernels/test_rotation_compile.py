@@ -8,16 +8,22 @@ import pytest
 from nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
 from kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
+from kernels.rotation.types import PENALTY
 from kernels.sources import source
 
 FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "rotation"
+OUTSIDE = (
+    {"ENDS": 0, "PENALTY": 0.0},
+    {"ENDS": 1, "PENALTY": 0.0},
+    {"ENDS": 1, "PENALTY": PENALTY},
+)
 VARIANTS = [
-    dict(zip(("EULER", "LINEAR", "ZERO"), choice, strict=True))
-    for choice in product((0, 1), repeat=3)
+    {"EULER": euler, "LINEAR": linear, **outside}
+    for euler, linear, outside in product((0, 1), (0, 1), OUTSIDE)
 ]
 SHAPE = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
 SHAPE |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
-KERNELS = {"pack_cells", "bound", "score", "strike", "threshold", "settle", "choose"}
+KERNELS = {"pack_cells", "bound", "score", "strike", "threshold", "settle", "choose", "list_better"}
 LAUNCH = re.compile(r'\b_?launch\(\s*"(\w+)"')
 KERNEL = re.compile(rb"\.text\.(\w+)\0")
 
@@ -30,7 +36,7 @@ def kernels_of(cubin: bytes) -> set[str]:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_kernels__that_are_launched_compile_for_every_architecture(
-    arch: str, variant: dict[str, int]
+    arch: str, variant: dict[str, float]
 ) -> None:
     launched = set(LAUNCH.findall((FOLDER / "cuda.py").read_text()))
     terms = 1 + VARIANTS.index(variant) % 3

@@ -99,7 +99,7 @@ def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str
 @given(
     SEEDS,
     st.sampled_from(["linear", "nearest"]),
-    st.sampled_from(["clamp", "zero"]),
+    st.sampled_from(["clamp", "zero", "penalty"]),
     st.booleans(),
     st.booleans(),
     st.booleans(),
@@ -119,7 +119,7 @@ def test_backends__agree_to_the_last_bit(
 
 
 @pytest.mark.parametrize("backend", FAST)
-@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero"]))
+@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
 def test_backends__agree_where_single_precision_cannot_tell(
     backend: str, seed: int, interpolation: str, outside: str
 ) -> None:
@@ -130,7 +130,7 @@ def test_backends__agree_where_single_precision_cannot_tell(
 
 @pytest.mark.parametrize("backend", FAST)
 @settings(max_examples=25)
-@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero"]))
+@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
 def test_answer__does_not_depend_on_how_poses_are_cut(
     backend: str, seed: int, interpolation: str, outside: str
 ) -> None:
@@ -289,7 +289,7 @@ def test_shifts__bring_a_body_to_its_place(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 def test_ties__go_to_the_lowest_index(backend: str, outside: Any, interpolation: Any) -> None:
     rng = np.random.default_rng(8)

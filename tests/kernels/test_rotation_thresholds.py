@@ -16,7 +16,7 @@ from kernels.rotation.rounds import split
 
 pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
 
-FIELDS = list(product(["linear", "nearest"], ["clamp", "zero"], [False, True]))
+FIELDS = list(product(["linear", "nearest"], ["clamp", "zero", "penalty"], [False, True]))
 # Of a cell, places may then be off by next to nothing, 0.03, 0.4, 0.8 and more than 100.
 CENTERS = [None, *((far, 0.0, 0.0) for far in (2e4, 3e5, 6e5, 1e8))]
 
@@ -150,7 +150,7 @@ def test_thresholds__of_every_part_of_a_round(
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
 def test_thresholds__where_single_precision_cannot_tell(
     cuda: Any, interpolation: str, outside: str
 ) -> None:
