@@ -185,13 +185,12 @@ def test_run__that_ends_at_any_call_goes_on_to_the_same_bytes(
     job: Job, inputs: Path, forks: Forks, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     seconds, seed = (request.config.getoption(name) for name in ("--kill-seconds", "--seed"))
-    end = time.monotonic() + seconds / len(JOBS)
     trials, chance = Trials(job, inputs, forks, tmp_path), random.Random(f"{job.name} {seed}")
-    points = trials.points(chance)
+    points, end = trials.points(chance), time.monotonic() + seconds / len(JOBS)
     tried = 0
     for point in points if seconds else islice(points, FEW):
-        if seconds and time.monotonic() > end:
-            break
         trials.disturb(point, chance)
         tried += 1
+        if seconds and time.monotonic() > end:
+            break
     print(f"{job.name}: {tried} kill points of {len(trials.undisturbed.calls)} calls")
