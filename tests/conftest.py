@@ -33,6 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", default="1", help="of the kill points that are tried")
 
 
+LONGEST_ID = 40  # bytes
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long bytes by their parameter: those of gzip hold the time, and processes must agree."""
+    return argname if isinstance(val, bytes) and len(val) > LONGEST_ID else None
+
+
 def pytest_configure() -> None:
     """Ctrl-C reaches what tests start, also where a shell began pytest in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

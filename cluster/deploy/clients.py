@@ -31,7 +31,7 @@ KILL_AFTER = 0.5  # seconds: a worker that hangs does not end by itself, and Ctr
 CONNECT_GRACE = 1.0
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 PRIVATE = ("tls://", "wss://", "inproc://")  # addresses to which strangers cannot send tasks
-DECIDED_ABOVE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+DECIDED_ABOVE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 QUIET = (
     "distributed",
     "distributed.client",
