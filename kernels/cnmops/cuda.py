@@ -1,10 +1,11 @@
 """The model on a GPU: `model.cu` through CuPy, compiled for the number of samples and classes.
 
 The floor is arithmetic: a cycle takes four float64 instructions for each sample and class, 21 for
-each sample and 15 for each class, the first two 15 more for each sample and class. That is 24,000
-for 15 samples, 9 classes and 20 cycles, and 29,000 where four lanes share a region, because they do
-some of it twice: 12 ms for 6.9 million regions at the 17e12 instructions a second of an H200.
-Memory (60 bytes in, 220 out) is no matter.
+each sample and 15 for each class, the first two 15 more for each sample and class, the last one six
+more for each sample and class and 25 for each sample. That is 25,000 for 15 samples, 9 classes and
+20 cycles, and 30,000 where four lanes share a region, because they do some of it twice: 12 ms for
+6.9 million regions at the 17e12 instructions a second of an H200. Memory (60 bytes in, 220 out) is
+no matter.
 """
 
 from functools import cache
