@@ -241,7 +241,18 @@ class LigandBounds:
         at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
         at_least = top - SHORTFALLS - errors
         possible = (at_most >= highest) & (at_least <= highest)
-        lowest = highest - _largest(errors, possible)
+        return self._below(highest - _largest(errors, possible), some)
+
+    def thresholds_above(self, scores: Floats, some: slice = slice(None)) -> NDArray[np.float32]:
+        """float32[n]: in single precision, poses with scores of at least these are not lower.
+
+        scores: float64[n], in double precision
+        """
+        return self._below(scores[:, None], some)
+
+    def _below(self, lowest: Floats, some: slice) -> NDArray[np.float32]:
+        errors, top = self.errors[some], self.top[some]
+        at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
         threshold = (lowest - _largest(errors, at_most >= lowest))[:, 0]
         threshold[np.isnan(threshold)] = -np.inf
         below: NDArray[np.float32] = np.nextafter(threshold.astype(np.float32), np.float32(-np.inf))

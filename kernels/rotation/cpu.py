@@ -5,14 +5,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation import cpu_poses
+from kernels.rotation import cpu_poses, shortlist
 from kernels.rotation.bounds import FieldBounds, LigandBounds
 from kernels.rotation.cpu_poses import BLOCK, Body, Grid, Space
-from kernels.rotation.rotations import EulerRotations, ListedRotations
+from kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
 from kernels.rotation.rounds import best, check, span_of
 from kernels.rotation.types import Field, Ligands, Poses, Search
 
 MOST_SCORES = 1 << 24  # that are held at a time: 64 MiB
+AT_ONCE = 1 << 16  # of them, that are looked at together where the best are listed
 TOGETHER = 256  # ligands whose bounds are found together
 
 
@@ -39,16 +40,22 @@ class Searcher:
                 found.append(self._best(Scores(self, body, bounds, i), span, struck, begin + i))
         return Poses.joined(found)
 
-    def _best(self, scores: "Scores", span: range, taken: NDArray[np.int64], ligand: int) -> Poses:
+    def _best(self, scores: "Scores", span: range, taken: Indices, ligand: int) -> Poses:
+        if self.search.top > 1:
+            moments = scores.body.moments
+            found = shortlist.best(scores, self.search, span, MOST_SCORES, taken, moments)
+            return found.moved(ligand)
         struck = Poses(np.zeros(len(taken), np.int64), taken, np.zeros(len(taken)))
         return best(scores, self.search, span, MOST_SCORES, struck).moved(ligand)
 
 
 class Scores:
-    """The scores of one ligand: `rounds.Scores`. It has a number among those of the bounds."""
+    """The scores of one ligand: `shortlist.Scores`. It has a number among those of the bounds."""
+
+    at_once = AT_ONCE
 
     def __init__(self, searcher: Searcher, body: Body, bounds: LigandBounds, number: int) -> None:
-        self._of, self._body = searcher, body
+        self._of, self.body = searcher, body
         self._bounds, self._some = bounds, slice(number, number + 1)
         self._turned = np.empty((2, 12))
         self._rows, self._cells = np.empty((18, BLOCK), np.float32), np.empty(BLOCK, np.uint32)
@@ -61,14 +68,14 @@ class Scores:
     def score(self, part: range) -> None:
         self._begin, self.held = part.start, np.empty(len(part), np.float32)
         cpu_poses.score(
-            self._of.grid, self._of.space, self._body, self._begin, self.held, self._turned[0],
+            self._of.grid, self._of.space, self.body, self._begin, self.held, self._turned[0],
             self._rows, self._cells,
         )  # fmt: skip
 
     def strike(self, taken: Poses) -> None:
         for pose in taken.pose:
             cpu_poses.strike(
-                self._of.space, self._body.moments, self._begin, self.held, pose,
+                self._of.space, self.body.moments, self._begin, self.held, pose,
                 self._of.search.min_squared, self._turned,
             )  # fmt: skip
 
@@ -76,12 +83,23 @@ class Scores:
         self._greatest = np.maximum(self._greatest, cpu_poses.greatest(self.held))
         threshold = self._bounds.thresholds(self._greatest, self._some)[0]
         pose, score = cpu_poses.settle(
-            self._of.grid, self._of.space, self._body, self._begin, self.held, threshold,
+            self._of.grid, self._of.space, self.body, self._begin, self.held, threshold,
             self._turned[0],
         )  # fmt: skip
         # Parts come in the order of their poses, so among equals the one that is held has won.
         if pose >= 0 and (self._pose < 0 or score > self._score):
             self._pose, self._score = pose, score
+
+    def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
+        """As `shortlist.Scores.better`."""
+        held = self.held[some.start : some.stop]
+        threshold = self._bounds.thresholds_above(np.array([floor]), self._some)[0]
+        poses, scores = np.empty(len(held), np.int64), np.empty(len(held))
+        count = cpu_poses.better(
+            self._of.grid, self._of.space, self.body, self._begin + some.start, held, threshold,
+            floor, self._turned[0], poses, scores,
+        )  # fmt: skip
+        return poses[:count].copy(), scores[:count].copy()
 
     def winners(self) -> Poses:
         if self._pose < 0:

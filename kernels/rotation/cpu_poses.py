@@ -271,6 +271,27 @@ def settle(
 
 
 @lean
+def better(
+    grid: Any, space: Any, body: Any, begin: Any, scores: Any, threshold: Any, floor: Any,
+    turned: Any, poses: Any, exact: Any,
+) -> Any:  # fmt: skip
+    """How many of the poses not below the threshold have exact scores above the floor.
+
+    poses, exact: int64[scores], float64[scores]; these poses, in their order, and their scores
+    """
+    count = 0
+    for j in range(scores.shape[0]):
+        if scores[j] > NONE and scores[j] >= threshold:
+            place(space, begin + j, turned)
+            _to_grid(grid, body, turned)
+            score = _exact(grid, body, turned)
+            if score > floor:
+                poses[count], exact[count] = begin + j, score
+                count += 1
+    return count
+
+
+@lean
 def _exact(grid: Any, body: Any, turned: Any) -> Any:
     total = 0.0
     for atom in range(body.places.shape[0]):

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.launch import POINTER, struct
+from kernels.rotation import shortlist
 from kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK, FieldBounds, LigandBounds
-from kernels.rotation.memory import MOST_LIGANDS, MOST_SCORES
-from kernels.rotation.rotations import EulerRotations, ListedRotations
+from kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES, WINNER_BYTES
+from kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
 from kernels.rotation.rounds import best, check, span_of
 from kernels.rotation.types import PENALTY, Field, Ligands, Poses, Search
 from kernels.sources import source
@@ -168,6 +169,9 @@ class Searcher:
         """None where there is too little device memory for what could be less."""
         try:
             scores = Scores(self, ligands, min(len(span), most))
+            if self.search.top > 1 and len(span) > most:  # of one ligand: more are not held
+                moments = ligands.moments[0]
+                return shortlist.best(scores, self.search, span, most, taken.pose, moments)
             return best(scores, self.search, span, most, taken)
         except cupy.cuda.memory.OutOfMemoryError:
             if most <= THREADS:
@@ -188,12 +192,18 @@ def _batches(ligands: Ligands, most: int) -> list[int]:
 
 
 class Scores:
-    """The scores of a batch of ligands: `rounds.Scores`. Works on the current stream."""
+    """The scores of a batch of ligands: `rounds.Scores`; those of one: `shortlist.Scores`.
+
+    Works on the current stream.
+    """
+
+    at_once = AT_ONCE
 
     def __init__(self, searcher: Searcher, ligands: Ligands, most: int) -> None:
         self._of, self._bodies = searcher, ligands
         self._many, self._terms = len(ligands), ligands.channels.shape[1]
-        self._copied, self._ligands = _copied(ligands, searcher)
+        self._bounds = LigandBounds(searcher.bounds, ligands, searcher.search)
+        self._copied, self._ligands = _copied(ligands, searcher, self._bounds)
         self.held = cupy.empty(self._many * most, np.float32)
         # What `bound` and `threshold` of bounds.cuh find.
         self.errors = cupy.empty((self._many, len(SHORTFALLS)), np.float64)
@@ -252,6 +262,26 @@ class Scores:
         self._launch("choose", 1, self._winners, np.int64(blocks), first, self._best)
         self._first = False
 
+    def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
+        """As `shortlist.Scores.better`."""
+        listed, number = self.listed
+        number.data.memset_async(0, number.nbytes)
+        threshold = self._bounds.thresholds_above(np.array([floor]))[0]
+        self._launch(
+            "list_better", _ceil(len(some), SHARE), self._of.space, self._of.grid, self._ligands,
+            self._part, np.int64(some.start), np.int64(len(some)), threshold, np.float64(floor),
+            self.held, listed, number,
+        )  # fmt: skip
+        stream = cupy.cuda.get_current_stream()
+        count = int(cupy.asnumpy(number, stream=stream)[0])
+        found = cupy.asnumpy(listed[: count * WINNER_BYTES], stream=stream).view(_WINNER)
+        return found["pose"], found["score"]
+
+    @cached_property
+    def listed(self) -> tuple[Any, Any]:
+        """Poses with their scores, and how many; there when something is first listed."""
+        return cupy.empty(AT_ONCE * WINNER_BYTES, np.uint8), cupy.empty(1, np.uint32)
+
     def winners(self) -> Poses:
         best = cupy.asnumpy(self._best, stream=cupy.cuda.get_current_stream()).view(_WINNER)
         ligand = np.flatnonzero(best["pose"] >= 0)
@@ -264,9 +294,8 @@ class Scores:
         self._of.launch(name, self._terms, self._many * blocks, *arguments)
 
 
-def _copied(ligands: Ligands, searcher: Searcher) -> tuple[Any, NDArray[Any]]:
+def _copied(ligands: Ligands, searcher: Searcher, bounds: LigandBounds) -> tuple[Any, NDArray[Any]]:
     """What the kernels read of ligands, on the device by one copy; the struct of addresses."""
-    bounds = LigandBounds(searcher.bounds, ligands, searcher.search)
     starts = searcher.search.targets(ligands) - searcher.field.origin
     arrays = {
         "offsets": ligands.offsets,

@@ -5,6 +5,7 @@ from kernels.rotation.types import Field
 
 MOST_SCORES = 1 << 26  # that are held at a time, for each thread that calls, and
 MOST_LIGANDS = 1 << 15  # that have some there
+AT_ONCE = 1 << 20  # of them, that are looked at together where the best are listed
 WINNER_BYTES = 16
 BOUNDS_BYTES = 8 * (len(SHORTFALLS) + 1) + 12  # of a ligand: its errors, T, and three scores
 
@@ -23,4 +24,5 @@ def fixed_bytes(field: Field) -> int:
 def working_bytes() -> int:
     """What each thread takes in `cuda.Searcher.best` at most, but for what is copied of ligands."""
     winners = MOST_SCORES // 2048 + 2 * MOST_LIGANDS  # of up to 2,048 scores, and of each ligand
-    return 4 * MOST_SCORES + WINNER_BYTES * winners + BOUNDS_BYTES * MOST_LIGANDS
+    listed = WINNER_BYTES * AT_ONCE + 4
+    return 4 * MOST_SCORES + WINNER_BYTES * winners + BOUNDS_BYTES * MOST_LIGANDS + listed

@@ -19,6 +19,7 @@ from kernels.rotation import (
     near_uniform,
 )
 from kernels.rotation.memory import fixed_bytes, working_bytes
+from kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
 from multigpu.io.ligands import READ_BYTES, Border, Records
@@ -155,7 +156,10 @@ class DockPlan:
         text = min(self.chunk_bytes, self.chunk_ligands * LARGE_LIGAND)
         ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
         poses = self.top * (text + ligands * POSE_BYTES)
-        scores = 4 * min(SCORES, max(end - begin for begin, end in self.pose_spans))
+        scored = max(end - begin for begin, end in self.pose_spans)
+        scores = 4 * min(SCORES, scored)
+        if self.top > 1:
+            scores += SHORTLIST_BYTES * min(3 * MOST_LISTED, scored)
         loaded = LOADED_BYTES_PER_BYTE * text + NAMED_BYTES * ligands
         line = LINE_PER_THREAD * self.threads * (text + poses)
         return self.once_bytes + self.in_hand * (loaded + poses + scores) + line

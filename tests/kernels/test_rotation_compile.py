@@ -23,7 +23,7 @@ VARIANTS = [
 ]
 SHAPE = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
 SHAPE |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
-KERNELS = {"pack_cells", "bound", "score", "strike", "threshold", "settle", "choose"}
+KERNELS = {"pack_cells", "bound", "score", "strike", "threshold", "settle", "choose", "list_better"}
 LAUNCH = re.compile(r'\b_?launch\(\s*"(\w+)"')
 KERNEL = re.compile(rb"\.text\.(\w+)\0")
 

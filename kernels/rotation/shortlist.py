@@ -1,0 +1,126 @@
+"""The best poses of one ligand that are apart from each other, in one pass over all its poses.
+
+A pass lists the poses with the highest scores in double precision. From the list the best is
+chosen, the best of those apart from it, and so on. Where that ends before `top` poses, because
+very many lie around few, the next pass lists those that are apart from all that were chosen.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+
+from kernels.rotation import rounds
+from kernels.rotation.rotations import Floats, Indices
+from kernels.rotation.types import Poses, Search, squared_distance
+
+MOST_LISTED = 1 << 17  # poses; there may be twice as many, and one part's, before some are dropped
+SHORTLIST_BYTES = 64  # of a pose while they are sorted
+AHEAD = 1 << 9  # listed poses that are compared together with those that were chosen
+
+
+class Scores(rounds.Scores, Protocol):
+    """The scores of one ligand, of which some are listed.
+
+    at_once  scores of a part that are looked at together
+    """
+
+    at_once: int
+
+    def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
+        """Poses whose score is above `floor`, in any order, and their scores; float64.
+
+        some: which of the part, counted from its first pose
+        """
+
+
+def best(
+    scores: Scores, search: Search, span: range, most: int, taken: Indices, moments: Floats
+) -> Poses:
+    """The best poses of a span, apart from those that were taken; `most` are scored at a time.
+
+    moments: float64[3, 3] of the ligand
+    """
+    chosen: list[tuple[int, float]] = []
+    while len(chosen) < search.top:
+        listed = _pass_over(scores, span, most, np.r_[taken, _columns(chosen)[0]])
+        found = [*islice(_apart(listed, search, moments), search.top - len(chosen))]
+        chosen += found
+        if listed.complete or not found:
+            break
+    poses, values = _columns(chosen)
+    return Poses(np.zeros(len(chosen), np.int64), poses, values)
+
+
+def _columns(chosen: list[tuple[int, float]]) -> tuple[Indices, Floats]:
+    poses, scores = zip(*chosen, strict=True) if chosen else ((), ())
+    return np.array(poses, np.int64), np.array(scores, np.float64)
+
+
+def _pass_over(scores: Scores, span: range, most: int, struck: Indices) -> "Shortlist":
+    """The best poses of the span, but for those that are struck out or near to these."""
+    listed, none = Shortlist(), np.zeros(len(struck), np.int64)
+    for part in rounds.split(span, most):
+        scores.score(part)
+        if len(struck):
+            scores.strike(Poses(none, struck, none.astype(np.float64)))
+        for some in rounds.split(range(len(part)), scores.at_once):
+            listed.add(*scores.better(some, listed.floor))
+    return listed
+
+
+class Shortlist:
+    """The poses with the highest scores, the lowest index first among equals.
+
+    floor: those that come later are listed above this score only
+    """
+
+    def __init__(self) -> None:
+        self.floor = -np.inf
+        self._parts: list[tuple[Indices, Floats]] = []
+
+    @property
+    def complete(self) -> bool:
+        """Whether no pose was dropped."""
+        return self.floor == -np.inf
+
+    def add(self, poses: Indices, scores: Floats) -> None:
+        """Poses with higher indices than all before."""
+        self._parts.append((poses, scores))
+        if sum(len(part) for part, _ in self._parts) > 2 * MOST_LISTED:
+            poses, scores = self.ordered()
+            self._parts = [(poses[:MOST_LISTED], scores[:MOST_LISTED])]
+            self.floor = float(scores[MOST_LISTED - 1])
+
+    def ordered(self) -> tuple[Indices, Floats]:
+        """Best first."""
+        none = np.empty(0, np.int64), np.empty(0)
+        poses, scores = (np.concatenate(each) for each in zip(none, *self._parts, strict=True))
+        order = np.lexsort((poses, -scores))
+        return poses[order], scores[order]
+
+
+def _apart(listed: Shortlist, search: Search, moments: Floats) -> Iterator[tuple[int, float]]:
+    """The best listed pose and its score, the best of those apart from it, and so on."""
+    chosen: list[int] = []
+    poses, scores = listed.ordered()
+    for begin in range(0, len(poses), AHEAD):
+        some = slice(begin, begin + AHEAD)
+        free, values = poses[some], scores[some]
+        for one in chosen:
+            free, values = _without(one, free, values, search, moments)
+        while len(free):
+            chosen.append(int(free[0]))
+            yield chosen[-1], float(values[0])
+            free, values = _without(chosen[-1], free, values, search, moments)
+
+
+def _without(
+    one: int, poses: Indices, scores: Floats, search: Search, moments: Floats
+) -> tuple[Indices, Floats]:
+    """Poses that are apart from one, and are not it."""
+    matrices, shifts = search.placements(np.array([one]))
+    squared = squared_distance(moments, (matrices[0], shifts[0]), search.placements(poses))
+    apart = (squared >= search.min_squared) & (poses != one)
+    return poses[apart], scores[apart]
