@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import psutil
 import pytest
 
 from cluster import worker
@@ -165,6 +166,16 @@ def test_cpu__without_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for gpu in ("GPU-0", None):
         with pytest.raises(Failure, match=r"^numbers 0 to 4: .* cannot be divided further$"):
             run(Sums(9), 4, gpu=gpu)
+
+
+def test_host__has_no_more_memory_than_the_limit_of_the_address_space_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`ulimit -v`; a scan that does not fit in it is refused before it begins."""
+    size = psutil.Process().memory_info().vms
+    for limit, most in ((size + (1 << 28), 1 << 29), (1, 0)):
+        monkeypatch.setattr(worker.resource, "getrlimit", lambda _, at=limit: (at, at))
+        assert REAL["free"](None) <= most
 
 
 def test_device__without_memory_by_its_own_account_is_no_broken_one() -> None:
