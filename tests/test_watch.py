@@ -184,7 +184,7 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
         monkeypatch.undo()
     facts = SimpleNamespace(chunks=6, resumed=0)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda _: "5 matches") as progress:
+    with Progress(job, "scan", lambda _: "5 matches", drawn=False) as progress:
         monkeypatch.setattr(time, "time", lambda: clock + 36_000)
         progress(finished(2, "one", 10.0))
         lines = progress._lines()

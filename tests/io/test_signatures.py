@@ -97,6 +97,7 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
     columns: dict[str, Any] = {
         "sample_index": start, "sample": [b"s"] * 3, "signature": which, "start": start,
         "end": start + 4, "reverse": np.zeros(3, bool), "score": np.full(3, 30.0),
+        "ambiguous": np.zeros(3, np.int32),
     }  # fmt: skip
     batch = replace(Batch.empty(), **columns)
     if fmt == "arrow":
