@@ -12,12 +12,13 @@ from pathlib import Path
 
 FENCE = "```"
 PROMPT = "$ "
+END = "END"
 MARK = "\x1e"  # parts the outputs of commands from each other
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the page. line: its number there, from 1; shown: the lines below it."""
+    """A command of the page. line: the number of its last line, from 1; shown: those below it."""
 
     line: int
     text: str
@@ -25,9 +26,15 @@ class Command:
 
 
 def commands(page: str) -> Iterator[Command]:
-    """Yield the commands in fenced blocks: lines that begin with `$ `, and what follows each."""
-    inside, found, shown, at = False, "", [], 0
+    """Yield the commands in fenced blocks: lines that begin with `$ `, and what follows each.
+
+    A command with `<<'END'` goes on to the line END.
+    """
+    inside, here, found, shown, at = False, False, "", [], 0
     for number, line in enumerate(page.splitlines(), 1):
+        if here:
+            found, at, here = f"{found}\n{line}", number, line != END
+            continue
         if inside and not line.startswith((FENCE, PROMPT)):
             shown.append(line)
             continue
@@ -38,6 +45,7 @@ def commands(page: str) -> Iterator[Command]:
             inside = not inside
         elif inside:
             found = line.removeprefix(PROMPT)
+            here = found.endswith(f"<<'{END}'")
 
 
 def printed(wanted: list[Command], folder: Path, seconds: float) -> list[list[str]]:
