@@ -19,13 +19,13 @@ from common import Figure, Report, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
-from kernels.cnmops import reference
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.copynumber.backends import model_options
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.io.counts import Counts, read_counts
+from multigpu.kernels.cnmops import reference
 from multigpu.simulate_counts import Cohort, cohort_counts
 
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
@@ -100,7 +100,7 @@ def part_model(bench: Bench) -> Iterator[Figure]:
         return
     import cupy
 
-    from kernels.cnmops import cuda
+    from multigpu.kernels.cnmops import cuda
 
     there = cupy.asarray(counts)
 
@@ -117,7 +117,7 @@ def part_model(bench: Bench) -> Iterator[Figure]:
 
 
 def _model_cpu(bench: Bench, counts: NDArray[Any], options: CnvOptions) -> Iterator[Figure]:
-    from kernels.cnmops import cpu
+    from multigpu.kernels.cnmops import cpu
 
     ones, cores = np.ones(counts.shape[1]), min(FEW_CORES, common.cores())
 
@@ -139,7 +139,7 @@ def part_cohort(bench: Bench) -> Iterator[Figure]:
     options = CnvOptions()
     import cupy
 
-    from kernels.cnmops import cuda
+    from multigpu.kernels.cnmops import cuda
 
     ones = np.ones(counts.shape[1])
 

@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # a clone that is not installed
 
-from cluster.devices import survey  # noqa: E402
-from kernels import bases  # noqa: E402
-from kernels.scan import Chunk, Hits, Patterns, Rules  # noqa: E402
+from multigpu.cluster.devices import survey  # noqa: E402
+from multigpu.kernels import bases  # noqa: E402
+from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules  # noqa: E402
 
 # An installation has its modules compiled; where this is set each process compiles them anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -261,7 +261,7 @@ def joined(pieces: Sequence[Piece], each: Iterable[Hits]) -> Hits:
 
 def cpu_search(data: Letters, patterns: Patterns, threads: int, rules: Rules = FIRST) -> Hits:
     """Index and search on `threads` CPU threads."""
-    from kernels.scan import cpu
+    from multigpu.kernels.scan import cpu
 
     scanner = cpu.Scanner(patterns, rules, len(data.letters))
     largest = max(threads, len(data.letters) // LEAST_PIECE)
@@ -274,7 +274,7 @@ class GpuSearch:
     """Data cut into pieces, a lane for each; letters and offsets in pinned memory."""
 
     def __init__(self, data: Letters, pieces: int) -> None:
-        from kernels.scan import cuda
+        from multigpu.kernels.scan import cuda
 
         self._cuda = cuda
         self.pieces = [
@@ -322,8 +322,8 @@ def pattern_sets(patterns: Patterns, number: int) -> NDArray[np.uint8]:
 def first_start(sample: NDArray[np.uint8], pattern: NDArray[np.uint8]) -> int:
     """The first occurrence by plain narrowing, or -1; both are sets of bases.
 
-    As `kernels.scan.reference`, whose every comparison is made, but fast enough for long records:
-    starts that differ drop out.
+    As `multigpu.kernels.scan.reference`, whose every comparison is made, but fast enough for long
+    records: starts that differ drop out.
     """
     begin, size, positions = 0, 1024, len(sample) - len(pattern) + 1
     fixed = np.flatnonzero(pattern != ANYTHING).tolist()

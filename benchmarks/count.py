@@ -11,9 +11,9 @@ from common import Figure, Report, repeated, require, say
 from data import in_page_cache, made
 from processes import process, python
 
-from kernels.counting.types import Counting
 from multigpu.io.counts import read_counts
 from multigpu.io.sources import opened
+from multigpu.kernels.counting.types import Counting
 
 CORES = 2
 WINDOW = 25_000

@@ -20,10 +20,10 @@ from common import ROOT, Figure, Report, repeated, require
 from data import made
 from processes import process, python
 
-from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 from multigpu.io.borders import sdf_ends
 from multigpu.io.molecules import parse
 from multigpu.io.pockets import read_pocket
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 from multigpu.simulate_docking import ligands, pocket
 
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
@@ -53,10 +53,10 @@ class Bench:
 
     def searcher(self, field: Field, search: Search) -> Any:
         if self.gpu:
-            from kernels.rotation import cuda
+            from multigpu.kernels.rotation import cuda
 
             return cuda.Searcher(field, search)
-        from kernels.rotation import cpu
+        from multigpu.kernels.rotation import cpu
 
         return cpu.Searcher(field, search)
 
@@ -145,7 +145,7 @@ def _check_against_plain(bench: Bench, field: Field, body: Ligands) -> None:
 
 
 def _check_against_cpu(field: Field, search: Search, body: Ligands, found: Poses) -> None:
-    from kernels.rotation import cpu
+    from multigpu.kernels.rotation import cpu
 
     _require_same(found, cpu.Searcher(field, search).best(body), "from the CPU's")
 
@@ -157,7 +157,7 @@ def _require_same(a: Poses, b: Poses, what: str) -> None:
 
 def part_cpu(bench: Bench) -> Iterator[Figure]:
     """On two cores: the search alone, then the process with kernels compiled before."""
-    from kernels.rotation import cpu
+    from multigpu.kernels.rotation import cpu
 
     grid, body = structure(bench)
     field = Field(grid.values, grid.origin, grid.spacing)

@@ -14,9 +14,9 @@ import cloudpickle
 import common
 from common import Figure, Report, markdown, require
 
-from cluster.deploy import Deployment, workers
-from cluster.dispatch import dispatch
-from cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.deploy import Deployment, workers
+from multigpu.cluster.dispatch import dispatch
+from multigpu.cluster.workers import LocalWorkers, Workers
 
 # The workers of a cluster cannot import this script, so its classes travel with what is sent.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

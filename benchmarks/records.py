@@ -16,9 +16,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from kernels.jit import lean
-from kernels.scan import Hits, Patterns
 from multigpu.io.signatures import Signatures
+from multigpu.kernels.jit import lean
+from multigpu.kernels.scan import Hits, Patterns
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class FromRecords:
     """From samples in pageable memory to a list of matches, with buffers made before."""
 
     def __init__(self, samples: list[Sample], signatures: Signatures, pieces: int) -> None:
-        from kernels.pinned import pinned
-        from kernels.scan import cuda
+        from multigpu.kernels.pinned import pinned
+        from multigpu.kernels.scan import cuda
 
         self._cuda = cuda
         self.samples, self.signatures = samples, signatures

@@ -23,7 +23,7 @@ import numpy as np
 from common import markdown, require, say
 from processes import python
 
-from kernels import cnmops, normalization, rotation, scan, segmentation
+from multigpu.kernels import cnmops, normalization, rotation, scan, segmentation
 
 TOOLS = ("memcheck", "racecheck", "initcheck")
 PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/local/cuda/compute-sanitizer")
@@ -173,8 +173,8 @@ CASES: dict[str, Case] = {
 
 def compare(kernel: str, device: str) -> int:
     """How many comparisons were made; WrongResultError where one fails."""
-    import_module(f"kernels.{kernel}.reference")
-    backend = import_module(f"kernels.{kernel}.{'cpu' if device == 'cpu' else 'cuda'}")
+    import_module(f"multigpu.kernels.{kernel}.reference")
+    backend = import_module(f"multigpu.kernels.{kernel}.{'cpu' if device == 'cpu' else 'cuda'}")
     if device == "gpu":
         _no_pools()
     return len(list(CASES[kernel](backend, np.random.default_rng(SEED))))

@@ -34,7 +34,7 @@ from runs import (
     worker_slowed,
 )
 
-from cluster.devices import survey
+from multigpu.cluster.devices import survey
 from multigpu.io.counts import Counts, write_counts
 
 GB = 40.0  # of FASTQ

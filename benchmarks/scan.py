@@ -22,9 +22,9 @@ from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of
 from processes import Ran, process, python
 from records import FromRecords, hit_rows, samples_of
 
-from kernels.scan import Hits, Patterns
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
 from multigpu.io.signatures import Signatures, read_signatures
+from multigpu.kernels.scan import Hits, Patterns
 
 HERE = Path(__file__).parent
 FEW_CORES = 2
@@ -105,7 +105,7 @@ class Case:
 
 def part_kernels(bench: Bench) -> Iterator[Figure]:
     """Copy in, index, kernels and copy out, from pinned memory."""
-    from kernels.scan import cuda
+    from multigpu.kernels.scan import cuda
 
     for n_percent, asked in ((10, 8.0), (0, 6.5)):
         case = Case.of(bench.default(n_percent))
@@ -143,7 +143,7 @@ def _alone(search: GpuSearch, patterns: Patterns, runs: int) -> dict[str, list[f
     """Milliseconds of the stages one after the other."""
     import cupy
 
-    from kernels.scan import cuda
+    from multigpu.kernels.scan import cuda
 
     scanner = cuda.Scanner(patterns, FIRST)
 
@@ -491,7 +491,7 @@ def part_hyperscan(bench: Bench) -> Iterator[Figure]:
     cpu = repeated(lambda: common.cpu_search(case.data, case.patterns, threads), bench.runs)
     yield from _against(theirs, cpu, f"{what}: ours, {threads} threads", 1.0)
     if bench.gpu is not None:
-        from kernels.scan import cuda
+        from multigpu.kernels.scan import cuda
 
         pinned = Letters(cuda.pinned_like(case.data.letters), case.data.offsets)
         search = GpuSearch(pinned, 10)

@@ -29,7 +29,7 @@ import numpy as np
 from common import Letters, require
 from data import Shape, make_set
 
-from kernels.scan import Hits, Patterns
+from multigpu.kernels.scan import Hits, Patterns
 
 HERE = Path(__file__).parent
 BASES = {"gpu": Shape(), "cpu": Shape(samples=101, signatures=100, matching=2 / 101)}
@@ -182,7 +182,7 @@ class Bench:
         """Pinned memory for a GPU, kept from point to point."""
         if self.device == "cpu":
             return None
-        from kernels.pinned import pinned
+        from multigpu.kernels.pinned import pinned
 
         if self.buffer is None or len(self.buffer) < size:
             self.buffer = None
@@ -202,11 +202,11 @@ class Bench:
     def _plan(self, patterns: Patterns, shape: Shape) -> str:
         """How the patterns are indexed: it explains where curves bend."""
         if self.device == "cpu":
-            from kernels.scan import cpu
+            from multigpu.kernels.scan import cpu
 
             plan = cpu.Scanner(patterns, common.FIRST).way(shape.sample_n).plan
         else:
-            from kernels.scan import cuda
+            from multigpu.kernels.scan import cuda
 
             plan = cuda.Scanner(patterns, common.FIRST).plan
         return f"k={plan.k} stride={plan.stride} blanks={plan.blanks}"

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.errors import Failure, WorkerDied
-from cluster.worker import Outcome
-from cluster.workers import Report
+from multigpu.cluster.errors import Failure, WorkerDied
+from multigpu.cluster.worker import Outcome
+from multigpu.cluster.workers import Report
 
 STEALING = 0.1  # Dask's work-stealing-interval: seconds until an idle worker has stolen
 WORKER_TIMEOUT = 60.0  # the program's --worker-timeout
@@ -109,7 +109,7 @@ class Traffic:
 
 
 class SimulatedWorkers:
-    """Fulfils `cluster.workers.Workers`. The clock moves only while its inbox is waited for.
+    """As `multigpu.cluster.workers.Workers`. The clock moves only while its inbox is waited for.
 
     The span of a chunk must be its number. Everything random comes from `seed`.
     """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from cluster.errors import Failure
+from multigpu.cluster.errors import Failure
 
 DRIVER = "libcuda.so.1"
 COMPUTE_MODE, ONE_PROCESS = 20, 3  # an attribute of devices, and its value for those of one alone

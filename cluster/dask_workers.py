@@ -16,10 +16,10 @@ from distributed import Client, Future, KilledWorker, Worker, WorkerPlugin
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
-from cluster import worker
-from cluster.errors import Failure, Lost, WorkerDied
-from cluster.workers import Inbox, Report, Task, within
-from cluster.workload import Workload
+from multigpu.cluster import worker
+from multigpu.cluster.errors import Failure, Lost, WorkerDied
+from multigpu.cluster.workers import Inbox, Report, Task, within
+from multigpu.cluster.workload import Workload
 
 logger = logging.getLogger(__name__)
 

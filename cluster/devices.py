@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from cluster.errors import UsageError
+from multigpu.cluster.errors import UsageError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 NUMBER = re.compile(r"[0-9]{1,9}")

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from cluster import worker
-from cluster.errors import DeviceFailed, Failure, Lost, Unfit, WorkerDied
-from cluster.events import Event, Listener, unheard
-from cluster.journal import SYNC_EVERY, Journal
-from cluster.worker import Outcome
-from cluster.workers import Task, Workers
-from cluster.workload import P, S, Workload
+from multigpu.cluster import worker
+from multigpu.cluster.errors import DeviceFailed, Failure, Lost, Unfit, WorkerDied
+from multigpu.cluster.events import Event, Listener, unheard
+from multigpu.cluster.journal import SYNC_EVERY, Journal
+from multigpu.cluster.worker import Outcome
+from multigpu.cluster.workers import Task, Workers
+from multigpu.cluster.workload import P, S, Workload
 
 WINDOW_PER_THREAD = 2  # tasks sent for each thread of the workers: one running, one waiting
 LINE_PER_THREAD = 6  # chunks taken up and not yet given out, those done before their turn included

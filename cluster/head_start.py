@@ -11,9 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from cluster.errors import Failure, Lost, UsageError
-from cluster.workers import Inbox, LocalWorkers, Report, Task, Workers
-from cluster.workload import Workload
+from multigpu.cluster.errors import Failure, Lost, UsageError
+from multigpu.cluster.workers import Inbox, LocalWorkers, Report, Task, Workers
+from multigpu.cluster.workload import Workload
 
 logger = logging.getLogger(__name__)
 

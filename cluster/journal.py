@@ -22,9 +22,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cluster.codec import Codec
-from cluster.errors import UsageError
-from cluster.output import failures_named, hidden, own, sync_directory
+from multigpu.cluster.codec import Codec
+from multigpu.cluster.errors import UsageError
+from multigpu.cluster.output import failures_named, hidden, own, sync_directory
 
 KIND = b"multigpu journal "
 MAGIC = KIND + b"2\n"

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cluster.errors import DiskFull, Failure, UsageError
+from multigpu.cluster.errors import DiskFull, Failure, UsageError
 
 STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on appending
 BUFFER = 1 << 20

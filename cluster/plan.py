@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cluster.errors import UsageError
+from multigpu.cluster.errors import UsageError
 
 MEMORY_FRACTION = 0.8  # of what is free on a device
 CHUNKS_PER_THREAD = 4  # so that the last chunks finish together

@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from cluster import context
-from cluster.errors import DeviceFailed, Failure, first_line
-from cluster.events import Event, now
-from cluster.workload import P, Session, Workload
+from multigpu.cluster import context
+from multigpu.cluster.errors import DeviceFailed, Failure, first_line
+from multigpu.cluster.events import Event, now
+from multigpu.cluster.workload import P, Session, Workload
 
 OWN = "own"  # the GPU of this thread or else of this worker, if it has one, in place of a UUID
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from cluster import worker
-from cluster.context import Contexts
-from cluster.errors import Failure
-from cluster.workload import Workload
+from multigpu.cluster import worker
+from multigpu.cluster.context import Contexts
+from multigpu.cluster.errors import Failure
+from multigpu.cluster.workload import Workload
 
 WORKER_NICENESS = 5
 

@@ -19,9 +19,9 @@ from numba import njit
 from numba.core import config, event
 from numba.np import linalg
 
-from kernels import caches
-from kernels.compiling import compilation_begins
-from kernels.version import digest_with
+from multigpu.kernels import caches
+from multigpu.kernels.compiling import compilation_begins
+from multigpu.kernels.version import digest_with
 
 Function = Callable[..., Any]
 _deciding = threading.Lock()

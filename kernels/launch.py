@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels import caches
+from multigpu.kernels import caches
 
 POINTER = "<u8"
 

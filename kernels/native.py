@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from kernels.bases import SETS
+from multigpu.kernels.bases import SETS
 
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _BLOCK = ir.VectorType(_I8, 64)
@@ -54,7 +54,7 @@ def planes_of_64(typing: Any, letters: Any, index: Any) -> Any:
 
 @intrinsic
 def planes_of_64_sets(typing: Any, sets: Any, index: Any) -> Any:
-    """As `planes_of_64`, from sets of `kernels.bases` instead of letters."""
+    """As `planes_of_64`, from sets of `multigpu.kernels.bases` instead of letters."""
     signature = types.UniTuple(types.uint64, 4)(sets, types.int64)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -23,7 +23,7 @@ from numba.extending import (
     register_model,
 )
 
-from kernels.jit import lean
+from multigpu.kernels.jit import lean
 
 LANES = 8
 

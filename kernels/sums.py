@@ -5,7 +5,7 @@ of a warp or a block adds values k, k + threads, k + 2 threads ... to 0; a warp 
 halves, 16 and 16, 8 and 8, and so on; a block adds its warps one after the other.
 """
 
-from kernels.jit import lean
+from multigpu.kernels.jit import lean
 
 WARP = 32
 

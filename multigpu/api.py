@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from cluster.codec import Codec
-from cluster.worker import Outcome
 from multigpu import preflight
 from multigpu.batch import Batch
+from multigpu.cluster.codec import Codec
+from multigpu.cluster.worker import Outcome
 from multigpu.config import Lanes, RunOptions, ScanOptions, scan_lanes
 from multigpu.io.ahead import Streams
 from multigpu.io.signatures import Signatures, read_signatures

@@ -10,9 +10,9 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from cluster.devices import Device, select, survey
-from cluster.errors import UsageError
-from cluster.plan import MEMORY_FRACTION
+from multigpu.cluster.devices import Device, select, survey
+from multigpu.cluster.errors import UsageError
+from multigpu.cluster.plan import MEMORY_FRACTION
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ PHRED_OFFSETS = (33, 64)
 HIGHEST_QUALITY = 126  # '~', the last quality character
 DEFAULT_CHUNK_BYTES = 64 << 20
 MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
-FARTHEST = 1e9  # Å: coordinates, as in `kernels.rotation`, which is loaded later
+FARTHEST = 1e9  # Å: coordinates, as in `multigpu.kernels.rotation`, which is loaded later
 PRECISION = 10.0  # degrees
 MOST = 4096  # threads, or processes, of one machine
 LONGEST_VALUE = 60  # characters of a wrong value in a message

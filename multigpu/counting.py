@@ -13,8 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.plan import balanced
-from kernels.counting.types import Counting
+from multigpu.cluster.plan import balanced
 from multigpu.config import RunOptions
 from multigpu.errors import InputError, UsageError, quoted
 from multigpu.io.alignments import (
@@ -31,6 +30,7 @@ from multigpu.io.counts import Counts
 from multigpu.io.counts_cache import CountsCache
 from multigpu.io.regions import LONGEST, Regions, read_bed, windows
 from multigpu.job import Job, Paths, path_list
+from multigpu.kernels.counting.types import Counting
 from multigpu.keywords import run_options
 from multigpu.workloads.count import CountPart, CountSpan, CountWorkload
 
@@ -286,7 +286,7 @@ def count(
     client   a `dask.distributed.Client` to use instead of this machine
     run      fields of `multigpu.config.RunOptions`, and `workers`: worker processes on this
              machine; GPUs are not used
-    others   as in `CountOptions` and `kernels.counting.types.Counting`
+    others   as in `CountOptions` and `multigpu.kernels.counting.types.Counting`
 
     Raises UsageError and InputError for what is wrong with options and files.
     """

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.codec import Codec
-from cluster.worker import Outcome
-from kernels.rotation import PENALTY, ListedRotations, covering_radius
 from multigpu import preflight
 from multigpu.batch import PoseBatch
+from multigpu.cluster.codec import Codec
+from multigpu.cluster.worker import Outcome
 from multigpu.config import DockOptions, RunOptions, path_of
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
@@ -36,6 +35,7 @@ from multigpu.job import (
     journal_path,
     path_list,
 )
+from multigpu.kernels.rotation import PENALTY, ListedRotations, covering_radius
 from multigpu.keywords import run_options
 from multigpu.workloads.dock import (
     PART_CLASSES,

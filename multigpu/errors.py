@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cluster.errors import Failure, UsageError, first_line
+from multigpu.cluster.errors import Failure, UsageError, first_line
 
 __all__ = [
     "Failure", "InputError", "Unreadable", "UsageError", "first_line", "quoted", "several", "shown",

@@ -9,19 +9,19 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from cluster import deploy, worker
-from cluster.codec import Codec
-from cluster.deploy import Coming, Deployment
-from cluster.devices import Device
-from cluster.dispatch import Faults, dispatch, resumed
-from cluster.errors import DiskFull
-from cluster.events import Event, Listener
-from cluster.journal import Journal
-from cluster.plan import Capacity
-from cluster.worker import Outcome
-from cluster.workers import Workers
-from cluster.workload import P, S, Workload
 from multigpu import preflight
+from multigpu.cluster import deploy, worker
+from multigpu.cluster.codec import Codec
+from multigpu.cluster.deploy import Coming, Deployment
+from multigpu.cluster.devices import Device
+from multigpu.cluster.dispatch import Faults, dispatch, resumed
+from multigpu.cluster.errors import DiskFull
+from multigpu.cluster.events import Event, Listener
+from multigpu.cluster.journal import Journal
+from multigpu.cluster.plan import Capacity
+from multigpu.cluster.worker import Outcome
+from multigpu.cluster.workers import Workers
+from multigpu.cluster.workload import P, S, Workload
 from multigpu.config import NO_LANES, Lanes, RunOptions, path_of
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
 from multigpu.io.sources import fingerprint, fingerprint_or_none
@@ -105,7 +105,7 @@ class Job:
 
     lanes    chunks in hand on each GPU, where --threads does not say how many
     client   a `dask.distributed.Client` to use instead of what `run` says
-    coming   the workers, where they were started before (`cluster.deploy.starting`)
+    coming   the workers, where they were started before (`multigpu.cluster.deploy.starting`)
     journal  where a run keeps what it has finished; None: nowhere
     """
 

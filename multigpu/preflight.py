@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 
-from cluster import worker
-from cluster.errors import Unfit
-from cluster.workload import Place
-from kernels.version import digest
 from multigpu import __version__
+from multigpu.cluster import worker
+from multigpu.cluster.errors import Unfit
+from multigpu.cluster.workload import Place
 from multigpu.io.sources import Fingerprint, fingerprint_or_none
+from multigpu.kernels.version import digest
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cluster.output import atomic_output
+from multigpu.cluster.output import atomic_output
 from multigpu.io.molecules import Bond, Molecule, MoleculeError, parse
 from multigpu.io.optional import needed
 from multigpu.io.pockets import Pocket

@@ -54,7 +54,8 @@ def _end_late(told: int) -> NoReturn:
             if faulthandler.is_enabled():  # python -X faulthandler
                 faulthandler.dump_traceback()
             os.write(2, f"multigpu: error: {said}\n".encode())
-        clients = sys.modules.get("cluster.deploy.clients")  # an import might be what hangs
+        # Not imported here: an import might be what hangs.
+        clients = sys.modules.get("multigpu.cluster.deploy.clients")
         if clients is not None:
             clients.kill_workers("")
     finally:

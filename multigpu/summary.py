@@ -8,12 +8,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.events import now
 from multigpu import __version__
+from multigpu.cluster.events import now
 from multigpu.io.compressed import compressed_output
 
 if TYPE_CHECKING:
-    from cluster.devices import Device
+    from multigpu.cluster.devices import Device
 
 PACKAGES = (
     "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x", "rdkit",

@@ -20,7 +20,7 @@ EMULATED: dict[str, Any] = {}
 def backend_of(kernel: str, device: str) -> Any:
     """The module kernels.<kernel>.<device>; "emulated": its cuda module on an emulated GPU."""
     if device != "emulated":
-        return import_module(f"kernels.{kernel}.{device}")
+        return import_module(f"multigpu.kernels.{kernel}.{device}")
     if emulated.why_not():
         pytest.skip(emulated.why_not())
     if kernel not in EMULATED:

@@ -3,7 +3,7 @@
 import contextlib
 from typing import Any
 
-from kernels.scan import BadBaseError, Chunk, Hits, split
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits, split
 
 
 def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation import (
+from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Ligands,

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels import bases
-from kernels.bases import encode, reverse_complement
-from kernels.scan import Chunk, Hits
+from multigpu.kernels import bases
+from multigpu.kernels.bases import encode, reverse_complement
+from multigpu.kernels.scan import Chunk, Hits
 
 SINGLE = b"ACGT"
 AMBIGUOUS = b"NNNNNNNNRYSWKMBDHVnryswkmbdhvUuacgt"  # mostly N, as in life

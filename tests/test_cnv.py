@@ -17,7 +17,7 @@ from bams import write_alignments
 from cohorts import cohort, of_sexes
 from program import Ended
 
-from cluster.deploy import Coming
+from multigpu.cluster.deploy import Coming
 from multigpu.copynumber import inputs, output
 from multigpu.copynumber.options import CnvOptions
 from multigpu.errors import UsageError

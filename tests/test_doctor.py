@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cluster import devices
-from cluster.devices import Device, Survey
 from multigpu import doctor
+from multigpu.cluster import devices
+from multigpu.cluster.devices import Device, Survey
 from multigpu.commands.doctor import command
 from multigpu.doctor import Build, Host, KernelCheck, Packages
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels.rotation import Field, Ligands, Search, reference
-from kernels.rotation.rotations import EulerRotations
 from multigpu.cli import cli
 from multigpu.io.molecules import parse
 from multigpu.io.pockets import read_pocket
+from multigpu.kernels.rotation import Field, Ligands, Search, reference
+from multigpu.kernels.rotation.rotations import EulerRotations
 from multigpu.workloads import dock_plan
 
 PLAIN = [

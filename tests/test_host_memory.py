@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from program import remarks
 
-from cluster.dispatch import LINE_PER_THREAD
+from multigpu.cluster.dispatch import LINE_PER_THREAD
 from multigpu.io.counts import Counts, write_counts
 from multigpu.io.regions import windows
 from multigpu.simulate_docking import ligands, pocket

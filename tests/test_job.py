@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import multigpu
-from cluster.devices import Device
-from cluster.events import Event
+from multigpu.cluster.devices import Device
+from multigpu.cluster.events import Event
 from multigpu.config import (
     COPY_NUMBER_LANES,
     MOST,

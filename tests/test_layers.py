@@ -8,27 +8,35 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+# What of our own the modules of each folder may import, by the beginning of the name.
 MAY_IMPORT = {
-    "multigpu": {"multigpu", "cluster", "kernels"},
-    "cluster": {"cluster"},
-    "kernels": {"kernels"},
+    "multigpu": ("multigpu",),
+    "cluster": ("multigpu.cluster",),
+    "kernels": ("multigpu.kernels",),
 }
+OURS = {"multigpu", "cluster", "kernels"}
 HEAVY = {
     "cupy", "dask", "dask_cuda", "distributed", "gemmi", "jinja2", "matplotlib", "numba", "pandas",
     "plotly", "pyarrow", "pysam", "rdkit", "zarr",
 }  # fmt: skip
-MODULES = sorted(path for layer in MAY_IMPORT for path in (ROOT / layer).rglob("*.py"))
+MODULES = sorted(
+    path
+    for layer in MAY_IMPORT
+    for path in (ROOT / layer).rglob("*.py")
+    if not any(folder.is_symlink() for folder in path.parents)
+)
 
 
-def imported_packages(source: str, inside: str) -> set[str]:
-    """The top-level packages that a module of the package `inside` imports, wherever it does so."""
-    packages = set()
+def imported_modules(source: str, inside: str) -> set[str]:
+    """Return the modules that a module of the package `inside` imports, wherever it does so."""
+    found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            packages |= {alias.name.partition(".")[0] for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            packages.add(inside if node.level else (node.module or "").partition(".")[0])
-    return packages
+            package = inside if node.level else node.module or ""
+            found |= {f"{package}.{alias.name}" for alias in node.names}
+    return found
 
 
 def modules_imported_by(*command: str) -> set[str]:
@@ -50,14 +58,22 @@ def modules_imported_by(*command: str) -> set[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports__run_downwards_only(path: Path) -> None:
+    """`kernels` and `cluster` by those names would be second copies, or other people's packages."""
     layer = path.relative_to(ROOT).parts[0]
-    ours = imported_packages(path.read_text(encoding="utf-8"), layer) & set(MAY_IMPORT)
-    assert ours <= MAY_IMPORT[layer]
+    imported = imported_modules(path.read_text(encoding="utf-8"), f"multigpu.{layer}")
+    ours = {name for name in imported if name.partition(".")[0] in OURS}
+    allowed = tuple(f"{name}." for name in MAY_IMPORT[layer])
+    assert [name for name in sorted(ours) if not f"{name}.".startswith(allowed)] == []
 
 
 def test_imports__are_found_in_every_form() -> None:
     source = "import a.b as c\nfrom d.e import f\nfrom . import g\ndef h():\n    import i, j"
-    assert imported_packages(source, "here") == {"a", "d", "here", "i", "j"}
+    assert imported_modules(source, "here") == {"a.b", "d.e.f", "here.g", "i", "j"}
+
+
+@pytest.mark.parametrize("folder", ["kernels", "cluster"])
+def test_links__lead_to_the_folders_beside(folder: str) -> None:
+    assert (ROOT / "multigpu" / folder).readlink() == Path("..", folder)
 
 
 @pytest.mark.parametrize(

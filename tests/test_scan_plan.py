@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.plan import Capacity
+from multigpu.cluster.plan import Capacity
 from multigpu.config import RunOptions, scan_lanes
 from multigpu.errors import UsageError
 from multigpu.io import sources

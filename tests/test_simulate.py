@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from kernels.bases import encode
 from multigpu import simulate
 from multigpu.commands.simulate import command
 from multigpu.demo import demo_files
 from multigpu.errors import Failure, UsageError
 from multigpu.io.signatures import read_signatures
+from multigpu.kernels.bases import encode
 
 SAMPLES: dict[str, Any] = {
     "clean": 30, "infected": 10, "min_signatures": 1, "max_signatures": 3,

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from program import Run
 
-from cluster import worker
-from cluster.errors import DiskFull, Failure, UsageError
-from cluster.events import Event, now
+from multigpu.cluster import worker
+from multigpu.cluster.errors import DiskFull, Failure, UsageError
+from multigpu.cluster.events import Event, now
 from multigpu.progress import Progress
 from multigpu.watch import Log, Timeline, logged, traced
 

@@ -11,21 +11,21 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from cluster import worker
-from cluster.context import Contexts
-from cluster.deploy.clients import (
+from multigpu.cluster import worker
+from multigpu.cluster.context import Contexts
+from multigpu.cluster.deploy.clients import (
     CLOSE_TIMEOUT,
     client_of,
     import_dask,
     kill_workers,
     warn_of_listeners,
 )
-from cluster.deploy.deployment import Deployment
-from cluster.errors import Failure, UsageError, first_line
-from cluster.head_start import HeadStart, Left
-from cluster.output import failures_named
-from cluster.scratch import scratch_folder
-from cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.errors import Failure, UsageError, first_line
+from multigpu.cluster.head_start import HeadStart, Left
+from multigpu.cluster.output import failures_named
+from multigpu.cluster.scratch import scratch_folder
+from multigpu.cluster.workers import LocalWorkers, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ def of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
     """
     from distributed import Client
 
-    from cluster.dask_workers import DaskWorkers
+    from multigpu.cluster.dask_workers import DaskWorkers
 
     if not isinstance(client, Client):
         raise UsageError(f"client is a {type(client).__name__}, no dask.distributed.Client")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cluster.devices import Device
+from multigpu.cluster.devices import Device
 
 
 @dataclass(frozen=True)

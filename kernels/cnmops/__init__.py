@@ -8,6 +8,6 @@ Klambauer et al., Nucleic Acids Research 2012, 40:e69. `reference.py` is the met
     level_of_controls(controls, scale=None, cov=None)       -> float64[regions]
 """
 
-from kernels.cnmops.types import Model, ModelError, Result
+from multigpu.kernels.cnmops.types import Model, ModelError, Result
 
 __all__ = ["Model", "ModelError", "Result"]

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cnmops import reference
-from kernels.cnmops.cpu_regions import (
+from multigpu.kernels.cnmops import reference
+from multigpu.kernels.cnmops.cpu_regions import (
     Constants,
     Out,
     Work,
@@ -15,8 +15,8 @@ from kernels.cnmops.cpu_regions import (
     estimate,
     find_told,
 )
-from kernels.cnmops.numbers import lanes_of, log2, numbers_of
-from kernels.cnmops.types import (
+from multigpu.kernels.cnmops.numbers import lanes_of, log2, numbers_of
+from multigpu.kernels.cnmops.types import (
     LEAST_REFERENCE,
     Floats,
     Model,
@@ -24,8 +24,8 @@ from kernels.cnmops.types import (
     checked,
     checked_level,
 )
-from kernels.parallel import over_spans
-from kernels.simd import LANES
+from multigpu.kernels.parallel import over_spans
+from multigpu.kernels.simd import LANES
 
 LEAST_SPAN = 1024  # regions, for a thread
 

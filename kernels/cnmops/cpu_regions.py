@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cnmops.numbers import LEAST_MOST, LOG2E, REACH
-from kernels.cnmops.types import LEAST_LEVEL, Floats
-from kernels.jit import lean
-from kernels.simd import (
+from multigpu.kernels.cnmops.numbers import LEAST_MOST, LOG2E, REACH
+from multigpu.kernels.cnmops.types import LEAST_LEVEL, Floats
+from multigpu.kernels.jit import lean
+from multigpu.kernels.simd import (
     LANES,
     absolute,
     any_above,

@@ -15,9 +15,9 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cnmops import reference
-from kernels.cnmops.numbers import LEAST_MOST, REACH, Numbers, lanes_of, log2, numbers_of
-from kernels.cnmops.types import (
+from multigpu.kernels.cnmops import reference
+from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH, Numbers, lanes_of, log2, numbers_of
+from multigpu.kernels.cnmops.types import (
     LEAST_LEVEL,
     LEAST_REFERENCE,
     Floats,
@@ -26,8 +26,8 @@ from kernels.cnmops.types import (
     checked,
     checked_level,
 )
-from kernels.launch import POINTER, launch, struct, usable
-from kernels.sources import source
+from multigpu.kernels.launch import POINTER, launch, struct, usable
+from multigpu.kernels.sources import source
 
 THREADS = 128
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.cnmops.types import Floats, Model
+from multigpu.kernels.cnmops.types import Floats, Model
 
 WARP = 32
 HELD = 40  # densities that a lane of a GPU keeps in registers

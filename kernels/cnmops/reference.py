@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cnmops.types import (
+from multigpu.kernels.cnmops.types import (
     LEAST_LEVEL,
     LEAST_REFERENCE,
     Floats,

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.counting.types import Counting, Reads
+from multigpu.kernels.counting.types import Counting, Reads
 
 
 def count(

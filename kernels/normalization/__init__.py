@@ -10,7 +10,7 @@ and `cuda.py` measure. Each of the three has
 with counts [regions, samples], float64 or int32, and blocks: one slice of regions a chromosome.
 """
 
-from kernels.normalization.types import (
+from multigpu.kernels.normalization.types import (
     Normalization,
     NormalizationError,
     Normalized,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import lean
-from kernels.normalization import factors
-from kernels.normalization.ascending import Ascending
-from kernels.normalization.spectrum import Spectral, Spectrum
-from kernels.normalization.types import (
+from multigpu.kernels.jit import lean
+from multigpu.kernels.normalization import factors
+from multigpu.kernels.normalization.ascending import Ascending
+from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
+from multigpu.kernels.normalization.types import (
     Floats,
     Mask,
     Normalization,
@@ -21,7 +21,7 @@ from kernels.normalization.types import (
     chromosome_names,
     groups,
 )
-from kernels.parallel import over_spans
+from multigpu.kernels.parallel import over_spans
 
 STRETCH = 4096  # regions that are summed together, whatever the number of threads
 ADDING = 256  # threads of a GPU that sum them

@@ -13,12 +13,12 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.launch import POINTER, launch, struct, usable
-from kernels.normalization import density, factors
-from kernels.normalization.ascending import SUMMING, Ascending
-from kernels.normalization.cpu import ADDING, STRETCH, flights
-from kernels.normalization.spectrum import Spectral, Spectrum
-from kernels.normalization.types import (
+from multigpu.kernels.launch import POINTER, launch, struct, usable
+from multigpu.kernels.normalization import density, factors
+from multigpu.kernels.normalization.ascending import SUMMING, Ascending
+from multigpu.kernels.normalization.cpu import ADDING, STRETCH, flights
+from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
+from multigpu.kernels.normalization.types import (
     BAD_COUNT,
     Floats,
     Mask,
@@ -30,7 +30,7 @@ from kernels.normalization.types import (
     chromosome_names,
     groups,
 )
-from kernels.sources import source
+from multigpu.kernels.sources import source
 
 THREADS = 256
 WARP = 32

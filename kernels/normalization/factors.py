@@ -9,7 +9,7 @@ from statistics import mean
 
 import numpy as np
 
-from kernels.normalization.types import (
+from multigpu.kernels.normalization.types import (
     DIPLOID,
     SAMPLE,
     Backend,

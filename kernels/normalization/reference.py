@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.normalization import density, factors
-from kernels.normalization.types import (
+from multigpu.kernels.normalization import density, factors
+from multigpu.kernels.normalization.types import (
     Floats,
     Mask,
     Normalization,

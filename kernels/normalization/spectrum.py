@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.normalization.types import Floats
+from multigpu.kernels.normalization.types import Floats
 
 _SAME_15_DIGITS = 4e-15  # relative; values further apart differ in their first 15 digits
 

@@ -8,7 +8,7 @@
   still be the best; `bounds.py` proves which these are.
 """
 
-from kernels.rotation.rotations import (
+from multigpu.kernels.rotation.rotations import (
     EulerRotations,
     ListedRotations,
     Shifts,
@@ -16,7 +16,7 @@ from kernels.rotation.rotations import (
     near_uniform,
     quaternions,
 )
-from kernels.rotation.types import (
+from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
     Ligands,

@@ -65,8 +65,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation.rotations import Floats
-from kernels.rotation.types import PENALTY, Field, Ligands, Search
+from multigpu.kernels.rotation.rotations import Floats
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Search
 
 UNIT = 2.0**-24
 SLACK = 1.01  # for the rounding of these bounds themselves

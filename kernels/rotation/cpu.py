@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation import cpu_poses, shortlist
-from kernels.rotation.bounds import FieldBounds, LigandBounds
-from kernels.rotation.cpu_poses import BLOCK, Body, Grid, Space
-from kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
-from kernels.rotation.rounds import best, check, span_of
-from kernels.rotation.types import Field, Ligands, Poses, Search
+from multigpu.kernels.rotation import cpu_poses, shortlist
+from multigpu.kernels.rotation.bounds import FieldBounds, LigandBounds
+from multigpu.kernels.rotation.cpu_poses import BLOCK, Body, Grid, Space
+from multigpu.kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
+from multigpu.kernels.rotation.rounds import best, check, span_of
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, Search
 
 MOST_SCORES = 1 << 24  # that are held at a time: 64 MiB
 AT_ONCE = 1 << 16  # of them, that are looked at together where the best are listed

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import lean
-from kernels.rotation.rotations import Floats
-from kernels.rotation.types import PENALTY
+from multigpu.kernels.jit import lean
+from multigpu.kernels.rotation.rotations import Floats
+from multigpu.kernels.rotation.types import PENALTY
 
 BLOCK = 256  # poses that are scored together; what they need stays in the nearest cache
 

@@ -11,14 +11,21 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.launch import POINTER, struct
-from kernels.rotation import shortlist
-from kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK, FieldBounds, LigandBounds
-from kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES, WINNER_BYTES
-from kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
-from kernels.rotation.rounds import best, check, span_of
-from kernels.rotation.types import PENALTY, Field, Ligands, Poses, Search
-from kernels.sources import source
+from multigpu.kernels.launch import POINTER, struct
+from multigpu.kernels.rotation import shortlist
+from multigpu.kernels.rotation.bounds import (
+    KAPPAS,
+    LEAST,
+    SHORTFALLS,
+    SLACK,
+    FieldBounds,
+    LigandBounds,
+)
+from multigpu.kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES, WINNER_BYTES
+from multigpu.kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
+from multigpu.kernels.rotation.rounds import best, check, span_of
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Poses, Search
+from multigpu.kernels.sources import source
 
 THREADS = 256
 WARPS = THREADS // 32

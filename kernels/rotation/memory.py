@@ -1,7 +1,7 @@
 """How much device memory the search takes. Needs no CuPy: plans are made where none may be."""
 
-from kernels.rotation.bounds import KAPPAS, SHORTFALLS
-from kernels.rotation.types import Field
+from multigpu.kernels.rotation.bounds import KAPPAS, SHORTFALLS
+from multigpu.kernels.rotation.types import Field
 
 MOST_SCORES = 1 << 26  # that are held at a time, for each thread that calls, and
 MOST_LIGANDS = 1 << 15  # that have some there

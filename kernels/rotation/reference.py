@@ -7,8 +7,8 @@ order where it matters, so that equal scores are equal for all of them.
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation.rotations import Floats, Indices
-from kernels.rotation.types import (
+from multigpu.kernels.rotation.rotations import Floats, Indices
+from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
     Ligands,

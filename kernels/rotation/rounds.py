@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from kernels.rotation.types import Field, Ligands, Poses, Search
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, Search
 
 
 class Scores(Protocol):

@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from kernels.rotation import rounds
-from kernels.rotation.rotations import Floats, Indices
-from kernels.rotation.types import Poses, Search, squared_distance
+from multigpu.kernels.rotation import rounds
+from multigpu.kernels.rotation.rotations import Floats, Indices
+from multigpu.kernels.rotation.types import Poses, Search, squared_distance
 
 MOST_LISTED = 1 << 17  # poses; there may be twice as many, and one part's, before some are dropped
 SHORTLIST_BYTES = 64  # of a pose while they are sorted

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation.rotations import Floats, Indices, Rotations, Shifts
+from multigpu.kernels.rotation.rotations import Floats, Indices, Rotations, Shifts
 
 MOST_POSES = 1 << 63
 MOST_NODES = 1 << 31  # of one channel, and

@@ -15,7 +15,7 @@
 Every way ends in the same complete comparison, so the result is exact whatever the speed.
 """
 
-from kernels.scan.types import (
+from multigpu.kernels.scan.types import (
     BadBaseError,
     Chunk,
     Hits,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.buffers import Buffers
-from kernels.jit import lean
-from kernels.scan.cpu_compare import Sink, append
-from kernels.scan.cpu_direct import compare_each, count_bits, hold, sweep, want
-from kernels.scan.cpu_index import Index, make_index
-from kernels.scan.cpu_patterns import (
+from multigpu.kernels.buffers import Buffers
+from multigpu.kernels.jit import lean
+from multigpu.kernels.scan.cpu_compare import Sink, append
+from multigpu.kernels.scan.cpu_direct import compare_each, count_bits, hold, sweep, want
+from multigpu.kernels.scan.cpu_index import Index, make_index
+from multigpu.kernels.scan.cpu_patterns import (
     HELD,
     LONG,
     TILE,
@@ -24,10 +24,17 @@ from kernels.scan.cpu_patterns import (
     pack,
     pack_patterns,
 )
-from kernels.scan.cpu_probe import pass_over, probe
-from kernels.scan.cpu_singles import SINGLES
-from kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyPatternsError
+from multigpu.kernels.scan.cpu_probe import pass_over, probe
+from multigpu.kernels.scan.cpu_singles import SINGLES
+from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
+from multigpu.kernels.scan.types import (
+    BadBaseError,
+    Chunk,
+    Hits,
+    Patterns,
+    Rules,
+    TooManyPatternsError,
+)
 
 SHARES = (0.0, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.256, 0.512, 1.0)  # of ambiguous bases
 FEW = 0.0005  # up to this share none of the sample's single bases strike

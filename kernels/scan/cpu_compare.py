@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import lean
-from kernels.scan.cpu_patterns import window
+from multigpu.kernels.jit import lean
+from multigpu.kernels.scan.cpu_patterns import window
 
 
 class Sink(NamedTuple):

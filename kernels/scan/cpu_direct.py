@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels.jit import lean
-from kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
-from kernels.scan.cpu_compare import check
-from kernels.scan.cpu_patterns import HELD, TILE, single, window
-from kernels.scan.cpu_singles import list_singles, strike_by_singles
+from multigpu.kernels.jit import lean
+from multigpu.kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
+from multigpu.kernels.scan.cpu_compare import check
+from multigpu.kernels.scan.cpu_patterns import HELD, TILE, single, window
+from multigpu.kernels.scan.cpu_singles import list_singles, strike_by_singles
 
 # ---- the direct way, few positions -----------------------------------------------------------
 

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import lean
-from kernels.scan.cpu_patterns import NOTHING, Target, window
-from kernels.scan.seeds import SeedPlan
+from multigpu.kernels.jit import lean
+from multigpu.kernels.scan.cpu_patterns import NOTHING, Target, window
+from multigpu.kernels.scan.seeds import SeedPlan
 
 FILTER_BITS = 128  # of each window, as long as
 CACHED_BITS = 1 << 23  # are in the filter; a larger one does not stay in a core's cache, so it has

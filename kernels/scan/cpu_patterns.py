@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, lean
-from kernels.native import planes_of_64, planes_of_64_sets, popcount, trailing_zeros
-from kernels.scan.seeds import LONGEST_RUN, SeedPlan
-from kernels.scan.types import Patterns
+from multigpu.kernels.jit import jit, lean
+from multigpu.kernels.native import planes_of_64, planes_of_64_sets, popcount, trailing_zeros
+from multigpu.kernels.scan.seeds import LONGEST_RUN, SeedPlan
+from multigpu.kernels.scan.types import Patterns
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 ANY = np.uint8(15)  # the set of all bases

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.jit import lean
-from kernels.native import popcount
-from kernels.scan.cpu_compare import check
-from kernels.scan.cpu_direct import compare
-from kernels.scan.cpu_index import bases_of, hashed, may_have
-from kernels.scan.cpu_patterns import TILE, single
+from multigpu.kernels.jit import lean
+from multigpu.kernels.native import popcount
+from multigpu.kernels.scan.cpu_compare import check
+from multigpu.kernels.scan.cpu_direct import compare
+from multigpu.kernels.scan.cpu_index import bases_of, hashed, may_have
+from multigpu.kernels.scan.cpu_patterns import TILE, single
 
 
 @lean

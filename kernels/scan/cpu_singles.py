@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.jit import lean
-from kernels.native import trailing_zeros
-from kernels.scan.cpu_patterns import TILE, single
+from multigpu.kernels.jit import lean
+from multigpu.kernels.native import trailing_zeros
+from multigpu.kernels.scan.cpu_patterns import TILE, single
 
 SINGLES = 256  # of a sample that are listed, from a tile on
 LISTED = 512  # words in which they lie

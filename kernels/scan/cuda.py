@@ -14,11 +14,18 @@ import numpy as np
 from cupy.cuda import runtime
 from numpy.typing import NDArray
 
-from kernels.launch import POINTER, launch_blocks, struct
-from kernels.pinned import pinned
-from kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N, GPU, LONGEST_RUN, SeedPlan, plan_seeds
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
-from kernels.sources import source
+from multigpu.kernels.launch import POINTER, launch_blocks, struct
+from multigpu.kernels.pinned import pinned
+from multigpu.kernels.scan.seeds import (
+    EXPECTED_BASES,
+    EXPECTED_N,
+    GPU,
+    LONGEST_RUN,
+    SeedPlan,
+    plan_seeds,
+)
+from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
+from multigpu.kernels.sources import source
 
 THREADS = 256
 BLOCKS_PER_SM = 8  # of THREADS each: all that fit

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels import bases
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from multigpu.kernels import bases
+from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
 
 
 def occurrences(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels import bases
-from kernels.jit import lean
+from multigpu.kernels import bases
+from multigpu.kernels.jit import lean
 
 
 class BadBaseError(ValueError):
@@ -32,7 +32,7 @@ class Rules:
 class Patterns:
     """The signatures as they are searched: each once, or on both strands.
 
-    sets     uint8[n_bases]     sets of `kernels.bases`, pattern after pattern
+    sets     uint8[n_bases]     sets of `multigpu.kernels.bases`, pattern after pattern
     offsets  int64[n + 1]       ascending, offsets[-1] == n_bases; no pattern is empty
     strands  1 or 2             pattern p is signature p // strands; with 2 the odd ones are the
                                 reverse complements

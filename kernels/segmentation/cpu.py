@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.jit import lean
-from kernels.parallel import over_spans
-from kernels.segmentation import circular
-from kernels.segmentation.spans import BLOCK, means, medians, merge
-from kernels.segmentation.student import compared, surprise
-from kernels.segmentation.types import (
+from multigpu.kernels.jit import lean
+from multigpu.kernels.parallel import over_spans
+from multigpu.kernels.segmentation import circular
+from multigpu.kernels.segmentation.spans import BLOCK, means, medians, merge
+from multigpu.kernels.segmentation.student import compared, surprise
+from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
     ONE_VALUE,
     Circular,
@@ -30,8 +30,8 @@ from kernels.segmentation.types import (
     cleaned,
     notes,
 )
-from kernels.simd import LANES, load, splat, store
-from kernels.sums import total
+from multigpu.kernels.simd import LANES, load, splat, store
+from multigpu.kernels.sums import total
 
 LEAST_SPAN = 4096  # positions of a track, for a thread
 

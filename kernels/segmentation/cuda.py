@@ -12,9 +12,9 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.launch import POINTER, launch, struct
-from kernels.segmentation import cpu
-from kernels.segmentation.types import (
+from multigpu.kernels.launch import POINTER, launch, struct
+from multigpu.kernels.segmentation import cpu
+from multigpu.kernels.segmentation.types import (
     NOTHING_FINITE,
     ONE_VALUE,
     Circular,
@@ -25,7 +25,7 @@ from kernels.segmentation.types import (
     check,
     notes,
 )
-from kernels.sources import source
+from multigpu.kernels.sources import source
 
 THREADS = 256
 THREADS_OF_TRACK = 1024  # where a block works on one track, or on a long span

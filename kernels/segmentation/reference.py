@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from kernels.segmentation.types import (
+from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
     ONE_VALUE,
     Circular,

@@ -11,8 +11,8 @@ nothing cancels, and the logarithm of the large part of e is kept apart, so that
 
 import math
 
-from kernels.jit import lean
-from kernels.segmentation.logs import e_to, ln, ln_1p
+from multigpu.kernels.jit import lean
+from multigpu.kernels.segmentation.logs import e_to, ln, ln_1p
 
 PRECISION = 1e-16
 NEAR = 7.0  # t² from where the continued fraction takes fewer terms than the series

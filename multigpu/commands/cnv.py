@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from cluster.events import now
+from multigpu.cluster.events import now
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import FILE, RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
@@ -260,7 +260,7 @@ def _check(values: dict[str, Any]) -> None:
 
 def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) -> "CnvResult":
     """Stages 2 to 5 and all files of `folder`."""
-    from cluster.output import failures_named
+    from multigpu.cluster.output import failures_named
     from multigpu.copynumber import matrices, output
     from multigpu.copynumber.job import SHOWN_REGIONS
 

@@ -112,8 +112,8 @@ def counted(job: Any) -> str:
 
 def count_options(values: dict[str, Any]) -> "CountOptions":
     """From the values of the options in COUNT."""
-    from kernels.counting.types import Counting
     from multigpu.counting import CountOptions
+    from multigpu.kernels.counting.types import Counting
 
     counting = Counting(
         values["min_mapq"], values["remove_duplicates"], values["read_width"],

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from cluster.events import Event, now
-from cluster.output import STDOUT
+from multigpu.cluster.events import Event, now
+from multigpu.cluster.output import STDOUT
 from multigpu.commands.options import (
     DOCK,
     FILE,

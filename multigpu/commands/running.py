@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from cluster.deploy import Coming, starting
-from cluster.devices import Device
-from cluster.output import STDOUT, check_output, failures_named, is_replaced
-from cluster.worker import free_bytes
+from multigpu.cluster.deploy import Coming, starting
+from multigpu.cluster.devices import Device
+from multigpu.cluster.output import STDOUT, check_output, failures_named, is_replaced
+from multigpu.cluster.worker import free_bytes
 from multigpu.config import Lanes, RunOptions
 from multigpu.errors import UsageError
 
 if TYPE_CHECKING:
-    from cluster.deploy import Deployment
+    from multigpu.cluster.deploy import Deployment
     from multigpu.job import Job
     from multigpu.progress import Progress
 
@@ -37,8 +37,7 @@ def begun(
     from multigpu.job import deployment
 
     if values["quiet"]:
-        for layer in ("multigpu", "cluster", "kernels"):
-            logging.getLogger(layer).setLevel(logging.ERROR)
+        logging.getLogger("multigpu").setLevel(logging.ERROR)
     else:
         stack.enter_context(compilation_reported())
     devices = running.devices()

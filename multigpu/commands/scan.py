@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cluster.events import Event, now
+from multigpu.cluster.events import Event, now
 from multigpu.commands.options import (
     FILE,
     RUN,
@@ -65,9 +65,9 @@ def command(**values: Any) -> None:
         output = values["output"]
         lanes = scan_lanes(plain_bytes(values["samples"]))
         devices, coming = begun(stack, running, values, lanes)
-        from cluster.journal import beside
-        from cluster.output import is_replaced
         from multigpu.api import ScanJob
+        from multigpu.cluster.journal import beside
+        from multigpu.cluster.output import is_replaced
         from multigpu.io.writers import format_of, with_ambiguous
         from multigpu.summary import write_summary
 
@@ -93,7 +93,7 @@ def command(**values: Any) -> None:
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:
-    from cluster.output import atomic_output
+    from multigpu.cluster.output import atomic_output
     from multigpu.io.compressed import compression_of
     from multigpu.io.writers import closed_after, open_sink
 
@@ -125,7 +125,7 @@ def _inputs(stack: ExitStack, values: dict[str, Any]) -> tuple[list[str], list[s
 
 
 def _demo(stack: ExitStack, quiet: bool) -> tuple[list[str], list[str]]:
-    from cluster.scratch import scratch_folder
+    from multigpu.cluster.scratch import scratch_folder
     from multigpu.demo import demo_files
 
     folder = stack.enter_context(scratch_folder())

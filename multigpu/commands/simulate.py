@@ -108,8 +108,8 @@ def _ligands(output: str | None, **quantities: int) -> None:
 @OUTPUT
 def _pocket(output: str | None, **quantities: Any) -> None:
     """A random pocket around the origin as .npz."""
-    from cluster.output import atomic_output
     from multigpu import simulate_docking
+    from multigpu.cluster.output import atomic_output
 
     with atomic_output(output) as out:
         simulate_docking.pocket(out, **quantities)
@@ -134,7 +134,7 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 )  # fmt: skip
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as of `multigpu count`."""
-    from cluster.output import check_output
+    from multigpu.cluster.output import check_output
     from multigpu.commands.running import keep_inputs
     from multigpu.io.counts import write_counts
     from multigpu.simulate_counts import Cohort, cohort_counts

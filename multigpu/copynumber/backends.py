@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.workload import Place
-from kernels.buffers import Buffers
-from kernels.cnmops import Model
-from kernels.normalization import Normalization
-from kernels.normalization.types import groups
-from kernels.segmentation import Circular, Segmentation
+from multigpu.cluster.workload import Place
 from multigpu.copynumber.options import CnvOptions
+from multigpu.kernels.buffers import Buffers
+from multigpu.kernels.cnmops import Model
+from multigpu.kernels.normalization import Normalization
+from multigpu.kernels.normalization.types import groups
+from multigpu.kernels.segmentation import Circular, Segmentation
 
 STAGED_BYTES = 256 << 20  # page-locked at a time; what is larger is copied as it is, more slowly
 AT_ONCE = 3  # chromosomes on a GPU: many kernels have a block a sample, and leave room for others
@@ -88,9 +88,9 @@ def host(size: int) -> NDArray[np.uint8]:
 def backend_of(place: Place, threads: int) -> Backend:
     """The kernels for a place."""
     if place.gpu is None:
-        from kernels.cnmops import cpu as cnmops
-        from kernels.normalization import cpu as normalization
-        from kernels.segmentation import cpu as segmentation
+        from multigpu.kernels.cnmops import cpu as cnmops
+        from multigpu.kernels.normalization import cpu as normalization
+        from multigpu.kernels.segmentation import cpu as segmentation
 
         return Backend(
             normalization, cnmops, segmentation, 1, {"threads": threads},
@@ -99,10 +99,10 @@ def backend_of(place: Place, threads: int) -> Backend:
         )  # fmt: skip
     import cupy
 
-    from kernels.cnmops import cuda as cnmops_cuda
-    from kernels.normalization import cuda as normalization_cuda
-    from kernels.pinned import pinned
-    from kernels.segmentation import cuda as segmentation_cuda
+    from multigpu.kernels.cnmops import cuda as cnmops_cuda
+    from multigpu.kernels.normalization import cuda as normalization_cuda
+    from multigpu.kernels.pinned import pinned
+    from multigpu.kernels.segmentation import cuda as segmentation_cuda
 
     def put(array: Any) -> Any:
         if isinstance(array, cupy.ndarray):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cnmops import cpu as cnmops_cpu
-from kernels.cnmops import reference as cnmops_reference
 from multigpu.copynumber import calls, matrices, windows
 from multigpu.copynumber.backends import model_options, wiped
 from multigpu.copynumber.calls import Floats, Rows, Segments
 from multigpu.copynumber.chromosome import CnvPart, Computed, Loaded, Spans, stretches
 from multigpu.copynumber.windows import Window
+from multigpu.kernels.cnmops import cpu as cnmops_cpu
+from multigpu.kernels.cnmops import reference as cnmops_reference
 
 if TYPE_CHECKING:
     from multigpu.workloads.cnv import CnvWorkload

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.codec import Codec
-from cluster.worker import Outcome
-from kernels.normalization import NormalizationError
-from kernels.normalization import cpu as normalization
 from multigpu import preflight
+from multigpu.cluster.codec import Codec
+from multigpu.cluster.worker import Outcome
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
 from multigpu.copynumber import advice, assemble, genomes, matrices, sex
 from multigpu.copynumber.backends import normalization_options
@@ -32,6 +30,8 @@ from multigpu.io.alignments import plain
 from multigpu.io.counts import Counts
 from multigpu.io.regions import Regions
 from multigpu.job import Crew, Facts, Job, check_unchanged, inputs_about
+from multigpu.kernels.normalization import NormalizationError
+from multigpu.kernels.normalization import cpu as normalization
 from multigpu.preflight import Expected
 from multigpu.workloads.cnv import PART_CLASSES, CnvWorkload
 from multigpu.workloads.cnv_plan import CnvPlan, Shape, plan_cnv

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output import failures_named, sync_file_system
+from multigpu.cluster.output import failures_named, sync_file_system
 from multigpu.io.regions import Regions
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.normalization import cpu as normalization
 from multigpu.copynumber.calls import Floats, Indices, Rows
 from multigpu.copynumber.genomes import X_NAMES, Y_NAMES, Places, inside, number
 from multigpu.io.regions import Regions
+from multigpu.kernels.normalization import cpu as normalization
 
 MALE, FEMALE = "male", "female"
 # Shares of the coverage of autosomes: males have half of it on X and on Y, females all and nothing.

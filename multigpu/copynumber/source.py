@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output import failures_named
-from cluster.scratch import scratch_folder
+from multigpu.cluster.output import failures_named
+from multigpu.cluster.scratch import scratch_folder
 from multigpu.errors import InputError
 from multigpu.io import shareable
 from multigpu.io.sources import read_into

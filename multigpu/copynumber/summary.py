@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cluster.events import now
 from multigpu import __version__
+from multigpu.cluster.events import now
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.output import COUNTS, OURS

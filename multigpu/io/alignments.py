@@ -12,12 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.counting.types import Reads
 from multigpu.errors import NAMED, InputError, UsageError, several
 from multigpu.io import bam, bam_index, cram, misread
 from multigpu.io.bam import Stretch
 from multigpu.io.regions import Regions
 from multigpu.io.sources import Kind, beginning, expand, is_regular, stands_for_others
+from multigpu.kernels.counting.types import Reads
 
 logger = logging.getLogger(__name__)
 

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation.types import MOST_WEIGHT
 from multigpu.io.bonds import bonds_of
 from multigpu.io.molecules import Bond, Molecule, MoleculeError, Positions
 from multigpu.io.optional import needed
+from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
 SYBYL_SHARING = {"N.am", "N.pl3", "N.4"}  # nitrogens that accept no hydrogen bond

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.counting.types import READ_DTYPES, Reads
-from kernels.jit import jit
 from multigpu.errors import InputError
 from multigpu.io.decompress import BGZF_END, GzipContent
 from multigpu.io.sources import ending, read_into
+from multigpu.kernels.counting.types import READ_DTYPES, Reads
+from multigpu.kernels.jit import jit
 
 MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time

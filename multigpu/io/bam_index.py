@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
 from multigpu.errors import InputError
 from multigpu.io.sources import opened
+from multigpu.kernels.jit import jit
 
 BAI, CSI = b"BAI\x01", b"CSI\x01"
 MOST_BITS = 40  # log2 of the bases that an index may cover

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
-from kernels.native import copy_bytes
 from multigpu.io.texts import Texts
+from multigpu.kernels.jit import jit
+from multigpu.kernels.native import copy_bytes
 
 MINUS, POINT, ZERO, TAB = b"-.0\t"
 LONGEST = 20  # letters of a number: digits, a sign and a point

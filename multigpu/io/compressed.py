@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import BinaryIO, Literal, Protocol
 
-from cluster.output import atomic_output
+from multigpu.cluster.output import atomic_output
 
 Compression = Literal["none", "gzip", "zstd"]
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output import atomic_output
+from multigpu.cluster.output import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.io import arrow, misread
 from multigpu.io.compressed import Compressed, compressed_output

@@ -11,11 +11,11 @@ from stat import S_IWOTH
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output import atomic_output
-from kernels.counting.types import Counting
+from multigpu.cluster.output import atomic_output
 from multigpu.errors import UsageError
 from multigpu.io.regions import Regions
 from multigpu.io.sources import fingerprint
+from multigpu.kernels.counting.types import Counting
 
 UNREADABLE = (  # what a damaged file may raise
     OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,

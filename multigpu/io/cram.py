@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.counting.types import READ_DTYPES, Reads
 from multigpu.errors import InputError, UsageError
 from multigpu.io.bam import NO_END, NOT_SORTED, POSITION_BITS, WHOLE, Stretch, Unsorted, place
 from multigpu.io.sources import beginning, ending
+from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
 MAGIC = b"CRAM"
 FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR

@@ -14,10 +14,10 @@ from itertools import islice, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation.types import FARTHEST
 from multigpu.errors import quoted
 from multigpu.io.pdb import conected, other_places, without
 from multigpu.io.v3000 import TOKEN, gather_place, section
+from multigpu.kernels.rotation.types import FARTHEST
 
 _SYMBOLS = (  # by atomic number
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br"

@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
-from kernels.native import copy_bytes, find_byte
-from kernels.rotation.types import MOST_WEIGHT
 from multigpu.io.autodock import Atoms
 from multigpu.io.columns import glued, labelled
 from multigpu.io.molecules import Positions
@@ -35,6 +32,9 @@ from multigpu.io.plain import (
 )
 from multigpu.io.poses import DROPPED, OUR_REMARK
 from multigpu.io.texts import Texts
+from multigpu.kernels.jit import jit
+from multigpu.kernels.native import copy_bytes, find_byte
+from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 PLACE, WIDTH, DECIMALS = 30, 8, 3  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,

@@ -9,11 +9,11 @@ from typing import NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.buffers import Buffers
 from multigpu.errors import InputError
 from multigpu.io import plain_fastq, records
 from multigpu.io.inlets import errors_named
 from multigpu.io.records import NAME, NAME_END
+from multigpu.kernels.buffers import Buffers
 
 
 class Text(Protocol):

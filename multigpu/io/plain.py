@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
-from kernels.native import find_byte
 from multigpu.io.autodock import Atoms
 from multigpu.io.columns import scaled
 from multigpu.io.texts import Texts
+from multigpu.kernels.jit import jit
+from multigpu.kernels.native import find_byte
 
 NEWLINE, BLANK, PLUS, MINUS, POINT, ZERO = b"\n +-.0"
 MOST_DIGITS = 15  # of a number: as a whole one it is exact, as is the power of ten behind it

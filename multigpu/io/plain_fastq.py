@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, lean
-from kernels.native import copy_bytes, find_byte, read_at
 from multigpu.io.records import (
     AT,
     BASES,
@@ -27,6 +25,8 @@ from multigpu.io.records import (
     any_outside,
     end_of_name,
 )
+from multigpu.kernels.jit import jit, lean
+from multigpu.kernels.native import copy_bytes, find_byte, read_at
 
 BLOCK = 1 << 18  # bytes: half of a small core's second-level cache
 FIRST_ROWS = 256  # of a table

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.journal import beside
-from cluster.output import (
+from multigpu.cluster.journal import beside
+from multigpu.cluster.output import (
     STDOUT,
     atomic_output,
     check_output,

@@ -15,7 +15,6 @@ from io import FileIO
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.buffers import Buffers
 from multigpu.errors import InputError
 from multigpu.io import plain_fastq, records
 from multigpu.io.faults import described
@@ -24,6 +23,7 @@ from multigpu.io.pieces import Pieces, TextInFile, TextInMemory
 from multigpu.io.records import BASES, LENGTH, Fault, Parsed
 from multigpu.io.sources import Source, read_into
 from multigpu.io.spans import BlockSpan, FileSpan, Span
+from multigpu.kernels.buffers import Buffers
 
 READ_AHEAD = 1 << 20  # bytes behind a span that are read with it, for its last record
 LOOK_BACK = 1 << 16  # bytes before a FASTA span: longer header lines are not recognized

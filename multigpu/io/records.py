@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, lean
-from kernels.native import copy_bytes, find_byte
+from multigpu.kernels.jit import jit, lean
+from multigpu.kernels.native import copy_bytes, find_byte
 
 NAME, NAME_END, BASES, LENGTH, QUALITY = range(5)
 NEWLINE, RETURN = 10, 13

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.counting.types import check_columns
 from multigpu.errors import InputError, quoted
 from multigpu.io.sources import opened
+from multigpu.kernels.counting.types import check_columns
 
 LONGEST = 1 << 40  # bases of a chromosome
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors begin a file with it

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output import atomic_output
 from multigpu.batch import PoseBatch
+from multigpu.cluster.output import atomic_output
 from multigpu.errors import UsageError
 from multigpu.io.arrow import numbers, pyarrow, strings
 from multigpu.io.compressed import Compressed, compression_of

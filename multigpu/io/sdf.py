@@ -17,9 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
-from kernels.native import copy_bytes, find_byte
-from kernels.rotation.types import FARTHEST
 from multigpu.io.autodock import Atoms
 from multigpu.io.columns import glued, labelled
 from multigpu.io.molecules import Positions
@@ -36,6 +33,9 @@ from multigpu.io.plain import (
     words,
 )
 from multigpu.io.texts import Texts
+from multigpu.kernels.jit import jit
+from multigpu.kernels.native import copy_bytes, find_byte
+from multigpu.kernels.rotation.types import FARTHEST
 
 HEAD = 3  # lines before that of the counts
 COUNT = 3  # columns of a number of atoms or bonds, and of what a bond says

@@ -11,11 +11,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels import bases
 from multigpu.errors import InputError, quoted
 from multigpu.io.faults import described
 from multigpu.io.records import BASES, LENGTH, NAME, NAME_END, gather, parse
 from multigpu.io.sources import Source, blocks, expand, inspect
+from multigpu.kernels import bases
 
 READ_BYTES = 16 << 20
 PHRED_OFFSET = 33  # qualities of signatures say nothing here

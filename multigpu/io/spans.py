@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.plan import spans
+from multigpu.cluster.plan import spans
 from multigpu.errors import InputError, Unreadable
 from multigpu.io import records
 from multigpu.io.ahead import HEADROOM, Block, ReadAhead

@@ -15,7 +15,7 @@ Places = NDArray[np.int64]
 
 def are_several(count: int) -> bool:
     """Whether so many rows are worth what is compiled for many at once, and the time to load it."""
-    return count >= (SEVERAL if "kernels.jit" in sys.modules else MANY)
+    return count >= (SEVERAL if "multigpu.kernels.jit" in sys.modules else MANY)
 
 
 def speakable(word: str) -> str:

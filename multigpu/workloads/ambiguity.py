@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.bases import SETS
-from kernels.jit import jit, lean
-from kernels.native import copy_bytes
-from kernels.scan import Chunk, Hits
+from multigpu.kernels.bases import SETS
+from multigpu.kernels.jit import jit, lean
+from multigpu.kernels.native import copy_bytes
+from multigpu.kernels.scan import Chunk, Hits
 
 WIDENED = 1.25  # lengths up to so many times the shortest one share a window
 SLACK = 1e-9  # 0.29 of 100 bases are 29, although 0.29 * 100 is a little less

@@ -16,12 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.plan import MEMORY_FRACTION
-from cluster.worker import step
-from cluster.workload import Place
-from kernels.cnmops import ModelError
-from kernels.normalization import NormalizationError
-from kernels.segmentation import TrackError
+from multigpu.cluster.plan import MEMORY_FRACTION
+from multigpu.cluster.worker import step
+from multigpu.cluster.workload import Place
 from multigpu.config import DEFAULT_CHUNK_BYTES
 from multigpu.copynumber import calls
 from multigpu.copynumber.backends import (
@@ -41,6 +38,9 @@ from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.source import CountsSource
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError
+from multigpu.kernels.cnmops import ModelError
+from multigpu.kernels.normalization import NormalizationError
+from multigpu.kernels.segmentation import TrackError
 from multigpu.preflight import Expected, require
 from multigpu.workloads.cnv_plan import Shape
 

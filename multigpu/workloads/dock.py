@@ -11,8 +11,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.workload import Place
-from kernels.rotation import (
+from multigpu.batch import PoseBatch
+from multigpu.cluster.workload import Place
+from multigpu.io.ligands import Border, Records
+from multigpu.io.molecules import Positions
+from multigpu.io.poses import Facts, drawing, render
+from multigpu.io.scores import Skipped, as_tsv
+from multigpu.io.sources import Source
+from multigpu.io.texts import Texts
+from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Ligands,
@@ -22,13 +29,6 @@ from kernels.rotation import (
     placed,
     quaternions,
 )
-from multigpu.batch import PoseBatch
-from multigpu.io.ligands import Border, Records
-from multigpu.io.molecules import Positions
-from multigpu.io.poses import Facts, drawing, render
-from multigpu.io.scores import Skipped, as_tsv
-from multigpu.io.sources import Source
-from multigpu.io.texts import Texts
 from multigpu.preflight import Expected, require
 from multigpu.workloads.dock_ligands import Loaded, Loader
 from multigpu.workloads.dock_plan import DockSpan
@@ -96,7 +96,7 @@ ATOM_BYTES = 128  # of an atom on a device: its place, channels and weights
 
 
 class Searcher(Protocol):
-    """A backend of `kernels.rotation`."""
+    """A backend of `multigpu.kernels.rotation`."""
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses: ...
 
@@ -347,13 +347,13 @@ class DockSession:
 def _searcher(place: Place, field: Field, search: Search) -> Searcher:
     searcher: Searcher
     if place.gpu is None:
-        from kernels.rotation import cpu
+        from multigpu.kernels.rotation import cpu
 
         searcher = cpu.Searcher(field, search)
         return searcher
     import cupy
 
-    from kernels.rotation import cuda
+    from multigpu.kernels.rotation import cuda
 
     with cupy.cuda.Device(place.gpu):
         searcher = cuda.Searcher(field, search)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rotation import Ligands, Search, energy_terms
 from multigpu.io.autodock import Atoms, atoms_for
 from multigpu.io.inlets import STDIN
 from multigpu.io.ligand_checks import FLAT, is_drawn, lacks_hydrogens
@@ -21,6 +20,7 @@ from multigpu.io.poses import MOST_IN_PDB, MOST_IN_V2000, SAME, render
 from multigpu.io.scores import Skipped, one_line
 from multigpu.io.sources import Source, suffix_of
 from multigpu.io.texts import Texts, are_several, speakable
+from multigpu.kernels.rotation import Ligands, Search, energy_terms
 
 if TYPE_CHECKING:
     from multigpu.io.plain import Plain

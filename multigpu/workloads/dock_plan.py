@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from cluster.dispatch import LINE_PER_THREAD
-from cluster.plan import Capacity, Cost, balanced, chunk_units
-from kernels.rotation import (
+from multigpu.cluster.dispatch import LINE_PER_THREAD
+from multigpu.cluster.plan import Capacity, Cost, balanced, chunk_units
+from multigpu.config import DockOptions, RunOptions
+from multigpu.errors import InputError, UsageError
+from multigpu.io.ligands import READ_BYTES, Border, Records
+from multigpu.io.pockets import Pocket
+from multigpu.io.rotations import read_quaternions
+from multigpu.io.sources import Source
+from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     ListedRotations,
@@ -18,14 +24,8 @@ from kernels.rotation import (
     energy_channels,
     near_uniform,
 )
-from kernels.rotation.memory import fixed_bytes, working_bytes
-from kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
-from multigpu.config import DockOptions, RunOptions
-from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import READ_BYTES, Border, Records
-from multigpu.io.pockets import Pocket
-from multigpu.io.rotations import read_quaternions
-from multigpu.io.sources import Source
+from multigpu.kernels.rotation.memory import fixed_bytes, working_bytes
+from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 
 # Poses of a span, of all its ligands: a second of work of a core with some dozens of atoms, and a
 # tenth of a second of a GPU, so that all GPUs end together.

@@ -7,24 +7,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.dispatch import LINE_PER_THREAD
-from cluster.errors import Failure, UsageError
-from cluster.plan import Capacity, Cost, balanced, chunk_units
-from cluster.worker import stepped_on_device
-from cluster.workload import Place
-from kernels.buffers import Buffers
-from kernels.scan import (
-    BadBaseError,
-    Chunk,
-    Hits,
-    Part,
-    Patterns,
-    Rules,
-    TooManyPatternsError,
-    split,
-)
-from kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.batch import Batch
+from multigpu.cluster.dispatch import LINE_PER_THREAD
+from multigpu.cluster.errors import Failure, UsageError
+from multigpu.cluster.plan import Capacity, Cost, balanced, chunk_units
+from multigpu.cluster.worker import stepped_on_device
+from multigpu.cluster.workload import Place
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
 from multigpu.errors import InputError
 from multigpu.io.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
@@ -35,6 +23,18 @@ from multigpu.io.signatures import Signatures, illegal_base
 from multigpu.io.sources import Source
 from multigpu.io.spans import BlockSpan, Span, block_spans, file_spans
 from multigpu.io.writers import render
+from multigpu.kernels.buffers import Buffers
+from multigpu.kernels.scan import (
+    BadBaseError,
+    Chunk,
+    Hits,
+    Part,
+    Patterns,
+    Rules,
+    TooManyPatternsError,
+    split,
+)
+from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.preflight import Expected, require
 from multigpu.workloads import ambiguity
 from multigpu.workloads.ambiguity import Stretches, Windows
@@ -131,7 +131,7 @@ class Computed:
 
 
 class Scanner(Protocol):
-    """A backend of `kernels.scan`."""
+    """A backend of `multigpu.kernels.scan`."""
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits: ...
 
@@ -365,13 +365,13 @@ def _backend(
 ) -> tuple[Scanner, Callable[[int], NDArray[np.uint8]]]:
     """The scanner of a place, and where the letters for it should lie."""
     if place.gpu is None:
-        from kernels.scan import cpu
+        from multigpu.kernels.scan import cpu
 
         return cpu.Scanner(patterns, rules, bases), lambda size: np.empty(size, np.uint8)
     import cupy
 
-    from kernels.pinned import pinned
-    from kernels.scan import cuda
+    from multigpu.kernels.pinned import pinned
+    from multigpu.kernels.scan import cuda
 
     with cupy.cuda.Device(place.gpu):
         return cuda.Scanner(patterns, rules, bases), pinned

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cluster import context, worker
-from cluster.context import Contexts
-from cluster.workers import LocalWorkers
+from multigpu.cluster import context, worker
+from multigpu.cluster.context import Contexts
+from multigpu.cluster.workers import LocalWorkers
 
 FIRST, SECOND, THIRD = GPUS = [f"GPU-{digit * 32}" for digit in "abc"]
 

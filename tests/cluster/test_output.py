@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from cluster import output
-from cluster.errors import Failure, UsageError
-from cluster.output import (
+from multigpu.cluster import output
+from multigpu.cluster.errors import Failure, UsageError
+from multigpu.cluster.output import (
     PipeClosed,
     atomic_output,
     check_output,
@@ -28,8 +28,8 @@ from cluster.output import (
 
 WRITE = """
 import sys
-from cluster.errors import Failure
-from cluster.output import atomic_output
+from multigpu.cluster.errors import Failure
+from multigpu.cluster.output import atomic_output
 try:
     with atomic_output(sys.argv[1]) as file:
         for _ in range(int(sys.argv[2])):

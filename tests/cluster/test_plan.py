@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.errors import UsageError
-from cluster.plan import (
+from multigpu.cluster.errors import UsageError
+from multigpu.cluster.plan import (
     CHUNKS_PER_THREAD,
     SMALLEST_CHUNK,
     BudgetError,

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from hosts import ROOT
 
-from cluster.deploy import Deployment, starting
+from multigpu.cluster.deploy import Deployment, starting
 
 TWO = Deployment(threads=2, processes=2)
 

@@ -12,9 +12,9 @@ from cohorts import CPU, cohort
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.codec import Codec
-from cluster.journal import Journal
 from multigpu import UsageError
+from multigpu.cluster.codec import Codec
+from multigpu.cluster.journal import Journal
 from multigpu.config import RunOptions
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
@@ -291,10 +291,10 @@ def test_robust__without_a_threshold_joins_cnvs_by_bases() -> None:
 
 
 def test_stages__one_by_one_give_the_same_segments() -> None:
-    from kernels import cnmops, normalization, segmentation
-    from kernels.cnmops import cpu as model
-    from kernels.normalization import cpu as normalize
-    from kernels.segmentation import cpu as segment
+    from multigpu.kernels import cnmops, normalization, segmentation
+    from multigpu.kernels.cnmops import cpu as model
+    from multigpu.kernels.normalization import cpu as normalize
+    from multigpu.kernels.segmentation import cpu as segment
 
     counts, _ = cohort()
     values, blocks = counts.values, counts.regions.blocks

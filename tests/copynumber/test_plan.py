@@ -10,8 +10,8 @@ from bams import write_alignments
 from cohorts import cohort
 from program import Run
 
-from cluster.plan import BudgetError, Capacity
-from cluster.worker import Here
+from multigpu.cluster.plan import BudgetError, Capacity
+from multigpu.cluster.worker import Here
 from multigpu.config import RunOptions
 from multigpu.copynumber.chromosome import CnvSpan
 from multigpu.copynumber.job import CnvJob

@@ -8,8 +8,8 @@ import pytest
 from docked import COUNT
 from program import Run
 
-from cluster.plan import Capacity, Cost
 from multigpu.cli import cli
+from multigpu.cluster.plan import Capacity, Cost
 from multigpu.config import DockOptions, RunOptions
 from multigpu.io import ligands
 from multigpu.io.pockets import read_pocket

@@ -15,10 +15,10 @@ from docked import COUNT, SOME_SKIPPED, Dock, files, molecules, names_in, pdbqt,
 from program import ROOT, remarks
 
 import multigpu
-from kernels.rotation import types
 from multigpu import InputError, UsageError, config
 from multigpu.io import scores
 from multigpu.io.ligands import ENDS
+from multigpu.kernels.rotation import types
 from multigpu.workloads import dock_ligands
 
 

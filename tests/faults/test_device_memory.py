@@ -9,13 +9,13 @@ import pytest
 from emulation import emulated
 from emulation.device import Gpu, OutOfMemoryError
 
-from cluster import worker
-from cluster.worker import Outcome
-from kernels.scan.seeds import SeedPlan
+from multigpu.cluster import worker
+from multigpu.cluster.worker import Outcome
 from multigpu.config import ScanOptions
 from multigpu.io.signatures import read_signatures
 from multigpu.io.sources import inspect
 from multigpu.io.spans import FileSpan
+from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.workloads import scan
 from multigpu.workloads.scan import ScanWorkload
 

@@ -14,11 +14,11 @@ import psutil
 import pytest
 from toy import Part, Toy
 
-from cluster.deploy import Deployment, workers
-from cluster.dispatch import DEADLY, Faults, dispatch
-from cluster.errors import DeviceFailed, Failure, Unfit
-from cluster.events import Event
-from cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.deploy import Deployment, workers
+from multigpu.cluster.dispatch import DEADLY, Faults, dispatch
+from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
+from multigpu.cluster.events import Event
+from multigpu.cluster.workers import LocalWorkers, Workers
 
 
 @pytest.fixture
@@ -170,11 +170,11 @@ def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
 
     local = LocalWorkers(2, ["GPU-0"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cluster.worker.device_of", lambda gpu: None if gpu is None else 0)
-        patch.setattr("cluster.worker._use", lambda device: None)
-        patch.setattr("cluster.worker.free", lambda device: 1 << 30)
-        patch.setattr("cluster.worker._pooled", lambda device: 0)
-        patch.setattr("cluster.worker._release_pool", lambda device: None)
+        patch.setattr("multigpu.cluster.worker.device_of", lambda gpu: None if gpu is None else 0)
+        patch.setattr("multigpu.cluster.worker._use", lambda device: None)
+        patch.setattr("multigpu.cluster.worker.free", lambda device: 1 << 30)
+        patch.setattr("multigpu.cluster.worker._pooled", lambda device: 0)
+        patch.setattr("multigpu.cluster.worker._release_pool", lambda device: None)
         patch.setattr("toy.ToySession.compute", _fails_on_a_gpu)
         parts, events, error = taken(local, Toy("one device"), 10)
     local.close()
@@ -270,7 +270,7 @@ def test_frozen_worker__ends_with_the_others() -> None:
 
 
 def test_worker__that_hangs_while_it_starts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.deploy.clients.START_TIMEOUT", 3.0)
+    monkeypatch.setattr("multigpu.cluster.deploy.clients.START_TIMEOUT", 3.0)
     before = set(psutil.Process().children())
     frozen: list[psutil.Process] = []
 

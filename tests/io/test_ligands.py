@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
-from cluster.plan import Cost
+from multigpu.cluster.plan import Cost
 from multigpu.errors import InputError
 from multigpu.io import ligands
 from multigpu.io.ligands import ENDS, Records, ligand_sources, records

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cluster.errors import DiskFull, Failure, UsageError
+from multigpu.cluster.errors import DiskFull, Failure, UsageError
 from multigpu.io.pose_files import check_poses, pose_output, tables_beside
 from multigpu.io.texts import Texts
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from scan_cases import LEGAL, MEANING, array, letters_of
 
-from kernels.bases import COMPLEMENTS, encode, reverse_complement
+from multigpu.kernels.bases import COMPLEMENTS, encode, reverse_complement
 
 LETTER_SETS = encode(np.arange(256, dtype=np.uint8))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.segmentation import Circular, Segments, TrackError, circular, cpu, reference
+from multigpu.kernels.segmentation import Circular, Segments, TrackError, circular, cpu, reference
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 FEW = Circular(permutations=300)
@@ -22,7 +22,7 @@ FEW = Circular(permutations=300)
 def backend(device: str) -> Any:
     if device == "cpu":
         return cpu
-    from kernels.segmentation import cuda
+    from multigpu.kernels.segmentation import cuda
 
     return cuda
 

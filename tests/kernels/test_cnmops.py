@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
 
-from kernels import normalization
-from kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference
-from kernels.cnmops.numbers import lanes_of
-from kernels.normalization import Normalization
-from kernels.normalization import reference as normalizing
-from kernels.sources import source
+from multigpu.kernels import normalization
+from multigpu.kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference
+from multigpu.kernels.cnmops.numbers import lanes_of
+from multigpu.kernels.normalization import Normalization
+from multigpu.kernels.normalization import reference as normalizing
+from multigpu.kernels.sources import source
 
 FOLDER = Path(reference.__file__).parent
 ARRAYS = ("lambda", "alpha", "ini", "sini", "posterior")
@@ -418,7 +418,7 @@ def test_level__is_the_same_bits_on_cpu_and_gpu(backend: Any, whole: bool) -> No
 
 @pytest.mark.gpu
 def test_model__is_the_same_bits_on_cpu_and_gpu_in_a_hundred_thousand_regions() -> None:
-    from kernels.cnmops import cuda
+    from multigpu.kernels.cnmops import cuda
 
     rng = np.random.default_rng(20)
     for mean in (30.0, 100.0, 2000.0):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.counting import reference
-from kernels.counting.cpu import Counter
-from kernels.counting.types import READ_DTYPES, Counting, Reads
+from multigpu.kernels.counting import reference
+from multigpu.kernels.counting.cpu import Counter
+from multigpu.kernels.counting.types import READ_DTYPES, Counting, Reads
 
 REFERENCES = 3
 LENGTH = 60

@@ -16,10 +16,10 @@ from emulation.device import Gpu
 from halving import scan_halving
 from numpy.typing import NDArray
 
-from kernels import bases
-from kernels.scan import reference
-from kernels.scan.seeds import MOST_BLANKS, STRIDES, WINDOWS, SeedPlan, choices
-from kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from multigpu.kernels import bases
+from multigpu.kernels.scan import reference
+from multigpu.kernels.scan.seeds import MOST_BLANKS, STRIDES, WINDOWS, SeedPlan, choices
+from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -39,7 +39,7 @@ def machine() -> tuple[Gpu, Any]:
 
 @pytest.fixture
 def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module `kernels.scan.cuda`, with little of everything."""
+    """The module `multigpu.kernels.scan.cuda`, with little of everything."""
     monkeypatch.setattr(machine[1], "BLOCKS_PER_SM", 1)
     monkeypatch.setattr(machine[1], "EMPTY_TABLE", TABLE)
     return machine[1]

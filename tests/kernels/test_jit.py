@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from numba.core import config
 
-from kernels import jit, version
+from multigpu.kernels import jit, version
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLEE = (
-    "from kernels.jit import jit\n\nOFFSET = {offset}\n\n"
+    "from multigpu.kernels.jit import jit\n\nOFFSET = {offset}\n\n"
     "@jit\ndef step(x):\n    return x + OFFSET\n"
 )
 CALLER = (
-    "from kernels.jit import jit\nfrom pack.callee import step\n\n"
+    "from multigpu.kernels.jit import jit\nfrom pack.callee import step\n\n"
     "@jit\ndef walk(x):\n    return step(step(x))\n"
 )
 COMPILED = sorted(
@@ -32,13 +32,13 @@ def test_cache__is_the_same_folder_for_threads_that_load_modules_at_once() -> No
     before = config.CACHE_DIR
 
     def folder(_: int) -> str:
-        with jit._own_cache("kernels"):
+        with jit._own_cache("multigpu"):
             time.sleep(0.005)
             return str(config.CACHE_DIR)
 
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(folder, range(20)))
-    assert found == {str(jit._folder(before, "kernels"))}
+    assert found == {str(jit._folder(before, "multigpu"))}
     assert before == config.CACHE_DIR
 
 
@@ -88,7 +88,7 @@ def test_names_in_compiled_functions__come_from_files_that_name_the_cache(path: 
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and {alias.name for alias in node.names} & used:
             package, _, rest = (node.module or "").partition(".")
-            if package == "multigpu":
+            if package == "multigpu" and not rest.startswith("kernels."):  # all of which count
                 assert ROOT / package / f"{rest.replace('.', '/')}.py" in COMPILED, node.module
 
 
@@ -118,5 +118,5 @@ def test_numba__still_looks_for_blas_in_the_way_that_is_switched_off() -> None:
 
 def test_numba__is_left_with_its_own_way_of_looking_for_blas() -> None:
     assert jit.linalg.ensure_blas.__module__ == "numba.np.linalg"
-    code = "import sys, kernels.jit; assert 'scipy.linalg' not in sys.modules"
+    code = "import sys, multigpu.kernels.jit; assert 'scipy.linalg' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=ROOT)

@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
 
-from kernels.normalization import (
+from multigpu.kernels.normalization import (
     Normalization,
     NormalizationError,
     cpu,
     density,
     reference,
 )
-from kernels.normalization.ascending import Ascending
-from kernels.normalization.spectrum import Spectrum
-from kernels.normalization.types import SAMPLE
-from kernels.sources import source
+from multigpu.kernels.normalization.ascending import Ascending
+from multigpu.kernels.normalization.spectrum import Spectrum
+from multigpu.kernels.normalization.types import SAMPLE
+from multigpu.kernels.sources import source
 
 FOLDER = Path(density.__file__).parent
 NAMES = {

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-import kernels
+from multigpu import kernels
 
 HUGE = 2 << 20
 
@@ -167,7 +167,7 @@ def test_where_cuda_cannot_register_memory_all_comes_from_the_pool(
 def test_a_gpu_copies_from_it_and_to_it_and_reads_it(size: int) -> None:
     import cupy
 
-    from kernels.pinned import pinned
+    from multigpu.kernels.pinned import pinned
 
     values = np.random.default_rng(size).integers(0, 256, size, np.uint8)
 

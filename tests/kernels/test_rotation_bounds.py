@@ -15,8 +15,8 @@ from rotation_cases import (
     random_search,
 )
 
-from kernels.rotation import EulerRotations, Field, Ligands, Search, cpu, reference
-from kernels.rotation.bounds import SHORTFALLS, FieldBounds, LigandBounds
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Search, cpu, reference
+from multigpu.kernels.rotation.bounds import SHORTFALLS, FieldBounds, LigandBounds
 
 
 def bounds_of(field: Field, ligands: Ligands, search: Search) -> LigandBounds:

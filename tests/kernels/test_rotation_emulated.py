@@ -23,7 +23,7 @@ from rotation_cases import (
     random_search,
 )
 
-from kernels.rotation import (
+from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Ligands,
@@ -33,7 +33,7 @@ from kernels.rotation import (
     memory,
     reference,
 )
-from kernels.rotation.rounds import split
+from multigpu.kernels.rotation.rounds import split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -47,7 +47,7 @@ def machine() -> tuple[Gpu, Any]:
 
 @pytest.fixture
 def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module `kernels.rotation.cuda`, whose blocks settle few scores each."""
+    """The module `multigpu.kernels.rotation.cuda`, whose blocks settle few scores each."""
     monkeypatch.setattr(machine[1], "SHARE", 64)
     monkeypatch.setattr(machine[1], "PACK_BLOCKS", 3)
     return machine[1]

@@ -20,7 +20,7 @@ from rotation_cases import (
     random_search,
 )
 
-from kernels.rotation import (
+from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Ligands,
@@ -33,8 +33,8 @@ from kernels.rotation import (
     placed,
     reference,
 )
-from kernels.rotation.rounds import split
-from kernels.rotation.types import squared_distance
+from multigpu.kernels.rotation.rounds import split
+from multigpu.kernels.rotation.types import squared_distance
 
 BACKENDS = ["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 FAST = BACKENDS[1:]
@@ -44,7 +44,7 @@ IDENTITY = ListedRotations(np.array([[1.0, 0, 0, 0]]))
 
 
 def searcher(backend: str, field: Field, search: Search) -> Any:
-    return importlib.import_module(f"kernels.rotation.{backend}").Searcher(field, search)
+    return importlib.import_module(f"multigpu.kernels.rotation.{backend}").Searcher(field, search)
 
 
 def assert_same(one: Poses, other: Poses) -> None:
@@ -168,7 +168,7 @@ def test_answer__does_not_depend_on_how_many_ligands_are_taken_together(
     docking = searcher(backend, field, Search(EulerRotations(45), top=2, min_rmsd=0.5))
     taken = Poses(np.array([0, 2, 3, 3]), np.array([7, 9, 1, 2]), np.zeros(4))
     expected = docking.best(ligands, apart_from=taken)
-    module = importlib.import_module(f"kernels.rotation.{backend}")
+    module = importlib.import_module(f"multigpu.kernels.rotation.{backend}")
     for many in (1, 2, 3):
         monkeypatch.setattr(module, limit, many)
         assert_same(docking.best(ligands, apart_from=taken), expected)
@@ -193,7 +193,7 @@ def test_answer__does_not_depend_on_how_many_scores_are_held(
     field, ligands = random_field(rng), random_ligands(rng, [9, 4])
     search = Search(EulerRotations(30), top=3, min_rmsd=0.5)
     expected = searcher(backend, field, search).best(ligands)
-    module = importlib.import_module(f"kernels.rotation.{backend}")
+    module = importlib.import_module(f"multigpu.kernels.rotation.{backend}")
     monkeypatch.setattr(module, "MOST_SCORES", 100)
     assert_same(searcher(backend, field, search).best(ligands), expected)
 

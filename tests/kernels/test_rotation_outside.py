@@ -8,7 +8,14 @@ import pytest
 from backends import DEVICES, backend_of
 from rotation_cases import random_field, random_ligands
 
-from kernels.rotation import EulerRotations, Field, Ligands, ListedRotations, Search, reference
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    Ligands,
+    ListedRotations,
+    Search,
+    reference,
+)
 
 BACKENDS = ["reference", *DEVICES]
 AS_IT_IS = ListedRotations(np.array([[1.0, 0, 0, 0]]))
@@ -17,7 +24,7 @@ CENTER, LENGTHS = np.array([11.0, -4.5, 7.0]), np.array([3.0, 4.0, 5.0])  # of t
 
 def module_of(backend: str) -> Any:
     if backend == "reference":
-        return importlib.import_module("kernels.rotation.reference")
+        return importlib.import_module("multigpu.kernels.rotation.reference")
     return backend_of("rotation", backend)
 
 

@@ -7,7 +7,15 @@ import pytest
 from backends import DEVICES, backend_of
 from rotation_cases import poses_on_the_border, random_field, random_ligands
 
-from kernels.rotation import EulerRotations, Field, Ligands, Search, Shifts, reference, shortlist
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    Ligands,
+    Search,
+    Shifts,
+    reference,
+    shortlist,
+)
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 

@@ -10,9 +10,9 @@ from backends import DEVICES, backend_of
 from numpy.typing import NDArray
 from rotation_cases import golden_case, hair_splitting_case, random_field, random_ligands
 
-from kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
-from kernels.rotation.bounds import LEAST, MOST, FieldBounds, LigandBounds
-from kernels.rotation.rounds import split
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
+from multigpu.kernels.rotation.bounds import LEAST, MOST, FieldBounds, LigandBounds
+from multigpu.kernels.rotation.rounds import split
 
 pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
 
@@ -23,7 +23,7 @@ CENTERS = [None, *((far, 0.0, 0.0) for far in (2e4, 3e5, 6e5, 1e8))]
 
 @pytest.fixture
 def cuda(device: str, request: pytest.FixtureRequest) -> Any:
-    """The module `kernels.rotation.cuda`, on a real GPU or an emulated one."""
+    """The module `multigpu.kernels.rotation.cuda`, on a real GPU or an emulated one."""
     return backend_of("rotation", device)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from kernels.rotation import (
+from multigpu.kernels.rotation import (
     EulerRotations,
     ListedRotations,
     Shifts,
@@ -17,7 +17,7 @@ from kernels.rotation import (
     near_uniform,
     quaternions,
 )
-from kernels.rotation.rotations import cos_sin
+from multigpu.kernels.rotation.rotations import cos_sin
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,15 @@ import pytest
 from numpy.typing import NDArray
 from scan_cases import SINGLE, array, assert_same, chunk_of
 
-from kernels.scan import Chunk, Patterns, Rules, TooManyPatternsError, cpu, cpu_patterns, reference
+from multigpu.kernels.scan import (
+    Chunk,
+    Patterns,
+    Rules,
+    TooManyPatternsError,
+    cpu,
+    cpu_patterns,
+    reference,
+)
 
 MANY = 50_000
 

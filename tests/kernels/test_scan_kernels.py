@@ -22,20 +22,20 @@ from scan_cases import (
     rows,
 )
 
-from kernels.bases import encode
-from kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules, cpu, reference, seeds
-from kernels.scan.seeds import SeedPlan
-from kernels.scan.types import TooManyHitsError
+from multigpu.kernels.bases import encode
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules, cpu, reference, seeds
+from multigpu.kernels.scan.seeds import SeedPlan
+from multigpu.kernels.scan.types import TooManyHitsError
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-PLANNERS = {"cpu": "kernels.scan.cpu.plan_seeds", "cuda": "kernels.scan.cuda.plan_seeds"}
+PLANNERS = {name: f"multigpu.kernels.scan.{name}.plan_seeds" for name in ("cpu", "cuda")}
 ALL_RULES = [Rules(first, strict) for first in (True, False) for strict in (False, True)]
 
 
 def scanner(device: str, patterns: Patterns, rules: Rules) -> Any:
     if device == "cpu":
         return cpu.Scanner(patterns, rules)
-    from kernels.scan import cuda
+    from multigpu.kernels.scan import cuda
 
     return cuda.Scanner(patterns, rules)
 
@@ -225,7 +225,7 @@ def test_scan__from_several_threads_at_once_gives_the_same(device: str) -> None:
 def test_cuda_scan__with_little_room_for_hits_grows_splits_and_finds_the_same(
     monkeypatch: pytest.MonkeyPatch, name: str, rules: Rules, most_hits: int
 ) -> None:
-    from kernels.scan import cuda
+    from multigpu.kernels.scan import cuda
 
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 64)
     monkeypatch.setattr(cuda, "MOST_HITS", most_hits)
@@ -241,7 +241,7 @@ def test_cuda_scan__with_little_room_for_hits_grows_splits_and_finds_the_same(
 def test_cuda_scan__of_more_hits_than_one_search_may_have_splits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from kernels.scan import cuda
+    from multigpu.kernels.scan import cuda
 
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 64)
     monkeypatch.setattr(cuda, "MOST_HITS", 1 << 10)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.scan import seeds
-from kernels.scan.seeds import CPU, LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
+from multigpu.kernels.scan import seeds
+from multigpu.kernels.scan.seeds import CPU, LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
 
 
 @pytest.mark.parametrize("k", [4, 7, 10, 16])

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
 
-from kernels.bases import encode, reverse_complement
-from kernels.scan import Chunk, Hits, Patterns, Rules, reference
-from kernels.scan.types import Part, split
+from multigpu.kernels.bases import encode, reverse_complement
+from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules, reference
+from multigpu.kernels.scan.types import Part, split
 
 # ---- patterns and hits ------------------------------------------------------------------------
 

@@ -16,9 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
 
-from kernels.segmentation import Segmentation, Segments, TrackError, cpu, reference, student
-from kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
-from kernels.sources import source
+from multigpu.kernels.segmentation import (
+    Segmentation,
+    Segments,
+    TrackError,
+    cpu,
+    reference,
+    student,
+)
+from multigpu.kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
+from multigpu.kernels.sources import source
 
 FOLDER = Path(student.__file__).parent
 NAMES = {
