@@ -17,6 +17,7 @@ RUNTIME ?= $(or $(INSTALLED_CUDA),$(if $(filter 12 13,$(DRIVER_CUDA)),cu$(DRIVER
 LOCK_FLAGS ?=
 SCHEDULES ?= 100
 KILL_SECONDS ?= 600
+MUTANT_SECONDS ?= 600
 SEED ?= 1
 
 # Tests run in so many processes; many of them wait for others.
@@ -32,7 +33,7 @@ help:
 	@echo "make demo    install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
 	@echo "make test    install and run the tests (ARGS='-k scan' goes to pytest)"
 	@echo "make soak    100 random fault schedules for each job (SCHEDULES=20 for fewer), then ten minutes of kill points"
-	@echo "             (KILL_SECONDS=60, SEED=2): 40 minutes"
+	@echo "             (KILL_SECONDS=60, SEED=2) and ten of damaged files (MUTANT_SECONDS=60): 50 minutes"
 	@echo "make check   ruff and mypy"
 	@echo "make lock    write requirements/*.txt anew (LOCK_FLAGS=--upgrade for newer versions)"
 	@echo "make clean   remove .venv and the caches"
@@ -47,6 +48,8 @@ soak: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/faults/test_soak.py --schedules $(SCHEDULES) -n 3 $(ARGS)
 	@$(BIN)/python -m pytest tests/faults/test_kill_points.py --kill-seconds $(KILL_SECONDS) \
 		--seed $(SEED) --timeout $(shell expr $(KILL_SECONDS) + 300) -rP $(ARGS)
+	@$(BIN)/python -m pytest tests/faults/test_mutants.py --mutant-seconds $(MUTANT_SECONDS) \
+		--seed $(SEED) --timeout $(shell expr $(MUTANT_SECONDS) + 600) -rP $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check

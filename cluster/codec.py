@@ -8,6 +8,7 @@ dataclasses and exceptions of the classes that the workload names.
 """
 
 import math
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -18,6 +19,7 @@ import msgpack
 import numpy as np
 
 ARRAY, OBJECT, TUPLE = 1, 2, 3  # the extension types
+DTYPE = re.compile(r"[<>|][biufcmMSUV]\d+(\[\w+\])?")  # NumPy takes more, and evaluates some of it
 LENGTH = struct.Struct("<I")
 NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 
@@ -41,6 +43,16 @@ class Codec:
         (length,) = LENGTH.unpack_from(data)
         held = memoryview(data)[LENGTH.size :]
         return self._unpacked(held[:length], held[length:])
+
+    def unpack_part(self, data: bytes) -> Any:
+        """As `unpack`, of a value that must be of one of the classes, where there are any.
+
+        Raises ValueError for another one.
+        """
+        value = self.unpack(data)
+        if self._classes and self._classes.get(type(value).__name__) is not type(value):
+            raise ValueError(f"a value of type {type(value).__name__} is no part")
+        return value
 
     def _packed(self, value: Any, arrays: list[memoryview]) -> bytes:
         """Without what is in the arrays, which is added to those."""
@@ -84,6 +96,8 @@ class Codec:
             return tuple(value)
         if kind == ARRAY:
             text, shape, begin = value
+            if not DTYPE.fullmatch(text):
+                raise ValueError("not an array of this program")
             dtype = np.dtype(text)
             raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
             return np.frombuffer(bytearray(raw), dtype).reshape(shape)

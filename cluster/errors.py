@@ -1,5 +1,7 @@
 """Failures a user can act on, and the exit status each stands for."""
 
+LONGEST_LINE = 300  # characters: some libraries repeat what a damaged file holds
+
 
 class Failure(Exception):
     """The run failed for a reason outside the input: a device, a worker, a file system."""
@@ -57,4 +59,7 @@ class Unfit(Lost):
 def first_line(error: BaseException) -> str:
     """What an error of a library says, without the rest: its name where it says nothing."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0].strip() if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    line = lines[0].strip()
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"

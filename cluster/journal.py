@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +74,15 @@ class Journal:
         """What a run before this one finished; `held` says how many these are."""
         for record in self._found:
             try:
-                part = self._codec.unpack(record.read(self._file.fileno()))
+                part = self._codec.unpack_part(record.read(self._file.fileno()))
             except NO_PART as error:
-                raise UsageError(
-                    f"{self.path}: this journal is damaged: {error}; begin anew, without --resume"
-                ) from error
+                raise self._damaged(error) from error
             yield part
 
     def last(self) -> Any | None:
         """The last of them, if there is one; what is damaged `parts` tells."""
         with suppress(*NO_PART):
-            return self._codec.unpack(self._found[-1].read(self._file.fileno()))
+            return self._codec.unpack_part(self._found[-1].read(self._file.fileno()))
         return None
 
     def append(self, part: Any) -> None:
@@ -139,13 +138,21 @@ class Journal:
         first = next(_records(file, len(MAGIC)), None) if self._magic(MAGIC) == MAGIC else None
         if first is None or not first.is_whole(file):
             return False  # nothing was finished
-        known = self._codec.unpack(first.read(file))
-        if differences := _differences(known["about"], about):
+        try:
+            known = self._codec.unpack(first.read(file))
+            before, self.plan = dict(known["about"]), _alike(known["plan"], self.plan)
+        except NO_PART as error:
+            raise self._damaged(error) from error
+        if differences := _differences(before, about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
-        self.plan = known["plan"]
         self._found = self._whole_records(first.end)
         self.held, self.continued = len(self._found), bool(self._found)
         return True
+
+    def _damaged(self, error: Exception) -> UsageError:
+        return UsageError(
+            f"{self.path}: this journal is damaged: {error}; begin anew, without --resume"
+        )
 
     def _magic(self, wanted: bytes) -> bytes:
         """How the file begins, which is as `wanted`, or as that torn. Raises UsageError."""
@@ -223,6 +230,17 @@ def _records(file: int, at: int) -> Iterator[_Record]:
 def beside(output: str) -> Path:
     """Where the journal of an output lies."""
     return hidden(Path(output).resolve(), "journal")
+
+
+def _alike(found: Any, plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan that a journal holds. Raises ValueError where it is none like this run's."""
+    if not isinstance(found, dict) or found.keys() != plan.keys():
+        raise ValueError("it holds no plan of such a run")
+    for name, value in found.items():
+        is_number = isinstance(value, int)
+        if is_number is not isinstance(plan[name], Integral) or (is_number and value < 0):
+            raise ValueError(f"its plan says {name} {value!r}")
+    return found
 
 
 def _differences(before: dict[str, str], now: dict[str, str]) -> list[str]:

@@ -133,6 +133,8 @@ class CountJob(Job):
         references = [file.references[number] for number in numbers]
         if options.compat_r:
             _check_lengths(file, references)
+        if not any(length for _, length in references):
+            raise InputError(file.path, "its references have no bases: there are no windows")
         return windows(references, options.window, options.compat_r), numbers, ()
 
     @property

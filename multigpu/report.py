@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multigpu.cluster.output import atomic_output
+from multigpu.figure_text import literal
 from multigpu.io.molecules import Bond, Molecule, MoleculeError, parse
 from multigpu.io.optional import needed
 from multigpu.io.pockets import Pocket
@@ -131,7 +132,7 @@ def _view(pocket: Pocket, best: Sequence[Best]) -> Any:
         molecule = _placed(each)
         if molecule is None:
             continue
-        name, group = f"{rank}. {each.ligand} ({each.score:.3f})", f"pose{rank}"
+        name, group = f"{rank}. {literal(each.ligand)} ({each.score:.3f})", f"pose{rank}"
         shown = True if rank == 1 else "legendonly"
         common = {"legendgroup": group, "visible": shown, "hoverinfo": "text", "text": name}
         x, y, z = _bond_lines(molecule.positions, molecule.bonds)
@@ -163,7 +164,7 @@ def _surface(plot: Any, pocket: Pocket) -> Any:
         kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
         values, label = (
             -pocket.values[pocket.types.index(kind)].astype(np.float64),
-            f"score of {kind}",
+            f"score of {literal(kind)}",
         )
     step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
     values = values[::step, ::step, ::step]

@@ -30,7 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kill-seconds", type=float, default=0, help="seconds for kill points; else a few of them"
     )
-    parser.addoption("--seed", default="1", help="of the kill points that are tried")
+    parser.addoption(
+        "--mutant-seconds", type=float, default=0, help="seconds for mutants; else a few of them"
+    )
+    parser.addoption("--seed", default="1", help="of the kill points and mutants that are tried")
 
 
 LONGEST_ID = 40  # bytes

@@ -13,9 +13,9 @@ from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.windows import Window
 
 DPI = 150
-SETTINGS = {  # text stays text, and its ids are the same in every run
+SETTINGS = {  # text stays text, also with $ in it, and its ids are the same in every run
     "svg.hashsalt": "multigpu", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False,
-    "axes.spines.right": False, "path.simplify": True,
+    "axes.spines.right": False, "path.simplify": True, "text.parse_math": False,
 }  # fmt: skip
 
 

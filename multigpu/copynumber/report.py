@@ -16,6 +16,7 @@ from multigpu.copynumber.options import MODELS, CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.windows import Window
 from multigpu.counting import CountOptions
+from multigpu.figure_text import literal
 
 PLOTLY = "package_data/plotly.min.js"
 OTHER = "#b8bcc4"
@@ -134,8 +135,8 @@ def _figures(result: CnvResult, palette: Palette) -> dict[str, Figure]:
 
 
 def _script(figures: dict[str, Figure]) -> str:
-    """As JSON that cannot end the script it stands in."""
-    return json.dumps(figures, separators=(",", ":")).replace("</", "<\\/")
+    """As JSON that holds no tag: one could end the script it stands in, or open a comment there."""
+    return json.dumps(figures, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _rounded(values: Floats) -> list[Any]:
@@ -155,7 +156,8 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
         for x in heat.begins[1:].tolist()
     ]  # fmt: skip
     trace = {
-        "type": "heatmap", "z": _rounded(heat.values), "x": heat.labels, "y": list(result.samples),
+        "type": "heatmap", "z": _rounded(heat.values), "x": list(map(literal, heat.labels)),
+        "y": list(map(literal, result.samples)),
         "hovertemplate": "%{y}<br>%{x}<br>%{z}<extra></extra>",
         "zmin": -LIMIT, "zmax": LIMIT, "colorscale": palette.heat,
         "colorbar": {"title": {"text": "signed I/NI"}, "thickness": 12},
@@ -165,7 +167,7 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
         "xaxis": {
             "type": "category",
             "tickvals": middles.tolist(),
-            "ticktext": list(heat.names),
+            "ticktext": list(map(literal, heat.names)),
             "showgrid": False,
         },
         "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
@@ -177,7 +179,7 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
 
 def _calls(result: CnvResult, palette: Palette) -> Figure:
     losses, gains = overview.calls_by_sample(result)
-    samples = list(result.samples)
+    samples = list(map(literal, result.samples))
     bars = _losses_and_gains(samples, losses, gains, palette)
     layout = {
         "barmode": "stack", "xaxis": {"type": "category", "automargin": True},
@@ -218,14 +220,14 @@ def _window(window: Window, result: CnvResult) -> Figure:
     for k in order:
         sample = int(window.samples[k])
         style = _style(sample, window)
-        name = result.samples[sample]
+        name = literal(result.samples[sample])
         for axis, values in (("y", window.counts), ("y2", window.sini)):
             data.append(
                 {
                     "type": "scatter", "mode": "lines", "x": x, "y": _rounded(values[:, k]),
                     "yaxis": axis, "name": name, "legendgroup": name, "line": style,
                     "showlegend": axis == "y" and sample in window.carriers[:NAMED],
-                    "hovertemplate": f"{_escaped(name)}<br>%{{x}} Mb<br>%{{y}}<extra></extra>",
+                    "hovertemplate": f"{name}<br>%{{x}} Mb<br>%{{y}}<extra></extra>",
                 }
             )  # fmt: skip
     data += [_segment(row, window, result) for row in window.segments]
@@ -241,13 +243,13 @@ def _window(window: Window, result: CnvResult) -> Figure:
 
 def _segment(row: Floats, window: Window, result: CnvResult) -> Figure:
     sample = int(row[0])
-    name = result.samples[sample]
+    name = literal(result.samples[sample])
     style = {**_style(sample, window), "width": 4 if sample in window.carriers else 1}
     return {
         "type": "scatter", "mode": "lines", "x": _rounded_places(row[1:3]),
         "y": _rounded(np.array([row[3], row[3]])), "yaxis": "y2", "line": style, "name": name,
         "legendgroup": name, "showlegend": False,
-        "hovertemplate": f"{_escaped(name)}: segment<br>%{{y}}<extra></extra>",
+        "hovertemplate": f"{name}: segment<br>%{{y}}<extra></extra>",
     }  # fmt: skip
 
 
@@ -280,8 +282,3 @@ def _rounded_places(bases: Floats) -> list[float]:
     """In megabases, to single bases."""
     places: list[float] = np.round(bases / 1e6, 6).tolist()
     return places
-
-
-def _escaped(name: str) -> str:
-    """For the few tags that figures know."""
-    return name.replace("&", "&amp;").replace("<", "&lt;")

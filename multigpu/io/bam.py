@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError
+from multigpu.errors import InputError, quoted
 from multigpu.io.decompress import BGZF_END, GzipContent
 from multigpu.io.sources import ending, read_into
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
@@ -20,6 +20,7 @@ from multigpu.kernels.jit import jit
 
 MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
+LONGEST_NAME = 1 << 16  # bytes of a reference's name
 SMALLEST = 36  # bytes of a record: the fixed fields
 POSITION_BITS = 40
 ANYWHERE = 1 << 62  # behind every place
@@ -94,6 +95,11 @@ class _Content:
             raise InputError(self.path, "ends early: the file is truncated")
         return out.tobytes()
 
+    def skip(self, count: int) -> None:
+        """As `take` without the bytes: a damaged header may name more than fit into memory."""
+        for at in range(0, max(1, count), BLOCK):
+            self.take(min(BLOCK, count - at))
+
     def number(self) -> int:
         return int.from_bytes(self.take(4), "little", signed=True)
 
@@ -120,11 +126,17 @@ def header(path: str) -> str:
 def _header(content: _Content) -> list[tuple[str, int]]:
     if content.take(4) != MAGIC:
         raise InputError(content.path, "is no BAM file")
-    content.take(content.number())  # as text
+    content.skip(content.number())  # as text
     found = []
     for _ in range(content.number()):
-        name = content.take(content.number())[:-1].decode("utf-8", "replace")
-        found.append((name, content.number()))
+        size = content.number()
+        if not 1 <= size <= LONGEST_NAME:
+            raise InputError(content.path, f"is damaged: the name of a reference has {size} bytes")
+        name = content.take(size)[:-1].decode("utf-8", "replace")
+        length = content.number()
+        if length < 0:
+            raise InputError(content.path, f"is damaged: {quoted(name)} has {length} bases")
+        found.append((name, length))
     return found
 
 

@@ -114,6 +114,8 @@ def _entries(
         return Entries(np.empty(0, np.int64), np.empty(0, np.int64))
     later = (position > 0) & (offset > 0)
     first = bins[:, 2].min()
+    if min(first, offset.min(initial=0)) < 0:
+        raise ValueError("an offset beyond every file")
     return Entries(np.r_[0, position[later]], np.r_[first, offset[later]])
 
 

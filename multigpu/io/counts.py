@@ -339,6 +339,7 @@ def _placed(
         _check_there(path, batch, at)
         here = whole.part(at, min(at + batch.num_rows, stop))
         rows = _rows(batch, here.values)
+        _check_numbers(path, rows)
         _check(path, rows, samples, at)
         here.chrom[:], here.start[:], here.end[:] = rows.numbered(names), rows.start, rows.end
         if rows.values is not here.values:
@@ -350,6 +351,13 @@ def _placed(
     if at != stop:
         raise InputError(path, f"cannot be read as Parquet: row {at + 1} is missing")
     return whole.part(first, stop, list(names))
+
+
+def _check_numbers(path: str, rows: _Rows) -> None:
+    """Raises InputError where a number stands for no name: Arrow does not look at them."""
+    chrom = rows.chrom
+    if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
+        raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
 
 
 def _check_there(path: str, batch: Any, before: int) -> None:

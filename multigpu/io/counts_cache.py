@@ -2,8 +2,6 @@
 
 import hashlib
 import os
-import zipfile
-import zlib
 from dataclasses import astuple
 from pathlib import Path
 from stat import S_IWOTH
@@ -13,13 +11,11 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.output import atomic_output
 from multigpu.errors import UsageError
+from multigpu.io.npy import UNREADABLE, read_arrays
 from multigpu.io.regions import Regions
 from multigpu.io.sources import fingerprint
 from multigpu.kernels.counting.types import Counting
 
-UNREADABLE = (  # what a damaged file may raise
-    OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 VERSION = 1  # of the files, and of what counting means
 
 
@@ -56,11 +52,11 @@ class CountsCache:
     def get(self, path: str) -> NDArray[np.int32] | None:
         """int32[regions]: the counts of a file, None where they are not there or not readable."""
         try:
-            with self._place(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                counts: NDArray[np.int32] = kept["counts"]
+            counts = read_arrays(self._place(path).read_bytes())["counts"]
         except UNREADABLE:
             return None
-        return counts if counts.dtype == np.int32 and counts.shape == (self._count,) else None
+        right = counts.dtype == np.int32 and counts.shape == (self._count,)
+        return counts if right and counts.min(initial=0) >= 0 else None
 
     def put(self, path: str, counts: NDArray[np.int32]) -> None:
         """Keep the counts of a file."""

@@ -19,6 +19,7 @@ from multigpu.io.sources import Kind, Source, blocks, inspect, read_into, suffix
 from multigpu.io.texts import Texts
 
 READ_BYTES = 4 << 20
+MOST_BYTES = 64 << 20  # of a record: many times what the largest molecules have
 
 SUFFIXES = {
     ".sdf": "sdf",
@@ -190,6 +191,10 @@ def records(
             if some.last > begin.before:
                 yield some if some.number > begin.before else some[begin.before - count :]
         count, passed, left = count + len(ends), passed + size, text[size:]
+        if len(left) > MOST_BYTES:  # each block is looked at together with what is left
+            problem = f"the molecule has no end in {MOST_BYTES:,} bytes: the rest is not read"
+            yield broken(number, count + 1, problem)
+            return
         if block is None:
             if not count:
                 yield broken(number, 1, "there is no molecule in it")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from multigpu.errors import quoted
 from multigpu.io.pdb import conected, other_places, without
 from multigpu.io.v3000 import TOKEN, gather_place, section
-from multigpu.kernels.rotation.types import FARTHEST
+from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
 _SYMBOLS = (  # by atomic number
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br"
@@ -96,6 +96,10 @@ def parse(text: bytes, layout: str) -> Molecule:
         far = np.isfinite(molecule.positions[atom]).all()
         problem = f"beyond ±{FARTHEST:g} Å" if far else "not finite"
         raise MoleculeError(f"line {molecule.rows[atom] + 1}: the coordinates are {problem}")
+    if molecule.charges is not None and (odd := ~(np.abs(molecule.charges) <= MOST_WEIGHT)).any():
+        atom = int(np.argmax(odd))
+        problem = f"atom {atom + 1} has a charge of {molecule.charges[atom]:g}"
+        raise MoleculeError(f"line {molecule.rows[atom] + 1}: {problem}")
     return molecule
 
 
@@ -427,6 +431,8 @@ def _is_count(word: bytes) -> bool:
 
 def _parse_frame(lines: list[bytes], head: int) -> Molecule:
     (atoms,) = _whole([_at(lines, head, "its number of atoms").strip()], head)
+    if atoms < 0:
+        raise MoleculeError(f"line {head + 1}: there cannot be {atoms} atoms")
     last = head + atoms + 1
     _at(lines, last, f"the last of {atoms} atoms")
     rows, positions, elements = list(range(head + 2, last + 1)), [], []

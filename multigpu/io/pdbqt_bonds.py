@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import UsageError
-from multigpu.io.molecules import Bond, Molecule, MoleculeError, Positions, is_element
+from multigpu.io.molecules import (
+    HEAVY_HYDROGEN,
+    Bond,
+    Molecule,
+    MoleculeError,
+    Positions,
+    is_element,
+)
 from multigpu.io.optional import needed
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
@@ -221,7 +228,7 @@ def _saturated(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
     graph = chem.RWMol()
     arms: list[list[int]] = [[] for _ in molecule.elements]
     for element in molecule.elements:
-        graph.AddAtom(chem.Atom(element))
+        graph.AddAtom(chem.Atom("H" if element in HEAVY_HYDROGEN else element))
     for a, b, _ in near:
         graph.AddBond(a, b, chem.BondType.SINGLE)
         arms[a].append(b)

@@ -4,7 +4,6 @@ All end as value [ix, iy, iz] at origin + spacing * (ix, iy, iz), in Å. Axes th
 the coordinates, and grids with values that are no numbers, are refused.
 """
 
-import io
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, Unreadable, UsageError, first_line, quoted
 from multigpu.io.inlets import is_remote
+from multigpu.io.npy import UNREADABLE, read_arrays
 from multigpu.io.sources import COMPRESSED, Kind, blocks, expand, inspect, suffix_of
 
 READ_BYTES = 16 << 20
@@ -424,12 +424,10 @@ def _mrc_values(path: str, header: MrcHeader) -> NDArray[np.float32]:
 
 def _read_numpy(path: str, origin: Vector | None, spacing: float | None) -> Pocket:
     """An array of a .npy file, or `grid` (with `origin` and `spacing`, if there) of a .npz."""
+    content = _content(path)
     try:
-        file = np.load(io.BytesIO(_content(path)), allow_pickle=False)
-        arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {"grid": file}
-    except InputError:
-        raise
-    except Exception as error:  # of zipfile, zlib and the reader of headers: a dozen kinds
+        arrays = read_arrays(content)
+    except UNREADABLE as error:
         raise InputError(path, f"no array: {first_line(error)}") from error
     grid = _grid(path, arrays)
     start = _place(path, "origin", arrays.get("origin") if origin is None else origin)

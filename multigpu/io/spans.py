@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.plan import spans
-from multigpu.errors import InputError, Unreadable
+from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.io import records
 from multigpu.io.ahead import HEADROOM, Block, ReadAhead
 from multigpu.io.faults import described
@@ -58,6 +58,11 @@ def block_spans(
         while True:
             try:
                 raw, final = _next_bytes(content, left, least)
+            except MemoryError as large:
+                if not least:
+                    raise
+                problem = f"a record of more than {len(left):,} bytes does not fit the memory"
+                raise Failure(f"{source.path}: {problem}") from large
             except Unreadable:
                 raise  # a journal must not know of it
             except InputError as damage:

@@ -111,3 +111,19 @@ def test_codec__of_an_array_that_is_not_all_there_fails() -> None:
 def test_text__may_be_the_name_of_any_file() -> None:
     name = b"caf\xe9.fq".decode("utf-8", "surrogateescape")
     assert CODEC.unpack(CODEC.pack({name: [name]})) == {name: [name]}
+
+
+@pytest.mark.parametrize("dtype", ["(", "a4", "i4,i4", "__import__('os')", "|O8", "<i4(", ""])
+def test_codec__of_an_array_of_no_plain_type_fails(dtype: str) -> None:
+    """NumPy evaluates some texts, takes others with a warning, and makes arrays of objects."""
+    arrays = msgpack.ExtType(1, msgpack.packb([dtype, [1], 0]))
+    packed = msgpack.packb(arrays)
+    with pytest.raises(ValueError, match="not an array of this program"):
+        CODEC.unpack(LENGTH.pack(len(packed)) + packed + bytes(8))
+
+
+def test_codec__a_part_is_of_its_classes() -> None:
+    assert CODEC.unpack_part(CODEC.pack(Point(1, 2))) == Point(1, 2)
+    with pytest.raises(ValueError, match="a value of type int is no part"):
+        CODEC.unpack_part(CODEC.pack(5))
+    assert Codec().unpack_part(Codec().pack(5)) == 5

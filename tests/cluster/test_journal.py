@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from multigpu.cluster.codec import LENGTH, Codec
 from multigpu.cluster.errors import Failure, UsageError
-from multigpu.cluster.journal import MAGIC, Journal, beside
+from multigpu.cluster.journal import MAGIC, RECORD, Journal, beside
 
 ROOT = Path(__file__).resolve().parents[2]
 ABOUT = {"program": "1", "option hits": "first", "input a.fq": "12 bytes"}
@@ -154,6 +155,29 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
         assert next(parts) == {"fine": 1}
         with pytest.raises(UsageError, match="this journal is damaged: not a value"):
             next(parts)
+
+
+@pytest.mark.parametrize(
+    ("first", "problem"),
+    [
+        (b"", "unpack_from requires a buffer"),
+        (LENGTH.pack(99) + b"\xc1", "journal is damaged"),
+        (Codec().pack([1]), "journal is damaged"),
+        (Codec().pack({"about": ABOUT}), "'plan'"),
+        (Codec().pack({"about": ABOUT, "plan": {}}), "it holds no plan of such a run"),
+        (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": "x"}}), "says chunk_bytes 'x'"),
+        (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": -5}}), "says chunk_bytes -5"),
+    ],
+)
+def test_journal__that_does_not_say_what_it_is_about_is_damaged(
+    tmp_path: Path, first: bytes, problem: str
+) -> None:
+    """Its checksum is right, as above."""
+    payload = first or b"\0"
+    (tmp_path / "j").write_bytes(MAGIC + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
+    with pytest.raises(UsageError, match=r"this journal is damaged: .*; begin anew") as refused:
+        opened(tmp_path / "j")
+    assert problem in str(refused.value)
 
 
 def test_journal__of_another_version_may_be_begun_anew(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pysam
 import pytest
 from bams import REFERENCES, Row, random_rows, write_alignments
+from bgzf_data import bgzf
 from counted import ROWS, Run, in_windows
 from program import ROOT, remarks
 
@@ -288,3 +289,10 @@ def test_count__of_many_small_references(tmp_path: Path, kind: str) -> None:
     chosen = [5, 6, 7, 100, 299]
     names = [f"contig{i}" for i in chosen]
     assert count(path, chromosomes=names).values[:, 0].tolist() == [i % 7 for i in chosen]
+
+
+def test_count__of_references_without_bases_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.bam"
+    path.write_bytes(bgzf(b"BAM\1" + np.array([0, 1, 2], "<i4").tobytes() + b"a\0" + bytes(4)))
+    with pytest.raises(InputError, match=r"its references have no bases: there are no windows$"):
+        count(path, index=False)

@@ -1,5 +1,6 @@
 """Counts that are kept, and when they are made again."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,36 @@ def test_cache__damaged_entries_are_made_again(tmp_path: Path, some: str, conten
         assert (count(some, cache=cache).values == first.values).all()
         with np.load(entry) as kept:
             assert (kept["counts"] == first.values[:, 0]).all()
+
+
+def npy(kind: str, shape: str, data: bytes = b"") -> bytes:
+    """An array as .npy has it, whatever its header says."""
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + data
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        b"no array",
+        npy("<i4", "(16"),
+        npy("<i4", "(1073741824,)"),
+        npy("a4", "(16,)", bytes(64)),  # of which NumPy warns
+        None,
+    ],
+)
+def test_cache__what_is_no_counts_is_counted_again(
+    tmp_path: Path, some: str, member: bytes | None
+) -> None:
+    cache = tmp_path / "cache"
+    right = count(some, window=7000, cache=cache)
+    (path,) = cache.iterdir()
+    if member is None:
+        np.savez(path, counts=-right.values[:, 0])
+    else:
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("counts.npy", member)
+    assert (count(some, window=7000, cache=cache).values == right.values).all()
 
 
 def test_cache__is_made_for_the_user_and_refused_where_everybody_may_write(tmp_path: Path) -> None:

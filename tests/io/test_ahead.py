@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from multigpu.errors import InputError
-from multigpu.io.ahead import HEADROOM, LARGEST_BLOCK, ReadAhead, Streams
+from multigpu.errors import Failure, InputError
+from multigpu.io.ahead import HEADROOM, LARGEST_BLOCK, Block, ReadAhead, Streams
 from multigpu.io.sources import blocks, inspect
+from multigpu.io.spans import block_spans
 
 READS = b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % number for number in range(400_000))
 
@@ -83,3 +84,13 @@ def test_blocks__memory_is_used_again_only_when_nobody_sees_it(packed: str) -> N
     for number, view in kept:
         begin = number << 20
         assert np.array_equal(view, content[begin + 5 : begin + (1 << 20)])
+
+
+def test_streams__a_record_that_does_not_fit_the_memory_is_said(packed: str) -> None:
+    def content() -> Iterator[Block]:
+        yield np.frombuffer(bytes(HEADROOM) + b"@r\n" + b"A" * 97, np.uint8).copy()[HEADROOM:]
+        raise MemoryError
+
+    found = block_spans(0, inspect(packed), ReadAhead(content(), 1), 33)
+    with pytest.raises(Failure, match=r"gz: a record of more than 100 bytes does not fit the mem"):
+        next(found)

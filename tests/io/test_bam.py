@@ -1,6 +1,7 @@
 """BAM records and indexes against pysam's, however the bytes are cut."""
 
 import contextlib
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pysam
 import pytest
 from bams import REFERENCES, Row, random_rows, write_alignments
+from bgzf_data import bgzf
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -244,6 +246,44 @@ def test_reads__damaged_anywhere_are_an_answer(small: Contents, data: st.DataObj
         found, stop = walk.over(np.frombuffer(bytes(content), np.uint8))
         assert 0 <= stop <= len(content)
         assert ((found.chrom >= 0) & (found.chrom < len(REFERENCES))).all()
+
+
+def _int32(*numbers: int) -> bytes:
+    return np.array(numbers, "<i4").tobytes()
+
+
+HUGE = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        (_int32(HUGE), "ends early: the file is truncated"),  # bytes of text
+        (_int32(-1), "ends early: the file is truncated"),
+        (_int32(0, HUGE), "ends early: the file is truncated"),  # references
+        (_int32(0, HUGE, 0, 0), "is damaged: the name of a reference has 0 bytes"),
+        (_int32(0, 1, HUGE), "is damaged: the name of a reference has 2147483647 bytes"),
+        (_int32(0, 1, 4) + b"chr\0" + _int32(-9), "is damaged: 'chr' has -9 bases"),
+    ],
+)
+def test_header__with_absurd_numbers_is_refused(
+    tmp_path: Path, header: bytes, problem: str
+) -> None:
+    path = tmp_path / "a.bam"
+    path.write_bytes(bgzf(bam.MAGIC + header))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=f"{problem}$"):
+        inspect(str(path))
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+
+
+def test_index__with_an_offset_beyond_every_file_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.bam.bai"
+    first = b"BAI\1" + _int32(1, 1, 4681, 1) + bytes(16)
+    path.write_bytes(first + _int32(1) + (2**64 - 1).to_bytes(8, "little"))
+    with pytest.raises(InputError, match="the index is damaged"):
+        read_index(str(path))
 
 
 @pytest.mark.parametrize("cut", [3, 6, 100, -40])

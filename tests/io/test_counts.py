@@ -416,3 +416,17 @@ def test_parquet__that_does_not_fit_the_memory_is_not_called_damaged(
     with pytest.raises(Failure, match=r"a\.parquet: there is not enough memory to read it") as said:
         read_counts(str(path))
     assert not isinstance(said.value, InputError)
+
+
+@pytest.mark.parametrize(("names", "numbers"), [([], [0, 0]), (["a"], [0, 1]), (["a"], [-1, 0])])
+def test_parquet__whose_chromosomes_have_no_names_is_refused(
+    names: list[str], numbers: list[int]
+) -> None:
+    """Arrow reads such a dictionary, of a file that is damaged, without looking at it."""
+    indices = pa.array(numbers, pa.int32())
+    chrom = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()), safe=False)
+    columns = [chrom, pa.array([0, 5]), pa.array([5, 9]), pa.array([1, 2], pa.int32())]
+    batch = pa.record_batch(columns, ["chrom", "start", "end", "s"])
+    whole = counts_module._Rows.empty(2, 1, np.int32, np.empty)
+    with pytest.raises(InputError, match=r"its chromosomes are damaged$"):
+        counts_module._placed("x.parquet", ("s",), [batch], whole, 0, 2)

@@ -199,3 +199,16 @@ def test_sources__of_smiles_say_how_to_make_coordinates(tmp_path: Path, name: st
     (tmp_path / name).write_bytes(gzip.compress(b"CCO a\n") if ".gz" in name else b"CCO a\n")
     with pytest.raises(InputError, match=r"SMILES has no 3D coordinates: .* `obabel .*--gen3d"):
         ligand_sources([str(tmp_path / name)], skip=False)
+
+
+@pytest.mark.parametrize("layout", TEXTS)
+def test_records__without_an_end_are_not_read_for_ever(
+    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ligands, "READ_BYTES", 100)
+    monkeypatch.setattr(ligands, "MOST_BYTES", 5000)
+    endless = {"xyz": b"999999\n\n"}.get(layout, TEXTS[layout][:60].rpartition(b"\n")[0] + b"\n")
+    path = tmp_path / f"a.{layout}"
+    path.write_bytes(endless + b"C 0 0 0\n" * 2000)
+    *_, last = records(0, ligand_sources([str(path)], skip=False)[0][0])
+    assert last.error == "the molecule has no end in 5,000 bytes: the rest is not read"

@@ -51,6 +51,10 @@ def test_parse__gives_atoms_in_their_order(
         ("xyz", XYZ[:40], "it ends at line 4, before the last of 3 atoms"),
         ("xyz", XYZ.replace(b" 3\n", b"\n"), "line 4: an atom needs a symbol and a place"),
         ("xyz", b"many\n", "line 1: 'many' should be whole numbers"),
+        ("xyz", XYZ.replace(b"3\n", b"-2147483649\n", 1), "line 1: there cannot be -2147483649"),
+        ("mol2", MOL2.replace(b"0.1000", b"inf   "), "line 9: atom 1 has a charge of inf"),
+        ("mol2", MOL2.replace(b"-0.2000", b"-1e308 "), r"line 10: atom 2 has a charge of -1e\+308"),
+        ("pdbqt", PDBQT.replace(b" 0.172", b"   nan"), "line 3: atom 1 has a charge of nan"),
     ],
 )  # fmt: skip
 def test_parse__says_what_is_wrong_and_where(layout: str, text: bytes, problem: str) -> None:

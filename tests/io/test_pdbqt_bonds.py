@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ligand_texts import PDBQT
 
+from multigpu.io import pdbqt_bonds
 from multigpu.io.autodock import for_maps
 from multigpu.io.molecules import Molecule, MoleculeError, parse
 from multigpu.io.poses import drawing, render
@@ -193,6 +195,15 @@ def test_remarks__of_another_molecule_are_refused(old: str, new: str, problem: s
     assert text.count(old) == 1
     with pytest.raises(MoleculeError, match=problem):
         as_smiles(text.replace(old, new))
+
+
+def test_bonds__of_deuterium_are_those_of_hydrogen() -> None:
+    """RDKit knows it as an isotope of that only."""
+    text = PDBQT.replace(b" N\n", b" D\n").replace(b" HD\n", b" D\n")
+    heavy_water = parse(text, "pdbqt")
+    assert heavy_water.elements == ["D", "O", "D"]
+    bonds = [(0, 1, 1), (1, 2, 1)]
+    assert pdbqt_bonds._perceived(heavy_water, bonds) == (bonds, {})
 
 
 def test_remarks__are_short_lines() -> None:

@@ -3,6 +3,8 @@
 import contextlib
 import gzip
 import math
+import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -407,6 +409,52 @@ def test_numpy__that_is_damaged_is_told_or_read(tmp_path: Path, name: str) -> No
         path.write_bytes(damaged)
         with contextlib.suppress(InputError):
             read_pocket(str(path), ORIGIN, SPACING)
+
+
+@pytest.mark.parametrize(
+    ("shape", "problem"),
+    [
+        ("(1024, 1024, 1024)", "it ends early: 8 bytes where its header says 4,294,967,296"),
+        ("(-1, 2, 2)", "no array: "),
+        ("(9999999999999, 9999999999999, 9)", "it ends early: 8 bytes"),
+        ("(2, 2, [", "no array: "),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_numpy__that_says_it_is_huge_is_refused(
+    tmp_path: Path, shape: str, problem: str, packed: bool
+) -> None:
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    content = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(8)
+    path = tmp_path / ("p.npz" if packed else "p.npy")
+    if packed:
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("grid.npy", content)
+    else:
+        path.write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=problem):
+        read_pocket(str(path), ORIGIN, SPACING)
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+
+
+def test_numpy__of_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "p.npz", "w") as file:
+        file.writestr("grid.npy", b"no array at all")
+    with pytest.raises(InputError, match="no array: "):
+        read_pocket(str(tmp_path / "p.npz"), ORIGIN, SPACING)
+
+
+def test_numpy__what_zip_says_of_a_damaged_file_is_short(tmp_path: Path) -> None:
+    """Its words repeat names of files, which are anything then."""
+    np.savez(tmp_path / "p.npz", grid=VALUES)
+    content = bytearray((tmp_path / "p.npz").read_bytes())
+    content[26:28] = b"\xff\x0f"  # length of the first name
+    (tmp_path / "p.npz").write_bytes(content + bytes(5000))
+    with pytest.raises(InputError) as refused:
+        read_pocket(str(tmp_path / "p.npz"), ORIGIN, SPACING)
+    assert len(str(refused.value)) < 600
 
 
 def test_numpy__is_never_unpickled(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""Arrays of .npy and .npz files, without room for more than is there, whatever a header says."""
+
+import io
+import math
+import tokenize
+import warnings
+import zipfile
+import zlib
+from typing import Any
+
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+ZIP_MAGIC = b"PK"
+SUFFIX = ".npy"
+UNREADABLE = (  # what a damaged file may raise
+    OSError, ValueError, TypeError, KeyError, EOFError, SyntaxError, OverflowError, RecursionError,
+    NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError,
+)  # fmt: skip
+
+
+def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a .npz file by their names, that of a .npy file by the empty name.
+
+    Raises one of UNREADABLE for what holds anything else.
+    """
+    if not content.startswith(ZIP_MAGIC):
+        return {"": read_array(content)}
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        return {
+            name.removesuffix(SUFFIX): read_array(file.read(name))
+            for name in file.namelist() if name.endswith(SUFFIX)
+        }  # fmt: skip
+
+
+def read_array(content: bytes) -> NDArray[Any]:
+    """The array of a .npy file. Raises one of UNREADABLE."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about old ways to write a header, which a damaged one has
+        _check_size(content)
+        array: NDArray[Any] = npy.read_array(io.BytesIO(content), allow_pickle=False)
+    return array
+
+
+def _check_size(content: bytes) -> None:
+    """Raises ValueError for an array that is not all there."""
+    stored = io.BytesIO(content)
+    major, _ = npy.read_magic(stored)
+    # A header of version 3 differs from one of version 2 in the names of fields alone.
+    read_header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+    shape, _, dtype = read_header(stored)
+    there, wanted = len(content) - stored.tell(), math.prod(shape) * dtype.itemsize
+    if there < wanted:
+        raise ValueError(f"it ends early: {there:,} bytes where its header says {wanted:,}")

@@ -1,0 +1,610 @@
+"""A small file of each format that the program reads, and how it reads it."""
+
+import gzip
+import io
+import shutil
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ligand_texts
+import numpy as np
+import scanned
+from backports import zstd
+from bams import random_rows, write_alignments, write_fasta
+from bgzf_data import BGZF_END, bgzf
+
+import multigpu
+from multigpu.cluster.codec import LENGTH
+from multigpu.cluster.journal import MAGIC, RECORD, Journal
+from multigpu.config import DockOptions, RunOptions
+from multigpu.docking import DockJob
+from multigpu.io.counts import Counts, write_counts
+from multigpu.simulate_counts import Cohort, cohort_counts
+from multigpu.simulate_docking import pocket
+
+Parse = Callable[[], Any]
+MIB = 1 << 20
+MOST = 2**31 - 1
+BOMB = 3 << 10  # MiB in a small file: more than a reader may take
+REFERENCES = (("chr1", 60_000), ("chr2", 30_000))
+ONE = {"gpus": "none", "threads": 1}
+
+
+def _never(_prefix: bytes) -> bool:
+    return False
+
+
+def _always(_prefix: bytes) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file, and how it is read.
+
+    path        where each mutant is put for `parse`, which returns what was read of it
+    inner       what is in the file, where `wrap` makes the file of it, and `unwrap` the reverse
+    cut_is_seen whether the front of the file must be refused: its end can be told
+    is_checked  whether checksums guard the file: where it is read, what is read is the same
+    bombs       small files that hold gigabytes, or say that they do
+    parse_inner how a file with mutated content is read, if not by `parse`
+    """
+
+    name: str
+    path: Path
+    content: bytes
+    parse: Parse
+    is_text: bool = False
+    cut_is_seen: Callable[[bytes], bool] = _never
+    is_checked: bool = False
+    inner: bytes = b""
+    wrap: Callable[[bytes], bytes] | None = None
+    unwrap: Callable[[bytes], bytes] = bytes
+    inner_is_text: bool = False
+    inner_cut_is_seen: Callable[[bytes], bool] = _never
+    bombs: list[Callable[[], bytes]] = field(default_factory=list)
+    prepare: Callable[[], None] | None = None
+    parse_inner: Parse | None = None
+
+    def place(self, content: bytes) -> None:
+        """Put a mutant where it is read."""
+        if self.prepare is not None:
+            self.prepare()
+        self.path.write_bytes(content)
+
+
+# ---- reads ------------------------------------------------------------------------------------
+
+READS = [read for read in scanned.READS if read[1]]  # a record without bases may end earlier
+FASTQ = scanned.fastq(READS * 3)
+FASTA = scanned.fasta_of(READS * 3)
+
+
+def _signatures(folder: Path) -> Path:
+    path = folder / "signatures.fa"
+    path.write_bytes(scanned.fasta(scanned.SIGNATURES))
+    return path
+
+
+def _chosen(path: Path, *ways: Any) -> Any:
+    """One of these, by what is in the file."""
+    return ways[zlib.crc32(path.read_bytes()) % len(ways)]
+
+
+def _scan(path: Path, signatures: Path) -> Any:
+    most = _chosen(path, None, 7, 60)  # bytes of a chunk
+    options = {"hits": "all", "strand": "both", "max_chunk_bytes": most, **ONE}
+    return multigpu.scan(path, signatures, **options).to_table().to_pydict()
+
+
+def _fastq_is_cut(prefix: bytes) -> bool:
+    """Whether it ends in a record."""
+    lines = prefix.removesuffix(b"\n").split(b"\n")
+    return len(lines) % 4 != 0 or len(lines[-1]) < len(lines[-3])
+
+
+def _reads(folder: Path, name: str, content: bytes, **more: Any) -> Format:
+    path = folder / name
+    path.write_bytes(content)
+    return Format(folder.name, path, content, partial(_scan, path, _signatures(folder)), **more)
+
+
+def fastq(folder: Path) -> Format:
+    return _reads(folder, "reads.fq", FASTQ, is_text=True, cut_is_seen=_fastq_is_cut)
+
+
+def fasta(folder: Path) -> Format:
+    return _reads(folder, "reads.fa", FASTA, is_text=True)
+
+
+def signatures(folder: Path) -> Format:
+    samples, path = folder / "reads.fq", _signatures(folder)
+    samples.write_bytes(FASTQ)
+    return Format("signatures", path, path.read_bytes(), partial(_scan, samples, path), True)
+
+
+def _compressed(folder: Path, name: str, compress: Any, decompress: Any, bomb: bytes) -> Format:
+    return _reads(
+        folder, name, compress(FASTQ), cut_is_seen=_always, is_checked=True, inner=FASTQ,
+        wrap=compress, unwrap=decompress, inner_is_text=True, inner_cut_is_seen=_fastq_is_cut,
+        bombs=[lambda: bomb * BOMB, lambda: compress(b"@r\n") + bomb * BOMB],
+    )  # fmt: skip
+
+
+def gzip_(folder: Path) -> Format:
+    bomb = gzip.compress(b"A" * MIB)
+    return _compressed(
+        folder, "reads.fq.gz", partial(gzip.compress, mtime=0), gzip.decompress, bomb
+    )
+
+
+def bgzf_(folder: Path) -> Format:
+    compress = partial(bgzf, block=90)
+    bomb = gzip.compress(b"A" * MIB)
+    return _compressed(folder, "reads.fq.gz", compress, gzip.decompress, bomb)
+
+
+def zstd_(folder: Path) -> Format:
+    options = {zstd.CompressionParameter.checksum_flag: 1}
+    compress = partial(zstd.compress, options=options)
+    return _compressed(folder, "reads.fq.zst", compress, zstd.decompress, compress(b"A" * MIB))
+
+
+# ---- alignments -------------------------------------------------------------------------------
+
+
+def _rows() -> list[Any]:
+    rows = [row for row in random_rows(3000) if row[0] < 1 and row[1] < 59_000]
+    return rows[:300]
+
+
+def _count(path: Path, **options: Any) -> Any:
+    counts = multigpu.count([str(path)], window=5000, threads=1, **options)
+    _check_counts(counts)
+    others = _chosen(
+        path, {"get_width": True}, {"remove_duplicates": True}, {"stranded_start": True},
+        {"read_width": 300},
+    )  # fmt: skip
+    more = multigpu.count([str(path)], window=700, threads=1, **options, **others)
+    _check_counts(more)
+    return counts.values.tolist()
+
+
+def _check_counts(counts: Counts) -> None:
+    assert counts.values.min(initial=0) >= 0, "a count is negative"
+
+
+def _bam_inner_is_cut(prefix: bytes) -> bool:
+    """Whether it ends in the header or in a record."""
+    try:
+        at = 8 + struct.unpack_from("<i", prefix, 4)[0]
+        (count,) = struct.unpack_from("<i", prefix, at)
+        at += 4
+        for _ in range(count):
+            at += 8 + struct.unpack_from("<i", prefix, at)[0]
+        while at < len(prefix):
+            at += 4 + struct.unpack_from("<i", prefix, at)[0]
+    except struct.error:
+        return True
+    return at > len(prefix)
+
+
+def bam(folder: Path) -> Format:
+    path = folder / "a.bam"
+    write_alignments(path, _rows(), REFERENCES, index=False)
+    content = path.read_bytes()
+    head, bomb = b"BAM\1", bgzf(bytes(60_000), 60_000, b"")
+    return Format(
+        "bam", path, content, partial(_count, path, index=False), cut_is_seen=_always,
+        is_checked=True, inner=gzip.decompress(content), wrap=partial(bgzf, block=20_000),
+        unwrap=gzip.decompress, inner_cut_is_seen=_bam_inner_is_cut,
+        bombs=[
+            lambda: bgzf(head + struct.pack("<i", MOST), end=b"") + bomb * 4000 + BGZF_END,
+            lambda: bgzf(head + struct.pack("<ii", 0, MOST), end=b"") + bomb * 400 + BGZF_END,
+        ],
+    )  # fmt: skip
+
+
+def bam_with_index(folder: Path) -> Format:
+    """The index is that of the sound file."""
+    made = bam(folder)
+    write_alignments(made.path, _rows(), REFERENCES)
+    return Format(
+        "bam_with_index", made.path, made.content, partial(_count, made.path), inner=made.inner,
+        wrap=made.wrap, unwrap=made.unwrap, cut_is_seen=_always,
+    )  # fmt: skip
+
+
+def bai(folder: Path) -> Format:
+    path = folder / "a.bam"
+    write_alignments(path, _rows(), REFERENCES)
+    index = folder / "a.bam.bai"
+    content = index.read_bytes()
+    optional = 8  # bytes at the end: the number of reads without a place
+
+    def is_cut(prefix: bytes) -> bool:
+        return len(prefix) < len(content) - optional
+
+    return Format("bai", index, content, partial(_count, path), cut_is_seen=is_cut)
+
+
+def csi(folder: Path) -> Format:
+    path = folder / "a.bam"
+    write_alignments(path, _rows(), REFERENCES, csi=True)
+    index = folder / "a.bam.csi"
+    content = index.read_bytes()
+    return Format(
+        "csi", index, content, partial(_count, path), cut_is_seen=_always, is_checked=True,
+        inner=gzip.decompress(content), wrap=bgzf,
+    )  # fmt: skip
+
+
+def _cram(version: str, folder: Path) -> Format:
+    path = folder / "a.cram"
+    rows = _rows()
+    reference = write_fasta(folder / "reference.fa")
+    write_alignments(path, rows, index=False, fasta=reference, version=version)
+    return Format(
+        folder.name, path, path.read_bytes(), partial(_count, path, index=False),
+        cut_is_seen=_always,
+    )  # fmt: skip
+
+
+# ---- tables -----------------------------------------------------------------------------------
+
+COHORT = Cohort(
+    regions=60, samples=4, chromosomes=2, coverage=60.0, dispersion=0.0, cnvs=2,
+    min_length=4, max_length=8, max_carriers=2, width=1000, seed=5,
+)  # fmt: skip
+
+
+MOST_READS = 5000  # of a region whose copy numbers are called
+
+
+def _read_table(path: Path) -> Any:
+    counts = multigpu.read_counts(str(path))
+    if counts.values.max() < MOST_READS:  # R's densities have a hundred points for each
+        multigpu.cnv(counts, **ONE)
+    return counts.values.tolist()
+
+
+def tsv(folder: Path) -> Format:
+    path = folder / "counts.tsv"
+    write_counts(str(path), cohort_counts(COHORT)[0])
+    return Format("tsv", path, path.read_bytes(), partial(_read_table, path), is_text=True)
+
+
+def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
+    """What `cnv` is given beside the counts."""
+    counts, path = cohort_counts(COHORT)[0], folder / f"{name}.tsv"
+    path.write_bytes(text)
+
+    def parse() -> Any:
+        return len(multigpu.cnv(counts, **{name: str(path)}, **ONE).segments)
+
+    return Format(folder.name, path, text, parse, is_text=True)
+
+
+def parquet(folder: Path) -> Format:
+    path = folder / "counts.parquet"
+    write_counts(str(path), cohort_counts(COHORT)[0])
+    return Format(
+        "parquet", path, path.read_bytes(), partial(_read_table, path), cut_is_seen=_always
+    )
+
+
+def bed(folder: Path) -> Format:
+    alignments, path = folder / "a.bam", folder / "regions.bed"
+    write_alignments(alignments, _rows(), REFERENCES, index=False)
+    path.write_text("track x\nchr1\t0\t500\tone\nchr1\t400\t9000\nchr2\t0\t30000\nchr2\t5\t6\n")
+    count = partial(multigpu.count, [str(alignments)], regions=str(path), index=False, threads=1)
+    return Format("bed", path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
+
+
+def counts_cache(folder: Path) -> Format:
+    """What is damaged is counted again."""
+    alignments, cache = folder / "a.bam", folder / "cache"
+    write_alignments(alignments, _rows(), REFERENCES, index=False)
+    kept = partial(multigpu.count, [str(alignments)], index=False, cache=str(cache), threads=1)
+
+    def count() -> Any:
+        counts = kept()
+        _check_counts(counts)
+        return counts.values.tolist()
+
+    count()
+    (path,) = cache.iterdir()
+    return _npz(Format("counts_cache", path, path.read_bytes(), count, is_checked=True), "counts")
+
+
+# ---- ligands ----------------------------------------------------------------------------------
+
+
+def _pocket(folder: Path) -> Path:
+    path = folder / "pocket.npz"
+    with path.open("wb") as out:
+        pocket(out, points=8, spacing=1.5, wells=3, seed=3)
+    return path
+
+
+MAPS = ("A", "C", "HD", "N", "NA", "OA", "Cl")
+
+
+def _maps(folder: Path) -> Path:
+    """AutoGrid's of these types, 3 x 4 x 5 points."""
+    geometry = "SPACING 4.0\nNELEMENTS 2 4 2\nCENTER 0.0 0.0 0.0\n"
+    names = [*MAPS, "e", "d"]
+    labels = [*(f"{name}-affinity" for name in MAPS), "Electrostatics", "Desolvation"]
+    text = "# AVS field file\n" + "".join(f"#{line}\n" for line in geometry.splitlines())
+    text += "".join(f"label={label}\t# component\n" for label in labels)
+    for number, name in enumerate(names, 1):
+        text += f"variable {number} file=p.{name}.map filetype=ascii skip=6\n"
+        head = f"GRID_PARAMETER_FILE g\nGRID_DATA_FILE p.maps.fld\nMACROMOLECULE p\n{geometry}"
+        values = "\n".join(str(number * k / 8) for k in range(3 * 5 * 3))
+        (folder / f"p.{name}.map").write_text(f"{head}{values}\n")
+    path = folder / "p.maps.fld"
+    path.write_text(text)
+    return path
+
+
+def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
+    """Poses with their text, in one of these formats."""
+    options = DockOptions(precision=120, allow_flat=True)
+    job = DockJob([str(ligands)], str(grid), options, RunOptions(**ONE, **run))
+    with job.kept():
+        return [
+            bytes(part.texts[i])
+            for part in job.parts(_chosen(ligands, *poses))
+            for i in range(len(part.texts))
+        ]
+
+
+def _ligands(name: str, content: bytes, folder: Path) -> Format:
+    """On a plain grid, or on maps where the folder's name says so."""
+    path = folder / f"ligands.{name}"
+    path.write_bytes(content)
+    typed = folder.name.endswith("_on_maps")
+    grid = _maps(folder) if typed else _pocket(folder)
+    poses = (name, "sdf", "pdb", "xyz", *(["pdbqt"] if typed else []))
+    return Format(folder.name, path, content, partial(_dock, path, grid, *poses), is_text=True)
+
+
+SDF = ligand_texts.ETHANOL + ligand_texts.V3000 + ligand_texts.ETHANOL
+TYPED = ("sdf", "mol2", "pdbqt")  # which have what maps need
+LIGANDS = {**ligand_texts.TEXTS, "sdf": SDF}
+
+
+# ---- pockets ----------------------------------------------------------------------------------
+
+GRID = np.arange(60, dtype=np.float32).reshape(3, 4, 5) / 8
+
+
+def _of_pocket(folder: Path, path: Path, content: bytes, grid: Path, **more: Any) -> Format:
+    ligand = folder / "ligand.xyz"
+    ligand.write_bytes(ligand_texts.XYZ)
+    path.write_bytes(content)
+    return Format(folder.name, path, content, partial(_dock, ligand, grid, "xyz"), **more)
+
+
+def _on_maps(folder: Path, name: str) -> Format:
+    grid, ligand = _maps(folder), folder / "ligand.pdbqt"
+    ligand.write_bytes(ligand_texts.PDBQT)
+    path = folder / name
+    parse = partial(_dock, ligand, grid, "pdbqt")
+    return Format(folder.name, path, path.read_bytes(), parse, is_text=True)
+
+
+def dx(folder: Path) -> Format:
+    text = (
+        "object 1 class gridpositions counts 3 4 5\norigin -1.5 2.0 0.25\n"
+        "delta 0.5 0 0\ndelta 0 0.5 0\ndelta 0 0 0.5\n"
+        "object 2 class gridconnections counts 3 4 5\n"
+        "object 3 class array type double rank 0 items 60 data follows\n"
+        + "\n".join(" ".join(map(str, row)) for row in GRID.reshape(-1, 3).tolist())
+        + '\nattribute "dep" string "positions"\nobject "a" class field\n'
+    )
+    path = folder / "p.dx"
+    return _of_pocket(folder, path, text.encode(), path, is_text=True)
+
+
+def mrc(folder: Path) -> Format:
+    header = np.zeros(256, "<i4")
+    real = header.view("<f4")
+    header[:10] = [*GRID.shape, 2, 0, 0, 0, *GRID.shape]
+    real[10:16] = [size * 0.5 for size in GRID.shape] + [90] * 3
+    header[16:19], real[49:52] = (1, 2, 3), (-1.5, 2, 0.25)
+    header.view("S4")[52:54] = b"MAP ", b"\x44\x44"
+    content = header.tobytes() + GRID.transpose(2, 1, 0).tobytes()
+    path = folder / "p.mrc"
+    return _of_pocket(folder, path, content, path, cut_is_seen=_always)
+
+
+def npz(folder: Path) -> Format:
+    path = folder / "p.npz"
+    members = io.BytesIO()
+    np.savez(members, grid=GRID, origin=(-1.5, 2, 0.25), spacing=0.5)
+    told = {"is_checked": True, "cut_is_seen": _always, "inner_cut_is_seen": _always}
+    return _npz(_of_pocket(folder, path, members.getvalue(), path, **told), "grid")
+
+
+def _npz(given: Format, member: str) -> Format:
+    """Also with a mutated member, stored with the right checksum, and with a bomb in its place."""
+    with zipfile.ZipFile(io.BytesIO(given.content)) as file:
+        members = {info.filename: file.read(info) for info in file.infolist()}
+    name = f"{member}.npy"
+
+    def wrap(inner: bytes) -> bytes:
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+            for each, content in members.items():
+                file.writestr(each, inner if each == name else content)
+        return made.getvalue()
+
+    def unwrap(content: bytes) -> bytes:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            return file.read(name)
+
+    def bomb() -> bytes:
+        """An array of 4 GiB, of which there is as much as shows how a reader takes it."""
+        made = io.BytesIO()
+        head = {"descr": "<f4", "fortran_order": False, "shape": (1024, 1024, 1024)}
+        with (
+            zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
+            file.open(name, "w", force_zip64=True) as out,
+        ):
+            np.lib.format.write_array_header_1_0(out, head)
+            for _ in range(64):
+                out.write(bytes(MIB))
+        return made.getvalue()
+
+    return replace(given, inner=members[name], wrap=wrap, unwrap=unwrap, bombs=[bomb])
+
+
+def rotations(folder: Path) -> Format:
+    path, ligand, grid = folder / "r.txt", folder / "ligand.xyz", _pocket(folder)
+    path.write_bytes(b"# w x y z\n1 0 0 0\n0.5,0.5,0.5,0.5\n0 0 1 0\n")
+    ligand.write_bytes(ligand_texts.XYZ)
+
+    def parse() -> Any:
+        return multigpu.dock(ligand, grid, rotation_file=path, **ONE).to_table().to_pydict()
+
+    return Format("rotations", path, path.read_bytes(), parse, is_text=True)
+
+
+# ---- journals ---------------------------------------------------------------------------------
+
+
+def _records(journal: bytes) -> Iterator[bytes]:
+    at = len(MAGIC)
+    while at < len(journal):
+        length, _ = RECORD.unpack_from(journal, at)
+        at += RECORD.size
+        yield journal[at : at + length]
+        at += length
+
+
+def _journal_of(folder: Path, run: Parse) -> Journal:
+    """The journal of a run as it is just before it goes; what is beside it is kept, too."""
+    found: list[Journal] = []
+    remove = Journal.remove
+
+    def keep(journal: Journal) -> None:
+        found.append(journal)
+        whole = folder / "whole"
+        if journal.path.parent == folder:
+            whole.mkdir()
+            shutil.copyfile(journal.path, whole / journal.path.name)
+        else:
+            shutil.copytree(journal.path.parent, whole)
+        remove(journal)
+
+    Journal.remove = keep  # type: ignore[method-assign]
+    try:
+        run()
+    finally:
+        Journal.remove = remove  # type: ignore[method-assign]
+    return found[0]
+
+
+def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
+    kept = _journal_of(folder, run)
+    path, codec = kept.path, kept._codec
+    content = (folder / "whole" / path.name).read_bytes()
+    records = list(_records(content))
+    # The structure of each, without what is in its arrays.
+    heads = [record[: LENGTH.size + LENGTH.unpack_from(record)[0]] for record in records]
+
+    def wrap(inner: bytes) -> bytes:
+        """The records with their checksums."""
+        parts, at = [MAGIC], 0
+        for number, (record, head) in enumerate(zip(records, heads, strict=True), 1):
+            stop = at + len(head) if number < len(records) else len(inner)
+            payload = inner[at:stop] + record[len(head) :] or b"\0"
+            parts.append(RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
+            at = stop
+        return b"".join(parts)
+
+    def unpack() -> list[str]:
+        """The parts alone: what they say is true where their checksums are right."""
+        about = codec.unpack(records[0])["about"]
+        with closing(Journal(path, about, kept.plan, codec, True)) as journal:
+            return [repr(part) for part in journal.parts()]
+
+    def prepare() -> None:
+        if output is not None:
+            shutil.rmtree(output, ignore_errors=True)
+        if path.parent != folder:
+            shutil.rmtree(path.parent, ignore_errors=True)
+        shutil.copytree(folder / "whole", path.parent, dirs_exist_ok=True)
+
+    return Format(
+        folder.name, path, content, run, is_checked=True, inner=b"".join(heads), wrap=wrap,
+        prepare=prepare, parse_inner=unpack,
+    )  # fmt: skip
+
+
+def scan_journal(folder: Path) -> Format:
+    samples, wanted = folder / "reads.fq", _signatures(folder)
+    samples.write_bytes(FASTQ)
+
+    def run() -> Any:
+        found = multigpu.scan(
+            samples, wanted, journal=folder / "journal", resume=True, max_chunk_bytes=100, **ONE
+        )
+        return found.to_table().to_pydict()
+
+    return _journal(folder, run)
+
+
+def dock_journal(folder: Path) -> Format:
+    ligands, grid = folder / "ligands.sdf", _pocket(folder)
+    ligands.write_bytes(ligand_texts.ETHANOL * 3)
+
+    def run() -> Any:
+        found = multigpu.dock(
+            ligands, grid, journal=folder / "journal", resume=True, max_chunk_bytes=1,
+            precision=120, **ONE,
+        )  # fmt: skip
+        return found.to_table().to_pydict()
+
+    return _journal(folder, run)
+
+
+def cnv_journal(folder: Path) -> Format:
+    from multigpu.cli import cli
+
+    counts, output = folder / "counts.tsv", folder / "out"
+    write_counts(str(counts), cohort_counts(COHORT)[0])
+    command = ("cnv", str(counts), "-o", str(output), "--resume", "--gpus", "none", "--quiet")
+    without = ("--no-matrices", "--no-report", "--no-vcf", "--threads", "1")
+
+    def run() -> Any:
+        shutil.rmtree(output, ignore_errors=True)
+        cli.main([*command, *without], standalone_mode=False)
+        return sorted((path.name, path.read_bytes()) for path in output.iterdir())
+
+    return _journal(folder, run, output)
+
+
+FORMATS: dict[str, Callable[[Path], Format]] = {
+    "fastq": fastq, "fasta": fasta, "signatures": signatures,
+    "gzip": gzip_, "bgzf": bgzf_, "zstd": zstd_,
+    "bam": bam, "bam_with_index": bam_with_index, "bai": bai, "csi": csi,
+    "cram_2": partial(_cram, "2.1"), "cram_3": partial(_cram, "3.0"),
+    "sex": partial(_cohort_file, "sex", b"sample1\tmale\nsample2\tfemale\nsample4\tmale\n"),
+    "ploidy": partial(_cohort_file, "ploidy", b"sample1\t2\nsample2\t4\nsample3\t2\n"),
+    "tsv": tsv, "parquet": parquet, "bed": bed, "counts_cache": counts_cache,
+    **{name: partial(_ligands, name, text) for name, text in LIGANDS.items()},
+    **{f"{name}_on_maps": partial(_ligands, name, LIGANDS[name]) for name in TYPED},
+    "fld": lambda folder: _on_maps(folder, "p.maps.fld"),
+    "map": lambda folder: _on_maps(folder, "p.OA.map"),
+    "dx": dx, "mrc": mrc, "npz": npz, "rotations": rotations,
+    "scan_journal": scan_journal, "dock_journal": dock_journal, "cnv_journal": cnv_journal,
+}  # fmt: skip
