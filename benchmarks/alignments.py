@@ -15,7 +15,7 @@ import common
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.io.decompress import BGZF_END
+from multigpu.formats.storage.decompress import BGZF_END
 
 REFERENCES = tuple((f"chr{number + 1}", 100_000_000) for number in range(10))
 BASES = 100

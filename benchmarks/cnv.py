@@ -24,7 +24,7 @@ from multigpu.copynumber.backends import model_options
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.io.counts import Counts, read_counts
+from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.kernels.cnmops import reference
 from multigpu.simulate_counts import Cohort, cohort_counts
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # a clone that is not installed
 
-from multigpu.cluster.devices import survey  # noqa: E402
+from multigpu.cluster.devices.gpus import survey  # noqa: E402
 from multigpu.kernels import bases  # noqa: E402
 from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules  # noqa: E402
 

@@ -11,8 +11,8 @@ from common import Figure, Report, repeated, require, say
 from data import in_page_cache, made
 from processes import process, python
 
-from multigpu.io.counts import read_counts
-from multigpu.io.sources import opened
+from multigpu.formats.storage.sources import opened
+from multigpu.formats.tables.counts import read_counts
 from multigpu.kernels.counting.types import Counting
 
 CORES = 2

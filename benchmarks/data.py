@@ -16,8 +16,8 @@ from common import Letters
 from numpy.typing import NDArray
 
 from multigpu import simulate
-from multigpu.io import records
-from multigpu.io.signatures import read_signatures
+from multigpu.formats.sequences import records
+from multigpu.formats.sequences.signatures import read_signatures
 
 MOST_BUFFERS = 1000  # of one pwritev
 GZIP_LEVEL = 1
@@ -149,7 +149,7 @@ def _write_gzip(target: Path, samples: Path, copies: int) -> None:
 
 
 def parsed(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The table of a FASTQ's records (see `multigpu.io.records`)."""
+    """The table of a FASTQ's records (see `multigpu.formats.sequences.records`)."""
     return records.parse(raw, 0, len(raw), "fastq", final=True, offset=33).table
 
 

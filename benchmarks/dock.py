@@ -20,9 +20,9 @@ from common import ROOT, Figure, Report, repeated, require
 from data import made
 from processes import process, python
 
-from multigpu.io.borders import sdf_ends
-from multigpu.io.molecules import parse
-from multigpu.io.pockets import read_pocket
+from multigpu.formats.molecules.borders import sdf_ends
+from multigpu.formats.molecules.molecules import parse
+from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 from multigpu.simulate_docking import ligands, pocket
 
@@ -226,7 +226,7 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
     require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
     from multigpu.config import DockOptions
-    from multigpu.io.ligands import ligand_sources, records
+    from multigpu.formats.molecules.ligands import ligand_sources, records
     from multigpu.workloads.dock import DockSpan, DockWorkload
     from multigpu.workloads.dock_plan import field_of, search_of
 

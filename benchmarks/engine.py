@@ -15,8 +15,8 @@ import common
 from common import Figure, Report, markdown, require
 
 from multigpu.cluster.deploy import Deployment, workers
-from multigpu.cluster.dispatch import dispatch
-from multigpu.cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.engine.dispatch import dispatch
+from multigpu.cluster.workers.threads import LocalWorkers, Workers
 
 # The workers of a cluster cannot import this script, so its classes travel with what is sent.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -16,8 +16,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from multigpu.io.signatures import Signatures
-from multigpu.kernels.jit import lean
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.scan import Hits, Patterns
 
 
@@ -47,7 +47,7 @@ class FromRecords:
     """From samples in pageable memory to a list of matches, with buffers made before."""
 
     def __init__(self, samples: list[Sample], signatures: Signatures, pieces: int) -> None:
-        from multigpu.kernels.pinned import pinned
+        from multigpu.kernels.device.pinned import pinned
         from multigpu.kernels.scan import cuda
 
         self._cuda = cuda

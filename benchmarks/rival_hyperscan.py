@@ -20,7 +20,7 @@ from typing import Any
 import data
 import hyperscan
 
-from multigpu.io.signatures import read_signatures
+from multigpu.formats.sequences.signatures import read_signatures
 
 BATCH = 4  # samples handed out at a time
 

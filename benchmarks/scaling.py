@@ -34,8 +34,8 @@ from runs import (
     worker_slowed,
 )
 
-from multigpu.cluster.devices import survey
-from multigpu.io.counts import Counts, write_counts
+from multigpu.cluster.devices.gpus import survey
+from multigpu.formats.tables.counts import Counts, write_counts
 
 GB = 40.0  # of FASTQ
 GB_OF_SET = 0.6  # the default set

@@ -23,7 +23,7 @@ from processes import Ran, process, python
 from records import FromRecords, hit_rows, samples_of
 
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
-from multigpu.io.signatures import Signatures, read_signatures
+from multigpu.formats.sequences.signatures import Signatures, read_signatures
 from multigpu.kernels.scan import Hits, Patterns
 
 HERE = Path(__file__).parent

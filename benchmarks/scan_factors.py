@@ -182,7 +182,7 @@ class Bench:
         """Pinned memory for a GPU, kept from point to point."""
         if self.device == "cpu":
             return None
-        from multigpu.kernels.pinned import pinned
+        from multigpu.kernels.device.pinned import pinned
 
         if self.buffer is None or len(self.buffer) < size:
             self.buffer = None

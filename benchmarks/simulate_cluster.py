@@ -23,8 +23,8 @@ from common import markdown, require, say
 from numpy.typing import NDArray
 from simulated_workers import Cluster, SimulatedWorkers
 
-from multigpu.cluster.dispatch import Faults, dispatch
-from multigpu.cluster.events import Event
+from multigpu.cluster.engine.dispatch import Faults, dispatch
+from multigpu.cluster.engine.events import Event
 
 AS_USUAL = Faults()
 SPREAD = 0.1  # standard deviation of the logarithm of a chunk's time

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from multigpu.cluster.errors import Failure, WorkerDied
-from multigpu.cluster.worker import Outcome
-from multigpu.cluster.workers import Report
+from multigpu.cluster.workers.threads import Report
+from multigpu.cluster.workers.worker import Outcome
 
 STEALING = 0.1  # Dask's work-stealing-interval: seconds until an idle worker has stolen
 WORKER_TIMEOUT = 60.0  # the program's --worker-timeout
@@ -109,7 +109,7 @@ class Traffic:
 
 
 class SimulatedWorkers:
-    """As `multigpu.cluster.workers.Workers`. The clock moves only while its inbox is waited for.
+    """Workers as in `cluster.workers.threads`. The clock moves only while the inbox is waited for.
 
     The span of a chunk must be its number. Everything random comes from `seed`.
     """

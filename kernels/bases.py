@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
 
 SETS = {
     "A": 1, "C": 2, "G": 4, "T": 8, "U": 8,

@@ -6,12 +6,12 @@ from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
     from multigpu.api import ScanResult, scan
-    from multigpu.batch import Batch, PoseBatch
     from multigpu.copynumber.api import cnv
     from multigpu.copynumber.result import CnvResult
     from multigpu.counting import count
     from multigpu.docking import DockResult, dock
-    from multigpu.io.counts import Counts, read_counts, write_counts
+    from multigpu.formats.tables.batch import Batch, PoseBatch
+    from multigpu.formats.tables.counts import Counts, read_counts, write_counts
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,18 +33,18 @@ __all__ = [
 ]
 
 _LATER = {
-    "Batch": "multigpu.batch",
+    "Batch": "multigpu.formats.tables.batch",
     "CnvResult": "multigpu.copynumber.result",
-    "Counts": "multigpu.io.counts",
+    "Counts": "multigpu.formats.tables.counts",
     "DockResult": "multigpu.docking",
-    "PoseBatch": "multigpu.batch",
+    "PoseBatch": "multigpu.formats.tables.batch",
     "ScanResult": "multigpu.api",
     "cnv": "multigpu.copynumber.api",
     "count": "multigpu.counting",
     "dock": "multigpu.docking",
-    "read_counts": "multigpu.io.counts",
+    "read_counts": "multigpu.formats.tables.counts",
     "scan": "multigpu.api",
-    "write_counts": "multigpu.io.counts",
+    "write_counts": "multigpu.formats.tables.counts",
 }
 
 

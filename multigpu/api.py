@@ -10,13 +10,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from multigpu import preflight
-from multigpu.batch import Batch
-from multigpu.cluster.codec import Codec
-from multigpu.cluster.worker import Outcome
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
 from multigpu.config import Lanes, RunOptions, ScanOptions, scan_lanes
-from multigpu.io.ahead import Streams
-from multigpu.io.signatures import Signatures, read_signatures
-from multigpu.io.sources import (
+from multigpu.formats.sequences.signatures import Signatures, read_signatures
+from multigpu.formats.storage.ahead import Streams
+from multigpu.formats.storage.sources import (
     Source,
     check_stdin,
     expand,
@@ -24,6 +23,7 @@ from multigpu.io.sources import (
     is_repeatable,
     plain_bytes,
 )
+from multigpu.formats.tables.batch import Batch
 from multigpu.job import (
     Crew,
     Facts,
@@ -215,7 +215,7 @@ class ScanResult:
 
     def to_table(self) -> "pa.Table":
         """All rows as a pyarrow table with the columns of the Parquet output."""
-        from multigpu.io.writers import to_arrow
+        from multigpu.formats.tables.writers import to_arrow
 
         return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names)
 

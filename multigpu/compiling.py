@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from multigpu.kernels import compiling
+from multigpu.kernels.compiled import compiling
 
 EVERY = 5.0  # seconds between two lines
 
 
 class Report:
-    """A listener of `multigpu.kernels.compiling`: a line at once, and more while it goes on."""
+    """A listener of `kernels.compiled.compiling`: a line at once, and more while it goes on."""
 
     def __init__(self) -> None:
         self._count, self._reported = 0, float("-inf")

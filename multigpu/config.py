@@ -10,9 +10,9 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from multigpu.cluster.devices import Device, select, survey
+from multigpu.cluster.devices.gpus import Device, select, survey
+from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.cluster.errors import UsageError
-from multigpu.cluster.plan import MEMORY_FRACTION
 
 logger = logging.getLogger(__name__)
 

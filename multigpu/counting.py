@@ -13,10 +13,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.plan import balanced
+from multigpu.cluster.engine.plan import balanced
 from multigpu.config import RunOptions
 from multigpu.errors import InputError, UsageError, quoted
-from multigpu.io.alignments import (
+from multigpu.formats.alignments.alignments import (
     RG,
     Alignments,
     check_references,
@@ -26,9 +26,9 @@ from multigpu.io.alignments import (
     sample_of,
     with_index,
 )
-from multigpu.io.counts import Counts
-from multigpu.io.counts_cache import CountsCache
-from multigpu.io.regions import LONGEST, Regions, read_bed, windows
+from multigpu.formats.alignments.regions import LONGEST, Regions, read_bed, windows
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_cache import CountsCache
 from multigpu.job import Job, Paths, path_list
 from multigpu.kernels.counting.types import Counting
 from multigpu.keywords import run_options
@@ -48,7 +48,7 @@ class CountOptions:
     sample_names  instead of the files' names [sampleNames]; `@RG`: those in their read groups
     counting      which reads count, and what they cover
     rename        auto: names of chromosomes that differ by `chr` are the same
-    compat_r      windows as R makes them: see `multigpu.io.regions.windows`
+    compat_r      windows as R makes them: see `multigpu.formats.alignments.regions.windows`
     index         use indexes, and make those that are missing
     cache         a folder that keeps the counts of each sample
     """

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from multigpu.io.signatures import read_signatures
+from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.simulate import samples, signatures
 
 SEED = 1

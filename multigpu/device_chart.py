@@ -5,7 +5,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.events import Event
+from multigpu.cluster.engine.events import Event
 
 BINS = 240
 LEFT, WIDTH, ROW, BAR = 260, 720, 24, 16  # pixels: of the names, of the bars, between rows

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu import preflight
-from multigpu.batch import PoseBatch
-from multigpu.cluster.codec import Codec
-from multigpu.cluster.worker import Outcome
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
 from multigpu.config import DockOptions, RunOptions, path_of
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
-from multigpu.io.autodock import NO_MAP
-from multigpu.io.ligands import LIGANDS, Border, Records, ligand_sources, records
-from multigpu.io.pockets import Vector, read_pocket
-from multigpu.io.scores import Skipped, to_arrow
-from multigpu.io.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.formats.molecules.autodock import NO_MAP
+from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
+from multigpu.formats.molecules.pockets import Vector, read_pocket
+from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.formats.tables.batch import PoseBatch
+from multigpu.formats.tables.scores import Skipped, to_arrow
 from multigpu.job import (
     Crew,
     Facts,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from multigpu.cluster.devices import VISIBLE, Device, Survey, survey
+from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
 
 PACKAGES = (
     "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "backports.zstd", "fsspec",

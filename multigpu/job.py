@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from multigpu import preflight
-from multigpu.cluster import deploy, worker
-from multigpu.cluster.codec import Codec
+from multigpu.cluster import deploy
 from multigpu.cluster.deploy import Coming, Deployment
-from multigpu.cluster.devices import Device
-from multigpu.cluster.dispatch import Faults, dispatch, resumed
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.dispatch import Faults, dispatch, resumed
+from multigpu.cluster.engine.events import Event, Listener
+from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.plan import Capacity
+from multigpu.cluster.engine.workload import P, S, Workload
 from multigpu.cluster.errors import DiskFull
-from multigpu.cluster.events import Event, Listener
-from multigpu.cluster.journal import Journal
-from multigpu.cluster.plan import Capacity
-from multigpu.cluster.worker import Outcome
-from multigpu.cluster.workers import Workers
-from multigpu.cluster.workload import P, S, Workload
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.threads import Workers
+from multigpu.cluster.workers.worker import Outcome
 from multigpu.config import NO_LANES, Lanes, RunOptions, path_of
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
-from multigpu.io.sources import fingerprint, fingerprint_or_none
+from multigpu.formats.storage.sources import fingerprint, fingerprint_or_none
 from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 
 from multigpu import __version__
-from multigpu.cluster import worker
+from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Unfit
-from multigpu.cluster.workload import Place
-from multigpu.io.sources import Fingerprint, fingerprint_or_none
-from multigpu.kernels.version import digest
+from multigpu.cluster.workers import worker
+from multigpu.formats.storage.sources import Fingerprint, fingerprint_or_none
+from multigpu.kernels.compiled.version import digest
 
 
 @dataclass(frozen=True)

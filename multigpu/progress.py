@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
-from multigpu.cluster.events import Event
+from multigpu.cluster.engine.events import Event
 
 if TYPE_CHECKING:
     from multigpu.job import Job
@@ -164,7 +164,7 @@ class Progress:
         """What is used of the GPUs of this machine, in their order."""
         if not self._job.devices:
             return ""
-        from multigpu.cluster.devices import survey
+        from multigpu.cluster.devices.gpus import survey
 
         ours = {device.uuid for device in self._job.devices}
         used = [

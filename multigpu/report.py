@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multigpu.cluster.output import atomic_output
+from multigpu.cluster.engine.output import atomic_output
 from multigpu.figure_text import literal
-from multigpu.io.molecules import Bond, Molecule, MoleculeError, parse
-from multigpu.io.optional import needed
-from multigpu.io.pockets import Pocket
+from multigpu.formats.molecules.molecules import Bond, Molecule, MoleculeError, parse
+from multigpu.formats.molecules.pockets import Pocket
+from multigpu.formats.optional import needed
 from multigpu.workloads.dock import Best
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 
 from multigpu.config import ScanOptions
 from multigpu.errors import quoted
-from multigpu.io.inlets import STDIN, is_remote, status_of
-from multigpu.io.signatures import Signatures
-from multigpu.io.sources import Source, inspect, is_regular
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.formats.storage.inlets import STDIN, is_remote, status_of
+from multigpu.formats.storage.sources import Source, inspect, is_regular
 from multigpu.workloads.joining import RowFacts
 
 UNSURE_SHARE = 0.5  # of all rows

@@ -15,8 +15,8 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.io.counts import Counts
-from multigpu.io.regions import LONGEST, Regions, windows
+from multigpu.formats.alignments.regions import LONGEST, Regions, windows
+from multigpu.formats.tables.counts import Counts
 
 ROWS = 1 << 16  # regions made at a time, from a random stream of their own
 NORMAL = 2  # copies

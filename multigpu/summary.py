@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from multigpu import __version__
-from multigpu.cluster.events import now
-from multigpu.io.compressed import compressed_output
+from multigpu.cluster.engine.events import now
+from multigpu.formats.storage.compressed import compressed_output
 
 if TYPE_CHECKING:
-    from multigpu.cluster.devices import Device
+    from multigpu.cluster.devices.gpus import Device
 
 PACKAGES = (
     "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x", "rdkit",

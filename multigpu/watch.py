@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+from multigpu.cluster.engine.events import Event
+from multigpu.cluster.engine.output import atomic_output, opened
 from multigpu.cluster.errors import Failure
-from multigpu.cluster.events import Event
-from multigpu.cluster.output import atomic_output, opened
 
 MICRO = 1e6  # microseconds, which the timeline counts in
 

@@ -10,8 +10,8 @@ from multigpu.copynumber import matrices
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.io.counts import Counts
-from multigpu.io.regions import windows
+from multigpu.formats.alignments.regions import windows
+from multigpu.formats.tables.counts import Counts
 from multigpu.simulate_counts import Cohort, Truth, cohort_counts
 
 SMALL: dict[str, Any] = {

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from multigpu.io.ligands import ENDS
-from multigpu.io.molecules import parse
+from multigpu.formats.molecules.ligands import ENDS
+from multigpu.formats.molecules.molecules import parse
 
 COUNT = 30  # ligands of the library
 SOME_SKIPPED = 3  # exit status

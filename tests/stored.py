@@ -8,7 +8,7 @@ from functools import partial
 import bgzf_data
 from backports import zstd
 
-from multigpu.io.sources import blocks, inspect
+from multigpu.formats.storage.sources import blocks, inspect
 
 TRUNCATED = "data ends early: the file is truncated"
 

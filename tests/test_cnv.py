@@ -21,7 +21,7 @@ from multigpu.cluster.deploy import Coming
 from multigpu.copynumber import inputs, output
 from multigpu.copynumber.options import CnvOptions
 from multigpu.errors import UsageError
-from multigpu.io.counts import Counts, read_counts, write_counts
+from multigpu.formats.tables.counts import Counts, read_counts, write_counts
 from multigpu.workloads.cnv import STAGES
 
 CALLS = {

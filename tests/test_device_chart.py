@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from multigpu.cluster.events import Event
+from multigpu.cluster.engine.events import Event
 from multigpu.device_chart import BINS, DeviceChart, _covered
 
 

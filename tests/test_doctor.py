@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from multigpu import doctor
-from multigpu.cluster import devices
-from multigpu.cluster.devices import Device, Survey
+from multigpu.cluster.devices import gpus as devices
+from multigpu.cluster.devices.gpus import Device, Survey
 from multigpu.commands.doctor import command
 from multigpu.doctor import Build, Host, KernelCheck, Packages
 

@@ -16,7 +16,7 @@ from multigpu.copynumber.backends import Backend, Staging, host
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.io.counts import read_counts
+from multigpu.formats.tables.counts import read_counts
 from multigpu.workloads import cnv
 
 CASES: dict[str, dict[str, Any]] = {

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.cli import cli
-from multigpu.io.molecules import parse
-from multigpu.io.pockets import read_pocket
+from multigpu.formats.molecules.molecules import parse
+from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.kernels.rotation import Field, Ligands, Search, reference
 from multigpu.kernels.rotation.rotations import EulerRotations
 from multigpu.workloads import dock_plan

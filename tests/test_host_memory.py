@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from program import remarks
 
-from multigpu.cluster.dispatch import LINE_PER_THREAD
-from multigpu.io.counts import Counts, write_counts
-from multigpu.io.regions import windows
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
+from multigpu.formats.alignments.regions import windows
+from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.simulate_docking import ligands, pocket
 from multigpu.workloads import cnv_plan, dock_plan
 

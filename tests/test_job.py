@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import multigpu
-from multigpu.cluster.devices import Device
-from multigpu.cluster.events import Event
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.engine.events import Event
 from multigpu.config import (
     COPY_NUMBER_LANES,
     MOST,
@@ -24,7 +24,8 @@ from multigpu.config import (
     copy_number_lanes,
 )
 from multigpu.errors import Failure, InputError, Unreadable
-from multigpu.io import plain_fastq, sources
+from multigpu.formats.sequences import plain_fastq
+from multigpu.formats.storage import sources
 from multigpu.job import KEPT, deployment
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))

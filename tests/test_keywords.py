@@ -11,7 +11,7 @@ import pytest
 
 import multigpu
 from multigpu.copynumber.result import CnvResult
-from multigpu.io.regions import windows
+from multigpu.formats.alignments.regions import windows
 from multigpu.simulate import signatures
 
 FUNCTIONS: list[Callable[..., Any]] = [multigpu.scan, multigpu.count, multigpu.cnv, multigpu.dock]

@@ -64,7 +64,7 @@ def test_wheel__has_one_package_with_everything(wheel: Path) -> None:
     assert {name.partition("/")[0] for name in names} == {"multigpu"}
     assert kernel_sources()
     assert kernel_sources() <= names
-    assert {"multigpu/cluster/deploy/__init__.py", "multigpu/kernels/jit.py"} <= names
+    assert {"multigpu/cluster/deploy/__init__.py", "multigpu/kernels/compiled/jit.py"} <= names
 
 
 def test_sdist__builds_the_same_wheel(checkout: Path, wheel: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def run(site: Path, folder: Path, *arguments: str) -> str:
 
 def test_foreign_packages__go_on_working(site: Path, tmp_path: Path) -> None:
     code = (
-        "import kernels, cluster, multigpu, multigpu.kernels.scan, multigpu.cluster.plan;"
+        "import kernels, cluster, multigpu, multigpu.kernels.scan, multigpu.cluster.engine.plan;"
         "print(kernels.WHOSE, cluster.WHOSE, multigpu.__file__)"
     )
     out = run(site, tmp_path, "-c", code)

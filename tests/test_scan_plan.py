@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigpu.cluster.plan import Capacity
+from multigpu.cluster.engine.plan import Capacity
 from multigpu.config import RunOptions, scan_lanes
 from multigpu.errors import UsageError
-from multigpu.io import sources
-from multigpu.io.signatures import Joined, Signatures
-from multigpu.io.sources import Source, plain_bytes
+from multigpu.formats.sequences.signatures import Joined, Signatures
+from multigpu.formats.storage import sources
+from multigpu.formats.storage.sources import Source, plain_bytes
 from multigpu.workloads.scan import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU

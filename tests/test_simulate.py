@@ -15,7 +15,7 @@ from multigpu import simulate
 from multigpu.commands.simulate import command
 from multigpu.demo import demo_files
 from multigpu.errors import Failure, UsageError
-from multigpu.io.signatures import read_signatures
+from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.bases import encode
 
 SAMPLES: dict[str, Any] = {

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from multigpu import simulate_counts
 from multigpu.commands.simulate import command
 from multigpu.errors import UsageError
-from multigpu.io.counts import read_counts
+from multigpu.formats.tables.counts import read_counts
 from multigpu.simulate_counts import Cohort, cohort_counts
 
 COHORT = Cohort(

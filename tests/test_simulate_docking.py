@@ -10,9 +10,9 @@ import pytest
 
 from multigpu.cli import cli
 from multigpu.errors import UsageError
-from multigpu.io.borders import sdf_ends
-from multigpu.io.molecules import Molecule, parse
-from multigpu.io.pockets import read_pocket
+from multigpu.formats.molecules.borders import sdf_ends
+from multigpu.formats.molecules.molecules import Molecule, parse
+from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.simulate_docking import BOND, ligands, pocket
 
 MOST_BONDS = {"C": 4, "N": 3, "O": 2, "S": 2, "F": 1, "Cl": 1}

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from program import Run
 
-from multigpu.cluster import worker
+from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.cluster.events import Event, now
+from multigpu.cluster.workers import worker
 from multigpu.progress import Progress
 from multigpu.watch import Log, Timeline, logged, traced
 

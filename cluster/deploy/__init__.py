@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from multigpu.cluster import worker
-from multigpu.cluster.context import Contexts
 from multigpu.cluster.deploy.clients import (
     CLOSE_TIMEOUT,
     client_of,
@@ -21,11 +19,13 @@ from multigpu.cluster.deploy.clients import (
     warn_of_listeners,
 )
 from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.cluster.errors import Failure, UsageError, first_line
-from multigpu.cluster.head_start import HeadStart, Left
-from multigpu.cluster.output import failures_named
-from multigpu.cluster.scratch import scratch_folder
-from multigpu.cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.head_start import HeadStart, Left
+from multigpu.cluster.workers.threads import LocalWorkers, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ def of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
     """
     from distributed import Client
 
-    from multigpu.cluster.dask_workers import DaskWorkers
+    from multigpu.cluster.workers.dask_workers import DaskWorkers
 
     if not isinstance(client, Client):
         raise UsageError(f"client is a {type(client).__name__}, no dask.distributed.Client")

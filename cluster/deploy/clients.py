@@ -17,10 +17,10 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster import worker
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import Failure, UsageError, first_line
-from multigpu.cluster.workers import within
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.threads import within
 
 logger = logging.getLogger(__name__)
 

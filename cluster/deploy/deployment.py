@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from multigpu.cluster.devices import Device
+from multigpu.cluster.devices.gpus import Device
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from multigpu.kernels.cnmops.types import (
     checked,
     checked_level,
 )
-from multigpu.kernels.parallel import over_spans
-from multigpu.kernels.simd import LANES
+from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.compiled.simd import LANES
 
 LEAST_SPAN = 1024  # regions, for a thread
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops.numbers import LEAST_MOST, LOG2E, REACH
 from multigpu.kernels.cnmops.types import LEAST_LEVEL, Floats
-from multigpu.kernels.jit import lean
-from multigpu.kernels.simd import (
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.simd import (
     LANES,
     absolute,
     any_above,

@@ -26,8 +26,8 @@ from multigpu.kernels.cnmops.types import (
     checked,
     checked_level,
 )
-from multigpu.kernels.launch import POINTER, launch, struct, usable
-from multigpu.kernels.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, struct, usable
+from multigpu.kernels.device.sources import source
 
 THREADS = 128
 

@@ -1,5 +1,5 @@
 // Numbers of a team: TEAM neighbouring lanes of a warp that work on one region. And 2 ** x, log2,
-// log2(x!) and 1 / x, to the bits of kernels/simd.py: the same operations in the same order, of
+// log2(x!) and 1 / x, to the bits of kernels/compiled/simd.py: the same operations in the same order, of
 // which no two may be contracted (--fmad=false).
 
 constexpr unsigned FULL = 0xFFFFFFFFu;

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.counting.types import READ_DTYPES, Counting, Reads
-from multigpu.kernels.jit import jit
 
 
 class Counter:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.normalization import density
 from multigpu.kernels.normalization.types import Floats
-from multigpu.kernels.sums import WARP, warp_sum
+from multigpu.kernels.numerics.sums import WARP, warp_sum
 
 SUMMING = 1 << 13  # threads of a GPU that sum a vector
 

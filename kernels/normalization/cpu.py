@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.normalization import factors
 from multigpu.kernels.normalization.ascending import Ascending
 from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
@@ -21,7 +22,6 @@ from multigpu.kernels.normalization.types import (
     chromosome_names,
     groups,
 )
-from multigpu.kernels.parallel import over_spans
 
 STRETCH = 4096  # regions that are summed together, whatever the number of threads
 ADDING = 256  # threads of a GPU that sum them

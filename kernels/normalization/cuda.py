@@ -13,7 +13,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.launch import POINTER, launch, struct, usable
+from multigpu.kernels.device.launch import POINTER, launch, struct, usable
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import density, factors
 from multigpu.kernels.normalization.ascending import SUMMING, Ascending
 from multigpu.kernels.normalization.cpu import ADDING, STRETCH, flights
@@ -30,7 +31,6 @@ from multigpu.kernels.normalization.types import (
     chromosome_names,
     groups,
 )
-from multigpu.kernels.sources import source
 
 THREADS = 256
 WARP = 32

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.rotation.rotations import Floats
 from multigpu.kernels.rotation.types import PENALTY
 

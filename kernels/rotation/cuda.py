@@ -11,7 +11,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.launch import POINTER, struct
+from multigpu.kernels.device.launch import POINTER, struct
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.rotation import shortlist
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
@@ -25,7 +26,6 @@ from multigpu.kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES,
 from multigpu.kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
 from multigpu.kernels.rotation.rounds import best, check, span_of
 from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Poses, Search
-from multigpu.kernels.sources import source
 
 THREADS = 256
 WARPS = THREADS // 32

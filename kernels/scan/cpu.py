@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.buffers import Buffers
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan.cpu_compare import Sink, append
 from multigpu.kernels.scan.cpu_direct import compare_each, count_bits, hold, sweep, want
 from multigpu.kernels.scan.cpu_index import Index, make_index

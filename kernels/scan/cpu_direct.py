@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.jit import lean
-from multigpu.kernels.native import matching_of_8, popcount, strike_8, trailing_zeros
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.native import matching_of_8, popcount, strike_8, trailing_zeros
 from multigpu.kernels.scan.cpu_compare import check
 from multigpu.kernels.scan.cpu_patterns import HELD, TILE, single, window
 from multigpu.kernels.scan.cpu_singles import list_singles, strike_by_singles

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.scan.cpu_patterns import NOTHING, Target, window
 from multigpu.kernels.scan.seeds import SeedPlan
 

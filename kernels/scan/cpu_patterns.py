@@ -9,8 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.jit import jit, lean
-from multigpu.kernels.native import planes_of_64, planes_of_64_sets, popcount, trailing_zeros
+from multigpu.kernels.compiled.jit import jit, lean
+from multigpu.kernels.compiled.native import (
+    planes_of_64,
+    planes_of_64_sets,
+    popcount,
+    trailing_zeros,
+)
 from multigpu.kernels.scan.seeds import LONGEST_RUN, SeedPlan
 from multigpu.kernels.scan.types import Patterns
 

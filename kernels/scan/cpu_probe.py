@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.jit import lean
-from multigpu.kernels.native import popcount
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.cpu_compare import check
 from multigpu.kernels.scan.cpu_direct import compare
 from multigpu.kernels.scan.cpu_index import bases_of, hashed, may_have

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.jit import lean
-from multigpu.kernels.native import trailing_zeros
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.native import trailing_zeros
 from multigpu.kernels.scan.cpu_patterns import TILE, single
 
 SINGLES = 256  # of a sample that are listed, from a tile on

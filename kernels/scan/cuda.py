@@ -14,8 +14,9 @@ import numpy as np
 from cupy.cuda import runtime
 from numpy.typing import NDArray
 
-from multigpu.kernels.launch import POINTER, launch_blocks, struct
-from multigpu.kernels.pinned import pinned
+from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
+from multigpu.kernels.device.pinned import pinned
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.seeds import (
     EXPECTED_BASES,
     EXPECTED_N,
@@ -25,7 +26,6 @@ from multigpu.kernels.scan.seeds import (
     plan_seeds,
 )
 from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
-from multigpu.kernels.sources import source
 
 THREADS = 256
 BLOCKS_PER_SM = 8  # of THREADS each: all that fit

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels import bases
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
 
 
 class BadBaseError(ValueError):

@@ -1,4 +1,4 @@
-// What the threads of a block, or of a warp, do together: sums, in the order that `kernels/sums.py`
+// What the threads of a block, or of a warp, do together: sums, in the order that `kernels/numerics/sums.py`
 // keeps to, and the k-th smallest of many.
 
 typedef unsigned int u32;

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.simd import LANES, absolute, greater, load, splat, store
 from multigpu.kernels.segmentation.types import Circular, Floats
-from multigpu.kernels.simd import LANES, absolute, greater, load, splat, store
 
 PANELS = 128  # of the integral over arcs
 FIRST_LOOK = 64  # permutations after which a test may stop early, and then whenever they double

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multigpu.kernels.jit import lean
-from multigpu.kernels.parallel import over_spans
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.compiled.simd import LANES, load, splat, store
+from multigpu.kernels.numerics.sums import total
 from multigpu.kernels.segmentation import circular
 from multigpu.kernels.segmentation.spans import BLOCK, means, medians, merge
 from multigpu.kernels.segmentation.student import compared, surprise
@@ -30,8 +32,6 @@ from multigpu.kernels.segmentation.types import (
     cleaned,
     notes,
 )
-from multigpu.kernels.simd import LANES, load, splat, store
-from multigpu.kernels.sums import total
 
 LEAST_SPAN = 4096  # positions of a track, for a thread
 

@@ -12,7 +12,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.launch import POINTER, launch, struct
+from multigpu.kernels.device.launch import POINTER, launch, struct
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import cpu
 from multigpu.kernels.segmentation.types import (
     NOTHING_FINITE,
@@ -25,7 +26,6 @@ from multigpu.kernels.segmentation.types import (
     check,
     notes,
 )
-from multigpu.kernels.sources import source
 
 THREADS = 256
 THREADS_OF_TRACK = 1024  # where a block works on one track, or on a long span

@@ -6,7 +6,7 @@ ends: the I/NI of neighbouring positions are often exactly equal. All results ar
 
 import numpy as np
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that multiples of it are exact

@@ -1,7 +1,7 @@
 """From pieces to segments in Numba: means and medians, runs of gains and losses."""
 
-from multigpu.kernels.jit import lean
-from multigpu.kernels.sums import WARP, total
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.numerics.sums import WARP, total
 
 GAIN, LOSS, NEITHER = 1, -1, 0
 FEW = 32  # values that are sorted by insertion

@@ -11,7 +11,7 @@ nothing cancels, and the logarithm of the large part of e is kept apart, so that
 
 import math
 
-from multigpu.kernels.jit import lean
+from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.segmentation.logs import e_to, ln, ln_1p
 
 PRECISION = 1e-16

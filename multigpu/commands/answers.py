@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import click
 
-from multigpu.cluster.output import atomic_output
+from multigpu.cluster.engine.output import atomic_output
 
 
 def answer(lines: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from multigpu.cluster.events import now
+from multigpu.cluster.engine.events import now
 from multigpu.commands.count import COUNT, count_options, counted
 from multigpu.commands.options import FILE, RUN, SUMMARY, WATCH, Decorator, options, run_options
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from multigpu.copynumber.result import CnvResult
     from multigpu.copynumber.uncounted import Uncounted
     from multigpu.counting import CountJob, CountOptions
-    from multigpu.io.counts import Counts, Empty
+    from multigpu.formats.tables.counts import Counts, Empty
 
 MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up,
 SOME_BYTES = 300_000_000  # and these, as kernels take to load, which is memory beside the counts
@@ -260,7 +260,7 @@ def _check(values: dict[str, Any]) -> None:
 
 def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) -> "CnvResult":
     """Stages 2 to 5 and all files of `folder`."""
-    from multigpu.cluster.output import failures_named
+    from multigpu.cluster.engine.output import failures_named
     from multigpu.copynumber import matrices, output
     from multigpu.copynumber.job import SHOWN_REGIONS
 
@@ -317,8 +317,8 @@ def _job(
 
     from multigpu.copynumber import cohort, inputs, output
     from multigpu.copynumber.opening import opened
-    from multigpu.io import shareable
-    from multigpu.io.counts import write_counts
+    from multigpu.formats.storage import shareable
+    from multigpu.formats.tables.counts import write_counts
     from multigpu.job import deployment
 
     chosen, asked = cnv_options(values), count_options(values)
@@ -410,7 +410,7 @@ def _opened(
 
     from multigpu.copynumber import cohort
     from multigpu.counting import CountJob
-    from multigpu.io.counts import read_counts
+    from multigpu.formats.tables.counts import read_counts
 
     if aligned:
         return CountJob(paths, counting, running)

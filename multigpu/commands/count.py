@@ -83,9 +83,9 @@ def command(**values: Any) -> None:
     from multigpu.commands import running
     from multigpu.commands.running import keep_inputs, outputs, watched
     from multigpu.counting import CountJob
-    from multigpu.io.alignments import files_of
-    from multigpu.io.counts import write_counts
-    from multigpu.io.suffixes import check_table
+    from multigpu.formats.alignments.alignments import files_of
+    from multigpu.formats.storage.suffixes import check_table
+    from multigpu.formats.tables.counts import write_counts
 
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)

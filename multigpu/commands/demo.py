@@ -33,7 +33,7 @@ def command(output: str, gpus: str, debug: bool) -> None:
 
     The first run compiles what these commands need, which takes up to a minute.
     """
-    from multigpu.cluster.output import failures_named
+    from multigpu.cluster.engine.output import failures_named
     from multigpu.errors import UsageError
 
     with failures_named(output, UsageError):

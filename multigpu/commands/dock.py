@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from multigpu.cluster.events import Event, now
-from multigpu.cluster.output import STDOUT
+from multigpu.cluster.engine.events import Event, now
+from multigpu.cluster.engine.output import STDOUT
 from multigpu.commands.options import (
     DOCK,
     FILE,
@@ -59,7 +59,7 @@ def command(**values: Any) -> int:
         ready = partial(prepare, next(iter(values["ligands"]), ""), values["pocket"], docking)
         devices, coming = begun(stack, running, values, docking.lanes, ready)
         from multigpu.docking import DockJob
-        from multigpu.io.pose_files import pose_format, pose_journal
+        from multigpu.formats.molecules.pose_files import pose_format, pose_journal
 
         _check(values)
         output, report = values["output"], values["report"]
@@ -89,8 +89,13 @@ def command(**values: Any) -> int:
 def _check(values: dict[str, Any]) -> None:
     """Raises UsageError for outputs that cannot be written: before hours of work."""
     from multigpu.commands.running import keep_inputs, outputs
-    from multigpu.io.pose_files import check_poses, is_folder, pose_format, tables_beside
-    from multigpu.io.scores import check_errors_path, check_scores
+    from multigpu.formats.molecules.pose_files import (
+        check_poses,
+        is_folder,
+        pose_format,
+        tables_beside,
+    )
+    from multigpu.formats.tables.scores import check_errors_path, check_scores
 
     output = values["output"]
     pose_format(output)
@@ -107,7 +112,7 @@ def _check(values: dict[str, Any]) -> None:
     if all(path is None or path in STDOUT for path in (output, values["scores"] or "a file")):
         raise UsageError("poses and scores would both go to standard output: name a file of one")
     if values["report"]:
-        from multigpu.io.suffixes import check_page
+        from multigpu.formats.storage.suffixes import check_page
         from multigpu.report import check_packages
 
         check_page(values["report"])
@@ -125,8 +130,8 @@ def _check_beside(folder: str, *paths: str | None) -> None:
 
 def _read(values: dict[str, Any]) -> Iterator[str]:
     """The files that are read; there may be very many, and few ask for them."""
-    from multigpu.io.ligands import LIGANDS
-    from multigpu.io.sources import expand
+    from multigpu.formats.molecules.ligands import LIGANDS
+    from multigpu.formats.storage.sources import expand
 
     yield from expand(values["ligands"], LIGANDS)
     yield from filter(None, (values["pocket"], values["rotation_file"]))
@@ -134,8 +139,8 @@ def _read(values: dict[str, Any]) -> Iterator[str]:
 
 def _write(job: Any, values: dict[str, Any]) -> str:
     """The poses and their tables; the path of that of the skipped ligands."""
-    from multigpu.io.pose_files import pose_format, pose_output
-    from multigpu.io.scores import score_output, write_errors
+    from multigpu.formats.molecules.pose_files import pose_format, pose_output
+    from multigpu.formats.tables.scores import score_output, write_errors
 
     with pose_output(values["output"]) as poses:
         with score_output(values["scores"] or poses.scores) as table:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from multigpu.cluster.devices import Device
+from multigpu.cluster.devices.gpus import Device
 from multigpu.commands.answers import answer
 from multigpu.doctor import KernelCheck, Report, dotted, examine, gib
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from multigpu.cluster.deploy import Coming, starting
-from multigpu.cluster.devices import Device
-from multigpu.cluster.output import STDOUT, check_output, failures_named, is_replaced
-from multigpu.cluster.worker import free_bytes
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.engine.output import STDOUT, check_output, failures_named, is_replaced
+from multigpu.cluster.workers.worker import free_bytes
 from multigpu.config import Lanes, RunOptions
 from multigpu.errors import UsageError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from multigpu.cluster.events import Event, now
+from multigpu.cluster.engine.events import Event, now
 from multigpu.commands.options import (
     FILE,
     RUN,
@@ -46,7 +46,7 @@ def command(**values: Any) -> None:
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
     started = now()
-    from multigpu.io.ahead import Streams
+    from multigpu.formats.storage.ahead import Streams
 
     with ExitStack() as stack:
         streams = stack.enter_context(Streams())
@@ -59,16 +59,16 @@ def command(**values: Any) -> None:
             outputs,
             watched,
         )
-        from multigpu.io.sources import expand, plain_bytes
+        from multigpu.formats.storage.sources import expand, plain_bytes
 
         scanning, running = scan_options(values), run_options(values)
         output = values["output"]
         lanes = scan_lanes(plain_bytes(values["samples"]))
         devices, coming = begun(stack, running, values, lanes)
         from multigpu.api import ScanJob
-        from multigpu.cluster.journal import beside
-        from multigpu.cluster.output import is_replaced
-        from multigpu.io.writers import format_of, with_ambiguous
+        from multigpu.cluster.engine.journal import beside
+        from multigpu.cluster.engine.output import is_replaced
+        from multigpu.formats.tables.writers import format_of, with_ambiguous
         from multigpu.summary import write_summary
 
         written = outputs(values, output)
@@ -93,9 +93,9 @@ def command(**values: Any) -> None:
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:
-    from multigpu.cluster.output import atomic_output
-    from multigpu.io.compressed import compression_of
-    from multigpu.io.writers import closed_after, open_sink
+    from multigpu.cluster.engine.output import atomic_output
+    from multigpu.formats.storage.compressed import compression_of
+    from multigpu.formats.tables.writers import closed_after, open_sink
 
     names = job.signatures.names
     with (
@@ -125,7 +125,7 @@ def _inputs(stack: ExitStack, values: dict[str, Any]) -> tuple[list[str], list[s
 
 
 def _demo(stack: ExitStack, quiet: bool) -> tuple[list[str], list[str]]:
-    from multigpu.cluster.scratch import scratch_folder
+    from multigpu.cluster.engine.scratch import scratch_folder
     from multigpu.demo import demo_files
 
     folder = stack.enter_context(scratch_folder())

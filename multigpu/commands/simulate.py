@@ -6,7 +6,7 @@ import click
 
 from multigpu import simulate
 from multigpu.commands.options import FILE, Decorator, options
-from multigpu.io.compressed import compressed_output
+from multigpu.formats.storage.compressed import compressed_output
 
 
 @click.group("simulate")
@@ -79,7 +79,7 @@ def _signatures(output: str | None, **quantities: Any) -> None:
 @_common(100_000, 200_000)
 def _samples(source: str, output: str | None, **quantities: Any) -> None:
     """Random samples smp0, smp1, … as FASTQ, clean and infected ones shuffled."""
-    from multigpu.io.signatures import read_signatures
+    from multigpu.formats.sequences.signatures import read_signatures
 
     signatures = read_signatures([source]).letters
     with compressed_output(output) as out:
@@ -109,7 +109,7 @@ def _ligands(output: str | None, **quantities: int) -> None:
 def _pocket(output: str | None, **quantities: Any) -> None:
     """A random pocket around the origin as .npz."""
     from multigpu import simulate_docking
-    from multigpu.cluster.output import atomic_output
+    from multigpu.cluster.engine.output import atomic_output
 
     with atomic_output(output) as out:
         simulate_docking.pocket(out, **quantities)
@@ -134,9 +134,9 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 )  # fmt: skip
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as of `multigpu count`."""
-    from multigpu.cluster.output import check_output
+    from multigpu.cluster.engine.output import check_output
     from multigpu.commands.running import keep_inputs
-    from multigpu.io.counts import write_counts
+    from multigpu.formats.tables.counts import write_counts
     from multigpu.simulate_counts import Cohort, cohort_counts
 
     for path in (output, truth):

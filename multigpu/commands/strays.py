@@ -8,8 +8,8 @@ import click
 from multigpu.errors import UsageError
 
 if TYPE_CHECKING:
-    from multigpu.io.signatures import Signatures
-    from multigpu.io.sources import Source
+    from multigpu.formats.sequences.signatures import Signatures
+    from multigpu.formats.storage.sources import Source
 
 ARGUMENTS = "multigpu.arguments"
 SIGNATURE_OPTIONS = ("-s", "--signatures")
@@ -60,7 +60,7 @@ def _after_signatures(arguments: Sequence[Any]) -> list[str]:
 
 def _is_alike(source: "Source", sources: "Sequence[Source]", signatures: "Signatures") -> bool:
     """Whether one of several samples has no record longer than the longest signature."""
-    from multigpu.io.signatures import read_signatures
+    from multigpu.formats.sequences.signatures import read_signatures
 
     if len(sources) < 2 or not source.cuttable or (source.size or 0) > LOOKED_THROUGH:
         return False

@@ -7,7 +7,7 @@ import numpy as np
 from multigpu.copynumber.calls import Floats
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import SegmentTable
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.regions import Regions
 
 FEW_REGIONS = 50  # of a chromosome: most of them may change at once
 FEW_READS = 50  # of a region: below it noise is as large as a change by one copy

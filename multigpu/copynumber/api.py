@@ -14,7 +14,7 @@ from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
 from multigpu.counting import CountJob, CountOptions
 from multigpu.errors import UsageError
-from multigpu.io.counts import Counts, read_counts
+from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.keywords import ALIASES, check_keywords, run_keywords
 
 COMMAND = {**ALIASES, "counts_cache": "cache"}  # its names of parameters, and ours

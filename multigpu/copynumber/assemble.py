@@ -18,7 +18,7 @@ from multigpu.copynumber.chromosome import CnvPart, Spans
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import RegionTable, SegmentTable, copies_of
 from multigpu.copynumber.sex import Usual
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.regions import Regions
 
 UNCHANGED = -2  # in place of a class: the sample has no CNV there
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.workload import Place
+from multigpu.cluster.engine.workload import Place
 from multigpu.copynumber.options import CnvOptions
-from multigpu.kernels.buffers import Buffers
 from multigpu.kernels.cnmops import Model
+from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.normalization import Normalization
 from multigpu.kernels.normalization.types import groups
 from multigpu.kernels.segmentation import Circular, Segmentation
@@ -100,8 +100,8 @@ def backend_of(place: Place, threads: int) -> Backend:
     import cupy
 
     from multigpu.kernels.cnmops import cuda as cnmops_cuda
+    from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.normalization import cuda as normalization_cuda
-    from multigpu.kernels.pinned import pinned
     from multigpu.kernels.segmentation import cuda as segmentation_cuda
 
     def put(array: Any) -> Any:

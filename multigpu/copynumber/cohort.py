@@ -10,10 +10,10 @@ import numpy as np
 
 from multigpu.copynumber import inputs, sex
 from multigpu.errors import NAMED, UsageError, quoted, several, shown
-from multigpu.io.alignments import RG, plain
-from multigpu.io.counts import Counts
-from multigpu.io.inlets import STDIN
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.alignments import RG, plain
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.inlets import STDIN
+from multigpu.formats.tables.counts import Counts
 
 if TYPE_CHECKING:
     from multigpu.copynumber.job import CnvJob

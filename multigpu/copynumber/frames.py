@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError, quoted, shown
-from multigpu.io import arrow
-from multigpu.io.counts import COLUMNS, LARGEST, MOST_READS, Counts
-from multigpu.io.regions import LONGEST, Regions, no_region
+from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
+from multigpu.formats.tables import arrow
+from multigpu.formats.tables.counts import COLUMNS, LARGEST, MOST_READS, Counts
 
 
 def is_frame(given: Any) -> bool:

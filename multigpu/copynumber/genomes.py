@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.io.alignments import plain
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.alignments import plain
+from multigpu.formats.alignments.regions import Regions
 
 FIRST_NAMES, X_NAMES, Y_NAMES = ("chr1", "1"), ("chrX", "X"), ("chrY", "Y")
 

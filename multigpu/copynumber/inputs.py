@@ -6,9 +6,9 @@ from typing import Any
 
 from multigpu.copynumber import genomes, sex
 from multigpu.errors import QUOTED, InputError, UsageError, quoted
-from multigpu.io import misread
-from multigpu.io.counts import Counts
-from multigpu.io.sources import beginning, opened, stands_for_others
+from multigpu.formats.storage.sources import beginning, opened, stands_for_others
+from multigpu.formats.tables import misread
+from multigpu.formats.tables.counts import Counts
 
 PLOIDY_DIGITS = 4
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
@@ -38,7 +38,7 @@ def expanded(paths: Sequence[str]) -> list[str]:
     """
     if not any(map(stands_for_others, paths)):
         return list(paths)  # without what it takes to load this
-    from multigpu.io.alignments import files_of
+    from multigpu.formats.alignments.alignments import files_of
 
     return files_of(paths)
 

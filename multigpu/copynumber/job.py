@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu import preflight
-from multigpu.cluster.codec import Codec
-from multigpu.cluster.worker import Outcome
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
 from multigpu.config import Lanes, RunOptions, copy_number_lanes
 from multigpu.copynumber import advice, assemble, genomes, matrices, sex
 from multigpu.copynumber.backends import normalization_options
@@ -26,9 +26,9 @@ from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.source import CountsSource, InFile, InMemory, Shared, filed
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError, quoted, several, shown
-from multigpu.io.alignments import plain
-from multigpu.io.counts import Counts
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.alignments import plain
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
 from multigpu.job import Crew, Facts, Job, check_unchanged, inputs_about
 from multigpu.kernels.normalization import NormalizationError
 from multigpu.kernels.normalization import cpu as normalization

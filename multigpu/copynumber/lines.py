@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.io import arrow
+from multigpu.formats.tables import arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.output import failures_named, sync_file_system
-from multigpu.io.regions import Regions
+from multigpu.cluster.engine.output import failures_named, sync_file_system
+from multigpu.formats.alignments.regions import Regions
 
 if TYPE_CHECKING:
     import xarray as xr

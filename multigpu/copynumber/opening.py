@@ -8,7 +8,7 @@ from multigpu.copynumber import cohort, genomes, inputs
 from multigpu.copynumber.job import CnvJob, check_samples
 from multigpu.copynumber.options import CnvOptions, idle
 from multigpu.counting import CountJob, CountOptions
-from multigpu.io.counts import Counts
+from multigpu.formats.tables.counts import Counts
 
 Source = Counts | CountJob  # counts, or the job that makes them
 

@@ -14,7 +14,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.output import atomic_output, failures_named, own, sync_directory, sync_folder
+from multigpu.cluster.engine.output import (
+    atomic_output,
+    failures_named,
+    own,
+    sync_directory,
+    sync_folder,
+)
 from multigpu.copynumber import genomes, tables
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.colours import GAIN_RED, Palette

@@ -14,7 +14,7 @@ def prepare(gpu: str | None) -> None:
     """
     import numpy as np
 
-    from multigpu.cluster import worker
+    from multigpu.cluster.workers import worker
     from multigpu.copynumber import backends
     from multigpu.copynumber.options import CnvOptions
 

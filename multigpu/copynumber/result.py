@@ -23,8 +23,8 @@ from multigpu.copynumber.matrices import Matrices, dataset, joined
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.sex import Coverage, Usual
 from multigpu.copynumber.windows import Window
-from multigpu.io import arrow
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables import arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.copynumber.calls import Floats, Indices, Rows
 from multigpu.copynumber.genomes import X_NAMES, Y_NAMES, Places, inside, number
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.normalization import cpu as normalization
 
 MALE, FEMALE = "male", "female"

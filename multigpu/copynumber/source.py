@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.output import failures_named
-from multigpu.cluster.scratch import scratch_folder
+from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.errors import InputError
-from multigpu.io import shareable
-from multigpu.io.sources import read_into
+from multigpu.formats.storage import shareable
+from multigpu.formats.storage.sources import read_into
 
 PIECE_BYTES = 16 << 20  # copied at a time by each of
 THREADS = 8

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from multigpu import __version__
-from multigpu.cluster.events import now
+from multigpu.cluster.engine.events import now
 from multigpu.copynumber.cohort import Given
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.output import COUNTS, OURS
 from multigpu.copynumber.result import CnvResult
-from multigpu.io.compressed import compressed_output
+from multigpu.formats.storage.compressed import compressed_output
 from multigpu.summary import versions
 
 COVERAGE_DIGITS = 4

@@ -10,7 +10,7 @@ from multigpu.copynumber.calls import direction
 from multigpu.copynumber.colours import GAIN_RED, NEUTRAL, Palette
 from multigpu.copynumber.lines import Every, Text, block_rows, blocks, joined, lines, texts
 from multigpu.copynumber.result import CnvResult, SegmentTable, class_labels, names
-from multigpu.io.arrow import table
+from multigpu.formats.tables.arrow import table
 
 if TYPE_CHECKING:
     import pyarrow as pa

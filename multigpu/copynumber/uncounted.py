@@ -5,7 +5,7 @@ from multigpu.copynumber.chromosome import CnvSpan
 from multigpu.copynumber.genomes import X_NAMES
 from multigpu.copynumber.options import CnvOptions
 from multigpu.counting import CountJob
-from multigpu.io.counts import Counts
+from multigpu.formats.tables.counts import Counts
 from multigpu.job import Crew, Job
 from multigpu.workloads.cnv_plan import CnvPlan, Shape, plan_cnv
 

@@ -19,9 +19,9 @@ from multigpu.copynumber.lines import Every, Text, blocks, joined, lines, texts
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult, SegmentTable, names, on_one_line
 from multigpu.errors import UsageError, quoted
-from multigpu.io import tabix
-from multigpu.io.arrow import numbers
-from multigpu.io.bgzf import bgzf
+from multigpu.formats.storage.bgzf import bgzf
+from multigpu.formats.tables import tabix
+from multigpu.formats.tables.arrow import numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa

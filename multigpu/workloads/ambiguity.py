@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import SETS
-from multigpu.kernels.jit import jit, lean
-from multigpu.kernels.native import copy_bytes
+from multigpu.kernels.compiled.jit import jit, lean
+from multigpu.kernels.compiled.native import copy_bytes
 from multigpu.kernels.scan import Chunk, Hits
 
 WIDENED = 1.25  # lengths up to so many times the shortest one share a window

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.plan import MEMORY_FRACTION
-from multigpu.cluster.worker import step
-from multigpu.cluster.workload import Place
+from multigpu.cluster.engine.plan import MEMORY_FRACTION
+from multigpu.cluster.engine.workload import Place
+from multigpu.cluster.workers.worker import step
 from multigpu.config import DEFAULT_CHUNK_BYTES
 from multigpu.copynumber import calls
 from multigpu.copynumber.backends import (

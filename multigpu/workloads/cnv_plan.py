@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from multigpu.cluster.plan import Capacity, Cost, chunk_units
+from multigpu.cluster.engine.plan import Capacity, Cost, chunk_units
 from multigpu.config import RunOptions
 from multigpu.copynumber.backends import AT_ONCE
 from multigpu.copynumber.chromosome import CnvSpan

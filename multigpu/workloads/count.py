@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.workload import Place
-from multigpu.io.alignments import Alignments, reads, stretches
-from multigpu.io.bam import POSITION_BITS, Stretch
-from multigpu.io.regions import Regions
+from multigpu.cluster.engine.workload import Place
+from multigpu.formats.alignments.alignments import Alignments, reads, stretches
+from multigpu.formats.alignments.bam import POSITION_BITS, Stretch
+from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.preflight import Expected, require

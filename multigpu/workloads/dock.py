@@ -11,14 +11,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.batch import PoseBatch
-from multigpu.cluster.workload import Place
-from multigpu.io.ligands import Border, Records
-from multigpu.io.molecules import Positions
-from multigpu.io.poses import Facts, drawing, render
-from multigpu.io.scores import Skipped, as_tsv
-from multigpu.io.sources import Source
-from multigpu.io.texts import Texts
+from multigpu.cluster.engine.workload import Place
+from multigpu.formats.molecules.ligands import Border, Records
+from multigpu.formats.molecules.molecules import Positions
+from multigpu.formats.molecules.poses import Facts, drawing, render
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.tables.batch import PoseBatch
+from multigpu.formats.tables.scores import Skipped, as_tsv
+from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
@@ -273,8 +273,8 @@ def _posed(
     """Of the plain rows; empty where a pose has to be written alone."""
     if not len(ligand):
         return Texts.of([])
-    from multigpu.io import pdbqt, sdf
-    from multigpu.io.columns import decimals, whole
+    from multigpu.formats.molecules import pdbqt, sdf
+    from multigpu.formats.tables.columns import decimals, whole
 
     posed = {"pdbqt": pdbqt.posed, "sdf": sdf.posed}[loaded.sources[ligand[0]].layout]
     facts = {

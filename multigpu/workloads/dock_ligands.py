@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.io.autodock import Atoms, atoms_for
-from multigpu.io.inlets import STDIN
-from multigpu.io.ligand_checks import FLAT, is_drawn, lacks_hydrogens
-from multigpu.io.ligands import LIGANDS, Records
-from multigpu.io.molecules import Molecule, MoleculeError, Positions, parse, title
-from multigpu.io.pose_files import MODELS
-from multigpu.io.poses import MOST_IN_PDB, MOST_IN_V2000, SAME, render
-from multigpu.io.scores import Skipped, one_line
-from multigpu.io.sources import Source, suffix_of
-from multigpu.io.texts import Texts, are_several, speakable
+from multigpu.formats.molecules.autodock import Atoms, atoms_for
+from multigpu.formats.molecules.ligand_checks import FLAT, is_drawn, lacks_hydrogens
+from multigpu.formats.molecules.ligands import LIGANDS, Records
+from multigpu.formats.molecules.molecules import Molecule, MoleculeError, Positions, parse, title
+from multigpu.formats.molecules.pose_files import MODELS
+from multigpu.formats.molecules.poses import MOST_IN_PDB, MOST_IN_V2000, SAME, render
+from multigpu.formats.storage.inlets import STDIN
+from multigpu.formats.storage.sources import Source, suffix_of
+from multigpu.formats.tables.scores import Skipped, one_line
+from multigpu.formats.tables.texts import Texts, are_several, speakable
 from multigpu.kernels.rotation import Ligands, Search, energy_terms
 
 if TYPE_CHECKING:
-    from multigpu.io.plain import Plain
+    from multigpu.formats.molecules.plain import Plain
 
 Indices = NDArray[np.int64]
 NO_ROOM = (
@@ -165,11 +165,11 @@ class Loader:
 
     def _plain(self, layout: str, texts: Texts, wanted: NDArray[np.bool_]) -> "Plain | None":
         if layout == "pdbqt":
-            from multigpu.io import pdbqt
+            from multigpu.formats.molecules import pdbqt
 
             return pdbqt.read(texts, wanted, self.types)
         if layout == "sdf":
-            from multigpu.io import sdf
+            from multigpu.formats.molecules import sdf
 
             return sdf.read(texts, wanted)
         return None
@@ -247,7 +247,7 @@ class Loader:
 
 def _compact(names: Texts) -> list[bytes]:
     """They are few of the letters around them."""
-    from multigpu.io.columns import glued
+    from multigpu.formats.tables.columns import glued
 
     return glued(names).each()
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.cluster.dispatch import LINE_PER_THREAD
-from multigpu.cluster.plan import Capacity, Cost, balanced, chunk_units
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
+from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
 from multigpu.config import DockOptions, RunOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.io.ligands import READ_BYTES, Border, Records
-from multigpu.io.pockets import Pocket
-from multigpu.io.rotations import read_quaternions
-from multigpu.io.sources import Source
+from multigpu.formats.molecules.ligands import READ_BYTES, Border, Records
+from multigpu.formats.molecules.pockets import Pocket
+from multigpu.formats.molecules.rotations import read_quaternions
+from multigpu.formats.storage.sources import Source
 from multigpu.kernels.rotation import (
     EulerRotations,
     Field,

@@ -21,10 +21,10 @@ def prepare(ligands: str, pocket: str, options: DockOptions, gpu: str | None) ->
     """
     import numpy as np
 
-    from multigpu.cluster import worker
-    from multigpu.io.ligands import LIGANDS, Records
-    from multigpu.io.poses import SAME
-    from multigpu.io.sources import Source
+    from multigpu.cluster.workers import worker
+    from multigpu.formats.molecules.ligands import LIGANDS, Records
+    from multigpu.formats.molecules.poses import SAME
+    from multigpu.formats.storage.sources import Source
     from multigpu.kernels.rotation import EulerRotations, Field, Search, near_uniform
     from multigpu.workloads.dock import DockPart, DockWorkload
     from multigpu.workloads.dock_plan import DockSpan

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from multigpu.batch import Batch
 from multigpu.config import ScanOptions
 from multigpu.errors import InputError
-from multigpu.io.signatures import illegal_base
-from multigpu.io.sources import Source
+from multigpu.formats.sequences.signatures import illegal_base
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.tables.batch import Batch
 from multigpu.workloads.scan import ScanPart
 
 MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones

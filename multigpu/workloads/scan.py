@@ -7,23 +7,23 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.batch import Batch
-from multigpu.cluster.dispatch import LINE_PER_THREAD
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
+from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
+from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Failure, UsageError
-from multigpu.cluster.plan import Capacity, Cost, balanced, chunk_units
-from multigpu.cluster.worker import stepped_on_device
-from multigpu.cluster.workload import Place
+from multigpu.cluster.workers.worker import stepped_on_device
 from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
 from multigpu.errors import InputError
-from multigpu.io.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
-from multigpu.io.pieces import Pieces
-from multigpu.io.reader import READ_AHEAD, SpanReader
-from multigpu.io.records import LENGTH, QUALITY
-from multigpu.io.signatures import Signatures, illegal_base
-from multigpu.io.sources import Source
-from multigpu.io.spans import BlockSpan, Span, block_spans, file_spans
-from multigpu.io.writers import render
-from multigpu.kernels.buffers import Buffers
+from multigpu.formats.sequences.pieces import Pieces
+from multigpu.formats.sequences.reader import READ_AHEAD, SpanReader
+from multigpu.formats.sequences.records import LENGTH, QUALITY
+from multigpu.formats.sequences.signatures import Signatures, illegal_base
+from multigpu.formats.sequences.spans import BlockSpan, Span, block_spans, file_spans
+from multigpu.formats.storage.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.tables.batch import Batch
+from multigpu.formats.tables.writers import render
+from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import (
     BadBaseError,
     Chunk,
@@ -370,7 +370,7 @@ def _backend(
         return cpu.Scanner(patterns, rules, bases), lambda size: np.empty(size, np.uint8)
     import cupy
 
-    from multigpu.kernels.pinned import pinned
+    from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan import cuda
 
     with cupy.cuda.Device(place.gpu):

@@ -8,7 +8,7 @@ import pytest
 from bad_input.given import READS, SIGNATURES, Refused, Store
 from program import Run
 
-from multigpu.io.suffixes import check_page
+from multigpu.formats.storage.suffixes import check_page
 
 LONG = b">contig\n" + b"ACGTTGCA" * 40 + b"\n"
 Noted = Callable[..., list[str]]

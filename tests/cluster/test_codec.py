@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from multigpu.cluster.codec import LENGTH, Codec
+from multigpu.cluster.engine.codec import LENGTH, Codec
 
 
 @dataclass(frozen=True)

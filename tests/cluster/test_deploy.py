@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from multigpu.cluster import worker
 from multigpu.cluster.deploy import Deployment, starting
-from multigpu.cluster.devices import Device
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.workers import worker
 
 TWO = Deployment(threads=2, processes=2)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from multigpu.cluster.devices import Device, Survey, select, survey
+from multigpu.cluster.devices.gpus import Device, Survey, select, survey
 from multigpu.cluster.errors import UsageError
 
 GIB = 1 << 30
@@ -359,7 +359,7 @@ def test_select__without_a_gpu(machine: Machine) -> None:
 
 
 def test_devices__imports_no_cuda() -> None:
-    code = "import sys, multigpu.cluster.devices as d; d.survey(); print(*sys.modules)"
+    code = "import sys, multigpu.cluster.devices.gpus as d; d.survey(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded: set[Any] = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {"cupy", "numba", "dask", "distributed", "dask_cuda", "numpy"}

@@ -15,17 +15,17 @@ import psutil
 import pytest
 from toy import Broken, Bulky, Part, Toy, ToySession
 
-from multigpu.cluster import worker
-from multigpu.cluster.codec import Codec
-from multigpu.cluster.dask_workers import DaskWorkers
 from multigpu.cluster.deploy import Deployment, workers
 from multigpu.cluster.deploy.clients import LOGGED_MESSAGES, LOOPBACK
-from multigpu.cluster.dispatch import LINE_PER_THREAD, dispatch
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
+from multigpu.cluster.engine.events import Event
+from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
-from multigpu.cluster.events import Event
-from multigpu.cluster.journal import Journal
-from multigpu.cluster.worker import Outcome
-from multigpu.cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.dask_workers import DaskWorkers
+from multigpu.cluster.workers.threads import LocalWorkers, Workers
+from multigpu.cluster.workers.worker import Outcome
 
 
 @pytest.fixture
@@ -171,8 +171,8 @@ def test_journal__reaches_the_disk_while_the_next_chunk_is_computed(
     """However long that one takes: without the sync it waits in vain."""
     synced = threading.Event()
     monkeypatch.setattr(os, "fsync", lambda _: synced.set())
-    monkeypatch.setattr("multigpu.cluster.dispatch.SYNC_EVERY", 0.1)
-    monkeypatch.setattr("multigpu.cluster.dispatch.LOOK_EVERY", 0.05)
+    monkeypatch.setattr("multigpu.cluster.engine.dispatch.SYNC_EVERY", 0.1)
+    monkeypatch.setattr("multigpu.cluster.engine.dispatch.LOOK_EVERY", 0.05)
     seen: list[bool] = []
     step = {("compute", 1): lambda: seen.append(synced.wait(10))}
     assert parts(dispatch(local, Toy("long", step), range(2), journal)) == squares(2)
@@ -185,8 +185,8 @@ def test_journal__has_reached_the_disk_when_all_is_computed(
     """What is made of the parts may take long."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    monkeypatch.setattr("multigpu.cluster.journal.SYNC_EVERY", 1e9)
-    monkeypatch.setattr("multigpu.cluster.dispatch.SYNC_EVERY", 1e9)
+    monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", 1e9)
+    monkeypatch.setattr("multigpu.cluster.engine.dispatch.SYNC_EVERY", 1e9)
     assert parts(dispatch(local, Toy("last"), range(9), journal)) == squares(9)
     assert len(synced) == 1
 

@@ -13,13 +13,13 @@ import psutil
 import pytest
 from toy import Part, Toy
 
-from multigpu.cluster import worker
 from multigpu.cluster.deploy import Deployment, starting
-from multigpu.cluster.dispatch import dispatch
+from multigpu.cluster.engine.dispatch import dispatch
 from multigpu.cluster.errors import DeviceFailed, Failure, Lost, WorkerDied
-from multigpu.cluster.head_start import HeadStart
-from multigpu.cluster.worker import Outcome
-from multigpu.cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.head_start import HeadStart
+from multigpu.cluster.workers.threads import LocalWorkers, Workers
+from multigpu.cluster.workers.worker import Outcome
 
 BEGUN = Deployment(threads=4, processes=2, head_start=1)
 
@@ -86,7 +86,7 @@ def test_job__that_is_long_is_gone_on_with_by_the_others() -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are started when the job begins."""
-    monkeypatch.setattr("multigpu.cluster.head_start.ALONE", 0.0)
+    monkeypatch.setattr("multigpu.cluster.workers.head_start.ALONE", 0.0)
 
 
 def unheard(*_: object) -> None:

@@ -13,9 +13,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from multigpu.cluster.codec import LENGTH, Codec
+from multigpu.cluster.engine.codec import LENGTH, Codec
+from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal, beside
 from multigpu.cluster.errors import Failure, UsageError
-from multigpu.cluster.journal import MAGIC, RECORD, Journal, beside
 
 ROOT = Path(__file__).resolve().parents[2]
 ABOUT = {"program": "1", "option hits": "first", "input a.fq": "12 bytes"}
@@ -221,9 +221,9 @@ def test_journal__belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
 FILL = """
 import resource, sys
 from pathlib import Path
-from multigpu.cluster.codec import LENGTH, Codec
+from multigpu.cluster.engine.codec import LENGTH, Codec
 from multigpu.cluster.errors import UsageError
-from multigpu.cluster.journal import Journal
+from multigpu.cluster.engine.journal import Journal
 journal = Journal(Path(sys.argv[1]), {}, {}, Codec(), True)
 print(len(list(journal.parts())))
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
@@ -266,12 +266,12 @@ def test_journal__reaches_the_disk_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = noted(monkeypatch)
-    monkeypatch.setattr("multigpu.cluster.journal.SYNC_EVERY", 1e9)
+    monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", 1e9)
     with closing(opened(tmp_path / "j")) as journal:
         assert synced == [tmp_path]  # its name
         journal.append(1)
         assert len(synced) == 1
-        monkeypatch.setattr("multigpu.cluster.journal.SYNC_EVERY", -1.0)
+        monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", -1.0)
         journal.append(2)
         assert synced[1:] == [tmp_path / "j"]
 

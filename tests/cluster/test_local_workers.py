@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from multigpu.cluster import context, worker
-from multigpu.cluster.context import Contexts
-from multigpu.cluster.workers import LocalWorkers
+from multigpu.cluster.devices import context
+from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.threads import LocalWorkers
 
 FIRST, SECOND, THIRD = GPUS = [f"GPU-{digit * 32}" for digit in "abc"]
 

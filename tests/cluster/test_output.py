@@ -16,20 +16,20 @@ from typing import Any
 
 import pytest
 
-from multigpu.cluster import output
-from multigpu.cluster.errors import Failure, UsageError
-from multigpu.cluster.output import (
+from multigpu.cluster.engine import output
+from multigpu.cluster.engine.output import (
     PipeClosed,
     atomic_output,
     check_output,
     sync_file_system,
     sync_folder,
 )
+from multigpu.cluster.errors import Failure, UsageError
 
 WRITE = """
 import sys
 from multigpu.cluster.errors import Failure
-from multigpu.cluster.output import atomic_output
+from multigpu.cluster.engine.output import atomic_output
 try:
     with atomic_output(sys.argv[1]) as file:
         for _ in range(int(sys.argv[2])):

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.cluster.errors import UsageError
-from multigpu.cluster.plan import (
+from multigpu.cluster.engine.plan import (
     CHUNKS_PER_THREAD,
     SMALLEST_CHUNK,
     BudgetError,
@@ -17,6 +16,7 @@ from multigpu.cluster.plan import (
     chunk_units,
     spans,
 )
+from multigpu.cluster.errors import UsageError
 
 COST = Cost(unit_bytes=2.5, fixed_bytes=1000)
 costs = st.builds(Cost, st.floats(0.1, 100), st.integers(0, 10_000))

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from multigpu.cluster.scratch import LOCK, scratch_folder
+from multigpu.cluster.engine.scratch import LOCK, scratch_folder
 
 HOLDS_ONE = """
 import sys
 from pathlib import Path
-from multigpu.cluster.scratch import scratch_folder
+from multigpu.cluster.engine.scratch import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     print(folder, flush=True)
     sys.stdin.read()

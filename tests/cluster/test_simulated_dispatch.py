@@ -12,9 +12,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from simulate_cluster import Job, Run, simulate
 from simulated_workers import WORKER_TIMEOUT, Cluster, SimulatedWorkers
 
-from multigpu.cluster.dispatch import LINE_PER_THREAD, Faults
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, Faults
 from multigpu.cluster.errors import Failure, WorkerDied
-from multigpu.cluster.worker import Outcome
+from multigpu.cluster.workers.worker import Outcome
 
 FOREVER = 1e6  # times as long
 DEVICES = 50

@@ -13,8 +13,8 @@ from unittest.mock import patch
 import psutil
 import pytest
 
-from multigpu.cluster import worker
 from multigpu.cluster.errors import DeviceFailed, Failure
+from multigpu.cluster.workers import worker
 
 FREE = 1000
 REAL = {name: getattr(worker, name) for name in ("device_of", "_use", "free", "_release_pool")}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import multigpu
-from multigpu.io.counts import Counts
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
 
 GENE = 12  # targets of each gene, which is all there is of its chromosome
 LOST = [("chr4", "s2"), ("chr8", "s5")]

@@ -14,8 +14,8 @@ import multigpu
 from multigpu import UsageError
 from multigpu.copynumber.result import CnvResult
 from multigpu.counting import CountOptions
-from multigpu.io import arrow
-from multigpu.io.counts import Counts, write_counts
+from multigpu.formats.tables import arrow
+from multigpu.formats.tables.counts import Counts, write_counts
 
 
 def cnv(given: Any, **options: Any) -> CnvResult:

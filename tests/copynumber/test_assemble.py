@@ -5,8 +5,8 @@ from cohorts import CPU
 
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
-from multigpu.io.counts import Counts
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
 
 
 def nested(compat_r: bool) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

@@ -13,7 +13,7 @@ from program import Run
 
 from multigpu.copynumber import matrices, output
 from multigpu.counting import CountJob
-from multigpu.io.counts import write_counts
+from multigpu.formats.tables.counts import write_counts
 from multigpu.workloads.cnv import CnvSession
 
 FEW = ("--no-matrices", "--no-report", "--gpus", "none")

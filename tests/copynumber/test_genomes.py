@@ -12,7 +12,7 @@ from multigpu.copynumber.genomes import (
     named,
     of_regions,
 )
-from multigpu.io.regions import windows
+from multigpu.formats.alignments.regions import windows
 
 
 @pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multigpu import UsageError
-from multigpu.cluster.codec import Codec
-from multigpu.cluster.journal import Journal
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.journal import Journal
 from multigpu.config import RunOptions
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.result import CnvResult
-from multigpu.io.counts import Counts
-from multigpu.io.regions import Regions
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
 
 FIXED = CnvOptions(seg_median=(0.3, -0.5))  # in place of R's two standard deviations of a track,
 # beyond which a gain of one copy does not lie where the track has a loss of both

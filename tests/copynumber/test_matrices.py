@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multigpu.copynumber import matrices
-from multigpu.io.regions import windows
+from multigpu.formats.alignments.regions import windows
 
 SAMPLES = ("a", "b", "c")
 CLASSES = ("CN1", "CN2")

@@ -10,15 +10,15 @@ from bams import write_alignments
 from cohorts import cohort
 from program import Run
 
-from multigpu.cluster.plan import BudgetError, Capacity
-from multigpu.cluster.worker import Here
+from multigpu.cluster.engine.plan import BudgetError, Capacity
+from multigpu.cluster.workers.worker import Here
 from multigpu.config import RunOptions
 from multigpu.copynumber.chromosome import CnvSpan
 from multigpu.copynumber.job import CnvJob
 from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.source import InMemory
 from multigpu.counting import CountJob
-from multigpu.io.counts import Counts, write_counts
+from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.job import Crew
 from multigpu.workloads.cnv_plan import CnvPlan, Shape, plan_cnv
 

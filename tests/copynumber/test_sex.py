@@ -19,7 +19,7 @@ from multigpu.copynumber.options import CnvOptions
 from multigpu.copynumber.output import write_tables
 from multigpu.copynumber.result import CnvResult
 from multigpu.errors import UsageError
-from multigpu.io.counts import Counts
+from multigpu.formats.tables.counts import Counts
 
 
 def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:

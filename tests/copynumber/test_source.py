@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.copynumber.source import Columns, InFile, InMemory, Shared, filed
-from multigpu.io import shareable
+from multigpu.formats.storage import shareable
 
 Place = Callable[[InMemory], AbstractContextManager[InFile]]
 
@@ -104,7 +104,7 @@ def test_shareable__refuses_what_is_not_there() -> None:
 
 def test_shareable__refuses_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     held = len(list(Path("/proc/self/fd").iterdir()))
-    monkeypatch.setattr("multigpu.io.shareable.free_bytes", lambda _: 1 << 62)
+    monkeypatch.setattr("multigpu.formats.storage.shareable.free_bytes", lambda _: 1 << 62)
     with pytest.raises(MemoryError, match="bytes of memory are not there"):
         shareable.empty((1 << 60,), np.int8)
     assert len(list(Path("/proc/self/fd").iterdir())) == held

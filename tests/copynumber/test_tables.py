@@ -22,8 +22,8 @@ from multigpu.copynumber.result import CnvResult, SegmentTable
 from multigpu.copynumber.sex import Usual
 from multigpu.copynumber.vcf import check_names, write_vcf
 from multigpu.errors import UsageError
-from multigpu.io.regions import Regions
-from multigpu.io.tabix import LARGEST_TBI
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.tabix import LARGEST_TBI
 
 
 def with_cnvs(

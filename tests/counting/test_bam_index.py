@@ -11,7 +11,7 @@ from counted import ROWS, Run, hide, in_windows
 from program import program
 
 from multigpu import count
-from multigpu.io import alignments
+from multigpu.formats.alignments import alignments
 
 
 @pytest.fixture

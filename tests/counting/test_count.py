@@ -17,7 +17,7 @@ from program import ROOT, remarks
 
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
-from multigpu.io.counts import read_counts
+from multigpu.formats.tables.counts import read_counts
 
 
 def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None:

@@ -12,8 +12,8 @@ from counted import ROWS, in_windows
 from multigpu import count
 from multigpu.counting import CountOptions
 from multigpu.errors import UsageError
-from multigpu.io.counts_cache import CountsCache
-from multigpu.io.regions import windows
+from multigpu.formats.alignments.regions import windows
+from multigpu.formats.tables.counts_cache import CountsCache
 
 
 def test_cache__counts_only_what_is_new(tmp_path: Path, some: str) -> None:

@@ -11,7 +11,7 @@ from counted import ROWS, Run, hide, in_windows
 
 from multigpu import count
 from multigpu.errors import InputError
-from multigpu.io import cram as cram_file
+from multigpu.formats.alignments import cram as cram_file
 
 
 @pytest.fixture

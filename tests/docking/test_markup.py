@@ -9,7 +9,7 @@ from docked import SOME_SKIPPED, Dock, table
 from ligand_texts import ETHANOL
 from markup import NAMES, read
 
-from multigpu.cluster.events import Event
+from multigpu.cluster.engine.events import Event
 from multigpu.device_chart import DeviceChart
 from multigpu.figure_text import literal
 

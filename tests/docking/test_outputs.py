@@ -15,8 +15,8 @@ from program import remarks
 
 import multigpu
 from multigpu import UsageError, docking
-from multigpu.io.ligands import ENDS, Border, Records, records
-from multigpu.io.sources import Source
+from multigpu.formats.molecules.ligands import ENDS, Border, Records, records
+from multigpu.formats.storage.sources import Source
 from multigpu.workloads import dock_plan
 
 

@@ -9,7 +9,7 @@ import pytest
 from docked import Dock, table
 
 import multigpu
-from multigpu.io.pockets import Pocket, read_pocket
+from multigpu.formats.molecules.pockets import Pocket, read_pocket
 
 BIOTIN = 18  # atoms
 

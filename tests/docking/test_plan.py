@@ -9,11 +9,11 @@ from docked import COUNT
 from program import Run
 
 from multigpu.cli import cli
-from multigpu.cluster.plan import Capacity, Cost
+from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.config import DockOptions, RunOptions
-from multigpu.io import ligands
-from multigpu.io.pockets import read_pocket
-from multigpu.io.sources import Source, inspect
+from multigpu.formats.molecules import ligands
+from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.storage.sources import Source, inspect
 from multigpu.workloads import dock_plan
 from multigpu.workloads.dock_prepare import FEW, prepare
 

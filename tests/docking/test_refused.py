@@ -16,8 +16,8 @@ from program import ROOT, remarks
 
 import multigpu
 from multigpu import InputError, UsageError, config
-from multigpu.io import scores
-from multigpu.io.ligands import ENDS
+from multigpu.formats.molecules.ligands import ENDS
+from multigpu.formats.tables import scores
 from multigpu.kernels.rotation import types
 from multigpu.workloads import dock_ligands
 

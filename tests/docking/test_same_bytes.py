@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from docked import COUNT, SOME_SKIPPED, Dock, molecules, pdbqt, sdf
 
-from multigpu.io import scores
+from multigpu.formats.tables import scores
 from multigpu.workloads import dock_ligands, dock_plan
 
 

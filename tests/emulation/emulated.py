@@ -26,7 +26,7 @@ from unittest.mock import patch
 from built import built
 from emulation.device import Gpu, Kernel, Library, fake_cupy
 
-from multigpu.kernels import sources
+from multigpu.kernels.device import sources
 
 HEADER = Path(__file__).with_name("cuda_emulator.hpp")
 COMPILER = "g++"
@@ -67,7 +67,7 @@ def load(kernel: str, gpu: Gpu | None = None) -> tuple[Gpu, Any]:
     assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)
     with patch.dict(sys.modules, {part.__name__: part for part in parts}):
-        sys.modules.pop("multigpu.kernels.pinned", None)  # it may be there with the real one
+        sys.modules.pop("multigpu.kernels.device.pinned", None)  # it may be there with the real one
         spec.loader.exec_module(module)
     return gpu, module
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import multigpu.job
 from multigpu.__main__ import run
-from multigpu.cluster import head_start, worker
+from multigpu.cluster.workers import head_start, worker
 
 SLOW = float(os.environ.get("SLOW", "0.1"))  # seconds that a chunk takes longer in this process,
 LATE, SLOWER = range(60, 80), 0.5  # and some of them, where workers are long in coming

@@ -100,7 +100,7 @@ class Watch:
         self._point, self._lock = point, threading.Lock()
 
     def begin(self) -> None:
-        from multigpu.cluster import output
+        from multigpu.cluster.engine import output
         from multigpu.copynumber import matrices, plots
 
         for name in CALLS:

@@ -21,11 +21,11 @@ from bams import random_rows, write_alignments, write_fasta
 from bgzf_data import BGZF_END, bgzf
 
 import multigpu
-from multigpu.cluster.codec import LENGTH
-from multigpu.cluster.journal import MAGIC, RECORD, Journal
+from multigpu.cluster.engine.codec import LENGTH
+from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.config import DockOptions, RunOptions
 from multigpu.docking import DockJob
-from multigpu.io.counts import Counts, write_counts
+from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.simulate_counts import Cohort, cohort_counts
 from multigpu.simulate_docking import pocket
 

@@ -9,12 +9,12 @@ import pytest
 from emulation import emulated
 from emulation.device import Gpu, OutOfMemoryError
 
-from multigpu.cluster import worker
-from multigpu.cluster.worker import Outcome
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.worker import Outcome
 from multigpu.config import ScanOptions
-from multigpu.io.signatures import read_signatures
-from multigpu.io.sources import inspect
-from multigpu.io.spans import FileSpan
+from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.formats.sequences.spans import FileSpan
+from multigpu.formats.storage.sources import inspect
 from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.workloads import scan
 from multigpu.workloads.scan import ScanWorkload

@@ -18,9 +18,9 @@ from distributed import Client
 from faults.harness import Job, Run, run
 from hosts import Host, wait_for
 
-from multigpu.cluster import dask_workers
 from multigpu.cluster.deploy import of_client
 from multigpu.cluster.errors import Failure, UsageError
+from multigpu.cluster.workers import dask_workers
 
 UNDER_WAY = 3_000  # bytes of a journal
 PATIENCE = ("--worker-timeout", "3", "--connect-timeout", "20")

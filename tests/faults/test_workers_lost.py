@@ -15,10 +15,12 @@ import pytest
 from toy import Part, Toy
 
 from multigpu.cluster.deploy import Deployment, workers
-from multigpu.cluster.dispatch import DEADLY, Faults, dispatch
+from multigpu.cluster.engine.dispatch import DEADLY, Faults, dispatch
+from multigpu.cluster.engine.events import Event
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
-from multigpu.cluster.events import Event
-from multigpu.cluster.workers import LocalWorkers, Workers
+from multigpu.cluster.workers.threads import LocalWorkers, Workers
+
+WORKER = "multigpu.cluster.workers.worker"
 
 
 @pytest.fixture
@@ -170,11 +172,11 @@ def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
 
     local = LocalWorkers(2, ["GPU-0"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("multigpu.cluster.worker.device_of", lambda gpu: None if gpu is None else 0)
-        patch.setattr("multigpu.cluster.worker._use", lambda device: None)
-        patch.setattr("multigpu.cluster.worker.free", lambda device: 1 << 30)
-        patch.setattr("multigpu.cluster.worker._pooled", lambda device: 0)
-        patch.setattr("multigpu.cluster.worker._release_pool", lambda device: None)
+        patch.setattr(f"{WORKER}.device_of", lambda gpu: None if gpu is None else 0)
+        patch.setattr(f"{WORKER}._use", lambda device: None)
+        patch.setattr(f"{WORKER}.free", lambda device: 1 << 30)
+        patch.setattr(f"{WORKER}._pooled", lambda device: 0)
+        patch.setattr(f"{WORKER}._release_pool", lambda device: None)
         patch.setattr("toy.ToySession.compute", _fails_on_a_gpu)
         parts, events, error = taken(local, Toy("one device"), 10)
     local.close()

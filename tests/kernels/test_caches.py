@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from multigpu.kernels import caches
+from multigpu.kernels.compiled import caches
 
 ROOT = Path(__file__).resolve().parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -139,7 +139,7 @@ def compiled(cache: Path, module: Path) -> "subprocess.CompletedProcess[str]":
 def module(tmp_path: Path) -> Path:
     path = tmp_path / "one_function.py"
     path.write_text(
-        "from multigpu.kernels.jit import jit\n\n"
+        "from multigpu.kernels.compiled.jit import jit\n\n"
         "@jit\ndef answer(x: int) -> int:\n    return x + 41\n"
     )
     return path
@@ -176,7 +176,7 @@ def test_warning__comes_once_for_the_functions_of_all_packages(place: Path) -> N
     (place / "multigpu").mkdir()
     (place / "multigpu").chmod(0o777)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(place), "PYTHONPATH": str(ROOT)}
-    code = "import multigpu.io.columns, multigpu.kernels.bases"
+    code = "import multigpu.formats.tables.columns, multigpu.kernels.bases"
     run = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120,
         check=True,

@@ -19,9 +19,9 @@ from nvrtc import ARCHITECTURES, compile_cubin
 from multigpu.kernels import normalization
 from multigpu.kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference
 from multigpu.kernels.cnmops.numbers import lanes_of
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import Normalization
 from multigpu.kernels.normalization import reference as normalizing
-from multigpu.kernels.sources import source
 
 FOLDER = Path(reference.__file__).parent
 ARRAYS = ("lambda", "alpha", "ini", "sini", "posterior")

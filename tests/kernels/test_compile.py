@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.seeds import STRIDES
-from multigpu.kernels.sources import source
 
 FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "scan"
 VARIANTS = [

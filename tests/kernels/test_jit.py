@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from numba.core import config
 
-from multigpu.kernels import jit, version
+from multigpu.kernels.compiled import jit, version
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLEE = (
-    "from multigpu.kernels.jit import jit\n\nOFFSET = {offset}\n\n"
+    "from multigpu.kernels.compiled.jit import jit\n\nOFFSET = {offset}\n\n"
     "@jit\ndef step(x):\n    return x + OFFSET\n"
 )
 CALLER = (
-    "from multigpu.kernels.jit import jit\nfrom pack.callee import step\n\n"
+    "from multigpu.kernels.compiled.jit import jit\nfrom pack.callee import step\n\n"
     "@jit\ndef walk(x):\n    return step(step(x))\n"
 )
 COMPILED = sorted(
@@ -118,5 +118,5 @@ def test_numba__still_looks_for_blas_in_the_way_that_is_switched_off() -> None:
 
 def test_numba__is_left_with_its_own_way_of_looking_for_blas() -> None:
     assert jit.linalg.ensure_blas.__module__ == "numba.np.linalg"
-    code = "import sys, multigpu.kernels.jit; assert 'scipy.linalg' not in sys.modules"
+    code = "import sys, multigpu.kernels.compiled.jit; assert 'scipy.linalg' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=ROOT)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
 
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import (
     Normalization,
     NormalizationError,
@@ -26,7 +27,6 @@ from multigpu.kernels.normalization import (
 from multigpu.kernels.normalization.ascending import Ascending
 from multigpu.kernels.normalization.spectrum import Spectrum
 from multigpu.kernels.normalization.types import SAMPLE
-from multigpu.kernels.sources import source
 
 FOLDER = Path(density.__file__).parent
 NAMES = {

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from multigpu.kernels.parallel import over_spans
+from multigpu.kernels.compiled.parallel import over_spans
 
 
 @pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 1000])

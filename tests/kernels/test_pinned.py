@@ -70,7 +70,7 @@ def pinned(runtime: Runtime, pool: list[int]) -> Any:
     cuda, cupy = ModuleType("cupy.cuda"), ModuleType("cupy")
     vars(cuda).update(runtime=runtime, alloc_pinned_memory=alloc)
     vars(cupy).update(cuda=cuda)
-    path = Path(kernels.__file__).with_name("pinned.py")
+    path = Path(kernels.__file__).parent / "device" / "pinned.py"
     spec = importlib.util.spec_from_file_location("emulation.pinned", path)
     assert spec is not None
     assert spec.loader is not None
@@ -167,7 +167,7 @@ def test_where_cuda_cannot_register_memory_all_comes_from_the_pool(
 def test_a_gpu_copies_from_it_and_to_it_and_reads_it(size: int) -> None:
     import cupy
 
-    from multigpu.kernels.pinned import pinned
+    from multigpu.kernels.device.pinned import pinned
 
     values = np.random.default_rng(size).integers(0, 256, size, np.uint8)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
 from multigpu.kernels.rotation.types import PENALTY
-from multigpu.kernels.sources import source
 
 FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "rotation"
 OUTSIDE = (

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvrtc import ARCHITECTURES, compile_cubin
 
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import (
     Segmentation,
     Segments,
@@ -25,7 +26,6 @@ from multigpu.kernels.segmentation import (
     student,
 )
 from multigpu.kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
-from multigpu.kernels.sources import source
 
 FOLDER = Path(student.__file__).parent
 NAMES = {

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigpu.kernels import simd
-from multigpu.kernels.jit import lean
-from multigpu.kernels.simd import LANES, load, splat, store
+from multigpu.kernels.compiled import simd
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.simd import LANES, load, splat, store
 
 EPSILON = np.finfo(float).eps
 

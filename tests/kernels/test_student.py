@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import cpu, logs, reference, student
-from multigpu.kernels.sources import source
 
 SURPRISES = """
 extern "C" __global__ void surprises(const double* t2, const double* df, int n, double* out) {

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from multigpu.kernels.sums import WARP, total
+from multigpu.kernels.numerics.sums import WARP, total
 
 SPREAD = st.floats(-1e6, 1e6) | st.floats(-1e-9, 1e-9) | st.just(-0.0)
 

@@ -1,0 +1,41 @@
+"""What every `cuda.py` needs to hand arrays and structs to its kernels. CuPy is not imported."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.compiled import caches
+
+POINTER = "<u8"
+
+caches.secure_cupy()  # before any kernel is compiled, or loaded as it was
+
+
+def launch(module: Any, name: str, threads: int, block: int, *arguments: Any) -> None:
+    """Queues a kernel on the current stream, with at least this many threads, `block` a block."""
+    launch_blocks(module, name, -(-threads // block), block, *arguments)
+
+
+def launch_blocks(module: Any, name: str, blocks: int, block: int, *arguments: Any) -> None:
+    """The same with so many blocks; none: nothing is done."""
+    if blocks:
+        module.get_function(name)((blocks,), (block,), arguments)
+
+
+def struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
+    """A kernel's struct argument: device arrays become their addresses, None a null pointer."""
+    out = np.zeros((), dtype)
+    for name, value in fields.items():
+        if value is not None:
+            # Asked of its type: of an array it would be made.
+            on_device = hasattr(type(value), "__cuda_array_interface__")
+            out[name] = value.data.ptr if on_device else value
+    return out
+
+
+def usable(counts: Any) -> Any:
+    """The device array. Raises TypeError where a kernel cannot read it as it lies there."""
+    if counts.dtype not in (np.int32, np.float64) or not counts.flags.c_contiguous:
+        raise TypeError("counts on a device must be int32 or float64 and C-contiguous")
+    return counts

@@ -1,0 +1,327 @@
+"""BAM and CRAM files: their references and indexes, how they are cut, and their reads."""
+
+import logging
+import os
+import secrets
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import NAMED, InputError, UsageError, several
+from multigpu.formats.alignments import bam, bam_index, cram
+from multigpu.formats.alignments.bam import Stretch
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.sources import Kind, beginning, expand, is_regular, stands_for_others
+from multigpu.formats.tables import misread
+from multigpu.kernels.counting.types import Reads
+
+logger = logging.getLogger(__name__)
+
+Reference = tuple[str, int]  # name and length in bases
+
+SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
+BAI_LONGEST = 1 << 29  # bases of a reference
+UNUSABLE = "failed to create index"  # samtools on a file that is damaged or not sorted
+RG = "@RG"  # as the name of samples: that in each file's read groups
+CRAM_PIECES = 32  # of a file, about; a large reference is one
+
+
+ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
+
+
+@dataclass(frozen=True)
+class Alignments:
+    """One file; `index` is the path of its index, None: it is read from its begin to its end."""
+
+    path: str
+    kind: Literal["bam", "cram"]
+    references: tuple[Reference, ...]
+    index: str | None
+
+
+def inspect(path: str) -> Alignments:
+    """Look at a file. Raises InputError where it is neither BAM nor CRAM, or is damaged."""
+    if not is_regular(path):
+        raise InputError(path, "BAM and CRAM files must be regular files")
+    start = beginning(path)
+    magic = start[:4]
+    if start.decode("latin-1").startswith(misread.SAM):
+        raise InputError(path, misread.sam(path))
+    if magic == cram.MAGIC:
+        cram.check_end(path)
+        return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
+    if magic == bam.MAGIC:
+        bam.check_end(path)
+        return Alignments(path, "bam", tuple(bam.references(path)), _index_of(path, "bam"))
+    raise InputError(path, "is neither BAM nor CRAM")
+
+
+def files_of(paths: Sequence[str]) -> list[str]:
+    """The paths, but of a directory or a pattern the BAM and CRAM files that it stands for.
+
+    Raises InputError where it stands for nothing.
+    """
+    return [
+        file for path in paths
+        for file in (expand([path], ALIGNMENTS) if stands_for_others(path) else [path])
+    ]  # fmt: skip
+
+
+def sample_of(file: Alignments) -> str:
+    """The sample (SM) that the read groups of a file name. Raises InputError without just one."""
+    text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
+    groups = [line.split("\t")[1:] for line in text.splitlines() if line.startswith(f"{RG}\t")]
+    found = dict.fromkeys(
+        field.removeprefix("SM:") for fields in groups for field in fields
+        if field.startswith("SM:")
+    )  # fmt: skip
+    if len(found) == 1:
+        return next(iter(found))
+    problem = f"its read groups name {several([*found])}, not one sample"
+    if not found:
+        problem = "it has no read group that names a sample (SM)"
+    raise InputError(file.path, f"{problem}: give --sample-names NAME,…")
+
+
+def _index_of(path: str, kind: str) -> str | None:
+    """`x.bam.bai` or `x.bai`, whichever there is."""
+    for suffix in SUFFIXES[kind]:
+        for name in (path + suffix, str(Path(path).with_suffix(suffix))):
+            if Path(name).is_file():
+                return name
+    return None
+
+
+def reads(alignments: Alignments, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+    """The mapped reads of a stretch, block by block.
+
+    ordered  raise InputError where the records are not sorted by position
+    """
+    if alignments.kind == "bam":
+        return bam.reads(alignments.path, len(alignments.references), stretch, ordered)
+    return cram.reads(alignments.path, stretch, ordered)
+
+
+# ---- what the files of a cohort have in common --------------------------------------------------
+
+
+def plain(name: str) -> str:
+    """A chromosome's name without the `chr` that some have and some have not."""
+    return name[3:] if name.lower().startswith("chr") and len(name) > 3 else name
+
+
+def check_references(files: Sequence[Alignments], rename: bool) -> None:
+    """Raises InputError at the first reference that differs between the first file and another.
+
+    rename  names that differ by `chr` are the same
+    """
+    first = files[0]
+    for file in files[1:]:
+        ours, theirs = first.references, file.references
+        for number in range(max(len(ours), len(theirs))):
+            if not _same(ours, theirs, number, rename):
+                raise InputError(
+                    file.path,
+                    f"has other references than {first.path}: number {number + 1} is"
+                    f" {_shown(theirs, number)}, there {_shown(ours, number)}"
+                    + _advice(ours, theirs, rename),
+                )
+
+
+def _same(
+    ours: Sequence[Reference], theirs: Sequence[Reference], number: int, rename: bool
+) -> bool:
+    if number >= min(len(ours), len(theirs)):
+        return False
+    a, b = ours[number], theirs[number]
+    return a == b or (rename and (plain(a[0]), a[1]) == (plain(b[0]), b[1]))
+
+
+def _shown(references: Sequence[Reference], number: int) -> str:
+    if number >= len(references):
+        return "missing"
+    name, length = references[number]
+    return f"{name} ({length:,} bases)"
+
+
+def _advice(ours: Sequence[Reference], theirs: Sequence[Reference], rename: bool) -> str:
+    if rename or [(plain(n), length) for n, length in ours] != [
+        (plain(n), length) for n, length in theirs
+    ]:
+        return ""
+    return " (the names differ only by `chr`: --rename auto takes them as the same)"
+
+
+def numbers_of(
+    names: Sequence[str],
+    file: Alignments,
+    rename: bool,
+    source: str,
+    regions: Regions | None = None,
+) -> list[int]:
+    """The number of the reference that each name stands for.
+
+    source   where the names are from, for the error: none is ever counted as zero in silence
+    regions  of the file `source`, whose names these are
+    """
+    exact = {name: number for number, (name, _) in enumerate(file.references)}
+    alike = {plain(name): number for number, (name, _) in enumerate(file.references)}
+    found: dict[int, str] = {}
+    for name in names:
+        number = exact.get(name)
+        if number is None and plain(name) in alike:
+            if not rename:
+                theirs = file.references[alike[plain(name)]][0]
+                same = "--rename auto takes them as the same"
+                raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
+            number = alike[plain(name)]
+        if number is None:
+            missing = [each for each in names if each not in exact and plain(each) not in alike]
+            raise InputError(source, _missing(missing, file, source, regions))
+        if number in found:
+            problem = f"{name} and {found[number]} are one reference of {file.path}"
+            raise InputError(source, problem)
+        found[number] = name
+    return list(found)
+
+
+def _missing(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
+    """What is said of chromosomes that are no references of a file, and what helps."""
+    has = several([name for name, _ in file.references])
+    said = f"{file.path} has no reference {several(names)}: it has {has}"
+    if regions is None:
+        return said
+    numbers = [regions.names.index(name) for name in names]
+    count = int(np.isin(regions.chrom, numbers).sum())
+    if count == len(regions):
+        return f"{said}; is it of another genome?"
+    said = f"{said}; take these {count:,} of {len(regions):,} regions out"
+    if len(names) > NAMED or any("'" in name or '"' in name for name in names):
+        return said
+    others = " && ".join(f'$1 != "{name}"' for name in names)
+    return f"{said}: awk '{others}' {shlex.quote(source)} > other.bed"
+
+
+# ---- indexes ----------------------------------------------------------------------------------
+
+
+def with_index(file: Alignments, threads: int) -> Alignments:
+    """The file with its index, made beside it where there is none and where that is possible."""
+    if file.index is not None:
+        if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
+            logger.warning("multigpu: %s is older than the file it belongs to", file.index)
+        return file
+    reason = _no_place(file.path)
+    if reason is None and file.kind == "bam":
+        try:
+            cram.pysam()
+        except UsageError as error:
+            reason = str(error)
+    if reason is None:
+        return replace(file, index=_make_index(file, threads))
+    logger.warning(
+        "multigpu: %s has no index and none can be made (%s): it is read from begin to end",
+        file.path, reason,
+    )  # fmt: skip
+    return file
+
+
+def _no_place(path: str) -> str | None:
+    """Why no index can be made beside it; None where one can."""
+    if os.fsencode(path).decode("utf-8", "replace") != path:
+        return "samtools takes names in UTF-8 only"
+    folder = Path(path).absolute().parent
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} cannot be written"
+
+
+def _make_index(file: Alignments, threads: int) -> str:
+    """Written under another name first, so that no run ever sees half an index."""
+    pysam = cram.pysam()
+    long = any(length > BAI_LONGEST for _, length in file.references)
+    suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
+    path = cram.absolute(file.path)
+    part = Path(f"{path}.{secrets.token_hex(4)}.part")
+    options = ["-c"] if suffix == ".csi" else []
+    try:
+        pysam.index(*options, "-@", str(threads), path, str(part))
+        part.replace(file.path + suffix)
+    except (pysam.SamtoolsError, OSError) as error:
+        part.unlink(missing_ok=True)
+        raise _no_index(file, error) from error
+    return file.path + suffix
+
+
+def _no_index(file: Alignments, error: Exception) -> InputError:
+    """What kept samtools from making one."""
+    said = _reason(error)
+    if said.startswith(UNUSABLE):
+        said = UNUSABLE  # what follows is no reason, so the file is read to find one
+        try:
+            for _ in reads(file, bam.WHOLE, ordered=True):
+                pass
+        except bam.Unsorted:
+            advice = "run `samtools sort` on it first, or give --no-index"
+            return InputError(file.path, f"no index can be made: {advice} (it is not sorted)")
+        except InputError as found:
+            return found
+    return InputError(file.path, f"no index can be made: --no-index does without ({said})")
+
+
+def _reason(error: Exception) -> str:
+    """What samtools or the system says."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    said = str(error.args[0]).rpartition("stderr=")[2].strip().removeprefix("samtools index: ")
+    return said.splitlines()[0] if said else "samtools says nothing"
+
+
+# ---- cutting ----------------------------------------------------------------------------------
+
+
+def stretches(file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int) -> list[Stretch]:
+    """Pieces of a file that hold all reads which may reach into what is wanted.
+
+    wanted  for references by number, where the first region begins and the last one ends
+    size    stored bytes of a piece, about
+    """
+    if file.index is None:
+        return [bam.WHOLE]
+    if file.kind == "cram":
+        return list(_groups(file, wanted))
+    entries = bam_index.read_index(file.index)
+    if len(entries) != len(file.references):
+        raise InputError(file.index, f"belongs to another file than {file.path}: make a new one")
+    smallest = [_between(number, entries[number], *wanted[number]) for number in sorted(wanted)]
+    begin, end, offset = np.concatenate([np.empty((3, 0), np.int64), *smallest], axis=1)
+    piece = (offset >> 16) // size
+    first = np.flatnonzero(np.diff(piece, prepend=-1))
+    last = np.flatnonzero(np.diff(piece, append=-1))
+    columns = (begin[first].tolist(), end[last].tolist(), offset[first].tolist())
+    return [Stretch(*row) for row in zip(*columns, strict=True)]
+
+
+def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
+    """int64[3, n]: the stretches between two entries of a reference: begin, end and offset."""
+    if not len(entries.position):
+        return np.empty((3, 0), np.int64)
+    first = int(np.searchsorted(entries.position, begin, "right")) - 1
+    stop = int(np.searchsorted(entries.position, end))
+    borders = np.r_[0, entries.position[first + 1 : stop], end] + bam.place(number, 0)
+    return np.stack([borders[:-1], borders[1:], entries.offset[first:stop]])
+
+
+def _groups(file: Alignments, wanted: Mapping[int, tuple[int, int]]) -> Iterator[Stretch]:
+    """Neighbouring references of a CRAM file, together while they are small."""
+    most = sum(end for _, end in wanted.values()) / CRAM_PIECES
+    numbers = sorted(wanted)
+    first, bases = 0, 0
+    for i, number in enumerate(numbers):
+        bases += wanted[number][1]
+        if i + 1 == len(numbers) or numbers[i + 1] != number + 1 or bases >= most:
+            yield Stretch(bam.place(numbers[first], 0), bam.place(number, wanted[number][1]), 0)
+            first, bases = i + 1, 0

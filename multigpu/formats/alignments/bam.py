@@ -1,0 +1,269 @@
+"""BAM: its references, its index, and its records as columns.
+
+The layout is that of the SAM/BAM specification (samtools.github.io/hts-specs/SAMv1.pdf). Only the
+fixed fields of a record are looked at, so reading costs little more than decompression.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError, quoted
+from multigpu.formats.storage.decompress import BGZF_END, GzipContent
+from multigpu.formats.storage.sources import ending, read_into
+from multigpu.kernels.compiled.jit import jit
+from multigpu.kernels.counting.types import READ_DTYPES, Reads
+
+MAGIC = b"BAM\x01"
+BLOCK = 4 << 20  # decompressed bytes at a time
+LONGEST_NAME = 1 << 16  # bytes of a reference's name
+SMALLEST = 36  # bytes of a record: the fixed fields
+POSITION_BITS = 40
+ANYWHERE = 1 << 62  # behind every place
+NO_END = "ends early: the file is truncated (its end marker is missing)"
+NOT_SORTED = "is not sorted by position: run `samtools sort` on it first"
+
+
+class Unsorted(InputError):
+    """The records are not sorted by position; its problem is `NOT_SORTED`."""
+
+
+def place(reference: int, position: int) -> int:
+    """A position in the order of a sorted file."""
+    return reference << POSITION_BITS | position
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive records: those that begin in the places [begin, end).
+
+    offset  where to read from: compressed byte << 16 | byte in the block that begins there
+    """
+
+    begin: int
+    end: int
+    offset: int
+
+
+WHOLE = Stretch(0, ANYWHERE, 0)
+
+
+class Fault(IntEnum):
+    """Why the walk over records stopped before the end of the bytes."""
+
+    NONE = 0
+    DONE = 1  # no record of the stretch can follow
+    DAMAGED = 2
+    UNSORTED = 3
+
+
+class _Inlet:
+    """The stored bytes from one of them on."""
+
+    def __init__(self, path: str, start: int) -> None:
+        self.path, self._at = path, start
+
+    def readinto(self, out: memoryview) -> int:
+        count = read_into(self.path, self._at, np.frombuffer(out, np.uint8))
+        self._at += count
+        return count
+
+
+class _Content:
+    """The decompressed bytes from a virtual offset on."""
+
+    def __init__(self, path: str, offset: int = 0) -> None:
+        self.path = path
+        self._stream = GzipContent(_Inlet(path, offset >> 16))
+        self.take(offset & 0xFFFF)
+
+    def fill(self, out: NDArray[np.uint8]) -> int:
+        """Bytes put into the front of `out`; fewer only at the end."""
+        done = 0
+        while done < len(out) and (count := self._stream.readinto(out.data[done:])):
+            done += count
+        return done
+
+    def take(self, count: int) -> bytes:
+        """The next bytes. Raises InputError where there are fewer."""
+        out = np.empty(max(0, count), np.uint8)
+        if self.fill(out) != count:
+            raise InputError(self.path, "ends early: the file is truncated")
+        return out.tobytes()
+
+    def skip(self, count: int) -> None:
+        """As `take` without the bytes: a damaged header may name more than fit into memory."""
+        for at in range(0, max(1, count), BLOCK):
+            self.take(min(BLOCK, count - at))
+
+    def number(self) -> int:
+        return int.from_bytes(self.take(4), "little", signed=True)
+
+
+def check_end(path: str) -> None:
+    """Raises InputError where the block is missing that ends every whole file."""
+    if ending(path, len(BGZF_END)) != BGZF_END:
+        raise InputError(path, NO_END)
+
+
+def references(path: str) -> list[tuple[str, int]]:
+    """Name and length of every reference."""
+    return _header(_Content(path))
+
+
+def header(path: str) -> str:
+    """The text of the header, as in SAM."""
+    content = _Content(path)
+    if content.take(4) != MAGIC:
+        raise InputError(path, "is no BAM file")
+    return content.take(content.number()).decode("utf-8", "replace").rstrip("\0")
+
+
+def _header(content: _Content) -> list[tuple[str, int]]:
+    if content.take(4) != MAGIC:
+        raise InputError(content.path, "is no BAM file")
+    content.skip(content.number())  # as text
+    found = []
+    for _ in range(content.number()):
+        size = content.number()
+        if not 1 <= size <= LONGEST_NAME:
+            raise InputError(content.path, f"is damaged: the name of a reference has {size} bytes")
+        name = content.take(size)[:-1].decode("utf-8", "replace")
+        length = content.number()
+        if length < 0:
+            raise InputError(content.path, f"is damaged: {quoted(name)} has {length} bases")
+        found.append((name, length))
+    return found
+
+
+def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+    """The mapped reads of a stretch, block by block.
+
+    references  how many there are
+    ordered     raise InputError where the records are not sorted by position
+    """
+    content = _Content(path, stretch.offset)
+    if not stretch.offset:
+        _header(content)
+    walk = _Walk(path, references, stretch, ordered)
+    raw, kept = np.empty(BLOCK, np.uint8), 0
+    while not walk.done and (count := content.fill(raw[kept:])):
+        found, stop = walk.over(raw[: kept + count])
+        yield found
+        kept += count - stop
+        if not stop:  # not one whole record
+            raw = np.concatenate([raw, np.empty_like(raw)])
+        else:
+            raw[:kept] = raw[stop : stop + kept].copy()
+    if stretch.offset and not walk.begun:
+        raise InputError(path, _DAMAGED)  # an index names places where there are records
+    if kept and not walk.done:
+        raise InputError(path, "ends within a record: the file is truncated")
+
+
+_DAMAGED = "is damaged, or its index belongs to another file"
+_NONE = -2  # before every place
+
+
+class _Walk:
+    """Goes from record to record; remembers where it is between blocks."""
+
+    def __init__(self, path: str, references: int, stretch: Stretch, ordered: bool) -> None:
+        self._path, self._references, self._ordered = path, references, ordered
+        self._wanted = (stretch.begin, stretch.end)
+        self._last = np.full(1, _NONE, np.int64)  # where the record before stands, as one number
+        self.done = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was a record."""
+        return bool(self._last[0] != _NONE)
+
+    def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
+        """The reads that lie whole in `raw`, and where the first one stands that does not."""
+        room = len(raw) // SMALLEST
+        columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
+        count, stop, fault = _records(
+            raw, self._wanted, self._references, self._ordered, self._last, columns
+        )
+        if fault == Fault.DAMAGED:
+            raise InputError(self._path, _DAMAGED)
+        if fault == Fault.UNSORTED:
+            raise Unsorted(self._path, NOT_SORTED)
+        self.done = fault == Fault.DONE
+        return Reads(*(column[:count] for column in columns)), stop
+
+
+_REFERENCE, _POSITION, _NAME, _MAPQ, _CIGARS, _FLAG, _BASES, _FIXED = 4, 8, 12, 13, 16, 18, 20, 36
+_UNMAPPED, _REVERSE = 4, 16
+_ON_REFERENCE = 0b110001101  # CIGAR operations M D N = X
+_ON_READ = 0b110010011  # M I S = X
+
+
+@jit
+def _records(raw: Any, wanted: Any, references: Any, ordered: Any, last: Any, columns: Any) -> Any:
+    """Fills the columns; returns how many, where the next record begins and why it stopped."""
+    begin, end = wanted
+    chrom, start, stop, length, mapq, reverse = columns
+    at, count = 0, 0
+    while at + _FIXED <= len(raw):
+        size, where, position, bases = _head(raw, at)
+        if size < 0 or not -1 <= where < references or position < -1:
+            return count, at, Fault.DAMAGED
+        if at + size > len(raw):
+            break
+        # Records without a reference (-1) stand at the end of a sorted file.
+        here = ((where if where >= 0 else references) << POSITION_BITS) + position
+        if ordered and here < last[0]:
+            return count, at, Fault.UNSORTED
+        last[0] = here
+        if here >= end:
+            return count, at, Fault.DONE
+        flag = _uint16(raw, at + _FLAG)
+        if here >= begin and where >= 0 and position >= 0 and not flag & _UNMAPPED:
+            on_reference, on_read = _covered(raw, at)
+            chrom[count], start[count] = where, position
+            stop[count] = position + max(1, on_reference)
+            length[count] = bases or on_read  # secondary records may have no sequence
+            mapq[count], reverse[count] = raw[at + _MAPQ], flag & _REVERSE != 0
+            count += 1
+        at += size
+    return count, at, Fault.NONE
+
+
+@jit
+def _head(raw: Any, at: Any) -> Any:
+    """All bytes of a record (-1: impossible), its reference, its position, its bases."""
+    bases = _int32(raw, at + _BASES)
+    size = 4 + _int32(raw, at)
+    smallest = _FIXED + raw[at + _NAME] + 4 * _uint16(raw, at + _CIGARS) + (bases + 1) // 2 + bases
+    if bases < 0 or size < smallest:
+        size = -1
+    return size, _int32(raw, at + _REFERENCE), _int32(raw, at + _POSITION), bases
+
+
+@jit
+def _covered(raw: Any, at: Any) -> Any:
+    """Bases of the reference and of the read in the CIGAR of the record at `at`."""
+    on_reference, on_read = 0, 0
+    first = at + _FIXED + raw[at + _NAME]
+    for i in range(_uint16(raw, at + _CIGARS)):
+        operation = _int32(raw, first + 4 * i) & 0xFFFFFFFF
+        bases, kind = operation >> 4, operation & 15
+        on_reference += bases * (_ON_REFERENCE >> kind & 1)
+        on_read += bases * (_ON_READ >> kind & 1)
+    return on_reference, on_read
+
+
+@jit
+def _int32(raw: Any, at: Any) -> Any:
+    return np.int64(np.int32(_uint16(raw, at) | _uint16(raw, at + 2) << 16))
+
+
+@jit
+def _uint16(raw: Any, at: Any) -> Any:
+    return np.int64(raw[at]) | np.int64(raw[at + 1]) << 8

@@ -1,0 +1,123 @@
+"""CRAM through pysam. Bases are not asked for, so no reference sequence is needed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multigpu.errors import InputError, UsageError
+from multigpu.formats.alignments.bam import (
+    NO_END,
+    NOT_SORTED,
+    POSITION_BITS,
+    WHOLE,
+    Stretch,
+    Unsorted,
+    place,
+)
+from multigpu.formats.storage.sources import beginning, ending
+from multigpu.kernels.counting.types import READ_DTYPES, Reads
+
+MAGIC = b"CRAM"
+FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR
+BLOCK = 1 << 16  # reads at a time
+
+# The container that ends a file: from version 2.1 on, in version 3 with checksums.
+END_2 = bytes.fromhex("0b000000ffffffff0fe0454f460000000001000001000606010001000100")
+END_3 = bytes.fromhex(
+    "0f000000ffffffff0fe0454f4600000000010005bdd94f0001000606010001000100ee63014b"
+)
+ENDS = {b"\2\1": END_2, b"\3\0": END_3, b"\3\1": END_3}
+FREE = 8  # the byte of it whose upper half has no meaning; htslib clears it, Java may set it
+
+
+def pysam() -> Any:
+    """The package, loaded when it is needed. Raises UsageError where it is missing."""
+    try:
+        import pysam
+    except ImportError as error:
+        raise UsageError("this needs the package pysam: pip install pysam") from error
+    pysam.set_verbosity(0)  # what htslib has to say arrives as an exception too
+    return pysam
+
+
+def absolute(path: str) -> str:
+    """As htslib is to get it, which takes "s3:x" for an address and "-x" for an option."""
+    return str(Path(path).absolute())
+
+
+def check_end(path: str) -> None:
+    """Raises InputError where the container is missing that ends every whole file."""
+    wanted = ENDS.get(beginning(path)[4:6])
+    if wanted is None:
+        return  # older versions have none
+    found = bytearray(ending(path, len(wanted)).ljust(len(wanted), b"\0"))
+    found[FREE] &= 0x0F
+    if found != wanted:
+        raise InputError(path, NO_END)
+
+
+def header(path: str) -> str:
+    """The text of the header, as in SAM."""
+    with _opened(path) as file:
+        return str(file.header)
+
+
+def references(path: str) -> list[tuple[str, int]]:
+    """Name and length of every reference."""
+    with _opened(path) as file:
+        return list(zip(file.references, file.lengths, strict=True))
+
+
+def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+    """The mapped reads of a stretch, block by block; its offset has no meaning here.
+
+    ordered  raise InputError where the reads are not sorted by position
+    """
+    with _opened(path) as file:
+        found = _found(file, stretch)
+        last = (-1, -1)
+        while rows := list(islice(found, BLOCK)):
+            if ordered and (last > rows[0][:2] or _unsorted(rows)):
+                raise Unsorted(path, NOT_SORTED)
+            last = rows[-1][:2]
+            columns = zip(*rows, strict=True)
+            dtypes = READ_DTYPES.values()
+            yield Reads(*(np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
+    try:
+        with pysam().AlignmentFile(absolute(path), "rc", **options) as file:
+            yield file
+    except (OSError, ValueError) as error:
+        raise InputError(path, f"cannot be decoded: {error}") from error
+
+
+def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
+    """The columns of every mapped read of the stretch."""
+    for read in _records(file, stretch):
+        start = read.reference_start
+        if not read.is_unmapped and read.reference_id >= 0 and start >= 0:
+            end = read.reference_end or start + 1  # None: no base is mapped
+            length = read.infer_query_length() or 0
+            yield read.reference_id, start, end, length, read.mapping_quality, read.is_reverse
+
+
+def _records(file: Any, stretch: Stretch) -> Iterator[Any]:
+    if stretch == WHOLE:
+        yield from file.fetch(until_eof=True)
+        return
+    stop = stretch.end >> POSITION_BITS
+    for number in range(stretch.begin >> POSITION_BITS, stop + 1):
+        end = stretch.end - place(number, 0) if number == stop else None
+        yield from file.fetch(file.references[number], 0, end)
+
+
+def _unsorted(rows: list[tuple[int, int, int, int, int, bool]]) -> bool:
+    return any(a[:2] > b[:2] for a, b in pairwise(rows))

@@ -1,0 +1,273 @@
+"""Bonds and formal charges of PDBQT, which has neither: from its remarks, else from its places.
+
+Meeko writes `REMARK SMILES` with the molecule, `REMARK SMILES IDX` with pairs of the number of an
+atom in it and in the file, and `REMARK H PARENT` with pairs of the number of a heavy atom in the
+SMILES and of its hydrogen in the file. The same is written here for poses in PDBQT.
+
+Without these, orders are perceived. Hydrogens on carbon are not in the file: how many there are
+follows from the geometry of the carbons. Then all valences are known but for the orders, which
+RDKit finds for the charge that the file's charges sum up to.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from multigpu.errors import UsageError
+from multigpu.formats.molecules.molecules import (
+    HEAVY_HYDROGEN,
+    Bond,
+    Molecule,
+    MoleculeError,
+    Positions,
+    is_element,
+)
+from multigpu.formats.optional import needed
+
+SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
+REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
+LONGEST_REMARK = 79  # letters of a line
+PURPOSE = "bonds of PDBQT files"
+SERIAL = slice(6, 11)  # columns
+# Å: a carbon with a shorter bond to one of these is unsaturated. Between single bonds of saturated
+# carbon (C–C 1.50, C–N 1.45, C–O 1.41, C–S 1.80) and what unsaturated carbon has at least one of
+# (aromatic C–C 1.40, amidine C–N 1.34, carboxylate C–O 1.26, thiophene C–S 1.72).
+UNSATURATED = {"C": 1.44, "N": 1.41, "O": 1.37, "S": 1.765}
+LINEAR = 155.0  # degrees between the bonds of a carbon with two triple or double bonds, at least
+FLAT = 350.0  # degrees of the three angles of a flat carbon, at least
+TRIPLE = 1.25  # Å, of a triple bond of carbon to carbon or nitrogen, at most
+OTHER_CHARGES = (0, 1, -1, 2, -2, 3, -3)  # e, of a molecule, the likelier first
+MOST_TRIED = 5_000  # assignments of orders: where more would be needed there is a mistake
+MOST_RESONANCE = 50  # structures
+
+Graph = tuple[list[Bond], dict[int, int]]  # bonds; charges of atoms from 0
+
+
+def graph_of(molecule: Molecule, near: Sequence[Bond]) -> Graph:
+    """Bonds with their orders and the charges of its atoms.
+
+    near: its bonds by distance, all single
+
+    Raises MoleculeError where neither remarks nor places tell them.
+    """
+    remarks = _remarks(molecule)
+    if INDEX in remarks:
+        return _of_smiles(molecule, remarks, near)
+    return _perceived(molecule, near)
+
+
+# ---- remarks ----------------------------------------------------------------------------------
+
+
+def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
+    """Yield the remarks of a molecule in SDF; nothing where RDKit is missing or refuses it.
+
+    serials: numbers in the PDBQT of those atoms (from 0) that are there
+    """
+    try:
+        chem = needed("rdkit.Chem", PURPOSE)
+    except UsageError:
+        return
+    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+        graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), True, False)
+        if graph is None:
+            return
+        chem.AssignStereochemistryFrom3D(graph)
+        for atom in graph.GetAtoms():
+            atom.SetIntProp("row", atom.GetIdx())
+        heavy = chem.RemoveHs(graph)
+        smiles = chem.MolToSmiles(heavy)
+    order = heavy.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
+    numbers = {heavy.GetAtomWithIdx(i).GetIntProp("row"): k for k, i in enumerate(order, 1)}
+    there = [(k, serials[row]) for row, k in numbers.items() if row in serials]
+    parents = [
+        (numbers[neighbour.GetIdx()], serials[atom.GetIdx()])
+        for atom in graph.GetAtoms() if atom.GetIdx() in serials and atom.GetIdx() not in numbers
+        for neighbour in atom.GetNeighbors()
+    ]  # fmt: skip
+    yield f"{SMILES} {smiles}"
+    yield from _wrapped(INDEX, there)
+    yield from _wrapped(PARENT, parents)
+
+
+def _wrapped(label: str, pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
+    line = label
+    for a, b in pairs:
+        word = f" {a} {b}"
+        if len(line) + len(word) > LONGEST_REMARK:
+            yield line
+            line = label
+        line += word
+    if pairs:
+        yield line
+
+
+def _remarks(molecule: Molecule) -> dict[str, list[str]]:
+    """The words of each, all lines together."""
+    found: dict[str, list[str]] = {}
+    for label, said in REMARK.findall(molecule.text):
+        words = said.decode("utf-8", "replace").split()
+        found.setdefault(f"REMARK {label.decode()}", []).extend(words)
+    return found
+
+
+def _of_smiles(molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]) -> Graph:
+    """Raises MoleculeError where the remarks are not those of these atoms."""
+    chem = needed("rdkit.Chem", PURPOSE)
+    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+        graph = chem.MolFromSmiles(" ".join(remarks.get(SMILES, [])[:1]))
+        if graph is None:
+            raise MoleculeError(f"RDKit does not read its {SMILES}")
+        chem.Kekulize(graph, True)
+    rows = {int(molecule.lines[row][SERIAL]): i for i, row in enumerate(molecule.rows)}
+    try:
+        atoms = {k - 1: rows[serial] for k, serial in _pairs(remarks[INDEX])}
+        parents = [(atoms[k - 1], rows[h]) for k, h in _pairs(remarks.get(PARENT, []))]
+    except (KeyError, ValueError):
+        raise MoleculeError(f"its {INDEX} names atoms that are not there") from None
+    symbols = {k: atom.GetSymbol() for k, atom in enumerate(graph.GetAtoms())}
+    heavy = {i for i, symbol in enumerate(molecule.elements) if symbol != "H"}
+    same = {k: molecule.elements[i] for k, i in atoms.items()} == symbols
+    if not same or not heavy <= set(atoms.values()):
+        raise MoleculeError(f"its {SMILES} has other atoms than these")
+    bonds = [
+        (atoms[bond.GetBeginAtomIdx()], atoms[bond.GetEndAtomIdx()],
+         round(bond.GetBondTypeAsDouble()))
+        for bond in graph.GetBonds()
+    ]  # fmt: skip
+    bonds += [(heavy_atom, hydrogen, 1) for heavy_atom, hydrogen in parents]
+    bound = {atom for bond in bonds for atom in bond[:2]}
+    bonds += [bond for bond in near if not {*bond[:2]} <= bound]
+    charges = {atoms[a.GetIdx()]: a.GetFormalCharge() for a in graph.GetAtoms()}
+    return bonds, {i: charge for i, charge in charges.items() if charge}
+
+
+def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
+    numbers = [int(word) for word in words]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+# ---- perception -------------------------------------------------------------------------------
+
+
+def _perceived(molecule: Molecule, near: Sequence[Bond]) -> Graph:
+    """Of the first charge with which every atom gets a valence and a charge that it may have."""
+    chem = needed("rdkit.Chem", PURPOSE)
+    known = all(map(is_element, molecule.elements))
+    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+        single = _saturated(chem, molecule, near) if known else None
+        for charge in _likely_charges(molecule) if known else ():
+            for graph in _with_orders(chem, single, charge):
+                if all(map(_may_be, graph.GetAtoms())):
+                    chem.Kekulize(graph, True)
+                    return _graph_without(graph, len(molecule.elements))
+    raise MoleculeError(
+        "its bond orders do not follow from its places, and it has no REMARK SMILES: write its"
+        " poses as .pdbqt, or prepare it with Meeko"
+    )
+
+
+def _likely_charges(molecule: Molecule) -> list[int]:
+    """What the file's charges sum up to, and others: programs write 0 for ions, too."""
+    assert molecule.charges is not None  # it was parsed
+    return list(dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES]))
+
+
+def _with_orders(chem: Any, single: Any, charge: int) -> Iterator[Any]:
+    """Yield the molecule with orders and formal charges, and its resonance structures."""
+    find = needed("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
+    graph = chem.RWMol(single)
+    try:
+        find(graph, charge, embedChiral=False, maxIterations=MOST_TRIED)
+        _join_charges(chem, graph)
+        chem.SanitizeMol(graph)
+    except (ValueError, RuntimeError):
+        return
+    yield graph
+    yield from chem.ResonanceMolSupplier(graph, 0, MOST_RESONANCE)
+
+
+def _join_charges(chem: Any, graph: Any) -> None:
+    """Make S=O of S⁺–O⁻, which is how sulfoxides are written."""
+    for bond in graph.GetBonds():
+        ends = {atom.GetSymbol(): atom for atom in (bond.GetBeginAtom(), bond.GetEndAtom())}
+        if set(ends) != {"S", "O"}:
+            continue
+        while ends["S"].GetFormalCharge() > 0 > ends["O"].GetFormalCharge():
+            ends["S"].SetFormalCharge(ends["S"].GetFormalCharge() - 1)
+            ends["O"].SetFormalCharge(0)
+            bond.SetBondType(chem.BondType.DOUBLE)
+
+
+def _may_be(atom: Any) -> bool:
+    """Whether ligands have such an atom. A charged carbon is a sign of wrong hydrogens."""
+    charge, symbol = atom.GetFormalCharge(), atom.GetSymbol()
+    if symbol in ("C", "H"):
+        return bool(charge == 0)
+    if symbol == "N" and charge > 0 and atom.GetDegree() < 3:  # azides and diazo groups only
+        return any(n.GetSymbol() == "N" and n.GetDegree() == 1 for n in atom.GetNeighbors())
+    if symbol in ("O", "S") and charge > 0:
+        return bool(symbol == "S" and atom.GetDegree() > 2)
+    return bool(abs(charge) <= 1)
+
+
+def _graph_without(graph: Any, atoms: int) -> Graph:
+    """Of the first atoms: hydrogens that were added come after them."""
+    bonds = [
+        (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), round(bond.GetBondTypeAsDouble()))
+        for bond in graph.GetBonds() if bond.GetEndAtomIdx() < atoms
+    ]  # fmt: skip
+    charges = {a.GetIdx(): a.GetFormalCharge() for a in graph.GetAtoms() if a.GetFormalCharge()}
+    return bonds, charges
+
+
+def _saturated(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
+    """The molecule with single bonds and with the hydrogens of its carbons behind its atoms."""
+    graph = chem.RWMol()
+    arms: list[list[int]] = [[] for _ in molecule.elements]
+    for element in molecule.elements:
+        graph.AddAtom(chem.Atom("H" if element in HEAVY_HYDROGEN else element))
+    for a, b, _ in near:
+        graph.AddBond(a, b, chem.BondType.SINGLE)
+        arms[a].append(b)
+        arms[b].append(a)
+    for i, element in enumerate(molecule.elements):
+        if element == "C" and not any(molecule.elements[arm] == "H" for arm in arms[i]):
+            for _ in range(_bonds_of_carbon(molecule, i, arms[i]) - len(arms[i])):
+                graph.AddBond(i, graph.AddAtom(chem.Atom("H")), chem.BondType.SINGLE)
+    for atom in graph.GetAtoms():
+        atom.SetNoImplicit(True)
+    conformer = chem.Conformer(graph.GetNumAtoms())
+    conformer.Set3D(True)
+    graph.AddConformer(conformer)
+    return graph
+
+
+def _bonds_of_carbon(molecule: Molecule, i: int, arms: Sequence[int]) -> int:
+    """How many neighbours it has with its hydrogens: 4, 3 or 2."""
+    ways = molecule.positions[arms] - molecule.positions[i]
+    lengths = np.sqrt((ways**2).sum(axis=1))
+    angles = _angles(ways / lengths[:, None])
+    elements = [molecule.elements[arm] for arm in arms]
+    short = [
+        length < UNSATURATED.get(element, 0.0)
+        for element, length in zip(elements, lengths.tolist(), strict=True)
+    ]
+    if len(arms) > 2:
+        return 3 if len(arms) == 3 and sum(angles) > FLAT else 4
+    triple = any(
+        element in ("C", "N") and length < TRIPLE
+        for element, length in zip(elements, lengths.tolist(), strict=True)
+    )
+    if triple or (angles and angles[0] > LINEAR):
+        return 2
+    return 3 if molecule.types[i] == "A" or any(short) else 4
+
+
+def _angles(ways: Positions) -> list[float]:
+    """Degrees between every two directions."""
+    cosines = np.clip(ways @ ways.T, -1, 1)
+    angles: list[float] = np.degrees(np.arccos(cosines[np.triu_indices(len(ways), 1)])).tolist()
+    return angles

@@ -1,0 +1,233 @@
+"""Files of poses: one for all ligands, or a directory with one for each."""
+
+import filecmp
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
+from pathlib import Path, PurePath
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.journal import beside
+from multigpu.cluster.engine.output import (
+    STDOUT,
+    atomic_output,
+    check_output,
+    failures_named,
+    hidden,
+    is_replaced,
+    own,
+    sync_directory,
+    sync_folder,
+)
+from multigpu.errors import Failure, UsageError
+from multigpu.formats.molecules.poses import SAME, format_of
+from multigpu.formats.storage.compressed import Compressed, compression_of
+from multigpu.formats.tables.texts import Texts, are_several
+
+MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
+UNSAFE = re.compile(r"[^\w.+-]")
+SCORES, ERRORS = "scores.tsv", "errors.tsv"
+LONGEST_NAME, MOST_BYTES = 100, 200  # letters and bytes of a ligand's name in that of its file
+
+
+class PoseSink(Protocol):
+    """Where poses go, in order.
+
+    scores, errors  paths of the tables that belong to them and to no others beside them; None
+                    where there is no place for it
+    """
+
+    @property
+    def scores(self) -> str | None: ...
+
+    @property
+    def errors(self) -> str: ...
+
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        """The poses of some ligands, how many each has, and the formats of their texts."""
+
+
+def pose_format(path: str | None) -> str:
+    """Of the poses' texts; `SAME` for a directory. Raises UsageError for an unknown suffix."""
+    if path is None or path in STDOUT:
+        return "sdf"
+    return SAME if is_folder(path) else format_of(path)
+
+
+def is_folder(path: str) -> bool:
+    with failures_named(path, UsageError):
+        return path.endswith("/") or Path(path).is_dir()
+
+
+def pose_journal(path: str | None) -> Path | None:
+    """Where a run that writes these poses keeps what is finished; None for pipes and devices."""
+    if path is None or not (is_folder(path) or is_replaced(path)):
+        return None
+    return beside(path.rstrip("/"))
+
+
+def check_poses(path: str | None, resume: bool = False) -> None:
+    """Raises UsageError where poses cannot be written: to be asked before hours of work.
+
+    resume: whether the run goes on with one that was stopped, which may have published its
+            directory already
+    """
+    if path is None or not is_folder(path):
+        check_output(path)
+        return
+    folder, journal = Path(path), pose_journal(path)
+    stopped = resume and journal is not None and journal.exists()
+    if _is_filled(folder) and not stopped:
+        problem = "the directory is not empty: name a new one for the poses"
+        if resume:
+            problem += " (there is no interrupted run to go on with)"
+        raise UsageError(f"{path}: {problem}")
+    parent = folder.resolve().parent
+    if not parent.is_dir():
+        raise UsageError(f"{path}: there is no directory {parent}")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: no permission to write in {parent}")
+    if folder.is_mount():
+        raise UsageError(f"{path}: a mount point cannot be replaced: name a directory in it")
+
+
+def tables_beside(path: str | None) -> tuple[str | None, str]:
+    """The tables of scores and of skipped ligands that belong to the poses of a file.
+
+    Named as it is without its suffix; those of standard output are no file, and in this folder.
+    """
+    if path is None or path in STDOUT:
+        return None, ERRORS
+    name = PurePath(path)
+    if compression_of(path) != "none":
+        name = name.with_suffix("")
+    beside = str(name.with_suffix(""))
+    return f"{beside}.{SCORES}", f"{beside}.{ERRORS}"
+
+
+@contextmanager
+def pose_output(path: str | None) -> Iterator[PoseSink]:
+    """A file or directory that appears under its name when the block ends well."""
+    fmt = pose_format(path)
+    if path is not None and is_folder(path):
+        with _replacing_folder(path) as part:
+            yield _PoseFolder(part, path)
+        return
+    with atomic_output(path) as raw:
+        out = Compressed(raw, compression_of(path))
+        yield _PoseFile(out, fmt, path)
+        out.close()
+
+
+class _PoseFile:
+    def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
+        self._out, self._fmt, self._count = out, fmt, 0
+        self.scores, self.errors = tables_beside(path)
+
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        self._out.write(_together(texts, self._fmt, self._count + 1))
+        self._count += len(texts)
+
+
+class _PoseFolder:
+    def __init__(self, folder: Path, target: str) -> None:
+        self._folder, self._target = folder, target
+        self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
+        self._taken: dict[str, int] = {"scores": 1, "errors": 1}  # and a number that was tried
+
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        each = iter(texts.each())
+        for name, layout, count in zip(names, layouts, counts.tolist(), strict=True):
+            path = self._folder / f"{self._unique(name)}.{layout}"
+            with failures_named(self._target):
+                path.write_bytes(_framed(list(islice(each, count)), layout, 1))
+
+    def _unique(self, name: str) -> str:
+        """A name for a file that no other ligand has, on any file system."""
+        letters = UNSAFE.sub("_", name)[:LONGEST_NAME].encode()[:MOST_BYTES]
+        safe = letters.decode("utf-8", "ignore").lstrip(".") or "ligand"
+        unique, number = safe, self._taken.get(safe.lower(), 1)
+        while unique.lower() in self._taken:
+            number += 1
+            unique = f"{safe}_{number}"
+        self._taken[safe.lower()] = number
+        self._taken.setdefault(unique.lower(), 1)
+        return unique
+
+
+def _together(texts: Texts, fmt: str, number: int) -> "bytes | memoryview":
+    """As `_framed`, of many."""
+    if not are_several(len(texts)):
+        return _framed(texts.each(), fmt, number)
+    from multigpu.formats.tables.columns import glued
+
+    models = Texts.of([b"MODEL %8d\n" % k for k in range(number, number + len(texts))])
+    framed = glued(models, texts, b"ENDMDL\n") if fmt in MODELS else glued(texts)
+    return framed.raw.data
+
+
+def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
+    """Poses one after the other; in some formats each a model, the first of them `number`."""
+    if fmt not in MODELS:
+        return b"".join(texts)
+    models = ((b"MODEL %8d\n" % k, text, b"ENDMDL\n") for k, text in enumerate(texts, number))
+    return b"".join(chain.from_iterable(models))
+
+
+@contextmanager
+def _replacing_folder(path: str) -> Iterator[Path]:
+    """Write beside the target, then rename.
+
+    The target is empty or not there; or it holds the same files already, where a run was stopped
+    after that and resumed.
+    """
+    target = Path(path).resolve()
+    part, lock = hidden(target, "part"), hidden(target, "lock")
+    with own(lock, path):
+        try:
+            with failures_named(path):
+                shutil.rmtree(part, ignore_errors=True)  # what a run that was killed has left
+                part.mkdir()
+            yield part
+            with failures_named(path):
+                if _is_filled(target):
+                    _check_same(part, target, path)
+                    shutil.rmtree(part)
+                else:
+                    sync_folder(part)
+                    part.rename(target)
+                sync_directory(target.parent)  # before the journal goes
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        finally:
+            with suppress(OSError):  # what went wrong before is what is told
+                lock.unlink()
+
+
+def _is_filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _check_same(part: Path, target: Path, path: str) -> None:
+    """Raises Failure, after which the run can be resumed, where `target` differs from `part`."""
+    names = [entry.name for entry in part.iterdir()]
+    strange = {entry.name for entry in target.iterdir()} - set(names)
+    _, differing, missing = filecmp.cmpfiles(part, target, names, shallow=False)
+    if wrong := sorted([*strange, *differing, *missing]):
+        raise Failure(
+            f"{path}: the directory is not empty, and not what this run writes ({wrong[0]}): empty"
+            " it, and resume"
+        )

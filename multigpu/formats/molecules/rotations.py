@@ -1,0 +1,42 @@
+"""Rotations in files: quaternions, one a line."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError, quoted
+from multigpu.formats.storage.sources import Kind, blocks, expand, inspect
+
+READ_BYTES = 4 << 20
+
+LARGEST = 1e100  # of a component: its square must be a number
+ROTATIONS = Kind("rotation", (".txt", ".tsv", ".csv"), lambda *_: "text", "no rotations")
+
+
+def read_quaternions(path: str) -> NDArray[np.float64]:
+    """float64[n, 4] w x y z, as given: four numbers a line, parted by blanks or commas.
+
+    Empty lines and those that begin with # are left out. Raises InputError that names the line.
+    """
+    (path,) = expand([path], ROTATIONS)
+    content = b"".join(block.tobytes() for block in blocks(inspect(path, ROTATIONS), READ_BYTES))
+    found = list(_rows(path, content))
+    if not found:
+        raise InputError(path, "there is no rotation in it")
+    return np.array(found)
+
+
+def _rows(path: str, content: bytes) -> Iterator[list[float]]:
+    for number, line in enumerate(content.splitlines(), 1):
+        words = line.replace(b",", b" ").split()
+        if not words or words[0].startswith(b"#"):
+            continue
+        try:
+            row = [float(word) for word in words]
+        except ValueError:
+            row = []
+        if len(row) != 4 or not (np.abs(row) < LARGEST).all() or not any(row):
+            problem = f"{quoted(line)} is no quaternion: four numbers w x y z, not all 0"
+            raise InputError(path, problem, f"line {number}")
+        yield row

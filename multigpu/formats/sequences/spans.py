@@ -1,0 +1,108 @@
+"""How samples are cut: files by byte positions, streams at the borders of records."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.plan import spans
+from multigpu.errors import Failure, InputError, Unreadable
+from multigpu.formats.sequences import records
+from multigpu.formats.sequences.faults import described
+from multigpu.formats.sequences.records import Fault, Parsed
+from multigpu.formats.storage.ahead import HEADROOM, Block, ReadAhead
+from multigpu.formats.storage.sources import Source
+
+
+@dataclass(frozen=True)
+class FileSpan:
+    """A piece of a file, byte positions. exact: a record begins at `start`."""
+
+    source: int
+    start: int
+    stop: int
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSpan:
+    """Whole records out of a stream, parsed; or the error that ended it."""
+
+    source: int
+    raw: NDArray[np.uint8]
+    parsed: Parsed
+    error: InputError | None = None
+
+
+Span = FileSpan | BlockSpan
+
+
+def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
+    """A file cut every `chunk_bytes`, wherever that is."""
+    for piece in spans(size, chunk_bytes):
+        yield FileSpan(source, piece.start, piece.stop, exact=piece.start == 0)
+
+
+def block_spans(
+    number: int, source: Source, content: ReadAhead[Block], phred_offset: int
+) -> Iterator[BlockSpan]:
+    """A stream cut at record borders. What is wrong with it becomes the last span's error.
+
+    Raises Unreadable where it cannot be read.
+    """
+    left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
+    least = 0
+    with contextlib.closing(content):
+        while True:
+            try:
+                raw, final = _next_bytes(content, left, least)
+            except MemoryError as large:
+                if not least:
+                    raise
+                problem = f"a record of more than {len(left):,} bytes does not fit the memory"
+                raise Failure(f"{source.path}: {problem}") from large
+            except Unreadable:
+                raise  # a journal must not know of it
+            except InputError as damage:
+                yield BlockSpan(number, left[:0], Parsed.none(0), damage)
+                return
+            parsed = records.parse(
+                raw, 0, len(raw), source.layout, final=final, offset=phred_offset
+            )
+            good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
+            error = None if good else described(source, raw, parsed, before, phred_offset)
+            if len(parsed.table) or error:
+                yield BlockSpan(number, raw, parsed, error)
+            if error or final:
+                return
+            left, before = raw[parsed.stop :], before + parsed.stop
+            # A long record is not looked at again with every block.
+            least = 0 if len(parsed.table) else 2 * len(left)
+
+
+def _next_bytes(
+    content: Iterator[Block], left: NDArray[np.uint8], least: int
+) -> tuple[NDArray[np.uint8], bool]:
+    """What was left and the next block, or more to make `least` bytes; and whether that is all."""
+    block = next(content, None)
+    if block is None:
+        return left, True
+    if len(left) + len(block) >= least:
+        return _behind(left, block), False
+    parts = [left, block]
+    while sum(map(len, parts)) < least and (block := next(content, None)) is not None:
+        parts.append(block)
+    return np.concatenate(parts), block is None
+
+
+def _behind(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The block with what was left before it; in its headroom, where that is enough."""
+    if len(left) > HEADROOM:
+        return np.concatenate([left, block])
+    room = block.base
+    assert isinstance(room, np.ndarray)
+    begin = HEADROOM - len(left)
+    room[begin:HEADROOM] = left
+    return room[begin : HEADROOM + len(block)]

@@ -1,0 +1,99 @@
+"""Streams that are read ahead: decompressing one cannot be divided, so it begins first, and others
+wait for it.
+"""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError
+from multigpu.formats.storage.inlets import is_remote
+from multigpu.formats.storage.sources import Source, blocks, expand, inspect
+
+HEADROOM = 1 << 20  # before a block, for the record that began in the one before
+LARGEST_BLOCK = (8 << 20) - HEADROOM  # many of them wait where they were read
+BLOCKS_AHEAD = 32  # about what is decompressed while the program loads
+
+T = TypeVar("T")
+Block = NDArray[np.uint8]
+
+
+class ReadAhead(Generic[T]):
+    """The items, produced by another thread up to `depth` of them before they are taken."""
+
+    def __init__(self, items: Iterable[T], depth: int) -> None:
+        self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(depth)
+        self._stopped = threading.Event()
+        threading.Thread(target=self._produce, args=(items,), daemon=True).start()
+
+    def _produce(self, items: Iterable[T]) -> None:
+        try:
+            for item in items:
+                self._put(item, None)
+                if self._stopped.is_set():
+                    return
+            self._put(None, StopIteration())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the items are taken
+            self._put(None, error)
+
+    def _put(self, item: T | None, error: BaseException | None) -> None:
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                self._ready.put((item, error), timeout=0.1)
+                return
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        if self._stopped.is_set():
+            raise StopIteration
+        item, error = self._ready.get()
+        if error is not None:
+            self.close()
+            raise error
+        return item  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """Nothing more is read or given."""
+        self._stopped.set()
+
+
+class Streams:
+    """The blocks of streams, read ahead; the first stream may be begun before the job is known."""
+
+    def __init__(self) -> None:
+        self._begun: dict[Source, ReadAhead[Block]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for content in self._begun.values():
+            content.close()
+
+    def begin(self, paths: Sequence[str]) -> None:
+        """Read the first file from now on, if it is a stream. What is wrong is told later."""
+        with contextlib.suppress(InputError):
+            for path in expand(paths[:1])[:1]:
+                if is_remote(path) or not Path(path).is_file():
+                    return  # it may be read only once
+                source = inspect(path)
+                if not source.cuttable:
+                    self._begun[source] = _read(source, LARGEST_BLOCK)
+
+    def blocks(self, source: Source, size: int) -> ReadAhead[Block]:
+        """The content in blocks of `size` bytes with HEADROOM before them; to be closed."""
+        if size == LARGEST_BLOCK and source in self._begun:
+            return self._begun.pop(source)
+        return _read(source, size)
+
+
+def _read(source: Source, size: int) -> ReadAhead[Block]:
+    return ReadAhead(blocks(source, size, HEADROOM), BLOCKS_AHEAD)

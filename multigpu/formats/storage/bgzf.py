@@ -1,0 +1,147 @@
+"""BGZF by several threads: its blocks say how long they are, so each can be handled apart."""
+
+import os
+import struct
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from multigpu.formats.storage.decompress import (
+    BGZF_END,
+    COMPRESSED_CHUNK,
+    GZIP_MAGIC,
+    GzipContent,
+    Stored,
+    bgzf_size,
+    check_bgzf_end,
+    followed,
+    gzip_errors_named,
+)
+
+BATCH = 1 << 20  # stored bytes that one thread takes together
+HEADER = 64  # bytes at the front of a block, in which its length is looked for
+SHORTEST = 26  # bytes of a block: header, no data, checksum and length
+LEVEL = 4  # three times as fast as 6, for a fifteenth more
+BLOCK_DATA = 0xFF00  # bytes of text in a block, as bgzip has it: compressed they fit its length
+BLOCK_HEADER = bytes.fromhex("1f8b08040000000000ff060042430200")  # and the length less one
+
+
+def bgzf(text: bytes, every: Callable[..., Iterator[Any]] = map) -> list[bytes]:
+    """A whole file in blocks of the SAM specification, each of BLOCK_DATA bytes; the last is empty.
+
+    every  as `map`, by several threads where it can
+    """
+    pieces = [text[at : at + BLOCK_DATA] for at in range(0, len(text), BLOCK_DATA)]
+    return list(every(_block, [*pieces, b""]))
+
+
+def _block(data: bytes) -> bytes:
+    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, -15)
+    packed = packer.compress(data) + packer.flush()
+    trailer = struct.pack("<II", zlib.crc32(data), len(data))
+    size = len(BLOCK_HEADER) + 2 + len(packed) + len(trailer)
+    return BLOCK_HEADER + struct.pack("<H", size - 1) + packed + trailer
+
+
+class BgzfContent:
+    """The content of a BGZF file. What is no BGZF block goes the way of other gzip data.
+
+    Blocks are read and cut here, in order; batches of some dozens of them are decompressed by
+    threads, a few ahead of what is taken.
+    """
+
+    def __init__(self, inlet: Stored, threads: int) -> None:
+        self._inlet, self._path = inlet, inlet.path
+        self._pool = ThreadPoolExecutor(threads, "bgzf")
+        self._most = threads + 1  # batches under way
+        self._coming: deque[Future[bytes]] = deque()
+        self._piece = memoryview(b"")
+        self._left = b""  # of what was read, behind the last whole block
+        self._last = b""  # block
+        self._blocks_follow = True
+        self._rest: GzipContent | None = None
+
+    def readinto(self, out: memoryview) -> int:
+        while not self._piece:
+            while self._blocks_follow and len(self._coming) < self._most:
+                self._submit()
+            if not self._coming:
+                return self._behind(out)
+            with gzip_errors_named(self._path):
+                self._piece = memoryview(self._coming.popleft().result())
+        count = min(len(out), len(self._piece))
+        out[:count] = self._piece[:count]
+        self._piece = self._piece[count:]
+        return count
+
+    def _submit(self) -> None:
+        """The next blocks to a thread."""
+        new = self._read()
+        stored = self._left + new
+        last, stop, good = _whole_blocks(stored)
+        self._blocks_follow = good and bool(new)
+        self._left = stored[stop:]
+        if stop:
+            self._last = stored[last:stop]
+            self._coming.append(self._pool.submit(_decompressed, stored[:stop]))
+
+    def _read(self) -> bytes:
+        room = bytearray(BATCH)
+        return bytes(room[: self._inlet.readinto(memoryview(room)) or 0])
+
+    def _behind(self, out: memoryview) -> int:
+        """What follows the blocks: nothing, zeros, or what GzipContent has to tell of."""
+        if self._rest is None:
+            self._pool.shutdown(wait=False)
+            zeros = 0
+            while not (solid := self._left.lstrip(b"\0")):
+                zeros += len(self._left)
+                self._left = self._read()
+                if not self._left:
+                    check_bgzf_end(self._path, self._last, zeros)
+                    return 0
+            if self._last == BGZF_END and not GZIP_MAGIC.startswith(solid[:2]):
+                raise followed(self._path, "gzip")
+            self._rest = GzipContent(_Again(self._inlet, solid))
+        return self._rest.readinto(out)
+
+
+class _Again:
+    """A stream with bytes put back before it."""
+
+    def __init__(self, inlet: Stored, before: bytes) -> None:
+        self.path, self._inlet, self._before = inlet.path, inlet, before
+
+    def readinto(self, out: memoryview) -> int:
+        if not self._before:
+            return self._inlet.readinto(out) or 0
+        count = min(len(out), len(self._before))
+        out[:count] = self._before[:count]
+        self._before = self._before[count:]
+        return count
+
+
+def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
+    """Where the last whole block begins and ends, and whether what follows may be another."""
+    last = stop = 0
+    while len(stored) - stop >= HEADER:
+        size = bgzf_size(stored[stop : stop + HEADER])
+        if size is None or size < SHORTEST:
+            return last, stop, False
+        if stop + size > len(stored):
+            break
+        last, stop = stop, stop + size
+    return last, stop, True
+
+
+def _decompressed(blocks: bytes) -> bytes:
+    from isal import isal_zlib
+
+    return isal_zlib._GzipReader(blocks, COMPRESSED_CHUNK).readall()  # type: ignore[arg-type]
+
+
+def threads_for_bgzf() -> int:
+    """Half of the processors: the others compute."""
+    return max(1, len(os.sched_getaffinity(0)) // 2)

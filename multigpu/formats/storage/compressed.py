@@ -1,0 +1,82 @@
+"""Compressed output whose bytes do not depend on how it was written piece by piece."""
+
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import BinaryIO, Literal, Protocol
+
+from multigpu.cluster.engine.output import atomic_output
+
+Compression = Literal["none", "gzip", "zstd"]
+
+COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+BLOCK = 1 << 20  # bytes that are compressed at a time
+GZIP_LEVEL = 6
+GZIP_FORMAT = 31  # zlib's wbits for a gzip header, which then has no name and no time
+ZSTD_LEVEL = 3
+
+
+def compression_of(path: str | None) -> Compression:
+    """What the path's suffix asks for."""
+    return COMPRESSIONS.get(PurePath(path or "").suffix.lower(), "none")
+
+
+# ---- text -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def compressed_output(path: str | None) -> Iterator["Compressed"]:
+    """`atomic_output`, compressed as the suffix of the path says."""
+    with atomic_output(path) as raw:
+        out = Compressed(raw, compression_of(path))
+        yield out
+        out.close()
+
+
+class Compressed:
+    """Bytes on their way into `raw`, which stays open. The compressor always gets `BLOCK` bytes."""
+
+    def __init__(self, raw: BinaryIO, compression: Compression) -> None:
+        self._raw, self._compressor = raw, _compressor(compression)
+        self._waiting = bytearray()
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        if self._compressor is None:
+            self._raw.write(data)
+            return
+        self._waiting += data
+        whole = len(self._waiting) // BLOCK * BLOCK
+        for at in range(0, whole, BLOCK):
+            self._raw.write(self._compressor.compress(bytes(self._waiting[at : at + BLOCK])))
+        del self._waiting[:whole]
+
+    def close(self) -> None:
+        """Write what is still held back. Without this call the file is not complete."""
+        if self._compressor is not None:
+            self._raw.write(self._compressor.compress(bytes(self._waiting)))
+            self._raw.write(self._compressor.flush())
+
+
+class _Compressor(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def _compressor(compression: Compression) -> _Compressor | None:
+    if compression == "gzip":
+        return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_FORMAT)
+    return _zstd_compressor() if compression == "zstd" else None
+
+
+def _zstd_compressor() -> _Compressor:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    parameter = zstd.CompressionParameter
+    options: dict[int, int] = {parameter.compression_level: ZSTD_LEVEL, parameter.checksum_flag: 1}
+    return zstd.ZstdCompressor(options=options)

@@ -1,0 +1,239 @@
+"""The stored bytes of a source: files, pipes, standard input and URLs, opened and read in order."""
+
+import io
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Self
+
+from multigpu.errors import InputError, Unreadable, first_line
+from multigpu.formats.storage.decompress import Stream
+
+STDIN = "-"
+HEAD = 512  # stored bytes looked at to find the compression
+ENDLESS = {os.makedev(1, minor) for minor in (5, 7, 8, 9)}  # zero, full, random, urandom of Linux
+PACKAGES = {  # what fsspec needs beside itself
+    "http": "requests aiohttp", "https": "requests aiohttp", "s3": "s3fs", "gs": "gcsfs",
+    "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs", "sftp": "paramiko", "ssh": "paramiko",
+}  # fmt: skip
+REMOTE_CHUNK = 16 << 20  # fetched ahead in one request: latency costs more than bytes
+
+
+def is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def fill(stream: Stream, out: memoryview) -> int:
+    """Read until `out` is full or the stream ends; how many bytes."""
+    done = 0
+    while done < len(out) and (count := stream.readinto(out[done:])):
+        done += count
+    return done
+
+
+class Inlet:
+    """The stored bytes of one source: opened, counted, closed, and their errors named."""
+
+    def __init__(self, path: str, looking: bool) -> None:
+        """`looking`: of a pipe, what is read now is read again by the next inlet."""
+        self.path = path
+        self.taken = 0
+        self._again = b""
+        with errors_named(path):
+            self._stream, self.size, self._close = _open(path, looking)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def readinto(self, out: memoryview) -> int:
+        if self._again:
+            return self._repeat(out)
+        with errors_named(self.path):
+            count = self._stream.readinto(out) or 0
+        self.taken += count
+        return count
+
+    def skip(self, count: int) -> None:
+        """Read a file from behind so many bytes on."""
+        if not isinstance(self._stream, io.FileIO):
+            raise InputError(self.path, "is no file any more")
+        with errors_named(self.path):
+            self._stream.seek(count)
+        self.taken = count
+
+    def head(self) -> bytes:
+        """The first bytes, enough to tell compressions apart. They are read once more after."""
+        out = bytearray(HEAD)
+        self._again = bytes(out[: fill(self, memoryview(out))])
+        return self._again
+
+    def _repeat(self, out: memoryview) -> int:
+        piece, self._again = self._again[: len(out)], self._again[len(out) :]
+        out[: len(piece)] = piece
+        return len(piece)
+
+    def check_complete(self, size: int | None) -> None:
+        """At the end: a download that broke off, or a file cut while it was read."""
+        if size is not None and self.taken < size:
+            raise InputError(self.path, f"ends early: {self.taken} of {size} bytes could be read")
+
+
+def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], None]]:
+    """The stream, its size where known, and what closes it."""
+    if is_remote(path):
+        remote = _Remote(path)
+        return remote, remote.size, remote.close
+    if path == STDIN or not stat.S_ISREG(status_of(path).st_mode):
+        _check_ends(path)
+        pipe = _pipe(path, looking)
+        return pipe, None, (lambda: None) if looking else pipe.close
+    file = file_at(path)
+    return file, os.fstat(file.fileno()).st_size, file.close
+
+
+def _check_ends(path: str) -> None:
+    """Raises InputError for devices out of which bytes come for ever."""
+    if path == STDIN:
+        return
+    status = status_of(path)
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev in ENDLESS:
+        raise InputError(path, "never ends")
+
+
+def file_at(path: str) -> io.FileIO:
+    """For reading straight into arrays; whoever calls it closes it.
+
+    This and what follows do without `Path`, which takes several times as long: there may be a
+    hundred thousand files.
+    """
+    return io.FileIO(path)
+
+
+def status_of(path: str) -> os.stat_result:
+    return os.stat(path)  # noqa: PTH116
+
+
+def is_file(path: str) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+@contextmanager
+def errors_named(path: str) -> Iterator[None]:
+    """Errors of the operating system and of remote file systems become Unreadable."""
+    # Clients of object stores raise classes of their own, so for URLs it is any Exception.
+    kinds = (Exception,) if is_remote(path) else (OSError, ValueError)
+    try:
+        yield
+    except InputError:
+        raise
+    except kinds as error:
+        raise Unreadable(
+            path, f"cannot be read: {_missing(path, error) or _reason(error)}"
+        ) from error
+
+
+def _missing(path: str, error: BaseException) -> str:
+    """What to install where a package for URLs of this kind is missing; else nothing."""
+    scheme = path.partition("://")[0].lower()
+    if not isinstance(error, ImportError) or scheme not in PACKAGES:
+        return ""
+    return f"{scheme}:// needs packages that are missing: pip install {PACKAGES[scheme]}"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return first_line(error)
+
+
+class _Remote:
+    """A URL, read in order. fsspec is loaded here because most runs never need it."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec.core
+
+        system, path = fsspec.core.url_to_fs(url)
+        self._file = system.open(path, "rb", block_size=REMOTE_CHUNK)
+        size = getattr(self._file, "size", None)
+        self.size = size if isinstance(size, int) else None
+
+    def readinto(self, out: memoryview) -> int:
+        data = self._file.read(len(out))  # not every remote file has a readinto of its own
+        out[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+pipes: dict[str, "_Pipe"] = {}  # path -> the pipe that `inspect` opened and `blocks` will read
+
+
+def _pipe(path: str, looking: bool) -> "_Pipe":
+    """The open pipe at its first byte; kept for the next call only while `looking`."""
+    if looking and (path not in pipes or pipes[path].replaced()):
+        pipes[path] = _Pipe(path)
+    pipe = pipes.get(path) if looking else pipes.pop(path, None)
+    if pipe is None:
+        raise InputError(path, "a pipe can be read only once")
+    pipe.rewind(keep=looking)
+    return pipe
+
+
+def forget(path: str) -> None:
+    if path in pipes:
+        pipes.pop(path).close()
+
+
+class _Pipe:
+    """Standard input or a named pipe. It cannot be opened twice, so what was seen is kept."""
+
+    def __init__(self, path: str) -> None:
+        self._owned = path != STDIN
+        self._file = file_at(path) if self._owned else _standard_input()
+        self._seen = bytearray()
+        self.rewind(keep=True)
+
+    def replaced(self) -> bool:
+        """Whether standard input is another one by now, as in a test or a notebook."""
+        return not self._owned and self._file is not _standard_input()
+
+    def rewind(self, keep: bool) -> None:
+        self._at = 0
+        self._keep = keep
+
+    def readinto(self, out: memoryview) -> int:
+        if self._at < len(self._seen):
+            piece = self._seen[self._at : self._at + len(out)]
+            out[: len(piece)] = piece
+            self._at += len(piece)
+            return len(piece)
+        count = self._read(out)
+        if self._keep:
+            self._seen += out[:count]
+            self._at += count
+        return count
+
+    def _read(self, out: memoryview) -> int:
+        # None is "nothing yet" from a pipe that someone made non-blocking: not the end.
+        while (count := self._file.readinto(out)) is None:  # type: ignore[attr-defined]
+            select.select([self._file], [], [])
+        return int(count)
+
+    def close(self) -> None:
+        if self._owned:
+            self._file.close()
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise InputError(STDIN, "standard input is closed")
+    return sys.stdin.buffer

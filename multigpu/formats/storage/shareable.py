@@ -1,0 +1,53 @@
+"""Arrays in memory that other processes of this machine can read, by a path and without a copy."""
+
+import mmap
+import os
+from math import prod
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.workers.worker import free_bytes
+
+
+class _Memory(mmap.mmap):
+    """A mapping that knows its file."""
+
+    descriptor: int
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """As `np.empty`, in memory that has a path. Raises MemoryError where that does not suffice."""
+    kind = np.dtype(dtype)
+    size = max(1, prod(shape) * kind.itemsize)
+    if size > free_bytes(None):  # the system would give more than it has
+        raise MemoryError(f"{size:,} bytes of memory are not there")
+    descriptor = -1
+    try:
+        descriptor = os.memfd_create("multigpu")
+        os.ftruncate(descriptor, size)
+        memory = _Memory(descriptor, size)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise MemoryError(f"{size:,} bytes of memory are not there") from error
+    memory.descriptor = descriptor
+    finalize(memory, os.close, descriptor)
+    return np.frombuffer(memory, kind, prod(shape)).reshape(shape)
+
+
+def path_of(array: NDArray[Any]) -> str | None:
+    """Where other processes find an array for as long as it is here; None where they do not.
+
+    Only whole arrays have a path.
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray | memoryview):
+        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+    if not isinstance(owner, _Memory) or not array.flags.c_contiguous:
+        return None
+    if array.nbytes != len(owner):
+        return None
+    return f"/proc/{os.getpid()}/fd/{owner.descriptor}"

@@ -1,0 +1,499 @@
+"""Paths, patterns, URLs and standard input to sources, and the bytes out of them.
+
+Nothing here knows what a record is; a `Kind` says which files a job reads. A stream is anything
+with `readinto(view) -> int` (0 at the end); compressed streams are such streams over others, and
+every one of them either gives all the data or raises: a short read that looks like the end is the
+one thing that must not happen.
+"""
+
+import glob
+import hashlib
+import io
+import os
+import re
+import stat
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import QUOTED, InputError, quoted
+from multigpu.formats.storage.bgzf import BgzfContent, threads_for_bgzf
+from multigpu.formats.storage.decompress import (
+    BGZF_LARGEST,
+    GZIP_MAGIC,
+    GzipContent,
+    Stream,
+    ZstdContent,
+    bgzf_size,
+    check_bgzf_end,
+)
+from multigpu.formats.storage.inlets import (
+    HEAD,
+    STDIN,
+    Inlet,
+    errors_named,
+    file_at,
+    fill,
+    forget,
+    is_file,
+    is_remote,
+    status_of,
+)
+
+Compression = Literal["none", "gzip", "bgzf", "zstd"]
+
+COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
+
+MIB = 1 << 20
+HASHED_WHOLE = 8 * MIB
+WEIGHED = 1000  # files, of which there may be a hundred thousand
+LOOK = 64 << 10  # content bytes looked at in one go to find the first character
+LARGE_PAGE = 2 * MIB
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 1..3 of a skippable frame, with which pzstd begins
+
+
+UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
+SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
+SEQUENCE = re.compile("[ACGTUN]{4,}", re.IGNORECASE)
+
+# How files begin that are often given by mistake -> what to say instead of the first letters.
+STRANGERS = {
+    b"BZh": "is compressed with bzip2, which is not read: decompress it first",
+    b"\xfd7zXZ\x00": "is compressed with xz, which is not read: decompress it first",
+    b"PK\x03\x04": "is a zip archive, which is not read: unpack it first",
+    b"BAM\x01": "is a BAM file: convert it with `samtools fastq`",
+    b"CRAM": "is a CRAM file: convert it with `samtools fastq`",
+    b"\xef\xbb\xbf": (
+        "begins with a byte order mark (BOM) of UTF-8: remove it with"
+        r" `sed -i '1s/^\xEF\xBB\xBF//' FILE`"
+    ),
+    b"\xff\xfe": UTF_16,
+    b"\xfe\xff": UTF_16,
+    GZIP_MAGIC: "is compressed twice: decompress it once",
+    ZSTD_MAGIC: "is compressed twice: decompress it once",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One sort of files.
+
+    name      what a message calls them: "sequence files"
+    suffixes  of those that a directory stands for, without compression
+    layout    path, content from its first character on → the layout, "" where it is none of these
+    unknown   what is wrong with a file that has no layout
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    layout: Callable[[str, bytes], str]
+    unknown: str
+
+
+def _sequence_layout(path: str, start: bytes) -> str:
+    if b"\n" not in start and b"\r" in start.rstrip():
+        raise InputError(path, "its lines end with carriage returns: convert them to newlines")
+    if b"\0" in start[:4] and start.strip(b"\0")[:1] in (b"@", b">"):
+        raise InputError(path, UTF_16)
+    if SAM.match(start):
+        raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
+    return {b"@": "fastq", b">": "fasta"}.get(start[:1], "")
+
+
+SEQUENCES = Kind(
+    "sequence", (".fa", ".fasta", ".fna", ".fq", ".fastq"), _sequence_layout,
+    "neither FASTQ nor FASTA",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input: `size` is what is stored, in bytes, None where nobody knows (pipes)."""
+
+    path: str
+    size: int | None
+    compression: Compression
+    layout: str
+
+    @property
+    def cuttable(self) -> bool:
+        """Whether anyone who sees the path can read any range of the content."""
+        local = self.path != STDIN and not is_remote(self.path)
+        return self.compression == "none" and local and self.size is not None
+
+
+# ---- which files ------------------------------------------------------------------------------
+
+
+def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
+    """Files, directories, patterns, URLs and "-" to the paths they stand for, in order.
+
+    A directory stands for its own files of this kind by name; a pattern for what a shell would make
+    of it. Raises InputError where one is missing, unreadable or stands for nothing.
+    """
+    check_stdin(paths)
+    return [found for path in paths for found in _expand_one(path, kind)]
+
+
+def check_stdin(paths: Sequence[str | None]) -> None:
+    """Raises InputError where several of all that a run reads are standard input."""
+    if list(paths).count(STDIN) > 1:
+        raise InputError(STDIN, "standard input can be given only once")
+
+
+def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES) -> int:
+    """About how many are in the files that by their names are not compressed.
+
+    Of very many the first ones stand for all. What is wrong with one is told when it is read.
+    paths: as for `expand`
+    """
+    size, found = 0, []
+    with suppress(InputError, OSError, ValueError):
+        found = expand(paths, kind)
+        for path in found[:WEIGHED]:
+            if not path.lower().endswith(COMPRESSED[1:]) and path != STDIN and not is_remote(path):
+                status = status_of(path)
+                size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return size * len(found) // max(1, len(found[:WEIGHED]))
+
+
+def _expand_one(path: str, kind: Kind) -> list[str]:
+    if path == STDIN or is_remote(path):
+        return [path]
+    if is_pattern(path):
+        return _matches(path, kind)
+    if kind is SEQUENCES and SEQUENCE.fullmatch(path) and not os.path.lexists(path):
+        raise InputError(path, _to_file(path))
+    return _files(path, kind)
+
+
+def _to_file(sequence: str) -> str:
+    """What is wrong with a sequence that is given instead of a file."""
+    shown = sequence if len(sequence) <= QUOTED else sequence[:QUOTED] + "…"
+    return (
+        "there is no such file; a sequence has to stand in a FASTA file:"
+        rf" printf '>name\n{shown}\n' > sequence.fa"
+    )
+
+
+def is_pattern(path: str) -> bool:
+    """Whether it stands for other paths, and for no file of this name."""
+    return any(sign in path for sign in "*?[") and not os.path.lexists(path)
+
+
+def stands_for_others(path: str) -> bool:
+    """Whether it is a directory or a pattern."""
+    return is_pattern(path) or os.path.isdir(path)  # noqa: PTH112  (a Path fails at a long name)
+
+
+def _matches(pattern: str, kind: Kind) -> list[str]:
+    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
+    if not found:
+        raise InputError(pattern, "no file matches this pattern")
+    return [file for path in found for file in _files(path, kind)]
+
+
+def _files(path: str, kind: Kind) -> list[str]:
+    """The readable file itself, or the files of this kind in a directory."""
+    with errors_named(path):
+        is_directory = stat.S_ISDIR(status_of(path).st_mode)
+    return _files_in(path, kind) if is_directory else [_readable(path)]
+
+
+def _readable(path: str) -> str:
+    if not os.access(path, os.R_OK):
+        raise InputError(path, "cannot be read: permission denied")
+    return path
+
+
+def _files_in(directory: str, kind: Kind) -> list[str]:
+    # There may be a hundred thousand; a scan knows without a look at each which are directories.
+    with errors_named(directory), os.scandir(directory) as inside:
+        ours = [entry for entry in inside if suffix_of(entry.name, kind)]
+    files = sorted((entry.name, _is(entry.is_file)) for entry in ours if not _is(entry.is_dir))
+    if not files:
+        problem = f"the directory has no {kind.name} files ({kind.suffixes[0]}, …)"
+        raise InputError(directory, problem)
+    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
+    return [
+        file for name, is_there in files
+        for file in ([_readable(place + name)] if is_there else _files(place + name, kind))
+    ]  # fmt: skip
+
+
+def _is(kind: Callable[[], bool]) -> bool:
+    """Of an entry of a directory; what is wrong with it shows where it is opened."""
+    with suppress(OSError):
+        return kind()
+    return False
+
+
+def suffix_of(name: str, kind: Kind) -> str:
+    """The suffix of the kind with which a file's name ends, compressed or not; else nothing."""
+    if name.startswith("."):
+        return ""
+    for more in COMPRESSED:
+        stem = name.lower().removesuffix(more)
+        if name.lower().endswith(more) and stem.endswith(kind.suffixes):
+            return next(suffix for suffix in kind.suffixes if stem.endswith(suffix))
+    return ""
+
+
+# ---- what is in them --------------------------------------------------------------------------
+
+
+def inspect(path: str, kind: Kind = SEQUENCES) -> Source:
+    """Compression by magic bytes, layout by what stands at the first character that is not blank.
+
+    What it reads of a pipe is kept for `blocks`. Raises InputError where the file cannot be
+    read, is empty, is visibly damaged or has no layout of this kind.
+    """
+    try:
+        return _inspect(path, kind)
+    except InputError:
+        forget(path)
+        raise
+
+
+def _inspect(path: str, kind: Kind) -> Source:
+    with Inlet(path, looking=True) as inlet:
+        compression = _compression(inlet.head())
+        if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
+            check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
+        layout = _layout(path, _glimpse(inlet, compression), kind)
+        return Source(path, inlet.size, compression, layout)
+
+
+def beginning(path: str) -> bytes:
+    """The first bytes of the content, whatever it is. What is read of a pipe is kept for `opened`.
+
+    Raises InputError where the file cannot be read or is visibly damaged.
+    """
+    with Inlet(path, looking=True) as inlet:
+        content = _glimpse(inlet, _compression(inlet.head()))
+        start = bytearray(HEAD)
+        return bytes(start[: fill(content, memoryview(start))])
+
+
+def ending(path: str, count: int) -> bytes:
+    """The last stored bytes of a local file, fewer where it is shorter."""
+    with errors_named(path):
+        size = status_of(path).st_size
+    return _read(path, max(0, size - count), count)
+
+
+def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
+    """The content, of which only the beginning is wanted: that is not worth threads."""
+    return _content(inlet, "gzip" if compression == "bgzf" else compression)
+
+
+def _compression(head: bytes) -> Compression:
+    if head.startswith(GZIP_MAGIC):
+        return "gzip" if bgzf_size(head) is None else "bgzf"
+    skippable = head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5
+    return "zstd" if skippable or head.startswith(ZSTD_MAGIC) else "none"
+
+
+def _layout(path: str, content: Stream, kind: Kind) -> str:
+    start = _first_letters(content)
+    if not start:
+        raise InputError(path, "is empty")
+    if layout := kind.layout(path, start):
+        return layout
+    for magic, problem in STRANGERS.items():
+        if start.startswith(magic):
+            raise InputError(path, problem)
+    shown = quoted(start[:QUOTED].splitlines()[0])
+    raise InputError(path, f"{kind.unknown}: begins with {shown}")
+
+
+def _first_letters(content: Stream) -> bytes:
+    """What stands at the first character that is not blank; nothing where there is none."""
+    piece = bytearray(LOOK)
+    with memoryview(piece) as view:
+        while count := fill(content, view):
+            if letters := bytes(view[:count]).lstrip():
+                return letters
+    return b""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a local file was like: bytes, a hash of its content, when it was written (in ns)."""
+
+    size: int
+    digest: str
+    changed: int
+
+    def same_content(self, other: "Fingerprint") -> bool:
+        """Whether it may be a copy of the same file."""
+        return (self.size, self.digest) == (other.size, other.digest)
+
+    def __str__(self) -> str:
+        return f"{self.size:,} bytes, content {self.digest[:8]}, of {_utc(self.changed)}"
+
+
+def fingerprint(path: str) -> Fingerprint:
+    """Of a local file up to 8 MiB the whole content counts, else its first, middle and last MiB.
+
+    Cheap at any size. It tells another file or another version, not a bit flipped on purpose.
+    """
+    with errors_named(path):
+        status = status_of(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(path, "only a regular file on this machine has a fingerprint")
+    size = status.st_size
+    pieces = [(0, size)]
+    if size > HASHED_WHOLE:
+        pieces = [(start, MIB) for start in (0, size // 2 - MIB // 2, size - MIB)]
+    digest = hashlib.blake2b(digest_size=16)
+    for start, length in pieces:
+        digest.update(_read(path, start, length))
+    return Fingerprint(size, digest.hexdigest(), status.st_mtime_ns)
+
+
+def is_regular(path: str) -> bool:
+    """Whether it is a file of this machine. Raises InputError where there is nothing."""
+    if path == STDIN or is_remote(path):
+        return False
+    with errors_named(path):
+        return stat.S_ISREG(status_of(path).st_mode)
+
+
+def is_repeatable(path: str) -> bool:
+    """Whether it can be read once more: a file or a URL, no pipe."""
+    return path != STDIN and (is_remote(path) or is_file(path))
+
+
+def fingerprint_or_none(path: str) -> Fingerprint | None:
+    """None for what cannot be read, or is no regular file."""
+    try:
+        return fingerprint(path)
+    except InputError:
+        return None
+
+
+def _utc(nanoseconds: int) -> str:
+    moment = datetime.fromtimestamp(nanoseconds / 1e9, UTC).replace(tzinfo=None)
+    return moment.isoformat(" ", "microseconds")
+
+
+# ---- their bytes ------------------------------------------------------------------------------
+
+
+def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
+    """Bytes of the file from `start` into `out` (contiguous); how many, fewer at the end."""
+    with errors_named(path), file_at(path) as file:
+        file.seek(start)
+        return fill(file, out.data)
+
+
+def blocks(
+    source: Source, size: int, headroom: int = 0, begin: int = 0
+) -> Iterator[NDArray[np.uint8]]:
+    """The decompressed content in arrays of `size` bytes, the last one shorter.
+
+    Each is the view of an array (its `base`) with `headroom` free bytes before it. begin: the byte
+    of the first, in a file that can be cut.
+
+    Raises InputError where the data are damaged, incomplete or followed by something else. That
+    may show only at the end (checksums stand there), so no block is sure before the last.
+    """
+    if size < 1:
+        raise ValueError(f"blocks of {size} bytes")
+    if source.compression == "none" and source.size is not None:
+        size = min(size, max(LOOK, source.size + 1))  # a byte more tells that there is none
+    with Inlet(source.path, looking=False) as inlet:
+        content = _content(inlet, source.compression)
+        if begin:
+            inlet.skip(begin)
+        rooms, count = _Rooms(headroom + size), size
+        while count == size:
+            room = rooms.take()
+            if count := fill(content, room[headroom:].data):
+                yield room[headroom : headroom + count]
+        inlet.check_complete(source.size)
+
+
+class _Rooms:
+    """Arrays of one size. The memory of one that nobody has a view of any more is used again.
+
+    Fresh pages cost the thread that decompresses a tenth of its time.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._free: list[memoryview] = []
+
+    def take(self) -> NDArray[np.uint8]:
+        """uint8[size] with anything in it."""
+        memory = self._free.pop() if self._free else self._fresh()
+        room = np.frombuffer(memory, np.uint8)
+        weakref.finalize(room, self._free.append, memory).atexit = False
+        return room
+
+    def _fresh(self) -> memoryview:
+        """From a border of large pages on, which NumPy asks for, so that it is made of few."""
+        if self._size < LARGE_PAGE:
+            return np.empty(self._size, np.uint8).data
+        memory = np.empty(self._size + LARGE_PAGE, np.uint8)
+        begin = -memory.ctypes.data % LARGE_PAGE
+        return memory[begin : begin + self._size].data
+
+
+@contextmanager
+def opened(path: str) -> Iterator[io.BufferedReader]:
+    """The decompressed content of a file, a pipe or a URL, whatever is in it, as a file object.
+
+    Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.
+    """
+    with Inlet(path, looking=True) as inlet:
+        compression = _compression(inlet.head())
+    with Inlet(path, looking=False) as inlet:
+        yield io.BufferedReader(_Raw(_content(inlet, compression), inlet), MIB)
+
+
+class _Raw(io.RawIOBase):
+    """The content of an inlet as a file object."""
+
+    def __init__(self, stream: Stream, inlet: Inlet) -> None:
+        super().__init__()
+        self._stream, self._inlet = stream, inlet
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: Any, /) -> int:
+        count = self._stream.readinto(memoryview(out)) or 0
+        if not count:
+            self._inlet.check_complete(self._inlet.size)
+        return count
+
+
+def _content(inlet: Inlet, compression: Compression) -> Stream:
+    if compression == "zstd":
+        return ZstdContent(inlet)
+    if compression == "bgzf":
+        return BgzfContent(inlet, threads_for_bgzf())
+    return inlet if compression == "none" else GzipContent(inlet)
+
+
+def _read(path: str, start: int, size: int) -> bytes:
+    out = np.empty(size, np.uint8)
+    return out[: read_into(path, start, out)].tobytes()
+
+
+def _stored_end(path: str, size: int) -> tuple[bytes, int]:
+    """End and zeros after it, as `EndKept` has them, of a local file not padded for long."""
+    data = _read(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
+    end = data.rstrip(b"\0")
+    return end[-BGZF_LARGEST:], len(data) - len(end)

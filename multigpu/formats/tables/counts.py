@@ -1,0 +1,481 @@
+"""Read counts of regions and samples: the table between counting and calling.
+
+As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and a column a sample.
+"""
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import PurePath
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.output import atomic_output
+from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
+from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
+from multigpu.formats.storage.compressed import Compressed, compressed_output
+from multigpu.formats.storage.sources import is_regular, is_repeatable, opened
+from multigpu.formats.tables import arrow, misread
+
+COLUMNS = ("chrom", "start", "end")
+PARQUET_MAGIC = b"PAR1"
+PARQUET_SUFFIXES = (".parquet", ".pq")
+ROWS = 1 << 15  # read or written at a time
+THREADS = 16  # at most, that decode row groups; each holds such rows and some pages, so there is
+THREAD_ROWS = 8 * ROWS  # one for so many rows: together they hold a quarter of the counts at most
+COLUMN_BUFFER = 1 << 16  # bytes of every column read at a time, not all that a row group has
+ROW_GROUP = 1 << 20  # rows, of Parquet
+LARGEST = np.iinfo(np.int32).max
+MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit anywhere
+
+Values = NDArray[np.int32] | NDArray[np.float64]
+Empty = Callable[[tuple[int, ...], Any], NDArray[Any]]  # shape and dtype to an array
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Reads of every region in every sample.
+
+    regions  grouped by chromosome, ascending within each
+    samples  their names, each once
+    values   int32 where all counts are whole, else float64; [regions, samples], C-contiguous,
+             finite, not negative
+    notes    what was noticed in the input: one sentence each
+
+    Raises ValueError on any other dtype or shape; nothing is converted.
+    """
+
+    regions: Regions
+    samples: tuple[str, ...]
+    values: Values
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Counts: {len(self.samples):,} samples × {len(self.regions):,} regions>"
+
+    def __post_init__(self) -> None:
+        if self.values.dtype not in (np.int32, np.float64) or not self.values.flags.c_contiguous:
+            raise ValueError(f"values: {self.values.dtype} instead of contiguous int32 or float64")
+        if self.values.shape != (len(self.regions), len(self.samples)):
+            raise ValueError(
+                f"values: {list(self.values.shape)}"
+                f" instead of [{len(self.regions)}, {len(self.samples)}]"
+            )
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a table as they are read; chrom are indexes into `names`."""
+
+    names: list[str]
+    chrom: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    values: Values
+
+    def numbered(self, names: dict[str, int]) -> NDArray[np.int32]:
+        """Chromosomes as the numbers in `names`, where new ones are added."""
+        number = [names.setdefault(name, len(names)) for name in self.names]
+        return np.array(number, np.int32)[self.chrom]
+
+    @classmethod
+    def empty(cls, rows: int, samples: int, kind: Any, empty: Empty) -> Self:
+        """Room for so many rows."""
+        start, end = empty((rows,), np.int64), empty((rows,), np.int64)
+        return cls([], np.empty(rows, np.int32), start, end, empty((rows, samples), kind))
+
+    def part(self, first: int, stop: int, names: Sequence[str] = ()) -> Self:
+        """Some of these rows, as views."""
+        here = slice(first, stop)
+        columns = (self.chrom[here], self.start[here], self.end[here], self.values[here])
+        return type(self)(list(names), *columns)
+
+
+def read_counts(path: str, empty: Empty = np.empty) -> Counts:
+    """A table in order: rows that are not are sorted, which the notes say.
+
+    empty: makes large arrays, where their size is known beforehand
+
+    Chromosomes keep the order in which they appear. Raises InputError with row (from 1) and column
+    of a count that is missing, no number, negative or not finite, and for what else is no table;
+    Failure where it does not fit the memory.
+    """
+    try:
+        return _read(path, empty)
+    except MemoryError as error:
+        problem = f"there is not enough memory to read it ({first_line(error)})"
+        raise Failure(f"{path}: {problem}") from error
+
+
+def _read(path: str, empty: Empty) -> Counts:
+    with opened(path) as file:
+        if file.peek(4)[:4] != PARQUET_MAGIC:
+            samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
+            return _in_order(path, samples, *_text(path, file, samples))
+    if not is_regular(path):
+        raise InputError(path, "Parquet must be a file, for it is not read in order")
+    samples = _parquet_samples(path)
+    return _in_order(path, samples, *_parquet(path, samples, empty))
+
+
+def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
+    """The table of these rows."""
+    if not len(regions):
+        raise InputError(path, "there are no regions")
+    order = regions.order()
+    notes = []
+    if order is not None:
+        regions, values = regions.take(order), values[order]
+        notes = ["the regions are not in order: they are sorted"]
+    notes += regions.oddities()
+    return Counts(regions, samples, values, tuple(f"{path}: {note}" for note in notes))
+
+
+class _Grown:
+    """Rows in arrays that grow where they are, so that memory for one copy is enough."""
+
+    def __init__(self, samples: int) -> None:
+        self.rows = 0
+        self._values: Values = np.empty((0, samples), np.int32)
+        self._chrom = np.empty(0, np.int32)
+        self._start, self._end = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def add(self, part: _Rows, chrom: NDArray[np.int32]) -> None:
+        """The rows of a part, with the numbers of their chromosomes."""
+        values = _narrow(part.values)
+        if values.dtype != self._values.dtype and self._values.dtype == np.int32:
+            self._values = self._values.astype(np.float64)
+        here = slice(self.rows, self.rows + len(chrom))
+        if here.stop > len(self._chrom):
+            self._resize(here.stop + here.stop // 8)
+        arrays = (self._chrom, self._start, self._end, self._values)
+        for whole, some in zip(arrays, (chrom, part.start, part.end, values), strict=True):
+            whole[here] = some
+        self.rows = here.stop
+
+    def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], Values]:
+        """Chromosome, start, end and values of all rows."""
+        self._resize(self.rows)
+        return self._chrom, self._start, self._end, self._values
+
+    def _resize(self, rows: int) -> None:
+        for array in (self._chrom, self._start, self._end, self._values):
+            array.resize((rows, *array.shape[1:]), refcheck=False)  # there are no views of it
+
+
+def _narrow(values: Values) -> Values:
+    """int32 where that changes nothing."""
+    if values.dtype == np.int32 or values.max(initial=0) > LARGEST:
+        return values
+    whole = values.astype(np.int32)
+    return whole if (whole == values).all() else values
+
+
+def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
+    """Raises InputError at the first row that cannot be."""
+    _check_names(path, rows, before)
+    wrong = (rows.start < 0) | (rows.start >= rows.end) | (rows.end >= LONGEST)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        problem = no_region(int(rows.start[row]), int(rows.end[row]))
+        raise InputError(path, problem, f"row {before + row + 1}")
+    if rows.values.min(initial=0) >= 0 and rows.values.max(initial=0) < MOST_READS:
+        return
+    wrong = ~((rows.values >= 0) & (rows.values < MOST_READS))
+    row, column = divmod(int(np.argmax(wrong)), len(samples))
+    value = rows.values[row, column]
+    rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
+    problem = f"{value:g} is no count: counts are {rule}"
+    raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
+
+
+def _check_names(path: str, rows: _Rows, before: int) -> None:
+    """Raises InputError at the first row with a chromosome that cannot be one."""
+    wrong = [number for number, name in enumerate(rows.names) if not name or "\0" in name]
+    if wrong and (there := np.isin(rows.chrom, wrong)).any():
+        row = int(np.argmax(there))
+        name = rows.names[rows.chrom[row]]
+        problem = f"{quoted(name)} is no chromosome" if name else "the chromosome has no name"
+        raise InputError(path, problem, f"row {before + row + 1}, column chrom")
+
+
+def _samples(path: str, header: str) -> tuple[str, ...]:
+    """The names in a line `chrom start end sample1 …`, which a # may begin."""
+    if problem := misread.stranger(path, header):
+        raise InputError(path, problem)
+    return _checked_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
+
+
+def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
+    if tuple(columns[:3]) != COLUMNS:
+        shown = quoted("\t".join(columns))
+        problem = f"is no counts table: its columns are chrom, start, end and samples, not {shown}"
+        raise InputError(path, problem)
+    samples = tuple(columns[3:])
+    if not samples:
+        raise InputError(path, "there are no samples: a column for each follows chrom, start, end")
+    for number, name in enumerate(samples):
+        if problem := _wrong_sample(name, samples[:number]):
+            raise InputError(path, problem, f"column {number + 4}")
+    return samples
+
+
+def _wrong_sample(name: str, before: Sequence[str]) -> str:
+    """What is wrong with a sample's name; nothing where it is a good one."""
+    if not name:
+        return "has no name"
+    if "\0" in name:
+        return f"{quoted(name)} is no name of a sample"
+    return f"the sample {quoted(name)} is there twice" if name in before else ""
+
+
+# ---- text -------------------------------------------------------------------------------------
+
+
+def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
+    """The rest of the file."""
+    names: dict[str, int] = {}
+    whole = _Grown(len(samples))
+    for part in _text_rows(path, file, samples):
+        _check(path, part, samples, whole.rows)
+        whole.add(part, part.numbered(names))
+    chrom, start, end, values = whole.columns()
+    return Regions(tuple(names), chrom, start, end), values
+
+
+def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if not file.peek(1):
+        return
+    types = {name: pa.float64() for name in _unique(samples)}
+    types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
+    types |= {"start": pa.int64(), "end": pa.int64()}
+    try:
+        reader = csv.open_csv(
+            file,
+            csv.ReadOptions(
+                column_names=[*COLUMNS, *_unique(samples)],
+                use_threads=is_repeatable(path),  # else Arrow itself must know the row of an error
+            ),
+            csv.ParseOptions(delimiter="\t", quote_char=False),
+            csv.ConvertOptions(column_types=types, null_values=[]),
+        )
+        for batch in reader:
+            yield _rows(batch)
+    except pa.ArrowInvalid as error:
+        columns = [*COLUMNS, *samples]
+        found = misread.explained(path, columns) if is_repeatable(path) else None
+        raise found or misread.translated(path, columns, str(error)) from error
+
+
+def _unique(samples: Sequence[str]) -> list[str]:
+    """Names of columns that no sample's name can clash with."""
+    return [f"sample {number}" for number in range(len(samples))]
+
+
+# ---- Parquet ----------------------------------------------------------------------------------
+
+
+class _Fractional(Exception):
+    """A count is no whole number, or does not fit int32."""
+
+
+def _parquet(path: str, samples: Sequence[str], empty: Empty) -> tuple[Regions, Values]:
+    """All rows. A count that is not whole is found on the way: then all are read once more."""
+    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
+        return _decoded(path, samples, np.int32, empty)
+    return _decoded(path, samples, np.float64, empty)
+
+
+def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
+    """Row groups decoded by several threads, each to its place in the arrays of the whole."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _as_parquet(path):
+        metadata = pq.read_metadata(path)
+        numbers = range(metadata.num_row_groups)
+        sizes = (metadata.row_group(number).num_rows for number in numbers)
+        borders = list(accumulate(sizes, initial=0))
+        whole = _Rows.empty(borders[-1], len(samples), kind, empty)
+
+    def decode(number: int, first: int, stop: int) -> _Rows:
+        with _as_parquet(path), pq.ParquetFile(
+            path, metadata=metadata, read_dictionary=["chrom"], buffer_size=COLUMN_BUFFER,
+            pre_buffer=False,
+        ) as file:  # fmt: skip
+            # Arrow's own threads keep some megabytes each, for good.
+            batches = file.iter_batches(ROWS, row_groups=[number], use_threads=False)
+            return _placed(path, samples, batches, whole, first, stop)
+
+    names: dict[str, int] = {}
+    threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + len(whole.values) // THREAD_ROWS)
+    with ThreadPoolExecutor(threads) as pool:
+        for group in pool.map(decode, numbers, borders, borders[1:]):
+            group.chrom[:] = group.numbered(names)
+    pa.default_memory_pool().release_unused()  # Arrow keeps what it has freed
+    return Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
+
+
+def _placed(
+    path: str, samples: Sequence[str], batches: Iterable[Any], whole: _Rows, first: int, stop: int
+) -> _Rows:
+    """The batches of a row group in their place, rows `first` to `stop`. Raises _Fractional."""
+    names: dict[str, int] = {}
+    at = first
+    for batch in batches:
+        _check_there(path, batch, at)
+        here = whole.part(at, min(at + batch.num_rows, stop))
+        rows = _rows(batch, here.values)
+        _check_numbers(path, rows)
+        _check(path, rows, samples, at)
+        here.chrom[:], here.start[:], here.end[:] = rows.numbered(names), rows.start, rows.end
+        if rows.values is not here.values:
+            values = _narrow(rows.values)
+            if not np.can_cast(values.dtype, here.values.dtype):
+                raise _Fractional
+            here.values[:] = values
+        at += batch.num_rows
+    if at != stop:
+        raise InputError(path, f"cannot be read as Parquet: row {at + 1} is missing")
+    return whole.part(first, stop, list(names))
+
+
+def _check_numbers(path: str, rows: _Rows) -> None:
+    """Raises InputError where a number stands for no name: Arrow does not look at them."""
+    chrom = rows.chrom
+    if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
+        raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
+
+
+def _check_there(path: str, batch: Any, before: int) -> None:
+    """Raises InputError at the first row without chromosome, start or end."""
+    columns = zip(COLUMNS, batch.columns, strict=False)
+    missing = [
+        (int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))), name)
+        for name, column in columns if column.null_count
+    ]  # fmt: skip
+    if missing:
+        row, name = min(missing, key=lambda place: place[0])
+        raise InputError(path, "is missing", f"row {before + row + 1}, column {name}")
+
+
+@contextmanager
+def _as_parquet(path: str) -> Iterator[None]:
+    """What is wrong with a file is told of it. Raises MemoryError where nothing is."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except MemoryError:  # that of Arrow is an ArrowException, too
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            raise MemoryError(first_line(error)) from error
+        raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
+
+
+def _parquet_samples(path: str) -> tuple[str, ...]:
+    """Raises InputError for columns of the wrong types too."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _as_parquet(path):
+        schema = pq.read_schema(path)
+    samples = _checked_samples(path, schema.names)
+    kinds = pa.types
+    for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
+        if number == 0:
+            plain = kind.value_type if kinds.is_dictionary(kind) else kind
+            right = kinds.is_string(plain) or kinds.is_large_string(plain)
+        else:
+            right = kinds.is_integer(kind) or (number > 2 and kinds.is_floating(kind))
+        if not right:
+            raise InputError(path, f"it cannot hold {kind}", f"column {name}")
+    return samples
+
+
+def _rows(batch: Any, into: Values | None = None) -> _Rows:
+    """A batch of Arrow; what is missing becomes NaN.
+
+    into  where the counts are put if they have its type
+    """
+    chrom = batch.column(0)
+    chrom = chrom if hasattr(chrom, "dictionary") else chrom.dictionary_encode()
+    columns = [arrow.values(column) for column in batch.columns[3:]]
+    whole = all(column.dtype == np.int32 for column in columns)
+    kind: Any = np.int32 if whole else np.float64
+    if into is None or into.dtype != kind:
+        into = np.empty((batch.num_rows, len(columns)), kind)
+    values = np.stack(columns, 1, out=into)
+    start, end = (arrow.values(batch.column(i)).astype(np.int64, copy=False) for i in (1, 2))
+    return _Rows(chrom.dictionary.to_pylist(), arrow.values(chrom.indices), start, end, values)
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def write_counts(path: str | None, counts: Counts) -> None:
+    """As Parquet where the path's suffix says so, else as TSV; None is standard output.
+
+    The file appears when it is complete. Whole counts are written as int32, others as float64, in
+    a text as the shortest decimal that reads back equal.
+    """
+    if PurePath(path or "").suffix.lower() in PARQUET_SUFFIXES:
+        with atomic_output(path) as file:
+            _write_parquet(file, counts)
+    else:
+        with compressed_output(path) as out:
+            _write_text(out, counts)
+
+
+def _write_parquet(file: Any, counts: Counts) -> None:
+    import pyarrow.parquet as pq
+
+    schema = _batch(counts, slice(0, 0)).schema
+    with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=["chrom"]) as writer:
+        for rows in _pieces(counts, ROW_GROUP):
+            writer.write_batch(_batch(counts, rows), ROW_GROUP)
+
+
+def _write_text(out: Compressed, counts: Counts) -> None:
+    from pyarrow import csv
+
+    for name in (*counts.regions.names, *counts.samples):
+        if any(sign in name for sign in "\t\r\n"):
+            raise UsageError(f"{quoted(name)} cannot be a name in a TSV file: use Parquet")
+    out.write("\t".join([*COLUMNS, *counts.samples]).encode() + b"\n")
+    options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    for rows in _pieces(counts, ROWS):
+        text = io.BytesIO()
+        csv.write_csv(_batch(counts, rows), text, options)
+        out.write(text.getbuffer())
+
+
+def _pieces(counts: Counts, size: int) -> Iterator[slice]:
+    return (slice(at, at + size) for at in range(0, len(counts.regions), size))
+
+
+def _batch(counts: Counts, rows: slice) -> Any:
+    import pyarrow as pa
+
+    regions = counts.regions
+    columns = [
+        arrow.strings(regions.names).take(arrow.numbers(regions.chrom[rows])),
+        arrow.numbers(regions.start[rows]),
+        arrow.numbers(regions.end[rows]),
+        *map(arrow.numbers, counts.values[rows].T.copy()),
+    ]
+    return pa.record_batch(columns, [*COLUMNS, *counts.samples])

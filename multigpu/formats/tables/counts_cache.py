@@ -1,0 +1,69 @@
+"""Counts of single samples kept in a folder, found again by what they were counted from."""
+
+import hashlib
+import os
+from dataclasses import astuple
+from pathlib import Path
+from stat import S_IWOTH
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.output import atomic_output
+from multigpu.errors import UsageError
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.npy import UNREADABLE, read_arrays
+from multigpu.formats.storage.sources import fingerprint
+from multigpu.kernels.counting.types import Counting
+
+VERSION = 1  # of the files, and of what counting means
+
+
+class CountsCache:
+    """A folder of counts. Raises UsageError where it cannot be made, or everybody may write to it.
+
+    One that is made is for the user alone. A group that shares its own is no concern of ours: there
+    are numbers in it, no code.
+    """
+
+    def __init__(
+        self, folder: str, regions: Regions, numbers: list[int], options: Counting
+    ) -> None:
+        """numbers: of the references that the chromosomes of the regions stand for."""
+        self._folder = Path(folder)
+        try:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+            open_to_all = self._folder.stat().st_mode & S_IWOTH
+        except OSError as error:
+            raise UsageError(f"{folder}: no folder for counts: {error.strerror}") from error
+        if not os.access(self._folder, os.W_OK | os.X_OK):  # asked before hours of work
+            raise UsageError(f"{folder}: no folder for counts: it cannot be written")
+        if open_to_all:
+            raise UsageError(
+                f"{folder}: no folder for counts: everybody may write to it: "
+                "chmod o-w, or name another"
+            )
+        self._count = len(regions)
+        digest = hashlib.blake2b(repr((VERSION, numbers, astuple(options))).encode())
+        for column in (regions.chrom, regions.start, regions.end):
+            digest.update(column.tobytes())
+        self._asked = digest.digest()
+
+    def get(self, path: str) -> NDArray[np.int32] | None:
+        """int32[regions]: the counts of a file, None where they are not there or not readable."""
+        try:
+            counts = read_arrays(self._place(path).read_bytes())["counts"]
+        except UNREADABLE:
+            return None
+        right = counts.dtype == np.int32 and counts.shape == (self._count,)
+        return counts if right and counts.min(initial=0) >= 0 else None
+
+    def put(self, path: str, counts: NDArray[np.int32]) -> None:
+        """Keep the counts of a file."""
+        with atomic_output(str(self._place(path))) as file:
+            np.savez_compressed(file, counts=counts)
+
+    def _place(self, path: str) -> Path:
+        digest = hashlib.blake2b(self._asked, digest_size=16)
+        digest.update(repr(fingerprint(path)).encode())
+        return self._folder / f"{digest.hexdigest()}.npz"

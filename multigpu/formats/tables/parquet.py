@@ -1,0 +1,68 @@
+"""Parquet files whose bytes do not depend on how their rows came."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from multigpu.formats.tables.arrow import pyarrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROW_GROUP = 1 << 20  # rows
+COMPRESSED_INSIDE = "Parquet files are compressed inside: choose a name without .gz or .zst"
+
+
+class RowGroups:
+    """Tables to row groups of exactly `ROW_GROUP` rows, the last one smaller.
+
+    `raw` stays open. dictionary: columns whose values repeat.
+    """
+
+    def __init__(self, raw: BinaryIO, schema: "pa.Schema", dictionary: Sequence[str]) -> None:
+        self._pa = pyarrow()
+        import pyarrow.parquet as pq
+
+        self._waiting: list[pa.Table] = []
+        self._valve = _Valve(raw)
+        self._writer = pq.ParquetWriter(
+            self._valve, schema, compression="zstd", use_dictionary=list(dictionary)
+        )
+
+    def write(self, table: "pa.Table") -> None:
+        self._waiting.append(table)
+        if sum(table.num_rows for table in self._waiting) >= ROW_GROUP:
+            self._write_groups(complete_only=True)
+
+    def close(self) -> None:
+        """Write what is still held back. Without this call the file is not complete."""
+        if self._waiting:
+            self._write_groups(complete_only=False)
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """A writer that is freed writes its end: not into a file that is gone."""
+        self._valve.shut = True
+        self._writer.close()
+
+    def _write_groups(self, complete_only: bool) -> None:
+        rows = self._pa.concat_tables(self._waiting)
+        stop = rows.num_rows // ROW_GROUP * ROW_GROUP if complete_only else rows.num_rows
+        for at in range(0, stop, ROW_GROUP):
+            # One chunk for each column: where chunks end shows in the pages (at some 100,000 rows).
+            group = rows.slice(at, min(ROW_GROUP, stop - at)).combine_chunks()
+            self._writer.write_table(group, ROW_GROUP)
+        self._waiting = [rows.slice(stop)] if stop < rows.num_rows else []
+
+
+class _Valve:
+    """A file that takes nothing any more once it is shut."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw, self.shut, self.closed = raw, False, False
+
+    def write(self, data: Any, /) -> int:
+        return len(data) if self.shut else self._raw.write(data)
+
+    def flush(self) -> None:
+        if not self.shut:
+            self._raw.flush()

@@ -1,0 +1,99 @@
+"""Many texts as one buffer and where each is in it, without an object for each."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEVERAL, MANY = 16, 256
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.int64]
+
+
+def are_several(count: int) -> bool:
+    """Whether so many rows are worth what is compiled for many at once, and the time to load it."""
+    return count >= (SEVERAL if "multigpu.kernels.compiled.jit" in sys.modules else MANY)
+
+
+def speakable(word: str) -> str:
+    """With question marks for what UTF-8 cannot say: names of files may be any bytes."""
+    return word if word.isascii() else word.encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Text i is raw[begins[i] : begins[i] + lengths[i]].
+
+    raw      uint8[size]; what is in no text may be anything. It is kept read-only, whatever it was:
+             functions are compiled for each kind of array, which takes seconds
+    begins   int64[n], in any order
+    lengths  int64[n]
+
+    Raises ValueError otherwise: what is compiled does not look where it reads.
+    """
+
+    raw: Bytes
+    begins: Places
+    lengths: Places
+
+    def __post_init__(self) -> None:
+        begins, lengths, size = self.begins, self.lengths, len(self.raw)
+        for array, dtype in ((self.raw, np.uint8), (begins, np.int64), (lengths, np.int64)):
+            if array.dtype != dtype or array.ndim != 1 or begins.shape != lengths.shape:
+                raise ValueError("texts are uint8[size], int64[n] and int64[n]")
+        inside = (begins >= 0) & (lengths >= 0) & (lengths <= size) & (begins <= size - lengths)
+        if not inside.all():
+            raise ValueError(f"texts beyond their {size} bytes")
+        raw = self.raw.view()
+        raw.flags.writeable = False
+        object.__setattr__(self, "raw", raw)
+
+    @classmethod
+    def one_after_the_other(cls, raw: Bytes, lengths: Places) -> "Texts":
+        """They fill `raw` from its begin."""
+        return cls(raw, np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> "Texts":
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        return cls.one_after_the_other(np.frombuffer(b"".join(texts), np.uint8), lengths)
+
+    @classmethod
+    def of_words(cls, words: Iterable[str]) -> "Texts":
+        """In UTF-8, see `speakable`."""
+        return cls.of([word.encode("utf-8", "replace") for word in words])
+
+    @classmethod
+    def joined(cls, parts: Sequence["Texts"]) -> "Texts":
+        """The texts of all parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = np.cumsum([0, *(len(part.raw) for part in parts)])[:-1].tolist()
+        return cls(
+            np.concatenate([np.empty(0, np.uint8), *(part.raw for part in parts)]),
+            np.concatenate(
+                [np.empty(0, np.int64)]
+                + [part.begins + size for part, size in zip(parts, sizes, strict=True)]
+            ),
+            np.concatenate([np.empty(0, np.int64), *(part.lengths for part in parts)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __getitem__(self, i: int) -> bytes:
+        begin = self.begins[i]
+        return self.raw[begin : begin + self.lengths[i]].tobytes()
+
+    def take(self, which: "Places | slice | NDArray[np.bool_]") -> "Texts":
+        """Some of them, in the same buffer."""
+        return Texts(self.raw, self.begins[which], self.lengths[which])
+
+    def each(self) -> list[bytes]:
+        """All of them as objects."""
+        raw = self.raw.tobytes()
+        ends = (self.begins + self.lengths).tolist()
+        return [raw[a:b] for a, b in zip(self.begins.tolist(), ends, strict=True)]

@@ -1,0 +1,96 @@
+"""Streams read ahead, and begun before the job is known."""
+
+import gzip
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from multigpu.errors import Failure, InputError
+from multigpu.formats.sequences.spans import block_spans
+from multigpu.formats.storage.ahead import HEADROOM, LARGEST_BLOCK, Block, ReadAhead, Streams
+from multigpu.formats.storage.sources import blocks, inspect
+
+READS = b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % number for number in range(400_000))
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> str:
+    path = tmp_path / "reads.fq.gz"
+    path.write_bytes(gzip.compress(READS, 1))
+    return str(path)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("size", [LARGEST_BLOCK, 1 << 20])
+def test_streams__give_the_whole_content(packed: str, begun: bool, size: int) -> None:
+    with Streams() as streams:
+        if begun:
+            streams.begin([packed, "another.fq"])
+        for _ in range(2):  # what was begun is there once
+            assert b"".join(b.tobytes() for b in streams.blocks(inspect(packed), size)) == READS
+
+
+def test_streams__begin_says_nothing_of_what_is_wrong(tmp_path: Path) -> None:
+    damaged = tmp_path / "cut.fq.gz"
+    damaged.write_bytes(gzip.compress(READS, 1)[:-20])
+    with Streams() as streams:
+        for path in ([], ["missing.fq.gz"], ["-"], ["s3://no/where.gz"], [str(damaged)]):
+            streams.begin(path)
+        with pytest.raises(InputError, match="ends early"):
+            list(streams.blocks(inspect(str(damaged)), LARGEST_BLOCK))
+
+
+def test_streams__that_nobody_takes_end(packed: str) -> None:
+    before = set(threading.enumerate())
+    with Streams() as streams:
+        streams.begin([packed])
+        (reading,) = set(threading.enumerate()) - before
+    reading.join(5)
+    assert not reading.is_alive()
+
+
+def test_read_ahead__reads_no_more_than_its_depth() -> None:
+    given = threading.Semaphore(0)
+
+    def items() -> Iterator[int]:
+        for number in range(100):
+            given.release()
+            yield number
+
+    ahead = ReadAhead(items(), 3)
+    assert [next(ahead) for _ in range(5)] == [0, 1, 2, 3, 4]
+    assert sum(given.acquire(timeout=0.3) for _ in range(20)) <= 5 + 3 + 1
+    ahead.close()
+    assert next(ahead, None) is None
+
+
+def test_read_ahead__ends_once_and_for_all() -> None:
+    ahead = ReadAhead([1, 2], 5)
+    assert list(ahead) == [1, 2]
+    assert next(ahead, None) is None
+
+
+def test_blocks__memory_is_used_again_only_when_nobody_sees_it(packed: str) -> None:
+    places, kept = set(), []
+    for number, block in enumerate(blocks(inspect(packed), 1 << 20, HEADROOM)):
+        places.add(block.ctypes.data)
+        if number % 3 == 0:
+            kept.append((number, block[5:]))
+    assert len(places) <= len(kept) + 2
+    content = np.frombuffer(READS, np.uint8)
+    for number, view in kept:
+        begin = number << 20
+        assert np.array_equal(view, content[begin + 5 : begin + (1 << 20)])
+
+
+def test_streams__a_record_that_does_not_fit_the_memory_is_said(packed: str) -> None:
+    def content() -> Iterator[Block]:
+        yield np.frombuffer(bytes(HEADROOM) + b"@r\n" + b"A" * 97, np.uint8).copy()[HEADROOM:]
+        raise MemoryError
+
+    found = block_spans(0, inspect(packed), ReadAhead(content(), 1), 33)
+    with pytest.raises(Failure, match=r"gz: a record of more than 100 bytes does not fit the mem"):
+        next(found)

@@ -1,0 +1,121 @@
+"""Arrow arrays made by their buffers: what pyarrow makes of the same, without pandas."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from multigpu.formats.tables import arrow
+
+NUMBERS = [
+    np.array([], np.int32),
+    np.array([3, -1, 2**31 - 1], np.int32),
+    np.arange(20, dtype=np.int64)[::3],
+    np.array([1.5, -0.0, np.inf]),
+    np.array([1.5, 2.5], np.float32),
+    np.arange(11) % 3 == 0,
+    np.array([250, 7], np.uint8),
+]
+
+
+@pytest.mark.parametrize("values", NUMBERS, ids=lambda v: f"{v.dtype}-{len(v)}")
+def test_numbers__as_pyarrow_makes_them(values: np.ndarray) -> None:
+    found = arrow.numbers(values)
+    found.validate(full=True)
+    assert found.equals(pa.array(values))
+    assert found.null_count == 0
+
+
+def test_numbers__nan_is_null_where_asked() -> None:
+    values = np.array([np.nan, 1.0, np.nan] * 5)
+    found = arrow.numbers(values, nan_is_null=True)
+    found.validate(full=True)
+    assert found.null_count == 10
+    assert found.equals(pa.array(values, from_pandas=True))
+    assert arrow.numbers(values).null_count == 0
+    assert arrow.numbers(values[1:2], nan_is_null=True).buffers()[0] is None
+
+
+def test_numbers__does_not_copy() -> None:
+    values = np.arange(5)
+    assert arrow.numbers(values).buffers()[1].address == values.ctypes.data
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a", "", "Ünï", "日本", "x" * 100]])
+def test_strings__as_pyarrow_makes_them(texts: list[str]) -> None:
+    found = arrow.strings(texts)
+    found.validate(full=True)
+    assert found.equals(pa.array(texts, pa.string()))
+
+
+def test_strings__more_text_than_an_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "MOST_TEXT", 3)
+    assert arrow.strings(["ab", "cd"]).to_pylist() == ["ab", "cd"]
+
+
+@pytest.mark.parametrize("array", NUMBERS[:5], ids=lambda v: f"{v.dtype}-{len(v)}")
+def test_values__gives_back_what_came(array: np.ndarray) -> None:
+    found = arrow.values(arrow.numbers(array))
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
+
+
+def test_values__of_a_part() -> None:
+    part = pa.array([5, 6, 7, 8], pa.int16()).slice(1, 2)
+    assert arrow.values(part).tolist() == [6, 7]
+    assert arrow.values(part).dtype == np.int16
+
+
+def test_values__what_is_null_is_nan() -> None:
+    found = arrow.values(pa.array([1, None, 3]))
+    np.testing.assert_array_equal(found, [1.0, np.nan, 3.0])
+
+
+def test_table__of_numbers_and_arrays_under_any_names() -> None:
+    found = arrow.table([("a", np.arange(2)), ("a", arrow.strings(["x", "y"]))])
+    assert found.column_names == ["a", "a"]
+    assert found.column(1).to_pylist() == ["x", "y"]
+
+
+def loaded(*arguments: str) -> set[str]:
+    """Which of two packages the program has imported when it ends well."""
+    code = (
+        "import os, sys\n"
+        "end = os._exit\n"
+        "def told(status):\n"
+        "    print(*sys.modules)\n"
+        "    sys.stdout.flush()\n"
+        "    end(status)\n"
+        "os._exit = told\n"
+        "from multigpu.cli import main\n"
+        "main(sys.argv[1:])"
+    )
+    program = [sys.executable, "-c", code, *arguments]
+    ran = subprocess.run(program, capture_output=True, text=True, check=True)
+    return {"pandas", "pyarrow"} & set(ran.stdout.split())
+
+
+def test_scan__does_not_load_pandas(tmp_path: Path) -> None:
+    (tmp_path / "s.fa").write_text(">a\nACGT\n")
+    (tmp_path / "r.fq").write_text("@r\nTACGTT\n+\nIIIIII\n")
+    hits = str(tmp_path / "hits.parquet")
+    found = loaded("scan", "-q", str(tmp_path / "r.fq"), "-s", str(tmp_path / "s.fa"), "-o", hits)
+    assert found == {"pyarrow"}
+
+
+def test_cnv__does_not_load_pandas(tmp_path: Path) -> None:
+    table, out = str(tmp_path / "counts.parquet"), str(tmp_path / "out")
+    assert loaded("simulate", "counts", "--regions", "9000", "-o", table) == {"pyarrow"}
+    assert loaded("cnv", "-q", table, "-o", out) == {"pyarrow"}
+
+
+def test_dock__does_not_load_pandas(tmp_path: Path) -> None:
+    pocket, ligands = str(tmp_path / "pocket.npz"), str(tmp_path / "ligands.sdf")
+    loaded("simulate", "pocket", "-o", pocket)
+    loaded("simulate", "ligands", "--count", "3", "-o", ligands)
+    scores = ("-o", str(tmp_path / "poses.sdf"), "--scores", str(tmp_path / "scores.parquet"))
+    found = loaded("dock", "-q", ligands, "--pocket", pocket, "--precision", "60", *scores)
+    assert found == {"pyarrow"}

@@ -1,0 +1,321 @@
+"""BAM records and indexes against pysam's, however the bytes are cut."""
+
+import contextlib
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+from bams import REFERENCES, Row, random_rows, write_alignments
+from bgzf_data import bgzf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multigpu.errors import InputError
+from multigpu.formats.alignments import bam
+from multigpu.formats.alignments.alignments import Alignments, inspect, reads, stretches
+from multigpu.formats.alignments.bam import WHOLE, Stretch
+from multigpu.formats.alignments.bam_index import read_index
+
+WANTED = {number: (0, length) for number, (_, length) in enumerate(REFERENCES)}
+
+
+def header_size(path: str) -> int:
+    content = pysam.BGZFile(path, "rb").read()
+    at = 12 + int.from_bytes(content[4:8], "little")
+    for _ in REFERENCES:
+        at += 8 + int.from_bytes(content[at : at + 4], "little")
+    return at
+
+
+Columns = list[tuple[int, int, int, int, int, bool]]
+
+
+def rows(file: Alignments, stretch: Stretch = WHOLE) -> Columns:
+    found = [
+        (block.chrom, block.start, block.end, block.length, block.mapq, block.reverse)
+        for block in reads(file, stretch, ordered=True)
+    ]
+    return [row for block in found for row in zip(*(c.tolist() for c in block), strict=True)]
+
+
+def rows_of_pysam(path: str) -> Columns:
+    with pysam.AlignmentFile(path, "rb") as file:
+        return [
+            (
+                read.reference_id,
+                read.reference_start,
+                read.reference_end,
+                read.query_length or read.infer_query_length(),
+                read.mapping_quality,
+                read.is_reverse,
+            )
+            for read in file.fetch(until_eof=True)
+            if not read.is_unmapped
+        ]
+
+
+@pytest.fixture
+def some(tmp_path: Path) -> str:
+    return write_alignments(tmp_path / "some.bam", random_rows(3000))
+
+
+def test_references__in_the_order_of_the_header(some: str) -> None:
+    assert bam.references(some) == list(REFERENCES)
+
+
+@pytest.mark.parametrize("block", [40, 41, 997, 1 << 20])
+def test_reads__are_those_of_pysam_wherever_blocks_end(
+    some: str, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """40 bytes are less than a record: the buffer grows until one fits."""
+    monkeypatch.setattr(bam, "BLOCK", block)
+    assert rows(inspect(some)) == rows_of_pysam(some)
+
+
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+@pytest.mark.parametrize(("size", "fewest"), [(1, 4), (50_000, 4), (1 << 30, 1)])
+def test_stretches__have_every_read_once_and_in_order(
+    tmp_path: Path, csi: bool, size: int, fewest: int
+) -> None:
+    """In a small file htslib puts all records into the largest bin of a CSI index."""
+    path = write_alignments(tmp_path / "some.bam", random_rows(4000, longest=1500), csi=csi)
+    file = inspect(path)
+    cut = stretches(file, WANTED, size)
+    assert len(cut) >= fewest
+    assert len(cut) == 1 or size < 1 << 30
+    assert [row for stretch in cut for row in rows(file, stretch)] == rows_of_pysam(path)
+
+
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+def test_stretches__long_reads_over_many_windows(tmp_path: Path, csi: bool) -> None:
+    """Such records lie in large bins, and windows within them may begin with no record."""
+    table: list[Row] = [(0, 100 * i, 60, f"{20_000 + 7 * i}M", 0) for i in range(5)]
+    table += [(0, 200_000, 60, "90M", 0), (1, 70_000, 60, "90M", 16)]
+    path = write_alignments(tmp_path / "long.bam", table, csi=csi)
+    file = inspect(path)
+    found = [row for stretch in stretches(file, WANTED, 1) for row in rows(file, stretch)]
+    assert found == rows_of_pysam(path)
+    assert len(found) == 7
+
+
+@pytest.mark.parametrize("begin", [0, 20_000, 150_000, 200_050, 299_999])
+def test_stretches__have_all_that_reaches_into_what_is_wanted(some: str, begin: int) -> None:
+    file, end = inspect(some), min(begin + 40_000, 300_000)
+    found = [r for s in stretches(file, {0: (begin, end)}, 1) for r in rows(file, s)]
+    wanted = [r for r in rows_of_pysam(some) if r[0] == 0 and r[1] < end and r[2] > begin]
+    assert set(wanted) <= set(found)
+    assert all(row[1] < end for row in found)
+    assert len(found) == len(set(found)) or len(wanted) != len(set(wanted))
+
+
+def test_reads__as_long_as_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bam, "BLOCK", 1000)
+    table: list[Row] = [(0, 5, 60, "50000M", 0), (0, 6, 60, "10M", 16), (0, 7, 60, "70000M", 0)]
+    path = write_alignments(tmp_path / "long.bam", table)
+    assert rows(inspect(path)) == rows_of_pysam(path)
+
+
+def test_reads__without_any(tmp_path: Path) -> None:
+    path = write_alignments(tmp_path / "none.bam", [])
+    file = inspect(path)
+    assert stretches(file, WANTED, 1) == []
+    assert rows(file) == []
+
+
+# ---- what is wrong with files ------------------------------------------------------------------
+
+
+def cut_in_content(path: str, tmp_path: Path, change: Callable[[bytearray], None]) -> str:
+    """A BAM file whose decompressed bytes are changed."""
+    content = bytearray(pysam.BGZFile(path, "rb").read())
+    change(content)
+    changed = str(tmp_path / "changed.bam")
+    with pysam.BGZFile(changed, "wb") as file:
+        file.write(bytes(content))
+    return changed
+
+
+def drop_end(content: bytearray) -> None:
+    del content[-3:]
+
+
+def test_reads__a_file_that_is_cut(some: str, tmp_path: Path) -> None:
+    whole = Path(some).read_bytes()
+    for name, content in (("a", whole[:-28]), ("b", whole[: len(whole) // 2]), ("c", whole[:9])):
+        (tmp_path / f"{name}.bam").write_bytes(content)
+        with pytest.raises(InputError, match=r"\.bam: (gzip data )?ends early"):
+            inspect(str(tmp_path / f"{name}.bam"))
+
+
+def test_reads__content_that_ends_within_a_record(some: str, tmp_path: Path) -> None:
+    file = inspect(cut_in_content(some, tmp_path, drop_end))
+    with pytest.raises(InputError, match="ends within a record: the file is truncated"):
+        rows(file)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [(0, 10), (4, 4), (4, 1 << 30), (8, -2), (20, -1), (20, 1 << 20)],
+    ids=["size", "reference", "large reference", "position", "no bases", "many bases"],
+)
+def test_reads__a_damaged_record(some: str, tmp_path: Path, field: int, value: int) -> None:
+    at = header_size(some) + field
+
+    def damage(content: bytearray) -> None:
+        content[at : at + 4] = value.to_bytes(4, "little", signed=True)
+
+    with pytest.raises(InputError, match="is damaged, or its index belongs to another file"):
+        rows(inspect(cut_in_content(some, tmp_path, damage)))
+
+
+def test_reads__a_flipped_bit_is_seen(some: str, tmp_path: Path) -> None:
+    content = bytearray(Path(some).read_bytes())
+    content[len(content) // 2] ^= 16
+    (tmp_path / "flipped.bam").write_bytes(content)
+    with pytest.raises(InputError, match=r"gzip data is corrupt|something that is not gzip"):
+        rows(inspect(str(tmp_path / "flipped.bam")))
+
+
+def test_reads__unsorted_records_only_where_order_matters(tmp_path: Path) -> None:
+    path = write_alignments(tmp_path / "unsorted.bam", random_rows(50)[44::-1], index=False)
+    total = sum(len(block) for block in bam.reads(path, len(REFERENCES), WHOLE, ordered=False))
+    assert total == len(rows_of_pysam(path)) > 0
+    with pytest.raises(InputError, match="is not sorted by position: run `samtools sort`"):
+        rows(inspect(path))
+
+
+def test_index__of_another_file(some: str, tmp_path: Path) -> None:
+    fewer = write_alignments(tmp_path / "fewer.bam", [], REFERENCES[:2])
+    Path(fewer + ".bai").replace(some + ".bai")
+    with pytest.raises(InputError, match=r"bai: belongs to another file than .*some\.bam"):
+        stretches(inspect(some), WANTED, 1)
+
+
+def test_index__of_a_larger_file(some: str, tmp_path: Path) -> None:
+    """Its entries stand behind the end: that is not an empty file."""
+    larger = write_alignments(tmp_path / "larger.bam", random_rows(9000, longest=900))
+    Path(larger + ".bai").replace(some + ".bai")
+    file = inspect(some)
+    last = stretches(file, WANTED, 1)[-1]
+    assert last.offset >> 16 > Path(some).stat().st_size
+    with pytest.raises(InputError, match=r"is damaged, or its index belongs|ends early"):
+        rows(file, last)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Of a small file and its indexes, decompressed; `place` is for damaged ones."""
+
+    records: bytes
+    indexes: tuple[bytes, bytes]
+    place: Path
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Contents:
+    folder = tmp_path_factory.mktemp("small")
+    path = write_alignments(folder / "small.bam", random_rows(30))
+    pysam.index("-c", path)
+    content, bai, csi = (pysam.BGZFile(path + s, "rb").read() for s in ("", ".bai", ".csi"))
+    return Contents(content[header_size(path) :], (bai, csi), folder / "damaged")
+
+
+@given(st.data())
+def test_index__damaged_anywhere_is_an_answer(small: Contents, data: st.DataObject) -> None:
+    """Numba checks no bounds: what is read must be checked. A changed offset may go unseen here."""
+    content, path = bytearray(data.draw(st.sampled_from(small.indexes))), small.place
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(4, len(content) - 1))
+        content[at] = data.draw(st.sampled_from([0, 1, 127, 128, 255]))
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        read_index(str(path))
+
+
+@given(st.data())
+def test_reads__damaged_anywhere_are_an_answer(small: Contents, data: st.DataObject) -> None:
+    content = bytearray(small.records)
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    walk = bam._Walk("x.bam", len(REFERENCES), WHOLE, ordered=False)
+    with contextlib.suppress(InputError):
+        found, stop = walk.over(np.frombuffer(bytes(content), np.uint8))
+        assert 0 <= stop <= len(content)
+        assert ((found.chrom >= 0) & (found.chrom < len(REFERENCES))).all()
+
+
+def _int32(*numbers: int) -> bytes:
+    return np.array(numbers, "<i4").tobytes()
+
+
+HUGE = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        (_int32(HUGE), "ends early: the file is truncated"),  # bytes of text
+        (_int32(-1), "ends early: the file is truncated"),
+        (_int32(0, HUGE), "ends early: the file is truncated"),  # references
+        (_int32(0, HUGE, 0, 0), "is damaged: the name of a reference has 0 bytes"),
+        (_int32(0, 1, HUGE), "is damaged: the name of a reference has 2147483647 bytes"),
+        (_int32(0, 1, 4) + b"chr\0" + _int32(-9), "is damaged: 'chr' has -9 bases"),
+    ],
+)
+def test_header__with_absurd_numbers_is_refused(
+    tmp_path: Path, header: bytes, problem: str
+) -> None:
+    path = tmp_path / "a.bam"
+    path.write_bytes(bgzf(bam.MAGIC + header))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=f"{problem}$"):
+        inspect(str(path))
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+
+
+def test_index__with_an_offset_beyond_every_file_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.bam.bai"
+    first = b"BAI\1" + _int32(1, 1, 4681, 1) + bytes(16)
+    path.write_bytes(first + _int32(1) + (2**64 - 1).to_bytes(8, "little"))
+    with pytest.raises(InputError, match="the index is damaged"):
+        read_index(str(path))
+
+
+@pytest.mark.parametrize("cut", [3, 6, 100, -40])
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+def test_index__that_is_cut(tmp_path: Path, csi: bool, cut: int) -> None:
+    write_alignments(tmp_path / "some.bam", random_rows(500), csi=csi)
+    path = tmp_path / ("some.bam.csi" if csi else "some.bam.bai")
+    content = path.read_bytes()
+    if csi:
+        content = pysam.BGZFile(str(path), "rb").read()  # a plain one is as good
+    path.write_bytes(content[:cut])
+    with pytest.raises(InputError, match=r"ends early|is no index"):
+        read_index(str(path))
+
+
+def test_index__entries_ascend(some: str) -> None:
+    for entries in read_index(some + ".bai"):
+        assert (np.diff(entries.position) > 0).all()
+        assert (np.diff(entries.offset) >= 0).all()
+
+
+def test_stretches__small_references_share_one(tmp_path: Path) -> None:
+    """An assembly may have thousands of them; those not asked for are not read at the ends."""
+    references = [(f"contig{i}", 2000) for i in range(300)]
+    table: list[Row] = [(i, 7 * j, 60, "90M", 0) for i in range(300) for j in range(10)]
+    file = inspect(write_alignments(tmp_path / "contigs.bam", table, references))
+    wanted = {i: (0, 2000) for i in range(40, 300) if i % 50}
+    (stretch,) = stretches(file, wanted, 1 << 30)
+    found = rows(file, stretch)
+    assert {row[0] for row in found} == set(range(40, 300))
+    many = stretches(file, wanted, 1)
+    assert len(many) > 1
+    assert [row for s in many for row in rows(file, s) if row[0] in wanted] == [
+        row for row in found if row[0] in wanted
+    ]

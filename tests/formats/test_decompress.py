@@ -1,0 +1,260 @@
+"""Bytes out of compressed data: all of them or an error, never fewer."""
+
+import gzip
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from backports import zstd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from isal import isal_zlib
+from stored import READS, STORED, TRUNCATED, bgzf, content, skippable_frame, thirds, zstd_frame
+
+from multigpu.errors import InputError
+from multigpu.formats.storage import decompress
+from multigpu.formats.storage.sources import blocks, inspect
+
+# ---- blocks: good data ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 4096, len(READS) - 1, len(READS), len(READS) + 1])
+@pytest.mark.parametrize("compression", STORED)
+def test_blocks__are_full_but_for_the_last_and_fresh(
+    store: Callable[..., str], compression: str, size: int
+) -> None:
+    got = list(blocks(inspect(store(STORED[compression])), size))
+    assert b"".join(block.tobytes() for block in got) == READS
+    assert {len(block) for block in got[:-1]} <= {size}
+    assert 1 <= len(got[-1]) <= size
+    assert got[0].dtype == np.uint8
+    assert len(got) == 1 or not np.shares_memory(got[0], got[1])
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        gzip.compress(READS) + bytes(1000),
+        gzip.compress(READS[:777]) + bytes(512) + gzip.compress(READS[777:]) + bytes(3),
+        bgzf(READS) + bytes(1),
+        bgzf(READS) + bytes(300_000),
+        bgzf(READS[:5000]) + bgzf(READS[5000:]),
+        bgzf(READS[:5000], end=b"") + gzip.compress(READS[5000:]),
+        gzip.compress(READS[:5000]) + bgzf(READS[5000:]),
+        gzip.compress(b"") + gzip.compress(READS),
+        skippable_frame(7) + zstd.compress(READS),
+        zstd.compress(READS[:9]) + skippable_frame(0) + zstd.compress(READS[9:]),
+        b"".join(zstd.compress(READS[at : at + 7]) for at in range(0, len(READS), 7)),
+        zstd.compress(b"") + zstd.compress(READS),
+    ],
+    ids=[
+        "gzip padded",
+        "gzip padded between and after",
+        "BGZF padded by one byte",
+        "BGZF padded by more than a block",
+        "BGZF twice",
+        "BGZF then gzip",
+        "gzip then BGZF",
+        "empty gzip member first",
+        "skippable zstd frame first",
+        "skippable zstd frame between",
+        "tiny zstd frames",
+        "empty zstd frame first",
+    ],
+)
+def test_blocks__read_every_legal_form(store: Callable[..., str], stored: bytes) -> None:
+    assert content(store(stored)) == READS
+
+
+def test_blocks__read_zstd_with_the_longest_window(store: Callable[..., str]) -> None:
+    options = {zstd.CompressionParameter.window_log: 31}
+    compressor = zstd.ZstdCompressor(options=options)
+    stored = compressor.compress(READS, compressor.FLUSH_BLOCK) + compressor.flush()
+    assert content(store(stored)) == READS
+
+
+def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:
+    with pytest.raises(ValueError, match=r"blocks of 0 bytes"):
+        next(blocks(inspect(store(READS)), 0))
+
+
+# ---- blocks: damaged data ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        gzip.compress(READS)[:-1],
+        gzip.compress(READS)[:-8],
+        gzip.compress(READS)[:-9],
+        gzip.compress(READS)[:7],
+        gzip.compress(READS)[:2],
+        gzip.compress(READS) + gzip.compress(READS)[:1],
+        gzip.compress(READS) + gzip.compress(READS)[:9],
+        gzip.compress(READS) + gzip.compress(READS)[:-4],
+        bgzf(READS)[:-1],
+        bgzf(READS)[:-28],
+        bgzf(READS)[:-28] + bytes(10),
+        bgzf(READS)[:-28] + bytes(300_000),
+        gzip.compress(READS) + bgzf(READS, end=b""),
+        zstd.compress(READS)[:-1],
+        zstd.compress(READS)[:5],
+        zstd.compress(READS) + zstd.compress(READS)[:1],
+        zstd.compress(READS) + zstd.compress(READS)[:-1],
+        zstd.compress(READS) + skippable_frame(90)[:-1],
+    ],
+    ids=[
+        "gzip trailer cut by one",
+        "gzip without its trailer",
+        "gzip data cut",
+        "gzip header cut",
+        "gzip magic only",
+        "second gzip member: one byte",
+        "second gzip member: header cut",
+        "second gzip member: trailer cut",
+        "BGZF marker cut by one",
+        "BGZF without its marker",
+        "BGZF without its marker, padded",
+        "BGZF without its marker, padded by more than a block",
+        "gzip then BGZF without its marker",
+        "zstd checksum cut",
+        "zstd header cut",
+        "second zstd frame: one byte",
+        "second zstd frame cut",
+        "skippable zstd frame cut",
+    ],
+)
+@pytest.mark.parametrize("size", [1000, 1 << 20])
+def test_blocks__say_that_the_file_is_truncated(
+    store: Callable[..., str], stored: bytes, size: int
+) -> None:
+    with pytest.raises(InputError, match=rf"reads: (gzip|zstd) {TRUNCATED}"):
+        content(store(stored), size)
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """One bit is wrong, at `at` from the front or (negative) from the back."""
+    damaged = bytearray(data)
+    damaged[at] ^= 0x10
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        flipped(gzip.compress(READS), -6),
+        flipped(gzip.compress(READS), -2),
+        flipped(gzip.compress(READS), 5000),
+        flipped(bgzf(READS), 4000),
+        flipped(zstd_frame(READS), 5000),
+        flipped(zstd_frame(READS), -2),
+    ],
+    ids=["gzip CRC", "gzip length", "gzip data", "BGZF data", "zstd data", "zstd checksum"],
+)
+def test_blocks__say_that_the_data_is_corrupt(store: Callable[..., str], stored: bytes) -> None:
+    with pytest.raises(InputError, match=r"reads: (gzip|zstd) data is corrupt: \w"):
+        content(store(stored))
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind"),
+    [
+        (gzip.compress(READS) + READS, "gzip"),
+        (gzip.compress(READS) + bytes(9) + READS, "gzip"),
+        (gzip.compress(READS) + b"garbage", "gzip"),
+        (gzip.compress(READS) + b"\n", "gzip"),
+        (bgzf(READS) + b"garbage", "gzip"),
+        (bgzf(READS) + READS, "gzip"),
+        (zstd.compress(READS) + READS, "zstd"),
+        (zstd.compress(READS) + bytes(9), "zstd"),
+    ],
+)
+def test_blocks__say_that_something_else_follows(
+    store: Callable[..., str], stored: bytes, kind: str
+) -> None:
+    with pytest.raises(InputError, match=f"something that is not {kind} follows the {kind} data"):
+        content(store(stored))
+
+
+def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Callable[..., str]) -> None:
+    stored = bgzf(b"@r\nA")  # 4 bytes, as the flags of the next header say
+    for stop in range(len(stored) - len(decompress.BGZF_END) + 1, len(stored)):
+        with pytest.raises(InputError, match=TRUNCATED):
+            content(store(stored[:stop]), 100)
+
+
+@pytest.mark.parametrize("compression", ["gzip", "bgzf", "zstd"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(data=st.data())
+def test_blocks__never_end_early_without_an_error(
+    store: Callable[..., str], compression: str, data: st.DataObject
+) -> None:
+    """Cut anywhere; only where whole members remain can nobody see it, except with BGZF."""
+    reads = READS[: data.draw(st.integers(1, len(READS)))]
+    if compression == "bgzf":
+        members, unseen = [bgzf(reads)], {}
+    else:
+        members = [
+            {"gzip": gzip.compress, "zstd": zstd_frame}[compression](x) for x in thirds(reads)
+        ]
+        unseen = {len(b"".join(members[:n])): b"".join(thirds(reads)[:n]) for n in (1, 2)}
+    stored = b"".join(members)
+    stop = data.draw(st.integers(0, len(stored) - 1))
+    path = store(stored[:stop])
+    if stop in unseen:
+        assert content(path) == unseen[stop]
+        return
+    with pytest.raises(InputError, match=rf"{TRUNCATED}|is empty|neither FASTQ"):
+        content(path, data.draw(st.sampled_from([100, 5000, 1 << 20])))
+
+
+@pytest.mark.parametrize("compression", ["gzip", "bgzf", "zstd"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(data=st.data())
+def test_blocks__never_give_other_data_without_an_error(
+    store: Callable[..., str], compression: str, data: st.DataObject
+) -> None:
+    """Any byte changed. Some header bytes say nothing about the data, so equal data is right."""
+    stored = bytearray(STORED[compression])
+    stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
+    if stored[:1] in (b">", b"@"):
+        return  # plain text by its first letter: its next ones are refused as bases
+    try:
+        got = content(store(bytes(stored)))
+    except InputError:
+        return
+    assert got == READS
+
+
+@given(
+    stored=st.lists(st.sampled_from([b"\0", bytes(9), b"x", b"yz", bytes(40) + b"x"])),
+    cuts=st.lists(st.integers(0, 200)),
+)
+def test_end_kept__is_the_last_bytes_without_zeros_however_they_come(
+    stored: list[bytes], cuts: list[int]
+) -> None:
+    data = b"".join(stored)
+    kept = decompress.EndKept(io.BytesIO(data))
+    for size in [*cuts, len(data)]:
+        if size:
+            kept.readinto(memoryview(bytearray(size)))
+    assert kept.end == data.rstrip(b"\0")
+    assert kept.zeros == len(data) - len(kept.end)
+
+
+# ---- what we rely on in isal, which does not promise it -----------------------------------------
+
+
+def test_isal__still_has_the_reader_of_its_gzip_file() -> None:
+    """`isal.igzip.IGzipFile` is what it promises, and copies everything once more."""
+    stored = gzip.compress(b"two members") * 2
+    reader = isal_zlib._GzipReader(io.BytesIO(stored), 1 << 16)  # type: ignore[arg-type]
+    out = bytearray(5)
+    assert reader.readinto(out) == 5
+    assert (bytes(out), reader.tell()) == (b"two m", 5)
+    assert reader.readall() == b"embers" + b"two members"
+    with pytest.raises(gzip.BadGzipFile, match=decompress.NO_GZIP):
+        isal_zlib._GzipReader(io.BytesIO(b"x" * 99), 1 << 16).readall()  # type: ignore[arg-type]
+    with pytest.raises(EOFError):
+        isal_zlib._GzipReader(io.BytesIO(stored[:-1]), 1 << 16).readall()  # type: ignore[arg-type]

@@ -1,0 +1,163 @@
+"""What is read from pipes and URLs."""
+
+import io
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import fsspec
+import pytest
+from program import ROOT
+from stored import READS, STORED, TRUNCATED, content
+
+from multigpu.errors import InputError
+from multigpu.formats.storage import inlets
+from multigpu.formats.storage.sources import blocks, expand, inspect
+
+
+@pytest.fixture(autouse=True)
+def no_pipes_left() -> Iterator[None]:
+    yield
+    while inlets.pipes:
+        inlets.pipes.popitem()[1].close()
+
+
+@dataclass
+class Standard:
+    """What stands for sys.stdin."""
+
+    buffer: object
+
+
+# ---- pipes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", STORED)
+def test_stdin__loses_nothing_to_inspect(monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(STORED[compression])))
+    source = inspect("-")
+    assert source == inspect("-")
+    assert (source.size, source.compression, source.cuttable) == (None, compression, False)
+    assert b"".join(block.tobytes() for block in blocks(source, 1000)) == READS
+
+
+@pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
+def test_stdin__that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch, stored: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(stored)))
+    with pytest.raises(InputError, match=TRUNCATED):
+        content("-")
+
+
+def test_stdin__can_be_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
+    source = inspect("-")
+    assert len(list(blocks(source, 1 << 20))) == 1
+    with pytest.raises(InputError, match=r"-: a pipe can be read only once"):
+        next(blocks(source, 1000))
+
+
+def test_stdin__of_an_earlier_run_in_this_process_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b">old\nA\n")))
+    inspect("-")
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
+    assert content("-") == READS
+
+
+def test_stdin__closed_or_empty_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match=r"-: standard input is closed"):
+        inspect("-")
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b"")))
+    with pytest.raises(InputError, match=r"-: is empty"):
+        inspect("-")
+
+
+@pytest.mark.parametrize("compression", ["none", "bgzf"])
+def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
+    """A non-blocking pipe has "nothing yet" between the pieces, which is not its end."""
+    code = (
+        "import os, sys\n"
+        "os.set_blocking(0, False)\n"
+        "from multigpu.formats.storage.sources import inspect, blocks\n"
+        "for block in blocks(inspect('-'), 10_000): sys.stdout.buffer.write(block)\n"
+    )
+    command = [sys.executable, "-c", code]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        stored = STORED[compression]
+        for start, stop in ((0, 1), (1, 700), (700, len(stored))):
+            process.stdin.write(stored[start:stop])
+            process.stdin.flush()
+            threading.Event().wait(0.2)
+        process.stdin.close()
+        assert process.stdout.read() == READS
+    assert process.returncode == 0
+
+
+def test_fifo__as_from_process_substitution_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(STORED["gzip"],))
+    writer.start()
+    assert expand([str(path)]) == [str(path)]
+    assert content(str(path)) == READS
+    writer.join(10)
+
+
+def test_fifo__refused_by_inspect_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"no reads",))
+    writer.start()
+    with pytest.raises(InputError, match=r"fifo: neither FASTQ nor FASTA"):
+        inspect(str(path))
+    writer.join(10)
+    assert not inlets.pipes
+
+
+# ---- URLs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", STORED)
+def test_url__is_read_like_a_file(compression: str) -> None:
+    url = f"memory://sources/{compression}"
+    fsspec.filesystem("memory").pipe_file(url, STORED[compression])
+    source = inspect(url)
+    assert (source.size, source.compression) == (len(STORED[compression]), compression)
+    assert not source.cuttable
+    assert b"".join(block.tobytes() for block in blocks(source, 1000)) == READS
+
+
+@pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
+def test_url__that_ends_early_is_an_error(stored: bytes) -> None:
+    fsspec.filesystem("memory").pipe_file("memory://sources/cut", stored)
+    with pytest.raises(InputError, match=f"memory://sources/cut: .* {TRUNCATED}"):
+        content("memory://sources/cut")
+
+
+def test_url__whose_plain_text_breaks_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec.filesystem("memory").pipe_file("memory://sources/broken", READS)
+    source = inspect("memory://sources/broken")
+    fsspec.filesystem("memory").pipe_file("memory://sources/broken", READS[:5000])
+    with pytest.raises(InputError, match=rf"ends early: 5000 of {len(READS)} bytes could be read"):
+        list(blocks(source, 1000))
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("memory://sources/absent", "there is no such file"),
+        ("nowhere://sources/absent", "Protocol not known: nowhere"),
+    ],
+)
+def test_url__that_cannot_be_opened_is_an_error(url: str, problem: str) -> None:
+    with pytest.raises(InputError, match=f"{url}: cannot be read: {problem}"):
+        inspect(url)

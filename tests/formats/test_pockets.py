@@ -1,0 +1,528 @@
+"""Pocket files to grids: every format, and what is wrong with them."""
+
+import contextlib
+import gzip
+import math
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from backports import zstd
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError, UsageError
+from multigpu.formats.molecules.pockets import Pocket, read_pocket
+
+SHAPE = (3, 4, 5)
+ORIGIN, SPACING = (-1.5, 2.0, 0.25), 0.5
+VALUES = np.arange(60, dtype=np.float32).reshape(SHAPE) / 8
+
+Write = Callable[[str, bytes], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def to(name: str, content: bytes) -> str:
+        (tmp_path / name).write_bytes(content)
+        return str(tmp_path / name)
+
+    return to
+
+
+def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
+    lines = {
+        "counts": "object 1 class gridpositions counts {} {} {}".format(*values.shape),
+        "origin": "origin {} {} {}".format(*ORIGIN),
+        "x": f"delta {SPACING} 0 0",
+        "y": f"delta 0 {SPACING} 0",
+        "z": f"delta 0 0 {SPACING}",
+        "connections": "object 2 class gridconnections counts {} {} {}".format(*values.shape),
+        "data": f"object 3 class array type double rank 0 items {values.size} data follows",
+        "body": "\n".join(" ".join(map(str, row)) for row in values.reshape(-1, 3).tolist()),
+        "end": 'attribute "dep" string "positions"\nobject "a" class field',
+    }
+    return ("# made by a test\n" + "\n".join({**lines, **changes}.values()) + "\n").encode()
+
+
+def autogrid(folder: Path, types: tuple[str, ...] = ("A", "OA"), **changes: str) -> str:
+    """Maps whose values are those of VALUES, times 1, 2, 3 …; `changes` replace whole files."""
+    center = [o + SPACING * (n - 1) / 2 for o, n in zip(ORIGIN, SHAPE, strict=True)]
+    steps = " ".join(str(n - 1) for n in SHAPE)
+    geometry = f"SPACING {SPACING}\nNELEMENTS {steps}\nCENTER {' '.join(map(str, center))}\n"
+    names = [*types, "e", "d"]
+    labels = [*(f"{name}-affinity" for name in types), "Electrostatics", "Desolvation"]
+    field = "# AVS field file\n" + "".join(f"#{line}\n" for line in geometry.splitlines())
+    field += "".join(f"label={label}\t# component\n" for label in labels)
+    for i, name in enumerate(names, 1):
+        field += f"variable {i} file=p.{name}.map filetype=ascii skip=6\n"
+        head = f"GRID_PARAMETER_FILE g.gpf\nGRID_DATA_FILE p.maps.fld\nMACROMOLECULE p\n{geometry}"
+        values = "\n".join(map(str, (VALUES * i).transpose(2, 1, 0).ravel().tolist()))
+        (folder / f"p.{name}.map").write_text(f"{head}{values}\n")
+    (folder / "p.maps.fld").write_text(field)
+    for name, text in changes.items():
+        (folder / name.replace("__", ".")).write_text(text)
+    return str(folder / "p.maps.fld")
+
+
+def check(pocket: Pocket) -> None:
+    assert pocket.values.flags.c_contiguous
+    np.testing.assert_array_equal(pocket.values[0], VALUES)
+    np.testing.assert_allclose(pocket.origin, ORIGIN, atol=1e-12)
+    np.testing.assert_allclose(pocket.spacing, [SPACING] * 3)
+
+
+def test_dx__is_read_with_z_fastest(write: Write) -> None:
+    check(read_pocket(write("pocket.dx", dx())))
+
+
+def test_dx__may_be_compressed_and_have_crlf(write: Write) -> None:
+    check(read_pocket(write("pocket.dx.gz", gzip.compress(dx().replace(b"\n", b"\r\n")))))
+
+
+def test_dx__has_a_spacing_for_each_axis(write: Write) -> None:
+    pocket = read_pocket(write("pocket.dx", dx(y="delta 0 0.75 0", z="delta 0 0 1e0")))
+    assert pocket.spacing.tolist() == [0.5, 0.75, 1.0]
+
+
+def test_autogrid__is_read_with_x_fastest(tmp_path: Path) -> None:
+    pocket = read_pocket(autogrid(tmp_path))
+    check(pocket)
+    assert pocket.types == ("A", "OA")
+    for number, values in enumerate(pocket.values, 1):
+        np.testing.assert_array_equal(values, VALUES * number)
+
+
+def test_autogrid__of_a_public_example_has_its_maps(golden: Path) -> None:
+    pocket = read_pocket(str(golden / "dock" / "real_1stp" / "1stp_protein.maps.fld"))
+    assert pocket.types == ("A", "C", "OA", "N", "SA", "HD")
+    assert pocket.shape == (25, 23, 33)
+    np.testing.assert_allclose(pocket.origin, [6.234, -2.092, -17.537])
+
+
+def test_numpy__takes_origin_and_spacing_from_the_options(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", VALUES.astype(np.float64))
+    check(read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING))
+
+
+def test_numpy__takes_them_from_the_file_else(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", grid=VALUES, origin=ORIGIN, spacing=SPACING, atoms=np.ones(3))
+    check(read_pocket(str(tmp_path / "p.npz")))
+
+
+@pytest.mark.parametrize("suffix", ["mrc", "ccp4", "map"])
+def test_mrc__stands_where_its_header_says(tmp_path: Path, suffix: str) -> None:
+    path = mrc(tmp_path / f"p.{suffix}")
+    check(read_pocket(path))
+
+
+def test_mrc__may_have_its_axes_in_another_order(tmp_path: Path) -> None:
+    path = mrc(tmp_path / "p.mrc", order=(3, 2, 1), values=VALUES.transpose(2, 1, 0))
+    check(read_pocket(path))
+
+
+def test_mrc__without_origin_stands_where_it_starts(tmp_path: Path) -> None:
+    path = mrc(tmp_path / "p.mrc", origin=(0, 0, 0), start=(-3, 4, 1))
+    assert read_pocket(path).origin.tolist() == [-1.5, 2.0, 0.5]
+
+
+def mrc(
+    path: Path, values: NDArray[Any] = VALUES, order: tuple[int, ...] = (1, 2, 3),
+    origin: tuple[float, ...] = ORIGIN, start: tuple[int, ...] = (0, 0, 0), angle: float = 90,
+) -> str:  # fmt: skip
+    gemmi = pytest.importorskip("gemmi", reason="the package is not installed")
+    file = gemmi.Ccp4Map()
+    file.grid = gemmi.FloatGrid(np.ascontiguousarray(values))
+    cell = (size * SPACING for size in SHAPE)
+    file.grid.set_unit_cell(gemmi.UnitCell(*cell, 90, angle, 90))
+    file.update_ccp4_header()
+    for axis in range(3):
+        file.set_header_i32(5 + axis, start[axis])
+        file.set_header_i32(8 + axis, SHAPE[axis])
+        file.set_header_i32(17 + axis, order[axis])
+        file.set_header_float(50 + axis, origin[axis])
+    file.write_ccp4_map(str(path))
+    return str(path)
+
+
+DTYPES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}  # of the modes of MRC
+
+
+def mrc_bytes(mode: int = 2, big: bool = False, extended: int = 0, **words: float) -> bytes:
+    """VALUES * 8, as the format's description has it; `words` replace those of the header."""
+    order = ">" if big else "<"
+    header = np.zeros(256, f"{order}i4")
+    real = header.view(f"{order}f4")
+    header[:10] = [*SHAPE, mode, 0, 0, 0, *SHAPE]
+    real[10:16] = [size * SPACING for size in SHAPE] + [90] * 3
+    header[16:19], header[23], real[49:52] = (1, 2, 3), extended, ORIGIN
+    header.view("S4")[52:54] = b"MAP ", b"\x11\x11" if big else b"\x44\x44"
+    for word, value in words.items():
+        (header if isinstance(value, int) else real)[int(word.removeprefix("word_")) - 1] = value
+    values = (VALUES * 8).transpose(2, 1, 0).astype(order + DTYPES.get(mode, "f4"))
+    return header.tobytes() + b"x" * extended + values.tobytes()
+
+
+@pytest.mark.parametrize("extended", [0, 80, 81])
+@pytest.mark.parametrize("big", [False, True])
+@pytest.mark.parametrize("mode", [0, 1, 2, 6])
+def test_mrc__of_every_mode_is_read_in_both_byte_orders(
+    write: Write, mode: int, big: bool, extended: int
+) -> None:
+    pocket = read_pocket(write("p.mrc", mrc_bytes(mode, big, extended)))
+    np.testing.assert_array_equal(pocket.values[0], VALUES * 8)
+    assert pocket.origin.tolist() == list(ORIGIN)
+    assert pocket.spacing.tolist() == [SPACING] * 3
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
+def test_mrc__is_what_gemmi_reads(tmp_path: Path, order: tuple[int, ...]) -> None:
+    gemmi = pytest.importorskip("gemmi", reason="the package is not installed")
+    path = mrc(tmp_path / "p.mrc", order=order, values=VALUES)
+    file = gemmi.read_ccp4_map(path)
+    axes = [order.index(axis) for axis in (1, 2, 3)]
+    pocket = read_pocket(path)
+    np.testing.assert_array_equal(pocket.values[0], np.array(file.grid).transpose(axes))
+
+
+def test_mrc__may_have_other_samples_in_its_cell_than_values(write: Write) -> None:
+    pocket = read_pocket(write("p.mrc", mrc_bytes(word_8=6, word_9=8, word_10=1)))
+    assert pocket.spacing.tolist() == [0.25, 0.25, 2.5]
+
+
+@pytest.mark.parametrize("name", ["p.mrc", "p.npz", "p.dx", "p.maps.fld"])
+def test_pocket__may_be_given_by_url(tmp_path: Path, name: str) -> None:
+    (tmp_path / "p.mrc").write_bytes(mrc_bytes())
+    (tmp_path / "p.dx").write_bytes(dx())
+    np.savez(tmp_path / "p.npz", grid=VALUES, origin=ORIGIN, spacing=SPACING)
+    path = Path(autogrid(tmp_path)).with_name(name)
+    pocket = read_pocket(path.as_uri())
+    assert pocket.path == path.as_uri()
+    np.testing.assert_array_equal(pocket.values, read_pocket(str(path)).values)
+
+
+@pytest.mark.parametrize("by_url", [False, True])
+def test_autogrid__goes_without_maps_of_types_that_are_not_there(
+    tmp_path: Path, by_url: bool
+) -> None:
+    """Vina's own tutorial has such a file. Compressed maps are there."""
+    path = Path(autogrid(tmp_path, ("A", "Br", "OA")))
+    (tmp_path / "p.Br.map").unlink()
+    for name, suffix, compressed in (("OA", ".gz", gzip.compress), ("e", ".zst", zstd.compress)):
+        plain = tmp_path / f"p.{name}.map"
+        Path(f"{plain}{suffix}").write_bytes(compressed(plain.read_bytes()))
+        plain.unlink()
+    pocket = read_pocket(path.as_uri() if by_url else str(path))
+    assert (pocket.types, pocket.absent) == (("A", "OA"), ("Br",))
+    for values, factor in zip(pocket.values, (1, 3, 4, 5), strict=True):
+        np.testing.assert_array_equal(values, VALUES * factor)
+
+
+@pytest.mark.parametrize("by_url", [False, True])
+@pytest.mark.parametrize("missing", ["e", "d", "A OA"])
+def test_autogrid__names_the_map_that_is_missing(
+    tmp_path: Path, missing: str, by_url: bool
+) -> None:
+    path = Path(autogrid(tmp_path))
+    for name in missing.split():
+        (tmp_path / f"p.{name}.map").unlink()
+    with pytest.raises(InputError) as caught:
+        read_pocket(path.as_uri() if by_url else str(path))
+    first = path.with_name(f"p.{missing.split()[0]}.map")
+    start = f"{first.as_uri() if by_url else first}: cannot be read: there is no such file"
+    assert str(caught.value).startswith(start)
+
+
+def test_pocket__knows_how_far_a_point_is(write: Write) -> None:
+    pocket = read_pocket(write("pocket.dx", dx()))
+    assert pocket.distance(pocket.center) == 0
+    assert pocket.distance(np.array([-1.5 - 3, 2.0 + 1.5 + 4, 1.0])) == pytest.approx(5)
+
+
+# ---- what is wrong ----------------------------------------------------------------------------
+
+
+NAN = VALUES.copy()
+NAN[1, 2, 3] = np.nan
+FLAT = VALUES[:, :1]
+COUNTS = "object 1 class gridpositions counts {} {} {}"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (dx(NAN), r"pocket\.dx: grid index \[1, 2, 3\] \(from 0\): the value is nan: every value"),
+        (dx(FLAT), "the grid has 1 point along y: it needs at least two"),
+        (dx(body="1 2 3"), "3 values where 'gridpositions counts' says 60"),
+        (dx(body="1 2\nx " + "0 " * 57), r"line 10: 'x' is no number"),
+        (dx(x="delta 0.5 0.1 0"), "its axes are not parallel to x, y and z"),
+        (dx(x="delta 0 0 0"), "the spacing along x is 0, not positive"),
+        (dx(x="delta -0.5 0 0"), "the spacing along x is -0.5, not positive"),
+        (dx(x="delta nan 0 0"), r"line 4: every number must be finite: 'nan 0 0'"),
+        (dx(origin="origin 0 inf 0"), r"line 3: every number must be finite: '0 inf 0'"),
+        (dx(counts=COUNTS.format(*[1 << 32] * 3)), "60 values where .* says 79,228,162,514,264,"),
+        (dx(counts=COUNTS.format("9" * 5000, 4, 5)), "it has no 'class gridpositions counts"),
+        (dx(x=""), "it needs 3 line"),
+        (dx(origin="origin a b c"), r"line 3: no numbers: 'a b c'"),
+        (dx(counts=""), "it has no 'class gridpositions counts nx ny nz'"),
+        (dx(data=""), "it has no array with 'data follows'"),
+        (b"", "is empty"),
+        (dx(VALUES.astype(np.float64) * 1e300), r"the value is inf"),
+    ],
+)  # fmt: skip
+def test_dx__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_pocket(write("pocket.dx", content))
+
+
+def map_text(steps: str = "2 3 4", spacing: str = "0.5", values: int = 60, first: str = "1") -> str:
+    head = f"G g\nG p\nM p\nSPACING {spacing}\nNELEMENTS {steps}\nCENTER -1.0 2.75 1.25\n"
+    return head + "\n".join([first, *["1"] * (values - 1)]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (map_text(steps="2 3 6"), r"p\.OA\.map: NELEMENTS is 2 3 6, but 2 3 4 in .*: the maps are"),
+        (map_text(spacing="0.375"), r"p\.OA\.map: SPACING is 0\.375, but 0\.5"),
+        (map_text(values=59), r"p\.OA\.map: 59 values where NELEMENTS says 60"),
+        (map_text(first="nan"), r"p\.maps\.fld: map OA, grid index \[0, 0, 0\]"),
+        (map_text(first="?"), r"p\.OA\.map: line 7: '\?' is no number"),
+        ("nothing\n" * 70, r"p\.OA\.map: it does not say SPACING as AutoGrid does"),
+    ],
+)  # fmt: skip
+def test_autogrid__with_a_bad_map_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_pocket(autogrid(tmp_path, p__OA__map=text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("NELEMENTS 2 3 4", "NELEMENTS inf 3 4", r"line 3: every number must be finite: 'inf 3 4'"),
+        (
+            "NELEMENTS 2 3 4",
+            "NELEMENTS -8 -8 4",
+            r"line 3: NELEMENTS is -8 -8 4: they must be whol",
+        ),
+        ("NELEMENTS 2 3 4", "NELEMENTS 2.5 3 4", r"NELEMENTS is 2\.5 3 4: they must be whole numb"),
+        ("NELEMENTS 2 3 4", "NELEMENTS 0 3 4", r"NELEMENTS is 0 3 4: .* from 1 to 1,000,000,000"),
+        ("NELEMENTS 2 3 4", "NELEMENTS 1e300 3 4", r"NELEMENTS is 1e\+300 3 4: they must be whol"),
+        ("NELEMENTS 2 3 4", "NELEMENTS 2 3", "it does not say NELEMENTS as AutoGrid does"),
+        ("SPACING 0.5", "SPACING nan", r"line 2: every number must be finite: 'nan'"),
+        ("SPACING 0.5", "SPACING -0.5", r"line 2: SPACING is -0\.5: it must be above 0"),
+        ("SPACING 0.5", "SPACING 0", r"line 2: SPACING is 0: it must be above 0"),
+        ("CENTER -1.0", "CENTER inf", r"line 4: every number must be finite: 'inf 2\.75 1\.25'"),
+    ],
+)
+@pytest.mark.parametrize("maps_too", [False, True])
+def test_autogrid__with_a_header_that_makes_no_grid_is_refused(
+    tmp_path: Path, maps_too: bool, old: str, new: str, problem: str
+) -> None:
+    path = Path(autogrid(tmp_path))
+    for file in tmp_path.iterdir() if maps_too else [path]:
+        file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(InputError, match=rf"p\.maps\.fld: .*{problem}"):
+        read_pocket(str(path))
+
+
+def test_autogrid__with_a_map_whose_header_is_nonsense_names_the_line(tmp_path: Path) -> None:
+    path = autogrid(tmp_path, p__OA__map=map_text(steps="2 3 nan"))
+    with pytest.raises(InputError, match=r"p\.OA\.map: line 5: every number must be finite"):
+        read_pocket(path)
+
+
+def test_autogrid__needs_electrostatics_and_desolvation(tmp_path: Path) -> None:
+    path = Path(autogrid(tmp_path))
+    path.write_text(path.read_text().replace("Desolvation", "B-affinity"))
+    with pytest.raises(InputError, match=r"there is no map of desolvation \(\.d\.map\)"):
+        read_pocket(str(path))
+
+
+def test_autogrid__is_given_by_its_field_file(tmp_path: Path) -> None:
+    autogrid(tmp_path)
+    with pytest.raises(InputError, match=r"one map of several: give the \.maps\.fld"):
+        read_pocket(str(tmp_path / "p.OA.map"))
+
+
+def test_mrc__with_skew_axes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="its axes are not at right angles"):
+        read_pocket(mrc(tmp_path / "p.mrc", angle=100))
+
+
+def test_mrc__may_be_compressed(write: Write) -> None:
+    plain = mrc_bytes()
+    for path in (write("p.mrc.gz", gzip.compress(plain)), write("p.mrc.zst", zstd.compress(plain))):
+        np.testing.assert_array_equal(read_pocket(path).values[0], VALUES * 8)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"something else", "no MRC or CCP4 map: its header lacks the mark MAP"),
+        (mrc_bytes()[:1000], "no MRC or CCP4 map: its header ends before 1,024 bytes"),
+        (mrc_bytes()[:-1], "it ends early: 59 values where its header says 60"),
+        (mrc_bytes(0, big=True)[:-1], "it ends early: 59 values where its header says 60"),
+        (mrc_bytes(word_24=8), "it ends early: 58 values where its header says 60"),
+        (mrc_bytes(word_24=1 << 30), "it ends early: 0 values where its header says 60"),
+        (mrc_bytes(word_24=-4), "its extended header has -4 bytes"),
+        (
+            mrc_bytes(word_1=1 << 30),
+            "it ends early: 60 values where its header says 21,474,836,480",
+        ),
+        (mrc_bytes(word_2=0), r"NX NY NZ of its header are \[3, 0, 5\]: they must be above 0"),
+        (mrc_bytes(word_3=-5), r"NX NY NZ of its header are \[3, 4, -5\]"),
+        (mrc_bytes(word_8=0), r"MX MY MZ of its header are \[0, 4, 5\]: they must be above 0"),
+        (mrc_bytes(3), r"its values are of mode 3, which is not read \(only 0, 1, 2, 6\)"),
+        (mrc_bytes(12, big=True), "its values are of mode 12, which is not read"),
+        (mrc_bytes(word_54=0), "its machine stamp says neither little-endian nor big-endian"),
+        (mrc_bytes(word_17=2), r"its header names no axes: \[2, 2, 3\]"),
+        (mrc_bytes(word_11=math.nan), "the spacing along x is nan, not positive and finite"),
+        (mrc_bytes(word_11=0.0), "the spacing along x is 0, not positive"),
+        (mrc_bytes(word_11=math.inf), "the spacing along x is inf, not positive and finite"),
+        (mrc_bytes(word_14=math.nan), "its axes are not at right angles"),
+        (mrc_bytes(word_50=math.inf), "the origin is no place: it is not finite"),
+    ],
+)
+def test_mrc__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_pocket(write("p.mrc", content))
+
+
+def test_numpy__needs_origin_and_spacing(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", VALUES)
+    with pytest.raises(UsageError, match="does not say its spacing: give --spacing"):
+        read_pocket(str(tmp_path / "p.npy"), ORIGIN)
+
+
+@pytest.mark.parametrize("name", ["p.npy", "p.npz"])
+def test_numpy__that_is_damaged_is_told_or_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    (np.savez if name.endswith("z") else np.save)(path, VALUES)
+    whole = path.read_bytes()
+    stops = [whole[:stop] for stop in range(1, len(whole), 3)]
+    flips = [whole[:at] + b"\xff" + whole[at + 1 :] for at in range(len(whole))]
+    for damaged in (*stops, *flips):
+        path.write_bytes(damaged)
+        with contextlib.suppress(InputError):
+            read_pocket(str(path), ORIGIN, SPACING)
+
+
+@pytest.mark.parametrize(
+    ("shape", "problem"),
+    [
+        ("(1024, 1024, 1024)", "it ends early: 8 bytes where its header says 4,294,967,296"),
+        ("(-1, 2, 2)", "no array: "),
+        ("(9999999999999, 9999999999999, 9)", "it ends early: 8 bytes"),
+        ("(2, 2, [", "no array: "),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_numpy__that_says_it_is_huge_is_refused(
+    tmp_path: Path, shape: str, problem: str, packed: bool
+) -> None:
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    content = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(8)
+    path = tmp_path / ("p.npz" if packed else "p.npy")
+    if packed:
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("grid.npy", content)
+    else:
+        path.write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=problem):
+        read_pocket(str(path), ORIGIN, SPACING)
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+
+
+def test_numpy__of_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "p.npz", "w") as file:
+        file.writestr("grid.npy", b"no array at all")
+    with pytest.raises(InputError, match="no array: "):
+        read_pocket(str(tmp_path / "p.npz"), ORIGIN, SPACING)
+
+
+def test_numpy__what_zip_says_of_a_damaged_file_is_short(tmp_path: Path) -> None:
+    """Its words repeat names of files, which are anything then."""
+    np.savez(tmp_path / "p.npz", grid=VALUES)
+    content = bytearray((tmp_path / "p.npz").read_bytes())
+    content[26:28] = b"\xff\x0f"  # length of the first name
+    (tmp_path / "p.npz").write_bytes(content + bytes(5000))
+    with pytest.raises(InputError) as refused:
+        read_pocket(str(tmp_path / "p.npz"), ORIGIN, SPACING)
+    assert len(str(refused.value)) < 600
+
+
+def test_numpy__is_never_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(InputError, match="no array: Object arrays cannot be loaded"):
+        read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
+
+
+@pytest.mark.parametrize(
+    ("array", "problem"),
+    [
+        (VALUES[0], r"the grid is float32\[4, 5\]: three axes are needed"),
+        (VALUES.astype("U4"), "three axes are needed"),
+        (NAN, r"grid index \[1, 2, 3\]"),
+        (np.full(SHAPE, np.inf), r"the value is inf and 59 more"),
+        (FLAT, "1 point along y"),
+    ],
+)
+def test_numpy__that_is_no_grid_is_refused(
+    tmp_path: Path, array: NDArray[Any], problem: str
+) -> None:
+    np.save(tmp_path / "p.npy", array)
+    with pytest.raises(InputError, match=problem):
+        read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ({"origin": math.nan}, "the origin is no place: it is not finite"),
+        ({"origin": (0, 0, -math.inf)}, "the origin is no place"),
+        ({"origin": np.longdouble("1e4000")}, "the origin is no place"),
+        ({"origin": (0, 0)}, "its origin is not one number, or three"),
+        ({"spacing": math.nan}, "the spacing along x is nan, not positive and finite"),
+        ({"spacing": (1, math.inf, 1)}, "the spacing along y is inf, not positive and finite"),
+        ({"spacing": 0}, "the spacing along x is 0, not positive"),
+        ({"spacing": [[1, 1, 1]]}, "its spacing is not one number, or three"),
+        ({"spacing": "1"}, "its spacing is not one number, or three"),
+        ({"spacing": True}, "its spacing is not one number, or three"),
+    ],
+)
+def test_numpy__that_stands_nowhere_is_refused(
+    tmp_path: Path, place: dict[str, Any], problem: str
+) -> None:
+    np.savez(tmp_path / "p.npz", **{"grid": VALUES, "origin": ORIGIN, "spacing": SPACING, **place})
+    with pytest.raises(InputError, match=problem):
+        read_pocket(str(tmp_path / "p.npz"))
+
+
+def test_numpy__of_several_arrays_needs_a_grid(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", a=VALUES, b=VALUES)
+    with pytest.raises(InputError, match=r"which array is the grid.* there is a, b"):
+        read_pocket(str(tmp_path / "p.npz"), ORIGIN, SPACING)
+
+
+def test_pocket__that_says_where_it_stands_takes_no_origin(write: Write) -> None:
+    with pytest.raises(UsageError, match="leave out --origin and --spacing"):
+        read_pocket(write("pocket.dx", dx()), ORIGIN, SPACING)
+
+
+def test_pocket__of_an_unknown_name_is_refused(write: Write) -> None:
+    with pytest.raises(InputError, match=r"no pocket by its name .*: begins with 'ATOM'"):
+        read_pocket(write("pocket.txt", b"ATOM"))
+
+
+@pytest.mark.parametrize("name", ["receptor.pdbqt", "receptor.pdb.gz", "receptor"])
+def test_pocket__that_is_a_receptor_says_what_to_make_of_it(write: Write, name: str) -> None:
+    text = b"REMARK  prepared\nATOM      1  N   MET A   1      38.198  19.582  28.197\n"
+    path = write(name, gzip.compress(text) if name.endswith(".gz") else text)
+    with pytest.raises(InputError, match=r"this is a structure, .* .{1,2}autogrid4 .* \.maps\.fld"):
+        read_pocket(path)

@@ -1,0 +1,520 @@
+"""Record borders: the records of the whole, wherever the bytes are cut."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from multigpu.formats.sequences import records
+from multigpu.formats.sequences.records import (
+    BASES,
+    LENGTH,
+    NAME,
+    NAME_END,
+    QUALITY,
+    Fault,
+    Parsed,
+    parse,
+)
+
+Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
+Layout = Literal["fastq", "fasta"]
+
+FASTQ = {
+    "plain": b"@r1 one\nACGT\n+\nIIII\n@r2\nAC\n+r2\n!~\n",
+    "crlf": b"@r1\tone\r\nACGT\r\n+\r\nIIII\r\n@r2\r\nAC\r\n+\r\nII\r\n",
+    "wrapped": b"@r1\nACG\nTAC\nG\n+\nIII\nIIII\n@r2\nAC\nGT\n+\nI\nIII\n",
+    "wrapped, crlf": b"@r1\r\nACG\r\nTA\r\n+\r\nIII\r\nII\r\n@r2\r\nAC\r\n+\r\nII\r\n",
+    "no last line end": b"@r1\nACGT\n+\nIIII\n@r2\nAC\n+\nII",
+    "quality like a header": b"@r1\nACGT\n+\n@@+@\n@r2\nAC\n+\n@r\n@r3\nA\n+\n@\n",
+    "quality like a plus": b"@r1\nACGT\n+\n+@+@\n@r2\nAC\n+\n+\x7e\n@r3\nA\n+\n+\n",
+    "empty sequences": b"@r1\n\n+\n\n@r2\nAC\n+\nII\n@r3\n\n+\n\n@r4\n\n+\n\n",
+    "blank lines between": b"\n\n@r1\nACGT\n+\nIIII\n\n\r\n\n@r2\nAC\n+\nII\n\n\n",
+    "no names": b"@\nACGT\n+\nIIII\n@ one\nAC\n+\nII\n",
+}
+FASTA = {
+    "plain": b">r1 one\nACGT\n>r2\nAC\n",
+    "crlf": b">r1\tone\r\nACGT\r\nAC\r\n>r2\r\nAC\r\n",
+    "wrapped": b">r1 one\nACG\nTAC\nG\n>r2\nAC\nGT\n",
+    "no last line end": b">r1\nACGT\nAC\n>r2\nAC",
+    "empty sequences": b">r1\n>r2\nAC\n>r3\n\n>r4\n\n\n>r5\n>r6",
+    "blank lines": b"\n\r\n>r1\n\nAC\n\nGT\n\n>r2\n\n\nAC\n\n",
+    "no names": b">\nACGT\n> one\nAC\n",
+    "marks inside": b">r1 >x\nAC\n>r2>\nAC\n",
+}
+TEXTS = [("fastq", name) for name in FASTQ] + [("fasta", name) for name in FASTA]
+FOUR_LINES = [name for name in FASTQ if "wrapped" not in name and "blank" not in name]
+
+
+def text_of(layout: str, name: str) -> bytes:
+    return (FASTQ if layout == "fastq" else FASTA)[name]
+
+
+def array(text: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(text, np.uint8).copy()
+
+
+def slices(raw: NDArray[np.uint8], parsed: Parsed) -> list[Record]:
+    """What the rows of a table say, without the last one where that is at fault."""
+    table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
+    assert (table.dtype, table.shape[1]) == (np.int64, 5)
+    return [one(raw, row) for row in table]
+
+
+def one(raw: NDArray[np.uint8], row: NDArray[np.int64]) -> Record:
+    name = raw[row[NAME] : row[NAME_END]].tobytes()
+    bases = raw[row[BASES] : row[BASES] + row[LENGTH]].tobytes()
+    if row[QUALITY] < 0:
+        return name, bases, None
+    return name, bases, raw[row[QUALITY] : row[QUALITY] + row[LENGTH]].tobytes()
+
+
+# ---- a tiny parser in plain Python ------------------------------------------------------------
+
+
+@dataclass
+class Plain:
+    """The good records, where the first bad one begins (or the end), and whether there is one."""
+
+    records: list[Record]
+    stop: int
+    bad: bool
+
+
+def plain_parse(text: bytes, layout: Layout, offset: int = 33) -> Plain:
+    found = Plain([], blank_end(text, 0), False)
+    read = plain_fastq if layout == "fastq" else plain_fasta
+    while found.stop < len(text):
+        record, stop = read(text, found.stop, offset)
+        if record is None:
+            return Plain(found.records, found.stop, True)
+        found = Plain([*found.records, record], stop, False)
+    return found
+
+
+def blank_end(text: bytes, at: int) -> int:
+    return len(text) - len(text[at:].lstrip(b"\r\n"))
+
+
+def line_at(text: bytes, at: int) -> tuple[bytes, int]:
+    """The line without its end, and where the next one begins."""
+    end = text.find(b"\n", at)
+    stop = len(text) if end < 0 else end
+    return text[at:stop].removesuffix(b"\r"), min(stop + 1, len(text))
+
+
+def name_of(header: bytes) -> bytes:
+    return header[1:].replace(b"\t", b" ").split(b" ")[0]
+
+
+def plain_fasta(text: bytes, at: int, _: int) -> tuple[Record | None, int]:
+    header, at = line_at(text, at)
+    if not header.startswith(b">"):
+        return None, at
+    bases = b""
+    while at < len(text) and text[at : at + 1] != b">":
+        line, at = line_at(text, at)
+        bases += line
+    return (name_of(header), bases, None), at
+
+
+def plain_fastq(text: bytes, at: int, offset: int) -> tuple[Record | None, int]:
+    header, at = line_at(text, at)
+    bases, quality, lines = b"", b"", 0
+    while at < len(text) and text[at : at + 1] not in (b"+", b"@"):
+        line, at = line_at(text, at)
+        bases, lines = bases + line, lines + 1
+    if not header.startswith(b"@") or text[at : at + 1] != b"+":
+        return None, at
+    _, at = line_at(text, at)
+    if lines <= 1:
+        quality, at = line_at(text, at)
+    while lines > 1 and at < len(text) and len(quality) < len(bases):
+        line, at = line_at(text, at)
+        quality += line
+    if len(quality) != len(bases) or any(not offset <= byte <= 126 for byte in quality):
+        return None, at
+    return (name_of(header), bases, quality), blank_end(text, at)
+
+
+def whole(text: bytes, layout: Layout) -> list[Record]:
+    """The records of a good text."""
+    plain = plain_parse(text, layout)
+    assert (plain.stop, plain.bad) == (len(text), False)
+    return plain.records
+
+
+# ---- strategies -------------------------------------------------------------------------------
+
+
+def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> bytes:
+    """On several lines of these widths; on one where there are none."""
+    lines = []
+    for width in widths:
+        lines.append(letters[:width])
+        letters = letters[width:]
+    return b"".join(line + end for line in [*lines, letters] if line) or end
+
+
+@st.composite
+def texts(draw: st.DrawFn, layout: Layout) -> bytes:
+    """A good file: wrapped or not, LF or CRLF, blank lines, with or without its last line end."""
+    end = draw(st.sampled_from([b"\n", b"\r\n"]))
+    quality = st.lists(st.sampled_from(b"@+!~I>5"), min_size=30, max_size=30).map(bytes)
+    out = end * draw(st.integers(0, 2))
+    for number in range(draw(st.integers(1, 5))):
+        comment = draw(st.sampled_from([b"", b" a b", b"\tx", b" >@+"]))
+        bases = bytes(draw(st.lists(st.sampled_from(b"ACGTNacgt"), max_size=30)))
+        widths = st.lists(st.integers(1, 9), max_size=4) if len(bases) > 1 else st.just([])
+        out += (b"@" if layout == "fastq" else b">") + b"r%d" % number + comment + end
+        cuts = draw(widths)
+        out += wrapped(draw, bases, cuts, end)
+        if layout == "fastq":
+            values = draw(quality)[: len(bases)]
+            several = any(sum(cuts[:i]) < len(bases) for i in range(1, len(cuts) + 1))
+            out += b"+" + end + wrapped(draw, values, draw(widths) if several else [], end)
+        out += end * draw(st.integers(0, 2))
+    return out.rstrip(b"\r\n") if draw(st.booleans()) and bases else out
+
+
+LAYOUTS: tuple[Layout, Layout] = ("fastq", "fasta")
+any_text = st.sampled_from(LAYOUTS).flatmap(lambda x: st.tuples(st.just(x), texts(x)))
+
+
+# ---- the whole --------------------------------------------------------------------------------
+
+
+def test_plain_parser__reads_what_anybody_would_read() -> None:
+    assert whole(FASTQ["wrapped, crlf"], "fastq") == [
+        (b"r1", b"ACGTA", b"IIIII"),
+        (b"r2", b"AC", b"II"),
+    ]
+    assert whole(FASTA["blank lines"], "fasta") == [(b"r1", b"ACGT", None), (b"r2", b"AC", None)]
+    assert whole(FASTQ["no names"], "fastq") == [(b"", b"ACGT", b"IIII"), (b"", b"AC", b"II")]
+
+
+@pytest.mark.parametrize(("layout", "name"), TEXTS)
+def test_parse__gives_the_records_of_the_whole(layout: Layout, name: str) -> None:
+    raw = array(text_of(layout, name))
+    parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+    assert slices(raw, parsed) == whole(text_of(layout, name), layout)
+    assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
+
+
+@settings(max_examples=300)
+@given(any_text)
+def test_parse__gives_the_records_of_any_good_text(given_text: tuple[Layout, bytes]) -> None:
+    layout, text = given_text
+    raw = array(text)
+    parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+    assert slices(raw, parsed) == whole(text, layout)
+    assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
+
+
+@settings(max_examples=500)
+@given(any_text, st.data())
+def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
+    given_text: tuple[Layout, bytes], data: st.DataObject
+) -> None:
+    layout, text = given_text
+    at = data.draw(st.integers(0, len(text)))
+    removed = data.draw(st.integers(0, 3))
+    added = data.draw(
+        st.sampled_from([b"", b"\n", b"@", b"+", b">", b"\r", b"A", b"\x7f", b"\n@\n"])
+    )
+    text = text[:at] + added + text[at + removed :]
+    raw = array(text)
+    parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+    plain = plain_parse(text, layout)
+    assert slices(raw, parsed) == plain.records
+    assert (parsed.stop, parsed.fault is not Fault.NONE) == (plain.stop, plain.bad)
+
+
+def test_parse__of_more_records_than_the_first_table_holds() -> None:
+    for layout, record in (("fastq", b"@r%d\nAC\n+\nII\n"), ("fasta", b">r%d\nAC\n")):
+        text = b"".join(record % number for number in range(1000))
+        raw = array(text)
+        parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+        assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(1000)]
+
+
+# ---- every border -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("layout", "name"), TEXTS)
+def test_parse__takes_the_records_that_begin_before_the_border_wherever_it_is(
+    layout: Layout, name: str
+) -> None:
+    """Two spans: the second begins where the first one stopped."""
+    text = text_of(layout, name)
+    for border in range(len(text) + 1):
+        raw = array(text)
+        first = parse(raw, 0, border, layout, final=True, offset=33)
+        second = parse(raw, first.stop, len(raw), layout, final=True, offset=33)
+        assert slices(raw, first) + slices(raw, second) == whole(text, layout)
+        starts = [row[NAME] - 1 for row in first.table]
+        assert all(start < border for start in starts)
+        assert all(row[NAME] - 1 >= border for row in second.table)
+        assert (first.fault, second.fault, second.stop) == (Fault.NONE, Fault.NONE, len(raw))
+
+
+@pytest.mark.parametrize("name", FOUR_LINES)
+def test_first_record__behind_any_cut_is_where_the_span_before_stops(name: str) -> None:
+    """As a worker looks for it: behind the line that holds the byte before the span."""
+    raw = array(FASTQ[name])
+    for start in range(1, len(raw)):
+        newline = records.find_newline(raw, start - 1)
+        guess = records.first_record(raw, newline + 1) if newline >= 0 else -1
+        stop = parse(raw.copy(), 0, start, "fastq", final=True, offset=33).stop
+        assert guess == (stop if stop < len(raw) else -1)
+
+
+@pytest.mark.parametrize("name", FASTQ)
+def test_first_record__is_always_a_line_that_begins_with_at(name: str) -> None:
+    """Where lines are wrapped it may be a wrong one; the span before corrects it."""
+    text = FASTQ[name]
+    raw = array(text)
+    lines = [0, *(i + 1 for i in range(len(text) - 1) if text[i : i + 1] == b"\n")]
+    for begin in lines:
+        guess = records.first_record(raw, begin)
+        assert guess == -1 or (guess >= begin and guess in lines and raw[guess] == ord("@"))
+
+
+@pytest.mark.parametrize("begin", [0, 1, 3, 4, 7, 8, 9])
+def test_find_newline__gives_the_next_one_or_nothing(begin: int) -> None:
+    text = b"abc\ndef\nx"
+    assert records.find_newline(array(text), begin) == text.find(b"\n", begin)
+
+
+@pytest.mark.parametrize(("layout", "name"), TEXTS)
+def test_parse__of_a_stream_cut_anywhere_goes_on_where_it_stopped(
+    layout: Layout, name: str
+) -> None:
+    """What is left of one block stands before the next one; nothing is taken too early."""
+    text = text_of(layout, name)
+    for border in range(len(text) + 1):
+        raw = array(text)
+        block = raw[:border].copy()
+        first = parse(block, 0, len(block), layout, final=False, offset=33)
+        assert first.fault in (Fault.NONE, Fault.INCOMPLETE)
+        rest = array(text[first.stop :])
+        second = parse(rest, 0, len(rest), layout, final=True, offset=33)
+        assert slices(block, first) + slices(rest, second) == whole(text, layout)
+        assert second.fault is Fault.NONE
+
+
+@settings(max_examples=200)
+@given(any_text, st.integers(1, 40))
+def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
+    given_text: tuple[Layout, bytes], size: int
+) -> None:
+    layout, text = given_text
+    found, left = [], array(b"")
+    for at in range(0, len(text), size):
+        block = np.concatenate([left, array(text[at : at + size])])
+        parsed = parse(block, 0, len(block), layout, final=False, offset=33)
+        assert parsed.fault in (Fault.NONE, Fault.INCOMPLETE)
+        found += slices(block, parsed)
+        left = block[parsed.stop :]
+    parsed = parse(left, 0, len(left), layout, final=True, offset=33)
+    assert parsed.fault is Fault.NONE
+    assert found + slices(left, parsed) == whole(text, layout)
+
+
+# ---- FASTA in pieces --------------------------------------------------------------------------
+
+
+def joined(text: bytes, cuts: list[int], overlap: int, ahead: int | None = None) -> list[Record]:
+    """The records put together from the pieces of the spans between the cuts.
+
+    ahead: how many bytes behind a span are there (one at least); more where they do not suffice
+    """
+    found: list[Record] = []
+    expected = [bases for _, bases, _ in whole(text, "fasta")]
+    for begin, border in zip([0, *cuts], [*cuts, len(text)], strict=True):
+        if begin == border:
+            continue
+        stop = len(text) if ahead is None else min(len(text), border + ahead)
+        while True:
+            raw = array(text[:stop])
+            pieces = records.pieces(raw, begin, border, overlap, stop == len(text))
+            if pieces is not None:
+                break
+            assert stop < len(text)
+            stop += 1
+        table, own, lead = pieces
+        assert len(own) == len(table)
+        for number, (row, mine) in enumerate(zip(table, own.tolist(), strict=True)):
+            name, bases, quality = one(raw, row)
+            assert quality is None
+            before = b""
+            if number == 0 and lead and not found:
+                assert bases == b""  # blank lines before the first record
+                continue
+            if number == 0 and lead:
+                name, before, _ = found.pop()
+            beyond = expected[len(found)][len(before) + mine :]
+            assert bases[mine:] == (b"" if number + 1 < len(table) else beyond[:overlap])
+            found.append((name, before + bases[:mine], None))
+    return found
+
+
+@pytest.mark.parametrize("ahead", [None, 1])
+@pytest.mark.parametrize("overlap", [0, 1, 3, 100])
+@pytest.mark.parametrize("name", FASTA)
+def test_pieces__of_two_spans_are_the_records_of_the_whole_wherever_it_is_cut(
+    name: str, overlap: int, ahead: int | None
+) -> None:
+    text = FASTA[name]
+    for border in range(len(text) + 1):
+        assert joined(text, [border], overlap, ahead) == whole(text, "fasta")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("overlap", [0, 2, 9])
+@pytest.mark.parametrize("name", FASTA)
+def test_pieces__of_tiny_spans_are_the_records_of_the_whole(
+    name: str, overlap: int, size: int
+) -> None:
+    text = FASTA[name]
+    assert joined(text, list(range(size, len(text), size)), overlap) == whole(text, "fasta")
+
+
+@settings(max_examples=200)
+@given(
+    text=texts("fasta"),
+    cuts=st.lists(st.integers(0, 150), max_size=6),
+    overlap=st.integers(0, 30),
+    ahead=st.sampled_from([None, 1, 5]),
+)
+@example(text=b">r0\r\nA\r\nC\r\n", cuts=[6, 7], overlap=1, ahead=1)
+def test_pieces__of_any_spans_are_the_records_of_the_whole(
+    text: bytes, cuts: list[int], overlap: int, ahead: int | None
+) -> None:
+    inside = sorted(cut for cut in cuts if cut <= len(text))
+    assert joined(text, inside, overlap, ahead) == whole(text, "fasta")
+
+
+def test_pieces__say_that_the_overlap_is_not_there_yet() -> None:
+    raw = array(b">r1\nACGTACGT")
+    assert records.pieces(raw, 0, 8, 4, final=False) is None
+    table, own, lead = records.pieces(raw, 0, 8, 4, final=True) or pytest.fail("nothing")
+    assert (one(raw, table[0]), own.tolist(), lead) == ((b"r1", b"ACGTACGT", None), [4], False)
+
+
+def test_pieces__say_that_the_overlap_is_not_there_yet_when_nothing_is_behind_the_border() -> None:
+    """The reader never asks so: it has bytes behind the border unless the file ends there."""
+    assert records.pieces(array(b">r1\nACGT"), 0, 8, 4, final=False) is None
+
+
+def test_pieces__of_a_text_that_begins_without_a_header_have_a_lead() -> None:
+    """Which the reader refuses at the start of a file."""
+    pieces = records.pieces(array(b"ACGT\n>r1\nAC\n"), 0, 12, 0, final=True)
+    assert pieces is not None
+    assert pieces[2] is True
+
+
+# ---- every fault ------------------------------------------------------------------------------
+
+GOOD = b"@r1\nACGT\n+\nIIII\n"
+AT = len(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "where"),
+    [
+        (b"r2\nAC\n+\nII\n", Fault.NO_HEADER, AT),
+        (b">r2\nAC\n", Fault.NO_HEADER, AT),
+        (b"+\nII\n", Fault.NO_HEADER, AT),
+        (b"@r2\nAC\nGT\n@r3\nA\n+\nI\n", Fault.NO_PLUS, AT + 10),
+        (b"@r2\n@r3\nA\n+\nI\n", Fault.NO_PLUS, AT + 4),
+        (b"@r2\nAC\n+\nI\n", Fault.LENGTHS, 1),
+        (b"@r2\nAC\n+\nIII\n", Fault.LENGTHS, 3),
+        (b"@r2\nAC\n+\n\n", Fault.LENGTHS, 0),
+        (b"@r2\nAC\n+\n", Fault.LENGTHS, 0),
+        (b"@r2\nAC\r\n+\r\nI\r\n", Fault.LENGTHS, 1),
+        (b"@r2\nAC\nGT\n+\nIII\nIIII\n", Fault.LENGTHS, 7),
+        (b"@r2\nAC\nGT\n+\nIII\n", Fault.LENGTHS, 3),
+        (b"@r2\nAC\n+\nI \n", Fault.QUALITY, AT),
+        (b"@r2\nAC\n+\n\x7fI\n", Fault.QUALITY, AT),
+        (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, AT),
+        (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, AT),
+        (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, AT),
+        (b"@r2\nAC\n+", Fault.INCOMPLETE, AT),
+        (b"@r2\nAC\n", Fault.INCOMPLETE, AT),
+        (b"@r2\nA", Fault.INCOMPLETE, AT),
+        (b"@r2\n", Fault.INCOMPLETE, AT),
+        (b"@", Fault.INCOMPLETE, AT),
+    ],
+)
+def test_fault__stops_at_its_record_and_keeps_those_before(
+    text: bytes, fault: Fault, where: int
+) -> None:
+    raw = array(GOOD + text)
+    parsed = parse(raw, 0, len(raw), "fastq", final=True, offset=33)
+    assert (parsed.fault, parsed.stop, parsed.where) == (fault, AT, where)
+    assert slices(raw, parsed) == [(b"r1", b"ACGT", b"IIII")]
+
+
+def test_fault__of_a_fasta_text_without_a_header_is_told() -> None:
+    raw = array(b"\nACGT\n>r1\nAC\n")
+    parsed = parse(raw, 0, len(raw), "fasta", final=True, offset=33)
+    assert (parsed.fault, parsed.stop, len(parsed.table)) == (Fault.NO_HEADER, 1, 0)
+
+
+def test_fault__behind_the_border_is_left_to_the_next_span() -> None:
+    raw = array(GOOD + b"r2\n")
+    parsed = parse(raw, 0, AT, "fastq", final=True, offset=33)
+    assert (parsed.fault, parsed.stop) == (Fault.NONE, AT)
+
+
+@pytest.mark.parametrize("offset", [33, 64])
+def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset: int) -> None:
+    for value in range(256):
+        if value in (10, 13):  # line ends
+            continue
+        raw = array(b"@r\nACG\n+\n~" + bytes([value]) + b"~\n")
+        parsed = parse(raw, 0, len(raw), "fastq", final=True, offset=offset)
+        good = offset <= value <= 126
+        assert parsed.fault is (Fault.NONE if good else Fault.QUALITY)
+        values = raw[parsed.table[0, QUALITY] :][:3]
+        assert records.lowest_outside(values, offset) == (-1 if good else 1)
+
+
+# ---- arrays out of tables ---------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(texts("fastq"))
+def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
+    raw = array(text)
+    table = parse(raw, 0, len(raw), "fastq", final=True, offset=33).table
+    letters = np.full(int(table[:, LENGTH].sum()), 255, np.uint8)
+    offsets = np.full(len(table) + 1, -1, np.int64)
+    records.set_offsets(table, offsets)
+    records.gather(raw, table, letters)
+    bases = [bases for _, bases, _ in whole(text, "fastq")]
+    assert letters.tobytes() == b"".join(bases)
+    assert offsets.tolist() == np.cumsum([0, *map(len, bases)]).tolist()
+
+
+@given(st.binary(max_size=300), st.data())
+def test_sums__are_exact(data: bytes, choice: st.DataObject) -> None:
+    window = st.integers(0, len(data)).flatmap(
+        lambda start: st.tuples(st.just(start), st.integers(0, len(data) - start))
+    )
+    windows = choice.draw(st.lists(window, min_size=1, max_size=5))
+    starts, lengths = np.array(windows, np.int64).T
+    expected = [sum(data[start : start + length]) for start, length in windows]
+    found = records.sums(array(data), np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
+    assert (found.dtype, found.tolist()) == (np.int64, expected)
+
+
+def test_sums__of_a_long_window_do_not_overflow() -> None:
+    raw = np.full(20_000_000, 255, np.uint8)
+    found = records.sums(raw, np.array([0]), np.array([len(raw)]))
+    assert found.tolist() == [255 * len(raw)]

@@ -1,0 +1,270 @@
+"""Paths and patterns to sources, and parts of them as they are asked for."""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from backports import zstd
+from program import ROOT
+from stored import READS, STORED, TRUNCATED, bgzf, skippable_frame
+
+from multigpu.errors import InputError
+from multigpu.formats.storage import sources
+from multigpu.formats.storage.sources import expand, fingerprint, inspect, opened, read_into
+
+# ---- expand -----------------------------------------------------------------------------------
+
+
+def test_expand__keeps_files_pipes_and_urls_in_the_order_given(store: Callable[..., str]) -> None:
+    one, two = store(b"x", "one.fq"), store(b"x", "two")
+    paths = [two, "-", "s3://bucket/a*.fq", one, two]
+    assert expand(paths) == paths
+
+
+def test_expand__takes_the_sequence_files_of_a_directory_by_name(tmp_path: Path) -> None:
+    wanted = ["a.fa", "b.fasta.gz", "c.FNA.bgz", "d.fq.zst", "e.fastq"]
+    others = ["notes.txt", "f.fq.bz2", ".hidden.fq", "g.fq.part", "fq"]
+    for name in reversed(wanted + others):
+        (tmp_path / name).touch()
+    (tmp_path / "directory.fq").mkdir()
+    assert expand([str(tmp_path)]) == [str(tmp_path / name) for name in wanted]
+
+
+def test_expand__names_what_cannot_be_opened_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "good.fq").touch()
+    (tmp_path / "loop.fq").symlink_to("loop.fq")
+    with pytest.raises(InputError, match=r"/loop\.fq: cannot be read: too many levels"):
+        expand([str(tmp_path)])
+    (tmp_path / "loop.fq").unlink()
+    (tmp_path / "gone.fq").symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"/gone\.fq: cannot be read: there is no such file"):
+        expand([str(tmp_path)])
+
+
+def test_expand__writes_paths_in_a_directory_as_one_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.fq").touch()
+    monkeypatch.chdir(tmp_path / "a")
+    given = [".", "./", "../a//", f"{tmp_path}/a/", str(tmp_path / "a")]
+    assert expand(given) == ["b.fq", "b.fq", "../a/b.fq", *2 * [str(tmp_path / "a" / "b.fq")]]
+
+
+def test_expand__refuses_a_directory_without_sequence_files(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InputError, match=r"the directory has no sequence files"):
+        expand([str(tmp_path)])
+
+
+def test_expand__sorts_what_a_pattern_matches(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("b.fq", "a.fq", "sub/c.fq", "d.txt"):
+        (tmp_path / name).touch()
+    assert expand([f"{tmp_path}/*.fq"]) == [f"{tmp_path}/a.fq", f"{tmp_path}/b.fq"]
+    assert expand([f"{tmp_path}/**/c.fq"]) == [f"{tmp_path}/sub/c.fq"]
+    assert expand([f"{tmp_path}/s*"]) == [f"{tmp_path}/sub/c.fq"]
+
+
+def test_expand__prefers_the_file_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
+    for name in ("a[1].fq", "a1.fq"):
+        (tmp_path / name).touch()
+    assert expand([f"{tmp_path}/a[1].fq"]) == [f"{tmp_path}/a[1].fq"]
+
+
+def test_expand__refuses_a_pattern_without_a_match(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\*\.fq: no file matches this pattern"):
+        expand([f"{tmp_path}/*.fq"])
+
+
+@pytest.mark.parametrize("name", ["absent.fq", "file/absent.fq", "zero\0byte.fq", "n" * 300])
+def test_expand__refuses_what_is_not_there(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"cannot be read: "):
+        expand([str(tmp_path / name)])
+
+
+def test_expand__refuses_a_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "link.fq").symlink_to(tmp_path / "absent.fq")
+    with pytest.raises(InputError, match=r"link\.fq: cannot be read: there is no such file"):
+        expand([f"{tmp_path}/*.fq"])
+
+
+def test_expand__refuses_a_file_without_permission(
+    store: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store(b"x")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may read everything
+    with pytest.raises(InputError, match=r"reads: cannot be read: permission denied"):
+        expand([path])
+
+
+def test_expand__takes_standard_input_once() -> None:
+    with pytest.raises(InputError, match=r"-: standard input can be given only once"):
+        expand(["-", "-"])
+
+
+# ---- inspect ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", STORED)
+def test_inspect__tells_the_compression_by_content(
+    store: Callable[..., str], compression: str
+) -> None:
+    path = store(STORED[compression], "misleading.txt")
+    source = inspect(path)
+    assert source == sources.Source(path, len(STORED[compression]), compression, "fastq")
+    assert source.cuttable == (compression == "none")
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n", b" \r\n\t\n", b"\n" * 200_000])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bgzf, zstd.compress])
+def test_inspect__tells_the_layout_by_the_first_character_that_is_not_blank(
+    store: Callable[..., str], compress: Callable[[bytes], bytes], blank: bytes
+) -> None:
+    assert inspect(store(compress(blank + b">name\nACGT\n"))).layout == "fasta"
+    assert inspect(store(compress(blank + READS))).layout == "fastq"
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \r\n", b"\n" * 200_000])
+@pytest.mark.parametrize(
+    "compress", [bytes, gzip.compress, lambda data: bgzf(data), zstd.compress, skippable_frame]
+)
+def test_inspect__refuses_what_is_empty(
+    store: Callable[..., str], compress: Callable[[bytes], bytes], data: bytes
+) -> None:
+    stored = skippable_frame(len(data) % 100) if compress is skippable_frame else compress(data)
+    with pytest.raises(InputError, match=r"reads: is empty$"):
+        inspect(store(stored))
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"ACGT\nACGT", "neither FASTQ nor FASTA: begins with 'ACGT'"),
+        (b"\x1f", "neither FASTQ nor FASTA: begins with"),
+        (b"\xef\xbb\xbf@read\n", r"begins with a byte order mark \(BOM\) of UTF-8: remove it with"),
+        (b"x" * 1000, "begins with 'x{60}'"),
+        (gzip.compress(b"name\tvalue\n", mtime=0), "begins with 'name\\\\tvalue'"),
+        (b"@read\rACGT\r+\rIIII\r", "its lines end with carriage returns: convert them"),
+        (gzip.compress(b"\r>read\rACGT\r\r", mtime=0), "its lines end with carriage returns"),
+        (b"BZh91AY&SY", "is compressed with bzip2"),
+        (b"\xfd7zXZ\x00\x00", "is compressed with xz"),
+        (b"PK\x03\x04", "is a zip archive"),
+        (bgzf(b"BAM\x01\0\0\0\0"), "is a BAM file"),
+        (gzip.compress(gzip.compress(READS, mtime=0), mtime=0), "is compressed twice"),
+        (gzip.compress(zstd.compress(READS), mtime=0), "is compressed twice"),
+    ],
+)
+def test_inspect__refuses_other_content_and_says_how_it_begins(
+    store: Callable[..., str], data: bytes, problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        inspect(store(data))
+
+
+def test_inspect__refuses_a_directory_and_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot be read: is a directory"):
+        inspect(str(tmp_path))
+    with pytest.raises(InputError, match=r"absent: cannot be read: there is no such file"):
+        inspect(str(tmp_path / "absent"))
+
+
+def test_inspect__sees_at_once_that_the_bgzf_end_marker_is_missing(
+    store: Callable[..., str],
+) -> None:
+    with pytest.raises(InputError, match=rf"reads: gzip {TRUNCATED} \(the BGZF end marker"):
+        inspect(store(bgzf(READS, end=b"")))
+
+
+def test_sources__load_no_library_before_it_is_needed() -> None:
+    code = (
+        "import sys, multigpu.formats.storage.sources as s, multigpu.formats.tables.writers\n"
+        "loaded = {'isal', 'backports.zstd', 'fsspec', 'pyarrow'} & set(sys.modules)\n"
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+# ---- ranges and fingerprints ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("start", "size"), [(0, 10), (777, 5000), (0, len(READS))])
+def test_read_into__fills_the_array_from_anywhere(
+    store: Callable[..., str], start: int, size: int
+) -> None:
+    out = np.empty(size, np.uint8)
+    assert read_into(store(READS), start, out) == size
+    assert out.tobytes() == READS[start : start + size]
+
+
+def test_read_into__gives_fewer_bytes_at_the_end(store: Callable[..., str]) -> None:
+    out = np.empty(100, np.uint8)
+    path = store(READS)
+    assert read_into(path, len(READS) - 30, out) == 30
+    assert out[:30].tobytes() == READS[-30:]
+    assert read_into(path, len(READS) + 5, out) == 0
+
+
+def test_read_into__names_the_file_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.fq: cannot be read: there is no such file"):
+        read_into(str(tmp_path / "gone.fq"), 0, np.empty(1, np.uint8))
+
+
+@pytest.mark.parametrize("at", [0, 5 << 20, (10 << 20) - 1])
+def test_fingerprint__sees_a_change_at_the_front_in_the_middle_and_at_the_end(
+    store: Callable[..., str], at: int
+) -> None:
+    data = bytearray(10 << 20)
+    before = fingerprint(store(bytes(data)))
+    assert before.same_content(fingerprint(store(bytes(data))))
+    data[at] = 1
+    after = fingerprint(store(bytes(data)))
+    assert before.size == after.size == 10 << 20
+    assert not before.same_content(after)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 1 << 20, (1 << 20) + 1])
+def test_fingerprint__of_a_small_file_covers_all_of_it(
+    store: Callable[..., str], size: int
+) -> None:
+    prints = {fingerprint(store(bytes(size))).digest}
+    for at in range(0, size, max(1, size // 7)):
+        prints.add(fingerprint(store(bytes(at) + b"\1" + bytes(size - at - 1))).digest)
+    assert len(prints) == 1 + len(range(0, size, max(1, size // 7)))
+
+
+def test_fingerprint__is_for_regular_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"only a regular file on this machine"):
+        fingerprint("/dev/null")
+    with pytest.raises(InputError, match=r"there is no such file"):
+        fingerprint(str(tmp_path / "absent"))
+
+
+# ---- as file objects --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress])
+def test_opened__is_the_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    content = random.Random(1).randbytes(3 << 20)
+    (tmp_path / "a").write_bytes(compress(content))
+    with opened(str(tmp_path / "a")) as file:
+        assert file.peek(4)[:4] == content[:4]
+        assert file.read() == content
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd.compress])
+def test_opened__of_a_cut_file_raises_when_its_end_is_read(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "a").write_bytes(compress(random.Random(1).randbytes(3 << 20))[:-100])
+    with opened(str(tmp_path / "a")) as file:
+        assert len(file.read(1000)) == 1000
+        with pytest.raises(InputError, match="ends early"):
+            file.read()
