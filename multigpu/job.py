@@ -30,8 +30,8 @@ from multigpu.preflight import Expected, Fitness, unanswered
 
 logger = logging.getLogger(__name__)
 
-BEGUN_ANEW = "multigpu: begun anew; --resume would have gone on with the interrupted run"
-KEPT = "multigpu: what is finished is kept: --resume goes on with it"
+BEGUN_ANEW = "multigpu: starting over; --resume would have continued the interrupted run"
+KEPT = "multigpu: what is finished is kept: --resume continues from there"
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
 SAID = {  # events that a user is told of, as warnings
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",

@@ -123,7 +123,7 @@ def test_output__of_an_earlier_run_that_is_not_made_again_is_named(
     status, said = main(table, "-o", out, *FEW, "--no-vcf", "--summary", str(facts))
     assert status == 0
     gone = "cnv_regions_robust.tsv, cnvs.vcf.gz, cnvs.vcf.gz.tbi, figures"
-    note = f"{out}: removed, as this run does not make what an earlier one left: {gone}"
+    note = f"removed from {out}, left by an earlier run: {gone}"
     assert f"multigpu: note: {note}\n" in said
     assert note in json.loads(facts.read_text())["notes"]
     assert not (tmp_path / "out" / "figures").exists()

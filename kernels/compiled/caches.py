@@ -77,7 +77,11 @@ def secure_cupy() -> None:
     if os.environ.get(IN_MEMORY, "0") not in ("", "0"):
         return
     try:
-        private(Path(folder).expanduser().absolute())
+        place = Path(folder).expanduser().absolute()
+        if place.exists():
+            check(place.resolve())  # its owner may let others read it
+        else:
+            private(place)
     except Exposed as error:
         os.environ[IN_MEMORY] = "1"
         warn("GPU kernels", str(error), "CUPY_CACHE_DIR")

@@ -250,11 +250,13 @@ def _bytes(paths: Sequence[str]) -> int:
 def _check(values: dict[str, Any]) -> None:
     """Raises UsageError for outputs that cannot be written, or would replace an input."""
     from multigpu.commands.running import keep_inputs, outputs
-    from multigpu.copynumber.output import OURS
+    from multigpu.copynumber.inputs import are_alignments
+    from multigpu.copynumber.output import COUNTS, OURS
 
     others = [values["regions"], values["ploidy"], values["sex"]]
     inputs = [path for path in (*values["inputs"], *values["controls"], *others) if path]
-    folder = [str(Path(values["output"]) / name) for name in OURS]
+    made = [*OURS, COUNTS] if are_alignments(list(values["inputs"])) else OURS
+    folder = [str(Path(values["output"]) / name) for name in made]
     keep_inputs(inputs, *outputs(values), *folder)
 
 
@@ -278,8 +280,8 @@ def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) ->
         gone = output.not_made_again(folder)
         output.publish(folder)
     if gone:
-        problem = f"removed, as this run does not make what an earlier one left: {', '.join(gone)}"
-        result = replace(result, notes=(*result.notes, f"{values['output']}: {problem}"))
+        note = f"removed from {values['output']}, left by an earlier run: {', '.join(gone)}"
+        result = replace(result, notes=(*result.notes, note))
     return result
 
 

@@ -1,6 +1,7 @@
 """`multigpu count`."""
 
 import logging
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,6 +83,7 @@ def command(**values: Any) -> None:
     """
     from multigpu.commands import running
     from multigpu.commands.running import keep_inputs, outputs, watched
+    from multigpu.compiling import compilation_reported
     from multigpu.counting import CountJob
     from multigpu.formats.alignments.alignments import files_of
     from multigpu.formats.storage.suffixes import check_table
@@ -94,7 +96,10 @@ def command(**values: Any) -> None:
     keep_inputs([*files, *([regions] if regions else [])], *outputs(values, output))
     check_table(output)
     job = CountJob(files, count_options(values), run_options(values))
-    with watched(values, job, "count", counted):
+    with ExitStack() as stack:
+        if not values["quiet"]:
+            stack.enter_context(compilation_reported())
+        stack.enter_context(watched(values, job, "count", counted))
         counts = job.counts()
     write_counts(output, counts)
     if not values["quiet"]:

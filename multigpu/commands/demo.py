@@ -44,10 +44,12 @@ def command(output: str, gpus: str, debug: bool) -> None:
             words += ["--gpus", gpus] * (gpus != "auto")
         click.echo(f"$ multigpu {shlex.join(words)}", err=True)
         _run(words)
-    matches, cnvs = (_rows(Path(output, name)) for name in ("matches.tsv", "calls/cnvs.tsv"))
+    tables = ("matches.tsv", "calls/cnvs.tsv", "poses.scores.tsv")
+    matches, cnvs, ligands = (_rows(Path(output, name)) for name in tables)
     click.echo(
         f"Found {matches} matches (in {output}/matches.tsv), {cnvs} copy-number variants"
-        f" ({output}/calls/report.html) and the best poses of 100 ligands ({output}/poses.html).\n"
+        f" ({output}/calls/report.html) and the best poses of {ligands} ligands"
+        f" ({output}/poses.html).\n"
         "Try these commands on files of your own; multigpu COMMAND --help lists their options."
     )
 

@@ -77,13 +77,14 @@ def command(**values: Any) -> int:
             errors = _write(job, values)
             job.published = True
             _tell(job, values, pose_format(output), started)
-    status = _status(job, errors, values["quiet"])
+    if not values["quiet"]:
+        _report_skipped(job, output, PurePath(errors).name)
     found = f"{number_of(job.facts.ligands, 'ligand')} docked"
     best = max((scores.max() for scores in job.facts.scores if len(scores)), default=None)
     if best is not None:
         found += f", best score {best:.4g}"
-    conclude(values, found, output or values["scores"])
-    return status
+    conclude(values, found, output)
+    return SOME_SKIPPED if job.facts.skipped else 0
 
 
 def _check(values: dict[str, Any]) -> None:
@@ -170,11 +171,14 @@ def _docked(job: Any) -> str:
     return f"{job.facts.ligands:,} ligands docked"
 
 
-def _status(job: Any, errors: str, quiet: bool) -> int:
+def _report_skipped(job: Any, output: str | None, errors: str) -> None:
+    """Print how many ligands were skipped, and which file says why."""
+    from multigpu.formats.molecules.pose_files import is_folder
+
     skipped, docked = len(job.facts.skipped), job.facts.ligands
     if not skipped:
-        return 0
-    if not quiet:
-        what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
-        click.echo(f"multigpu: {what}: see {PurePath(errors).name}", err=True)
-    return SOME_SKIPPED
+        return
+    place = PurePath(output or "")
+    where = place / errors if output and is_folder(output) else place.parent / errors
+    what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
+    click.echo(f"multigpu: {what}: see {where}", err=True)

@@ -126,6 +126,8 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
 def not_made_again(part: Path) -> list[str]:
     """The files of an earlier run, which `publish` removes, that this run has not made."""
     made = {path.name for path in part.iterdir()}
+    if store_path(part).parent == part.parent:
+        made.add(MATRICES)  # a run that was stopped has moved them up
     there = (name for name in OURS if os.path.lexists(part.parent / name))
     return [name for name in there if name not in made]
 

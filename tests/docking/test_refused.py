@@ -295,7 +295,8 @@ def test_program__tells_by_its_status_that_some_were_skipped(library: Path, tmp_
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout) == (SOME_SKIPPED, "")
-    assert remarks(ran.stderr) == "multigpu: 1 of 2 ligands were skipped: see poses.errors.tsv\n"
+    where = tmp_path / "poses.errors.tsv"
+    assert remarks(ran.stderr) == f"multigpu: 1 of 2 ligands were skipped: see {where}\n"
 
 
 def test_program__reads_ligands_from_standard_input(library: Path, tmp_path: Path) -> None:

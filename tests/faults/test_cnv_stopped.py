@@ -72,7 +72,7 @@ def test_run__without_resume_begins_anew(
     stopped(job, tmp_path, signal.SIGKILL)
     again = run(job, tmp_path, "--summary", str(tmp_path / "summary"))
     assert again.status == 0
-    assert "begun anew; --resume would have gone on" in again.err
+    assert "starting over; --resume would have continued" in again.err
     assert json.loads((tmp_path / "summary").read_text())["resumed"] == 0
     assert digest(tmp_path / "out") == undisturbed
 
@@ -123,7 +123,7 @@ def test_full_disk__is_told_and_resumed_when_there_is_room(
         ended = run(job, small_disk, "--resume")
         assert ended.status == 2
         assert "the disk is full (no space left on device)" in ended.err
-        assert "--resume goes on with it" in ended.err
+        assert "--resume continues from there" in ended.err
         assert [path.name for path in (small_disk / "out").iterdir()] == [".part"]
     resize(small_disk, "100m")
     again = run(job, small_disk, "--resume", "--summary", str(small_disk / "summary"))

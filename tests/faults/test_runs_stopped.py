@@ -38,7 +38,7 @@ def test_client__killed_leaves_nothing_under_the_name_and_resumes(
 def test_interrupted__run_resumes(job: Job, undisturbed: bytes, tmp_path: Path) -> None:
     ended = stopped(job, tmp_path, signal.SIGINT).ended()
     assert ended.status == 130
-    assert "--resume goes on with it" in ended.err
+    assert "--resume continues from there" in ended.err
     assert left(tmp_path) == [f".{job.output}.journal"]
     assert run(job, tmp_path, "--resume").status == 0
     assert (tmp_path / job.output).read_bytes() == undisturbed
@@ -69,7 +69,7 @@ def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
     ended = disturbed.ended()
     assert ended.status == 128 + number
     assert [line for line in ended.err.splitlines() if line] == [
-        "multigpu: what is finished is kept: --resume goes on with it",
+        "multigpu: what is finished is kept: --resume continues from there",
         f"multigpu: error: ended by {number.name}",
     ]
     assert left(out) == [f".{job.output}.journal"]
@@ -97,7 +97,7 @@ def test_run__without_resume_begins_anew_and_says_so(
     ended = run(job, tmp_path)
     assert ended.status == 0
     assert ended.err == (
-        "multigpu: begun anew; --resume would have gone on with the interrupted run\n"
+        "multigpu: starting over; --resume would have continued the interrupted run\n"
     )
     assert (tmp_path / job.output).read_bytes() == undisturbed
 

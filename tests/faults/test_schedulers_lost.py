@@ -105,7 +105,7 @@ def test_scheduler__that_dies_is_told_and_the_run_resumes(
     assert time.monotonic() - died < 30
     assert ended.status == 1
     assert "multigpu: error: the scheduler does not answer, for 3 s now" in ended.err
-    assert "--resume goes on with it" in ended.err
+    assert "--resume continues from there" in ended.err
     assert run(job, out, "--resume").status == 0
     assert (out / job.output).read_bytes() == undisturbed
 

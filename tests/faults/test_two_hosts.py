@@ -121,7 +121,7 @@ def test_link_to_the_scheduler__that_is_cut_ends_the_run_which_can_be_resumed(
             link.restore()
         assert ended.status == 1
         assert ended.lines == [
-            "multigpu: what is finished is kept: --resume goes on with it",
+            "multigpu: what is finished is kept: --resume continues from there",
             f"multigpu: error: the scheduler does not answer, for {TIMEOUT:g} s now",
         ]
         assert took < TIMEOUT + GRACE

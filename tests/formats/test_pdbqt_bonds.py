@@ -197,6 +197,12 @@ def test_remarks__of_another_molecule_are_refused(old: str, new: str, problem: s
         as_smiles(text.replace(old, new))
 
 
+def test_remarks__beside_atoms_without_numbers_are_refused() -> None:
+    text = as_pdbqt(embedded("CO")).replace("HETATM    1 ", "HETATM***** ")
+    with pytest.raises(MoleculeError, match="names atoms that are not there"):
+        as_smiles(text)
+
+
 def test_bonds__of_deuterium_are_those_of_hydrogen() -> None:
     """RDKit knows it as an isotope of that only."""
     text = PDBQT.replace(b" N\n", b" D\n").replace(b" HD\n", b" D\n")

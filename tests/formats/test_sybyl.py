@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from multigpu.formats.molecules.molecules import parse
+from multigpu.formats.molecules.molecules import MoleculeError, parse
 from multigpu.formats.molecules.poses import render
 
 chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
@@ -228,6 +228,19 @@ def test_charges__of_attributes_decide(said: tuple[tuple[int, int], ...], smiles
     """The oxygen with the minus has the single bond."""
     text = fragment("C.2 O.3 O.2 H", "1-2:ar 1-3:ar 1-4:1", more=attributes(*said))
     assert as_smiles(text) == plain(smiles)
+
+
+def test_charges__that_are_no_numbers_are_none() -> None:
+    more = "@<TRIPOS>UNITY_ATOM_ATTR\n1 1\ncharge +-1\n"
+    text = fragment("C.2 O.3 O.2 H", "1-2:ar 1-3:ar 1-4:1", more=more)
+    assert as_smiles(text) == plain("OC=O")
+
+
+def test_aromatic_systems__too_large_to_be_laid_out_are_refused() -> None:
+    atoms = 2400
+    bonds = " ".join(f"{i}-{i % atoms + 1}:ar" for i in range(1, atoms + 1))
+    with pytest.raises(MoleculeError, match="2,400 atoms are one aromatic system"):
+        as_smiles(fragment("N.ar " + "C.ar " * (atoms - 1), bonds))
 
 
 def test_aromatic_rings__keep_their_bonds() -> None:

@@ -212,4 +212,4 @@ def test_kernels__are_kept_in_memory_where_others_may_write(
         f"multigpu: compiled GPU kernels are neither loaded nor kept, as {why}_DIR to a folder of "
     )
     assert caplog.messages == ([f"{said}your own"] if others else [])
-    assert mode(folder) == (0o777 if others else 0o700)
+    assert mode(folder) == 0o755 | others  # it is not ours to change

@@ -121,8 +121,8 @@ def _of_smiles(molecule: Molecule, remarks: Mapping[str, list[str]], near: Seque
         if graph is None:
             raise MoleculeError(f"RDKit does not read its {SMILES}")
         chem.Kekulize(graph, True)
-    rows = {int(molecule.lines[row][SERIAL]): i for i, row in enumerate(molecule.rows)}
     try:
+        rows = {int(molecule.lines[row][SERIAL]): i for i, row in enumerate(molecule.rows)}
         atoms = {k - 1: rows[serial] for k, serial in _pairs(remarks[INDEX])}
         parents = [(atoms[k - 1], rows[h]) for k, h in _pairs(remarks.get(PARENT, []))]
     except (KeyError, ValueError):

@@ -14,15 +14,17 @@ charges of the file sum up to what it is without. Where there is a section UNITY
 formal charges, as Open Babel writes it, that decides.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 import numpy as np
 
-from multigpu.formats.molecules.molecules import AROMATIC, SECTION, Bond, Molecule
+from multigpu.formats.molecules.molecules import AROMATIC, SECTION, Bond, Molecule, MoleculeError
 
 Pair = frozenset[int]
 
+NUMBER = re.compile(rb"[+-]?\d+")
 ATTRIBUTES = SECTION + b"UNITY_ATOM_ATTR"
 NEARLY_ONE = 0.75  # e: what an atom of a group that is charged has at least, and no other
 WHOLE = 0.1  # e: how near to a whole number the charges of a file sum up to if they mean something
@@ -248,7 +250,10 @@ def _laid(
         a, b = sorted(pair)
         partners.setdefault(a, set()).add(b)
         partners.setdefault(b, set()).add(a)
-    return lay(partners, allowed)
+    try:
+        return lay(partners, allowed)
+    except RecursionError:
+        raise MoleculeError(f"{len(partners):,} atoms are one aromatic system") from None
 
 
 def _less(free: Mapping[int, set[int]], done: set[int]) -> dict[int, set[int]]:
@@ -339,7 +344,7 @@ def _said(molecule: Molecule) -> dict[int, int] | None:
         if line.startswith(SECTION):
             break
         if len(words) == 2 and words[0] == b"charge" and atom >= 0:
-            found[atom] = int(words[1]) if words[1].lstrip(b"+-").isdigit() else 0
+            found[atom] = int(words[1]) if NUMBER.fullmatch(words[1]) else 0
         elif len(words) == 2 and words[0] in rows:
             atom = rows[words[0]]
     return found
