@@ -26,7 +26,7 @@ A    1
 @pytest.fixture(autouse=True)
 def packages() -> None:
     for package in ("plotly", "rdkit", "jinja2"):
-        pytest.importorskip(package, reason="the extra `dock` is not installed")
+        pytest.importorskip(package, reason="the package is not installed")
 
 
 def test_markup__in_a_report_of_docking_stays_text(dock: Dock) -> None:

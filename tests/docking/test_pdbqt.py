@@ -29,7 +29,7 @@ def maps(tmp_path: Path) -> str:
 
 
 def embedded(smiles: str) -> str:
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     from rdkit.Chem import AllChem
 
     molecule = chem.AddHs(chem.MolFromSmiles(smiles))
@@ -39,7 +39,7 @@ def embedded(smiles: str) -> str:
 
 def test_dock__takes_the_pdbqt_that_it_wrote(dock: Dock, maps: str) -> None:
     """The poses score there as they did: types and charges are the same."""
-    chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     Path("aspirin.sdf").write_text(embedded(ASPIRIN))
     assert dock("-o", "first.pdbqt", of="aspirin.sdf", pocket=maps) == 0
     Path("none.txt").write_text("1 0 0 0\n")

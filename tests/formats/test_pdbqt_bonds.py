@@ -12,7 +12,7 @@ from multigpu.formats.molecules.autodock import for_maps
 from multigpu.formats.molecules.molecules import Molecule, MoleculeError, parse
 from multigpu.formats.molecules.poses import drawing, render
 
-chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
 
 SMILES = [
     "CC(=O)Oc1ccccc1C(=O)O",

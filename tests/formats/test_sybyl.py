@@ -7,7 +7,7 @@ import pytest
 from multigpu.formats.molecules.molecules import MoleculeError, parse
 from multigpu.formats.molecules.poses import render
 
-chem = pytest.importorskip("rdkit.Chem", reason="the extra `dock` is not installed")
+chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
 
 SMILES = [
     "CC(=O)Oc1ccccc1C(=O)O",
