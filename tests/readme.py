@@ -66,6 +66,8 @@ def printed(wanted: list[Command], folder: Path, seconds: float) -> list[list[st
     finally:
         os.killpg(shell.pid, signal.SIGTERM)  # what still runs in the background, too
         shell.wait()
+        if shell.stdout is not None:
+            shell.stdout.close()
     return [text.splitlines() for text in out.split(MARK)[: len(wanted)]]
 
 

@@ -255,7 +255,8 @@ def _check(values: dict[str, Any]) -> None:
 
     others = [values["regions"], values["ploidy"], values["sex"]]
     inputs = [path for path in (*values["inputs"], *values["controls"], *others) if path]
-    made = [*OURS, COUNTS] if are_alignments(list(values["inputs"])) else OURS
+    aligned = bool(values["inputs"]) and are_alignments(list(values["inputs"]))
+    made = [*OURS, COUNTS] if aligned else OURS
     folder = [str(Path(values["output"]) / name) for name in made]
     keep_inputs(inputs, *outputs(values), *folder)
 

@@ -61,7 +61,7 @@ def load(kernel: str, gpu: Gpu | None = None) -> tuple[Gpu, Any]:
     gpu = gpu or Gpu(compiled)
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
-    path = Path(sources.__file__).with_name(kernel) / "cuda.py"
+    path = Path(sources.__file__).parents[1] / kernel / "cuda.py"
     spec = importlib.util.spec_from_file_location(f"emulation.{kernel}_cuda", path)
     assert spec is not None
     assert spec.loader is not None

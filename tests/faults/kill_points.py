@@ -147,7 +147,7 @@ def _path(named: Any, folder: int | None) -> str:
     return str(inside / os.fspath(named))
 
 
-def _drawn(_result: object, folder: Path, kind: str) -> None:
+def _drawn(_result: object, folder: Path, kind: str, _palette: object) -> None:
     """Figures that take no seconds: what is in them makes no difference to their publishing."""
     for name in ("cnvs", "size_factors"):
         (folder / f"{name}.{kind}").write_text(name)
