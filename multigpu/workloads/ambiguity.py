@@ -31,7 +31,8 @@ def allowed(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     limit: so many, or, as a float, a share of the length, rounded down
     """
     if isinstance(limit, int):
-        return np.full(len(lengths), limit, np.int64)
+        # A limit of any size: no match has more ambiguous bases than bases.
+        return np.full(len(lengths), min(limit, int(lengths.max(initial=0))), np.int64)
     most: NDArray[np.int64] = np.floor(limit * lengths + SLACK).astype(np.int64)
     return most
 

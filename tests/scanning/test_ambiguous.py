@@ -248,3 +248,9 @@ def test_note__does_not_depend_on_the_chunks(
     assert "samples with the name of an earlier one: 2, e.g. 'n'" in text
     assert "1 of 6 signatures cannot occur: they are longer than the longest sample (36" in text
     assert "signatures with the name of an earlier one: 1, e.g. 'sig1' (2 times)" in text
+
+
+def test_limit__may_be_larger_than_any_match(reads: str, signatures: str) -> None:
+    every = {"gpus": "none", "hits": "all"}
+    found = multigpu.scan(reads, signatures, **every, max_ambiguous=10**20).to_table()  # type: ignore[arg-type]
+    assert found.equals(multigpu.scan(reads, signatures, **every).to_table())  # type: ignore[arg-type]
