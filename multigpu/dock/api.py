@@ -27,7 +27,6 @@ from multigpu.formats.storage.sources import Source, check_stdin, expand, is_rep
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import PENALTY, ListedRotations, covering_radius
 from multigpu.run import fitness
-from multigpu.run.device_chart import DeviceChart
 from multigpu.run.job import (
     Crew,
     Job,
@@ -40,6 +39,7 @@ from multigpu.run.job import (
 )
 from multigpu.run.keywords import run_options
 from multigpu.run.options import RunOptions
+from multigpu.run.report import DeviceChart
 from multigpu.run.values import path_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from multigpu.dock.work import Best
 from multigpu.formats.molecules.molecules import Bond, Molecule, MoleculeError, parse
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.optional import needed
-from multigpu.run.figure_text import literal
+from multigpu.run.report import literal
 
 if TYPE_CHECKING:
     from multigpu.dock.api import DockJob
