@@ -4,12 +4,13 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.cluster.devices.gpus import Device, select, survey
 from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.cluster.errors import UsageError
@@ -33,13 +34,13 @@ class Lanes:
     most      where that is useful
     alone     on the only GPU; None: as many as on others
     together  on all GPUs of a machine, unless each had fewer than `least`
-    here      GPUs that the program itself works with until there are workers, and keeps busy
+    estimate  of the job's work, by which threads or worker processes are chosen
     """
 
     most: int
     together: int = MOST
     least: int = 1
-    here: int = 1
+    estimate: WorkEstimate = field(default_factory=WorkEstimate)
     alone: int | None = None
 
     def each(self, gpus: int) -> int:
@@ -51,23 +52,41 @@ class Lanes:
 
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = Lanes(6, together=12, least=3)
-SCANNED_MEANWHILE = 4e9  # bytes by a GPU, while the next one comes up
+SCAN_RATE, SCAN_KEPT_BUSY = 2e10, 4  # bytes a second on one GPU; GPUs that one process feeds
 DOCKING_LANES = 4  # with more, the last ones on each take longer
-POSES_MEANWHILE = 150_000  # of a ligand by a GPU, while a process reads and writes one
+POSE_RATE = 1.2e10  # poses a second on one GPU
+LIGAND_BYTES, LIGAND_SECONDS = 2000, 1.25e-5  # of text, about; that a process reads and writes it
+COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
 COPY_NUMBER_LANES = Lanes(5, alone=3)
-CALLED_MEANWHILE, KEPT_BUSY = 3e8, 4  # bytes of counts by a GPU; GPUs by one process
+COUNTS_RATE, COUNTS_KEPT_BUSY = 1e9, 2  # bytes a second on one GPU; GPUs that one process feeds
 NO_LANES = Lanes(0)  # of what CPUs alone do
 
 
 def scan_lanes(plain_bytes: int) -> Lanes:
-    """Of a scan of files with so many bytes that are not compressed: others are slower anyway."""
-    return replace(SCAN_LANES, here=1 + int(plain_bytes / SCANNED_MEANWHILE))
+    """Return the lanes of a scan of files with so many bytes that are not compressed.
+
+    Compressed ones do not count: to decompress them takes longer than to scan them.
+    """
+    estimate = WorkEstimate(seconds=plain_bytes / SCAN_RATE, gpus_kept_busy=SCAN_KEPT_BUSY)
+    return replace(SCAN_LANES, estimate=estimate)
 
 
 def copy_number_lanes(size: int) -> Lanes:
-    """Of so many bytes of counts, in files or in memory."""
-    return replace(COPY_NUMBER_LANES, here=min(KEPT_BUSY, 1 + int(size / CALLED_MEANWHILE)))
+    """Return the lanes of calling copy numbers in so many bytes of counts."""
+    estimate = WorkEstimate(seconds=size / COUNTS_RATE, gpus_kept_busy=COUNTS_KEPT_BUSY)
+    return replace(COPY_NUMBER_LANES, estimate=estimate)
+
+
+def docking_lanes(options: "DockOptions", text_bytes: int) -> Lanes:
+    """Return the lanes of docking ligands with so many bytes of text.
+
+    One process keeps as many GPUs busy as it reads and writes ligands for.
+    """
+    computing = options.poses / POSE_RATE
+    busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
+    seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
+    return Lanes(DOCKING_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))
 
 
 @dataclass(frozen=True)
@@ -272,11 +291,6 @@ class DockOptions:
         side = 1 + 2 * (radius / step)
         rotations = 1 if self.rotation_file else self.rotations or angles * angles * angles
         return rotations * side * side * side
-
-    @property
-    def lanes(self) -> Lanes:
-        """As many GPUs are worked with at first as one process can read and write for."""
-        return Lanes(DOCKING_LANES, here=int(min(MOST, max(1, self.poses / POSES_MEANWHILE))))
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,26 @@ from numpy.typing import NDArray
 from multigpu import preflight
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.config import DockOptions, RunOptions, path_of
+from multigpu.config import (
+    COMPRESSION,
+    DockOptions,
+    Lanes,
+    RunOptions,
+    docking_lanes,
+    path_of,
+)
 from multigpu.device_chart import DeviceChart
 from multigpu.errors import InputError
 from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
 from multigpu.formats.molecules.pockets import Vector, read_pocket
-from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.formats.storage.sources import (
+    Source,
+    check_stdin,
+    expand,
+    is_repeatable,
+    plain_bytes,
+)
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.scores import Skipped, to_arrow
 from multigpu.job import (
@@ -112,7 +125,8 @@ class DockFacts(Facts):
 class DockJob(Job):
     """A docking run: opened (all input looked at), planned, and run once.
 
-    report: how many of the best ligands are kept for a report; more: see `Job`
+    report  how many of the best ligands are kept for a report
+    lanes   with which workers were started; more: see `Job`
     """
 
     def __init__(
@@ -124,9 +138,11 @@ class DockJob(Job):
         origin: Vector | None = None,
         spacing: float | None = None,
         report: int = 0,
+        lanes: Lanes | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(run, options.lanes, **more)
+        lanes = lanes or docking_lanes(options, plain_bytes(ligands, LIGANDS, COMPRESSION))
+        super().__init__(run, lanes, **more)
         self.options, self.report = options, report
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None

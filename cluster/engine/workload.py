@@ -6,12 +6,27 @@ back. Both are the workload's own and must pickle; a part must also go through a
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 S = TypeVar("S")
 P = TypeVar("P")
 S_contra = TypeVar("S_contra", contravariant=True)
 P_co = TypeVar("P_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a session computes.
+
+    worker      the worker's name
+    gpu         CUDA's number of the device in this process, None for the CPU
+    free_bytes  memory that is free there
+    """
+
+    worker: str
+    gpu: int | None
+    free_bytes: int
 
 
 class Session(Protocol[S_contra, P_co]):
@@ -46,7 +61,7 @@ class Workload(Protocol[S, P]):
     def key(self) -> str:
         """Unique to the job: workers keep one session for each, and each of their devices."""
 
-    def open(self, place: "Place") -> Session[S, P]:
+    def open(self, place: Place) -> Session[S, P]:
         """Set up on a device of a worker, on several at once. Raises Unfit where it may not be."""
 
     def name(self, span: S) -> str:
@@ -58,19 +73,3 @@ class Workload(Protocol[S, P]):
         Called on the client, in the order of the input, once for every part. span: None where an
         earlier run has finished it; then it was right.
         """
-
-
-class Place(Protocol):
-    """Where a session computes."""
-
-    @property
-    def worker(self) -> str:
-        """The worker's name."""
-
-    @property
-    def gpu(self) -> int | None:
-        """The CUDA device number in this process, None for the CPU."""
-
-    @property
-    def free_bytes(self) -> int:
-        """Memory that is free there."""

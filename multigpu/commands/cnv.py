@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from multigpu.counting import CountJob, CountOptions
     from multigpu.formats.tables.counts import Counts, Empty
 
-MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up,
-SOME_BYTES = 300_000_000  # and these, as kernels take to load, which is memory beside the counts
+# Of input: to read them takes as long as kernels take to load, which is memory beside the counts.
+SOME_BYTES = 300_000_000
 
 
 def _real(name: str, metavar: str, text: str) -> Decorator:
@@ -179,8 +179,6 @@ def command(**values: Any) -> None:
         size = _bytes([*values["inputs"], *values["controls"]])
         lanes = copy_number_lanes(size)
         devices, coming = begun(stack, running, values, lanes, prepare, size >= SOME_BYTES)
-        if size >= MANY_BYTES:
-            coming.begin()
         from multigpu.copynumber import output, summary, vcf
 
         _check(values)
@@ -333,10 +331,9 @@ def _job(
     aligned = inputs.are_alignments(cases)
     others_aligned = bool(others) and inputs.are_alignments(others)
     told = _check_counting(values, aligned, others_aligned)
-    here, size = deployment(running, more["devices"], lanes), _bytes([*cases, *others])
-    at_once = here.local_cluster and (not here.head_start or size >= MANY_BYTES)
-    # Worker processes that come at once find the counts where they were read; else a copy of them.
-    empty = shareable.empty if at_once else np.empty
+    here = deployment(running, more["devices"], lanes)
+    # Worker processes find the counts where they were read.
+    empty = shareable.empty if here.local_cluster else np.empty
     opened_cases = _opened(cases, aligned, counting, running, empty)
 
     def count(job: "CountJob") -> "Counts":

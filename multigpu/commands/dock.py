@@ -52,12 +52,16 @@ def command(**values: Any) -> int:
     """
     started = now()
     from multigpu.commands.running import begun, conclude, number_of, watched
+    from multigpu.config import COMPRESSION, docking_lanes
+    from multigpu.formats.molecules.ligands import LIGANDS
+    from multigpu.formats.storage.sources import plain_bytes
     from multigpu.workloads.dock_prepare import prepare
 
     docking, running = dock_options(values), run_options(values)
     with ExitStack() as stack:
         ready = partial(prepare, next(iter(values["ligands"]), ""), values["pocket"], docking)
-        devices, coming = begun(stack, running, values, docking.lanes, ready)
+        lanes = docking_lanes(docking, plain_bytes(values["ligands"], LIGANDS, COMPRESSION))
+        devices, coming = begun(stack, running, values, lanes, ready)
         from multigpu.docking import DockJob
         from multigpu.formats.molecules.pose_files import pose_format, pose_journal
 
@@ -65,7 +69,7 @@ def command(**values: Any) -> int:
         output, report = values["output"], values["report"]
         job = DockJob(
             list(values["ligands"]), values["pocket"], docking, running, values["origin"],
-            values["spacing"], REPORTED if report else 0, devices=devices, coming=coming,
+            values["spacing"], REPORTED if report else 0, lanes, devices=devices, coming=coming,
             journal=pose_journal(output),
         )  # fmt: skip
         if job.covering_radius is not None and not values["quiet"]:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from multigpu.cluster.deploy import Coming, starting
+from multigpu.cluster.deploy.start import PendingWorkers, start_workers
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.output import STDOUT, check_output, failures_named, is_replaced
-from multigpu.cluster.workers.worker import free_bytes
+from multigpu.cluster.workers.worker import start_device
 from multigpu.config import Lanes, RunOptions
 from multigpu.errors import UsageError
 
 if TYPE_CHECKING:
-    from multigpu.cluster.deploy import Deployment
+    from multigpu.cluster.deploy.deployment import Deployment
     from multigpu.job import Job
     from multigpu.progress import Progress
 
@@ -29,10 +29,10 @@ def begun(
     running: RunOptions,
     values: dict[str, Any],
     lanes: Lanes,
-    prepare: Callable[[str | None], object] = free_bytes,
+    prepare: Callable[[str | None], object] = start_device,
     here_too: bool = False,
-) -> tuple[tuple[Device, ...], Coming]:
-    """The devices, and their workers, which may start while the input is read: see `starting`."""
+) -> tuple[tuple[Device, ...], PendingWorkers]:
+    """Return the devices and their workers, which start at once: see `start_workers`."""
     from multigpu.compiling import compilation_reported
     from multigpu.job import deployment
 
@@ -44,7 +44,7 @@ def begun(
     where = deployment(running, devices, lanes)
     for problem in _without_effect(running, where):
         logger.warning("multigpu: %s", problem)
-    return devices, stack.enter_context(starting(where, prepare, here_too))
+    return devices, stack.enter_context(start_workers(where, prepare, here_too))
 
 
 def _without_effect(running: RunOptions, where: "Deployment") -> Iterator[str]:
