@@ -74,7 +74,8 @@ def scan_lanes(plain_bytes: int) -> Lanes:
 
 def copy_number_lanes(size: int) -> Lanes:
     """Return the lanes of calling copy numbers in so many bytes of counts."""
-    estimate = WorkEstimate(seconds=size / COUNTS_RATE, gpus_kept_busy=COUNTS_KEPT_BUSY)
+    seconds = size / COUNTS_RATE  # and to read them takes as long
+    estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=COUNTS_KEPT_BUSY, reading=seconds)
     return replace(COPY_NUMBER_LANES, estimate=estimate)
 
 

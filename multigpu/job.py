@@ -224,7 +224,9 @@ class Job:
         """Open the journal, if there is to be one; the plan that holds. See `Journal`."""
         if self._journal_path is None:
             return plan
-        self._journal = Journal(self._journal_path, about, plan, codec, self.run.resume)
+        self._journal = Journal(
+            self._journal_path, about, plan, codec=codec, resume=self.run.resume
+        )
         if self._journal.thrown_away:
             logger.warning(BEGUN_ANEW)
         return self._journal.plan

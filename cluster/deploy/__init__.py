@@ -1,1 +1,1 @@
-"""What starts workers: threads of this process, processes of this machine, a running scheduler."""
+"""Starting workers: threads of this process, processes of this machine, a running scheduler."""

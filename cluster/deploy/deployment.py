@@ -1,4 +1,4 @@
-"""Where work is to run."""
+"""The place where work is to run."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from multigpu.cluster.devices.gpus import Device
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where the work is to run.
+    """The place where work is to run.
 
     devices         GPUs of this machine to use; none means its CPU
     threads         CPU threads, or chunks in progress on each GPU

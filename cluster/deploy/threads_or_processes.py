@@ -14,14 +14,16 @@ START_SECONDS = 8.0  # for eight worker processes; two take 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkEstimate:
-    """What a job is expected to need, from the bytes of its input or the poses that it tries.
+    """An estimate of what a job needs, from the bytes of its input or the poses that it tries.
 
     seconds         of computing on one GPU
     gpus_kept_busy  GPUs that threads of one process keep busy
+    reading         seconds of reading before anything is computed
     """
 
     seconds: float = 0.0
     gpus_kept_busy: int = 1
+    reading: float = 0.0
 
 
 def threads_or_processes(
@@ -40,6 +42,6 @@ def threads_or_processes(
         return devices, len(devices)
     busy = min(len(devices), estimate.gpus_kept_busy)
     saved = estimate.seconds / busy - estimate.seconds / len(devices)
-    if saved > START_SECONDS:
+    if saved > max(0.0, START_SECONDS - estimate.reading):  # processes start meanwhile
         return devices, len(devices)
     return devices[:busy], 0

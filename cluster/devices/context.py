@@ -1,4 +1,4 @@
-"""A GPU by its UUID through the CUDA driver: NVML and CUDA may number devices differently.
+"""GPUs by their UUIDs through the CUDA driver: NVML and CUDA may number devices differently.
 
 The driver is called without the GIL, so a context can come up while Python imports modules.
 """

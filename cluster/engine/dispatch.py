@@ -37,7 +37,7 @@ ATTEMPTS = 3  # of one chunk at a time
 
 @dataclass(frozen=True)
 class Faults:
-    """What to do when things go wrong.
+    """Options for what happens when things go wrong.
 
     cpu_fallback   whether a chunk that does not fit on its device runs on the CPU
     chunk_timeout  seconds after which a chunk is run on another worker too; None: depends on what

@@ -34,7 +34,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What there is to compute with.
+    """Memory and threads to compute with.
 
     free        bytes on the device that has least
     threads     of all workers together

@@ -1,4 +1,4 @@
-"""What happened to the chunk that a thread is at: its steps, with their times, and its events."""
+"""The history of the chunk that a thread is working on: its steps with their times, its events."""
 
 import contextlib
 import threading
@@ -11,7 +11,7 @@ from multigpu.cluster.engine.events import Event, now
 
 @dataclass(frozen=True)
 class Step:
-    """When a step of a chunk ran: seconds since 1970; the thread it ran in."""
+    """A step of a chunk: begin and end in seconds since 1970, and the thread it ran in."""
 
     name: str
     begin: float
@@ -21,7 +21,7 @@ class Step:
 
 @dataclass
 class ChunkHistory(threading.local):
-    """Steps and events of the chunk that this thread is at."""
+    """Steps and events of the chunk that this thread is working on."""
 
     steps: list[Step] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -42,7 +42,7 @@ HISTORY = ChunkHistory()
 
 @contextlib.contextmanager
 def step(name: str) -> Iterator[None]:
-    """Time a step of the chunk that this thread is at; sessions may time parts of theirs."""
+    """Time a step of this thread's chunk; sessions may time parts of their steps."""
     begin = now()
     yield
     HISTORY.add_step(name, begin, now())

@@ -1,4 +1,4 @@
-"""What workers are to the engine, and the threads of this process as workers."""
+"""The protocol of workers, and the threads of this process as workers."""
 
 import contextlib
 import itertools
@@ -29,7 +29,7 @@ class Task(Protocol):
 
 
 class Inbox(Protocol):
-    """Where reports arrive, and are taken in that order."""
+    """A queue of reports."""
 
     def put(self, news: Any) -> None: ...
 

@@ -1,4 +1,4 @@
-"""A worker: what its process keeps, and the life of a chunk."""
+"""A worker: its state, and the life of a chunk."""
 
 import atexit
 import contextlib
@@ -35,14 +35,14 @@ class Outcome(Generic[P]):
 
 @dataclass
 class Lane(threading.local):
-    """This thread, as far as it feeds a device. gpu: its UUID, or OWN for that of the worker."""
+    """A thread that feeds a device. gpu: the UUID of the device, or OWN for that of the worker."""
 
     gpu: str = OWN
 
 
 @dataclass
 class Worker:
-    """What a process keeps as a worker: its name, its jobs, and the GPU of each of its threads."""
+    """State of this process as a worker: its name, its jobs, and the GPU of each of its threads."""
 
     name: str = field(default_factory=lambda: f"{platform.node()}:{os.getpid()}")
     jobs: AdmittedJobs = field(default_factory=AdmittedJobs)

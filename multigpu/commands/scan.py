@@ -66,7 +66,7 @@ def command(**values: Any) -> None:
         lanes = scan_lanes(plain_bytes(values["samples"]))
         devices, coming = begun(stack, running, values, lanes)
         from multigpu.api import ScanJob
-        from multigpu.cluster.engine.journal import beside
+        from multigpu.cluster.engine.journal import journal_of
         from multigpu.cluster.engine.output import is_replaced
         from multigpu.formats.tables.writers import format_of, with_ambiguous
         from multigpu.summary import write_summary
@@ -77,7 +77,7 @@ def command(**values: Any) -> None:
         fmt = format_of(output, values["chosen"])
         job = ScanJob(
             samples, signatures, scanning, running, streams, lanes, devices=devices, coming=coming,
-            journal=beside(output) if is_replaced(output) else None,
+            journal=journal_of(output) if is_replaced(output) else None,
         )  # fmt: skip
         refuse_strays(samples, job.sources, job.signatures)
         shown = values["ambiguous"] or scanning.max_ambiguous is not None

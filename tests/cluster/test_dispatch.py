@@ -164,7 +164,7 @@ def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    with contextlib.closing(Journal(tmp_path / "j", {}, {}, Codec(), resume=False)) as made:
+    with contextlib.closing(Journal(tmp_path / "j", {}, {}, codec=Codec(), resume=False)) as made:
         yield made
 
 

@@ -54,6 +54,15 @@ def test_processes__are_started_where_they_end_a_job_sooner(
     assert threads_or_processes(devices, 0, estimate) == (devices[:used], processes)
 
 
+def test_processes__start_while_the_input_is_read() -> None:
+    devices = gpus(4)
+    for seconds, processes in ((0.0, 0), (6.3, 0), (6.5, 4), (99.0, 4)):
+        estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=2, reading=seconds)
+        assert threads_or_processes(devices, 0, estimate)[1] == processes
+    never = WorkEstimate(seconds=99.0, gpus_kept_busy=4, reading=99.0)
+    assert threads_or_processes(devices, 0, never) == (devices, 0)
+
+
 def test_parts_of_gpus__have_a_process_each() -> None:
     devices = gpus(2, mig=True)
     assert threads_or_processes(devices, 0, WorkEstimate()) == (devices, 2)
