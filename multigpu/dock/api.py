@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.dock.options import DockOptions
+from multigpu.dock.options import COMPRESSION, DockOptions, docking_lanes
 from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.scores import Skipped, to_arrow
 from multigpu.dock.work import PART_CLASSES, Best, DockPart, DockWorkload, FoundPart, Part
@@ -23,7 +23,13 @@ from multigpu.errors import InputError
 from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
 from multigpu.formats.molecules.pockets import Vector, read_pocket
-from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.formats.storage.sources import (
+    Source,
+    check_stdin,
+    expand,
+    is_repeatable,
+    plain_bytes,
+)
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import PENALTY, ListedRotations, covering_radius
 from multigpu.run import fitness
@@ -38,7 +44,7 @@ from multigpu.run.job import (
     path_list,
 )
 from multigpu.run.keywords import run_options
-from multigpu.run.options import RunOptions
+from multigpu.run.options import Lanes, RunOptions
 from multigpu.run.report import DeviceChart
 from multigpu.run.values import path_of
 
@@ -100,7 +106,8 @@ class DockFacts(JobFacts):
 class DockJob(Job):
     """A docking run: opened (all input looked at), planned, and run once.
 
-    report: how many of the best ligands are kept for a report; more: see `Job`
+    report  how many of the best ligands are kept for a report
+    lanes   with which workers were started; more: see `Job`
     """
 
     def __init__(
@@ -112,9 +119,11 @@ class DockJob(Job):
         origin: Vector | None = None,
         spacing: float | None = None,
         report: int = 0,
+        lanes: Lanes | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(run, options.lanes, **more)
+        lanes = lanes or docking_lanes(options, plain_bytes(ligands, LIGANDS, COMPRESSION))
+        super().__init__(run, lanes, **more)
         self.options, self.report = options, report
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None

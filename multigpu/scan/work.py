@@ -11,7 +11,7 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
 from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Failure, UsageError
-from multigpu.cluster.workers.worker import stepped_on_device
+from multigpu.cluster.workers.history import add_device_steps
 from multigpu.errors import InputError
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.reader import READ_AHEAD, SpanReader
@@ -226,7 +226,7 @@ class ScanSession:
         except TooManyPatternsError as problem:
             needs = _needs(self.workload.signatures, self.memory)
             raise Failure(f"{needs}: {problem}") from problem
-        stepped_on_device(self.scanner.seconds())
+        add_device_steps(self.scanner.seconds())
         return Computed(hits)
 
     def need(self, loaded: Loaded) -> int:
@@ -466,20 +466,20 @@ def plan_scan(
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes(_serves(here)))
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
-    in_hand = max(here.lanes, here.own)
-    return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes, in_hand, index)
+    chunks, in_hand = _chunks(sources, size), here.chunks_in_process
+    return ScanPlan(size, chunks, budget, cost, here.lanes, in_hand, index)
 
 
 def _serves(here: Capacity) -> int:
     """The bytes of a chunk that serve a scan best."""
     if not here.gpu:
         return DEFAULT_CHUNK_BYTES
-    if here.own and here.threads == here.lanes:
+    if here.in_process and here.threads == here.lanes:
         return CACHED_BYTES
     dispatched = min(DISPATCHED_BYTES, IN_HAND_BYTES // here.lanes)
-    if not here.own:
+    if not here.in_process:
         return dispatched
-    return min(SHARED_BYTES, dispatched, SHARED_IN_HAND_BYTES // here.own)
+    return min(SHARED_BYTES, dispatched, SHARED_IN_HAND_BYTES // here.threads)
 
 
 def _chunks(sources: Sequence[Source], size: int) -> tuple[int | None, ...]:
