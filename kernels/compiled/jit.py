@@ -1,10 +1,10 @@
 """Numba's compiler with a cache that knows of every file.
 
 Numba keeps a compiled function for as long as the function's own file is unchanged, although what
-it calls in other files is compiled into it. So our functions are cached in a folder named by the
-contents of all files here, and of all files of the function's own package that have functions
-compiled: NUMBA_CACHE_DIR, else the user's cache folder, and in it `multigpu`. Only the user may
-enter it, as what is loaded from there is run.
+it calls in other files is compiled into it. So the functions of a kernel are cached in a folder
+named by the contents of all files that may be compiled into them (`version.digest_of`). It lies in
+`multigpu` in NUMBA_CACHE_DIR, else in the user's cache folder. Only the user may enter it, as what
+is loaded from there is run.
 """
 
 import os
@@ -17,37 +17,13 @@ from typing import Any
 
 from numba import njit
 from numba.core import config, event
-from numba.np import linalg
 
 from multigpu.kernels.compiled import caches
 from multigpu.kernels.compiled.compiling import compilation_begins
-from multigpu.kernels.compiled.version import digest_with
+from multigpu.kernels.compiled.version import digest_of
 
 Function = Callable[..., Any]
 _deciding = threading.Lock()
-
-
-def _look_for_no_blas() -> None:
-    """Numba would load SciPy's linear algebra, a tenth of a second, to see whether it is there.
-
-    No kernel has a use for it. Where others in this process have one, they still find it; only
-    `np.convolve` and `np.correlate` in their compiled functions do without.
-    """
-    look = getattr(linalg, "ensure_blas", None)
-    if look is None:  # another Numba, which looks in another way
-        return
-    linalg.ensure_blas = _none_wanted
-    try:
-        import numba.np.arraymath  # noqa: F401 - it looks while it is loaded
-    finally:
-        linalg.ensure_blas = look
-
-
-def _none_wanted() -> None:
-    raise ImportError("no BLAS")
-
-
-_look_for_no_blas()
 
 
 class _Compilations(event.Listener):
@@ -79,7 +55,7 @@ def lean(function: Function) -> Function:
 
 def _compiled(function: Function, **more: Any) -> Function:
     options = {"nogil": True, "error_model": "numpy", **more}
-    with _own_cache(function.__module__.partition(".")[0]) as kept:
+    with _own_cache(function.__module__) as kept:
         try:
             compiled: Function = njit(cache=kept, **options)(function)
         except RuntimeError:  # there is no place that can be written
@@ -88,7 +64,7 @@ def _compiled(function: Function, **more: Any) -> Function:
 
 
 @contextmanager
-def _own_cache(package: str) -> Iterator[bool]:
+def _own_cache(module: str) -> Iterator[bool]:
     """Numba asks for the folder when a function is decorated. Yields whether there is one.
 
     One thread at a time, as several may load modules: a second one would take this folder for the
@@ -96,7 +72,7 @@ def _own_cache(package: str) -> Iterator[bool]:
     """
     with _deciding:
         before = config.CACHE_DIR
-        folder = _folder(before, package)
+        folder = _folder(before, module)
         config.CACHE_DIR = str(folder or before)
         try:
             yield folder is not None
@@ -105,12 +81,12 @@ def _own_cache(package: str) -> Iterator[bool]:
 
 
 @cache
-def _folder(root: str, package: str) -> Path | None:
+def _folder(root: str, module: str) -> Path | None:
     """The folder for compiled functions of a package; None where there can be none."""
     root = root or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         place = Path(root).expanduser().absolute()
-        return caches.private(place / "multigpu" / digest_with(package))
+        return caches.private(place / "multigpu" / digest_of(module))
     except caches.Exposed as error:
         caches.warn("functions", str(error), "NUMBA_CACHE_DIR")
     except (OSError, RuntimeError):  # it cannot be written, or there is no home

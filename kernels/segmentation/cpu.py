@@ -18,7 +18,7 @@ from multigpu.kernels.compiled.simd import LANES, load, splat, store
 from multigpu.kernels.numerics.sums import total
 from multigpu.kernels.segmentation import circular
 from multigpu.kernels.segmentation.spans import BLOCK, means, medians, merge
-from multigpu.kernels.segmentation.student import compared, surprise
+from multigpu.kernels.numerics.student import compared, surprise
 from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
     ONE_VALUE,
