@@ -27,7 +27,7 @@ _deciding = threading.Lock()
 
 
 class _Compilations(event.Listener):
-    """Passes the beginning of every compilation on; a function found in the cache is none."""
+    """Reports when a compilation begins; a function found in the cache is not compiled."""
 
     def on_start(self, event: Any) -> None:
         compilation_begins()
@@ -40,15 +40,14 @@ event.register("numba:compile", _Compilations())
 
 
 def jit(function: Function) -> Function:
-    """Compiled when it is first called, without the GIL; kept on disk where that is possible."""
+    """Return a function that is compiled at its first call, runs without the GIL and is kept on disk."""
     return _compiled(function)
 
 
 def lean(function: Function) -> Function:
-    """As `jit`, without reference counts.
+    """Return a function as `jit` does, but one that counts no references and may not allocate.
 
-    The function may not allocate. Where it is handed tuples of arrays it is up to five times as
-    fast.
+    A function that takes tuples of arrays is up to five times as fast so.
     """
     return _compiled(function, _nrt=False)
 
@@ -65,14 +64,14 @@ def _compiled(function: Function, **more: Any) -> Function:
 
 @contextmanager
 def _own_cache(module: str) -> Iterator[bool]:
-    """Numba asks for the folder when a function is decorated. Yields whether there is one.
+    """Have Numba keep the functions that are decorated meanwhile; yield whether there is a folder.
 
-    One thread at a time, as several may load modules: a second one would take this folder for the
-    user's, and make one in it, where nothing is compiled yet.
+    Only one thread at a time: another one would take this folder for the user's, and make one in
+    it.
     """
     with _deciding:
         before = config.CACHE_DIR
-        folder = _folder(before, module)
+        folder = _folder(before, digest_of(module))
         config.CACHE_DIR = str(folder or before)
         try:
             yield folder is not None
@@ -81,12 +80,12 @@ def _own_cache(module: str) -> Iterator[bool]:
 
 
 @cache
-def _folder(root: str, module: str) -> Path | None:
-    """The folder for compiled functions of a package; None where there can be none."""
+def _folder(root: str, digest: str) -> Path | None:
+    """Return the folder for compiled functions with this digest; None where there can be none."""
     root = root or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         place = Path(root).expanduser().absolute()
-        return caches.private(place / "multigpu" / digest_of(module))
+        return caches.private(place / "multigpu" / digest)
     except caches.Exposed as error:
         caches.warn("functions", str(error), "NUMBA_CACHE_DIR")
     except (OSError, RuntimeError):  # it cannot be written, or there is no home

@@ -1,4 +1,4 @@
-"""Hashes of the kernels' files: which kernels these are, and which compiled functions still hold."""
+"""Hashes of the kernels: which ones these are, and which compiled functions are up to date."""
 
 import hashlib
 import sys
@@ -19,18 +19,28 @@ def digest() -> str:
     return _hash(path for path in KERNELS.rglob("*") if path.suffix in SUFFIXES)
 
 
-@cache
 def digest_of(module: str) -> str:
     """Return a hash of all files that may be compiled into the functions of a module.
 
     Those of a kernel's folder are inlined there only, those in `SHARED` and directly in `kernels`
     everywhere. Modules outside of `kernels` may call each other and any kernel.
     """
-    if not module.startswith(f"{PACKAGE}."):
-        return _hash([*KERNELS.rglob("*.py"), *_compiled_files(module.partition(".")[0])])
-    folder = module.removeprefix(f"{PACKAGE}.").partition(".")[0]
-    folders = (KERNELS / name for name in {folder, *SHARED})
-    return _hash([*KERNELS.glob("*.py"), *(path for each in folders for path in each.rglob("*.py"))])
+    if module.startswith(f"{PACKAGE}."):
+        return _digest_of_folder(module.removeprefix(f"{PACKAGE}.").partition(".")[0])
+    return _digest_of_package(module.partition(".")[0])
+
+
+@cache
+def _digest_of_folder(folder: str) -> str:
+    paths = list(KERNELS.glob("*.py"))
+    for name in {folder, *SHARED}:
+        paths += (KERNELS / name).rglob("*.py")
+    return _hash(paths)
+
+
+@cache
+def _digest_of_package(package: str) -> str:
+    return _hash([*KERNELS.rglob("*.py"), *_compiled_files(package)])
 
 
 def _compiled_files(package: str) -> Iterator[Path]:

@@ -15,10 +15,10 @@ import numpy as np
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.compiled.simd import LANES, load, splat, store
+from multigpu.kernels.numerics.student import compared, surprise
 from multigpu.kernels.numerics.sums import total
 from multigpu.kernels.segmentation import circular
 from multigpu.kernels.segmentation.spans import BLOCK, means, medians, merge
-from multigpu.kernels.numerics.student import compared, surprise
 from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
     ONE_VALUE,
