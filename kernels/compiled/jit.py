@@ -40,7 +40,7 @@ event.register("numba:compile", _Compilations())
 
 
 def jit(function: Function) -> Function:
-    """Return a function that is compiled at its first call, runs without the GIL and is kept on disk."""
+    """Return a function that is compiled when first called, needs no GIL and is kept on disk."""
     return _compiled(function)
 
 
