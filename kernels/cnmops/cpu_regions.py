@@ -40,7 +40,7 @@ from multigpu.kernels.numerics.log2_exp2 import (
     reciprocal,
 )
 
-BLOCK = 32  # regions; the compiler makes vector instructions of loops over so many
+BLOCK = 64  # regions; the compiler makes vector instructions of loops over so many
 
 
 class Constants(NamedTuple):
@@ -194,7 +194,7 @@ def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) 
 
 @lean
 def _larger(a: Any, b: Any) -> Any:
-    return a if a > b else b
+    return max(b, a)
 
 
 # ---- before the first cycle -------------------------------------------------------------------
@@ -288,7 +288,7 @@ def _set_anchor(cycle: Any, is_moved: Any, constants: Any, work: Any) -> Any:
     for j in range(BLOCK):
         level, anchor = work.level[j], work.anchor[j]
         distance = abs(level - anchor)
-        least = level if anchor > level else anchor
+        least = min(anchor, level)
         # |log(level / anchor)| is no more than distance / least.
         reach = distance * fma(constants.widest, least, work.greatest[j])
         if not is_moved or reach > REACH * least:
@@ -324,7 +324,8 @@ def _set_factors(is_moved: Any, constants: Any, work: Any) -> Any:
         fall = constants.falls[i]
         for j in range(BLOCK):
             back = work.anchor[j] - work.level[j]
-            work.factor[i, j] = work.alpha[i, j] * exp2_of(back * fall) if is_moved else work.alpha[i, j]
+            to_level = exp2_of(back * fall) if is_moved else 1.0
+            work.factor[i, j] = work.alpha[i, j] * to_level
 
 
 @lean
@@ -422,9 +423,7 @@ def _divide_weights(constants: Any, work: Any) -> Any:
 
 
 @lean
-def _finish(
-    rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out: Any
-) -> Any:
+def _finish(rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out: Any) -> Any:
     """Add posteriors as `_add_posteriors` does, and put each sample's answers into `out`."""
     work.share[:] = 1.0
     for member in range(constants.team):
