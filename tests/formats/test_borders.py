@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.formats.molecules import borders
 from multigpu.formats.molecules.borders import ENDS
 from multigpu.formats.molecules.molecules import MoleculeError, parse
 
@@ -59,13 +58,8 @@ def cut(text: bytes, ends: list[int]) -> list[bytes]:
     return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
-@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize(("layout", "wanted"), JOINED)
-def test_joined__files_are_cut_where_they_were_joined(
-    layout: str, wanted: list[bytes], many: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same by what is compiled for many."""
-    monkeypatch.setattr(borders, "are_several", lambda _: many)
+def test_joined__files_are_cut_where_they_were_joined(layout: str, wanted: list[bytes]) -> None:
     text = b"".join(wanted)
     assert cut(text, ENDS[layout](text, True)) == wanted
 

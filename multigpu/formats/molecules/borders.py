@@ -8,11 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-import numpy as np
-
-from multigpu.formats.tables.texts import are_several
-
-FEW_BYTES = 4 << 10  # of a record
 SOME_COUNTS = 256  # of atoms, whose patterns are kept
 
 ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
@@ -170,17 +165,9 @@ def _next_frame(text: bytes, begin: int, final: bool) -> int:
 
 def _lines(text: bytes, marks: tuple[bytes, ...]) -> Sequence[int]:
     """Where the lines begin that begin with one of these."""
-    if are_several(len(text) // FEW_BYTES):
-        from multigpu.formats.molecules.plain import marked, words
-
-        begins: list[int] = marked(np.frombuffer(text, np.uint8), words(marks)).tolist()
-        return begins
-    found = [0] if text.startswith(marks) else []
-    for mark in marks:
-        at = -1
-        while (at := text.find(b"\n" + mark, at + 1)) >= 0:
-            found.append(at + 1)
-    return sorted(found)
+    pattern = rb"\n(?=%b)" % b"|".join(map(re.escape, marks))
+    first = [0] if text.startswith(marks) else []
+    return first + [newline.end() for newline in re.finditer(pattern, text)]
 
 
 def _last(ends: Sequence[int]) -> int:
