@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.compiled.text.decimals import scaled
-from multigpu.kernels.compiled.text.lines import BLANK
+from multigpu.kernels.compiled.text.numbers import scaled
+from multigpu.kernels.compiled.text.words import BLANK
 
 PLUS, MINUS, POINT, ZERO = b"+-.0"
 MOST_DIGITS = 15  # of a number: as a whole one it is exact, as is the power of ten that divides it

@@ -15,7 +15,7 @@ import numpy as np
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.compiled.native import copy_bytes, find_byte
 from multigpu.kernels.compiled.text.fixed_width import put_decimal, read_decimal
-from multigpu.kernels.compiled.text.lines import (
+from multigpu.kernels.compiled.text.words import (
     BLANK,
     NEWLINE,
     are_whole_lines,
@@ -96,7 +96,7 @@ def _read_atom(
 
 @jit
 def _find_type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
-    """Return which of the codes the word has; 0 if there are no codes; -1 for no or another word."""
+    """Return which of the codes a type has, 0 if there are no codes; -1 for another or no type."""
     while at < stop and raw[at] == BLANK:
         at += 1
     while stop > at and raw[stop - 1] == BLANK:

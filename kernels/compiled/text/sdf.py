@@ -18,7 +18,7 @@ import numpy as np
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.compiled.native import copy_bytes, find_byte
 from multigpu.kernels.compiled.text.fixed_width import put_decimal, read_decimal, read_whole
-from multigpu.kernels.compiled.text.lines import (
+from multigpu.kernels.compiled.text.words import (
     BLANK,
     NEWLINE,
     are_whole_lines,

@@ -12,7 +12,7 @@ from multigpu.formats.molecules.poses import DROPPED, OUR_REMARK
 from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
-from multigpu.kernels.compiled.text.lines import word_table
+from multigpu.kernels.compiled.text.words import word_table
 
 DROPPED_WORDS = word_table(DROPPED)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.molecules.autodock import Atoms
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text.lines import TextArrays
+from multigpu.kernels.compiled.text.words import TextArrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.compiled.native import copy_bytes
-from multigpu.kernels.compiled.text.decimals import scaled
+from multigpu.kernels.compiled.text.numbers import scaled
 
 MINUS, POINT, ZERO, TAB = b"-.0\t"
 LONGEST = 20  # letters of a number: digits, a sign and a point

@@ -1,4 +1,4 @@
-"""Records as lines: which words a line begins with, and where one is in it."""
+"""Words that lines begin with or have in them, for records read by compiled functions."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
