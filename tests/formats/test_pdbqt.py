@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from multigpu.formats.molecules import pdbqt
-from multigpu.formats.molecules.autodock import atoms_for
-from multigpu.formats.molecules.molecules import Positions, parse, title
-from multigpu.formats.molecules.plain import Plain
+from multigpu.formats.molecules.autodock import atom_columns
+from multigpu.formats.molecules.columns import LigandColumns
+from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.molecules.poses import render
+from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
 
 LINES = [
@@ -75,8 +76,8 @@ def bits(numbers: np.ndarray) -> bytes:
     return struct.pack(f"{numbers.size}d", *numbers.ravel())
 
 
-def read(*texts: bytes, maps: tuple[str, ...] = MAPS) -> Plain:
-    return pdbqt.read(Texts.of(texts), np.ones(len(texts), np.bool_), maps)
+def read(*texts: bytes, maps: tuple[str, ...] = MAPS) -> LigandColumns:
+    return pdbqt.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_), maps)
 
 
 def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
@@ -84,7 +85,7 @@ def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> l
     atoms = np.array([len(each) for each in places])
     facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
     some = names or [""] * len(texts)
-    return pdbqt.posed(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+    return pdbqt.write_columns(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
 
 
 def assert_same_as_alone(text: bytes, maps: tuple[str, ...]) -> bool:
@@ -96,13 +97,13 @@ def assert_same_as_alone(text: bytes, maps: tuple[str, ...]) -> bool:
     if not size[1]:
         return False
     molecule, atoms = parse(text, "pdbqt"), found.atoms[1:2]
-    wanted = atoms_for(molecule, maps)
+    wanted = atom_columns(molecule, maps)
     assert bits(atoms.positions) == bits(wanted.positions)
     assert bits(atoms.charges) == bits(molecule.charges)
     assert atoms.types.tolist() == wanted.types.tolist()
-    assert found.names[1].decode("utf-8", "replace").strip() == title(text, "pdbqt")
+    assert found.names[1].decode("utf-8", "replace").strip() == FORMATS["pdbqt"].read_name(text)
     places = molecule.positions[:, ::-1] / 3 - 0.0005
-    name = "" if found.named[1] else "name"
+    name = "" if found.is_named[1] else "name"
     some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
     _, pose, _ = posed(neighbours, some, "", name, "")
     if pose:
@@ -175,6 +176,6 @@ def test_nothing__is_nothing() -> None:
 
 
 def test_records__that_are_not_wanted_are_not_read() -> None:
-    found = pdbqt.read(Texts.of([PLAIN] * 3), np.array([True, False, True]), MAPS)
+    found = pdbqt.read_columns(Texts.of([PLAIN] * 3), np.array([True, False, True]), MAPS)
     assert found.atoms.sizes.tolist() == [3, 0, 3]
     assert [len(name) > 0 for name in found.names.each()] == [True, False, True]

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from multigpu.formats.molecules import sdf
+from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.ligand_checks import lacks_hydrogens
-from multigpu.formats.molecules.molecules import MoleculeError, Positions, parse, title
-from multigpu.formats.molecules.plain import Plain
+from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
+from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
 
 PLAIN = b"""ethanol
@@ -89,8 +90,8 @@ ODD = [
 ]
 
 
-def read(*texts: bytes) -> Plain:
-    return sdf.read(Texts.of(texts), np.ones(len(texts), np.bool_))
+def read(*texts: bytes) -> LigandColumns:
+    return sdf.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_))
 
 
 def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
@@ -98,7 +99,7 @@ def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> l
     atoms = np.array([len(each) for each in places])
     facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
     some = names or [""] * len(texts)
-    return sdf.posed(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+    return sdf.write_columns(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
 
 
 def assert_same_as_alone(text: bytes) -> bool:
@@ -111,11 +112,11 @@ def assert_same_as_alone(text: bytes) -> bool:
         return False
     molecule, atoms = parse(text, "sdf"), found.atoms[1:2]
     assert atoms.positions.tobytes() == molecule.positions.tobytes()  # −0 is not 0
-    assert found.names[1].decode("utf-8", "replace").strip() == title(text, "sdf")
-    assert found.bare[1] == lacks_hydrogens(molecule)
+    assert found.names[1].decode("utf-8", "replace").strip() == FORMATS["sdf"].read_name(text)
+    assert found.lacks_hydrogens[1] == lacks_hydrogens(molecule)
     places = molecule.positions[:, ::-1] / 3 - 0.00005
     some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
-    first, pose, last = posed(neighbours, some, "", "" if found.named[1] else "name", "")
+    first, pose, last = posed(neighbours, some, "", "" if found.is_named[1] else "name", "")
     assert first == last == render(parse(PLAIN, "sdf"), "", "sdf", some[0], FACTS)
     if pose:
         assert pose == render(molecule, "name", "sdf", places, FACTS)
@@ -161,9 +162,9 @@ def test_coordinates__that_are_too_long_are_left_to_one_by_one(far: float) -> No
 
 
 def test_records__that_are_not_wanted_are_not_read() -> None:
-    found = sdf.read(Texts.of([PLAIN] * 3), np.array([True, False, True]))
+    found = sdf.read_columns(Texts.of([PLAIN] * 3), np.array([True, False, True]))
     assert found.atoms.sizes.tolist() == [4, 0, 4]
-    assert found.named.tolist() == [True, False, True]
+    assert found.is_named.tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +173,8 @@ def test_records__that_are_not_wanted_are_not_read() -> None:
 )
 def test_hydrogens__are_missing_where_there_is_carbon_and_none(symbol: bytes, bare: bool) -> None:
     text = PLAIN.replace(b" H  ", b" " + symbol + b" ")
-    assert read(text).bare.tolist() == [bare]
-    assert not read(text.replace(b" C ", b" Cl")).bare
+    assert read(text).lacks_hydrogens.tolist() == [bare]
+    assert not read(text.replace(b" C ", b" Cl")).lacks_hydrogens
 
 
 def test_plain__is_what_reads_well_alone() -> None:

@@ -1,46 +1,185 @@
-"""PDBQT, many ligands at once: columns to arrays, and poses back to text."""
+"""PDBQT of AutoDock: PDB with charges and atom types. `pdbqt_bonds` finds its bonds."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.autodock import Atoms
-from multigpu.formats.molecules.molecules import Positions
-from multigpu.formats.molecules.plain import Plain, arrays_of
-from multigpu.formats.molecules.poses import DROPPED, OUR_REMARK
+from multigpu.formats.molecules import pdb, sdf
+from multigpu.formats.molecules.autodock import (
+    PSEUDO_TYPES,
+    merge_hydrogens,
+    types_in_file,
+    types_of,
+)
+from multigpu.formats.molecules.bonds import bonds_of
+from multigpu.formats.molecules.borders import lines_that_begin_with
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
+from multigpu.formats.molecules.elements import element_of
+from multigpu.formats.molecules.fields import (
+    decoded_word,
+    fixed_width,
+    floats_in_columns,
+    positions_of,
+)
+from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
+from multigpu.formats.molecules.molecule import (
+    BondGraph,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
+from multigpu.formats.molecules.pdbqt_bonds import graph_of, remarks_of
 from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import word_table
 
-DROPPED_WORDS = word_table(DROPPED)
+CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
+ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
+HEADS = (b"REMARK", b"MODEL", b"USER", b"HEADER", b"COMPND", b"\n", b"\r")  # lines before a ROOT
+ELEMENTS_OF_TYPES = {  # that are not called like their element
+    "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
+    "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
+    **{f"CG{i}": "C" for i in range(10)},  # beside the open bond of a macrocycle
+}  # fmt: skip
+DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
+ONE_ATOM = b"HETATM    1 C    LIG A   1       0.000   0.000   0.000  1.00  0.00     0.000 C \n"
 
 
-def read(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> Plain:
-    """The wanted ones of these records, as far as they are plain. maps: () takes every type."""
+# ---- borders ----------------------------------------------------------------------------------
+
+
+def find_ends(text: bytes, final: bool) -> list[int]:
+    """Return the ends of models as of PDB, and where the remarks before a second ROOT begin.
+
+    Files that were put together have several of these and no models.
+    """
+    ends: list[int] = []
+    begin, has_root = 0, False
+    for at in lines_that_begin_with((*pdb.MODEL_ENDS, *ROOTS), text):
+        is_root = text.startswith(b"ROOT", at)
+        if not is_root:
+            end = pdb.end_of_model(text, begin, at)
+        else:
+            end = _begin_of_remarks(text, at) if has_root else 0
+        has_root = is_root or (has_root and not end)
+        if end:
+            ends.append(end)
+            begin = end
+    return pdb.with_open_model(ends, text, final)
+
+
+def _begin_of_remarks(text: bytes, at: int) -> int:
+    """Return where the remarks before a ROOT begin; 0 where it is that of a flexible residue."""
+    while True:
+        before = text.rfind(b"\n", 0, at - 1) + 1
+        if text.startswith(b"BEGIN_RES", before):
+            return 0
+        if not text.startswith(HEADS, before):
+            return at
+        at = before
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def parse(lines: list[bytes]) -> Molecule:
+    """Return the molecule of a record. Raises MoleculeError."""
+    rows = pdb.atom_rows(lines)
+    places = floats_in_columns(lines, rows, pdb.PLACE)
+    charges = floats_in_columns(lines, rows, (CHARGE,), "charge")
+    types = [decoded_word(lines[row][TYPE]) for row in rows]
+    for row, name in zip(rows, types, strict=True):
+        if not name:
+            raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
+    return Molecule(
+        format=PDBQT,
+        name=pdb.read_name(b"".join(lines)),
+        lines=lines,
+        rows=rows,
+        positions=positions_of(places),
+        elements=[ELEMENTS_OF_TYPES.get(name) or element_of(name) for name in types],
+        types=types,
+        charges=np.array(charges).reshape(-1),
+    )
+
+
+def bond_graph(molecule: Molecule) -> BondGraph:
+    """Return bonds and charges by remarks, else by places. Raises MoleculeError."""
+    return graph_of(molecule, bonds_of(molecule))
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return a pose of a molecule of another format.
+
+    It is rigid, one root without torsions, and nonpolar hydrogens are merged into their carbons.
+    """
+    found = merge_hydrogens(molecule, types_of(molecule))
+    kept = [i for i, kind in enumerate(found.types) if kind]
+    atoms = pdb.atom_lines([molecule.elements[i] for i in kept], positions[kept])
+    lines = [
+        f"{line}{fixed_width(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
+        for i, line in zip(kept, atoms, strict=True)
+    ]
+    block = sdf.build(molecule, name, molecule.positions, {})
+    serials = {row: serial for serial, row in enumerate(kept, 1)}
+    said = "".join(f"{line}\n" for line in remarks_of(block, serials))
+    record = "".join([said, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
+    return pdb.remarks(molecule.name or name, notes) + record.encode()
+
+
+# ---- many records at once ---------------------------------------------------------------------
+
+
+def read_columns(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> LigandColumns:
+    """Return the wanted records that are regular. maps: () takes every type."""
     codes = np.array([compiled.type_code(name) for name in maps], np.int64)
-    positions, charges, types, sizes, begins, lengths, named = compiled.read_records(
+    positions, charges, types, sizes, begins, lengths, is_named = compiled.read_records(
         arrays_of(texts), wanted, codes, DROPPED_WORDS
     )
-    atoms = Atoms(positions, types, charges, sizes)
-    bare = np.zeros(len(named), np.bool_)  # see `lacks_hydrogens`
-    return Plain(atoms, Texts(texts.raw, begins, lengths), named, bare)
+    return LigandColumns(
+        atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
+        names=Texts(texts.raw, begins, lengths),
+        is_named=is_named,
+        lacks_hydrogens=np.zeros(len(texts), np.bool_),  # they are left out on purpose
+    )
 
 
-def posed(
+def write_columns(
     texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    facts: Mapping[str, Texts],
+    notes: Mapping[str, Texts],
 ) -> Texts:  # fmt: skip
-    """Plain records with other coordinates, and what is said of the poses before them.
-
-    atoms: int64[n], how many of the positions, float64[sum, 3], are of each. names: "" for one that
-    says its own. Empty where a coordinate is too long for its columns. As `poses.render`.
-    """
-    named = Texts.of_words(f"REMARK  Name = {name}\n" if name else "" for name in names)
-    heads = glued(named, *labelled(facts, OUR_REMARK + b"%b ", b"\n"))
+    """Return poses of regular records; see `ColumnFormat`."""
+    named = Texts.of([pdb.name_remark(name) for name in names])
+    heads = glued(named, *labelled(notes, pdb.POSE_REMARK + b"%b ", b"\n"))
     first_atoms = np.cumsum(atoms) - atoms
     raw, lengths = compiled.write_poses(
         arrays_of(texts), arrays_of(heads), first_atoms, positions, DROPPED_WORDS
     )
     return Texts.one_after_the_other(raw, lengths)
+
+
+PDBQT = LigandFormat(
+    name="pdbqt",
+    suffixes=(".pdbqt",),
+    signature=re.compile(rb"^(ROOT|TORSDOF)\b", re.MULTILINE),
+    find_ends=find_ends,
+    parse=parse,
+    read_name=pdb.read_name,
+    rewrite=pdb.rewrite,
+    build=build,
+    bond_graph=bond_graph,
+    atom_types=types_in_file,
+    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=True, example=ONE_ATOM),
+    rewrite_limit=pdb.LARGEST_COORDINATE,
+    build_limit=pdb.LARGEST_COORDINATE,
+    has_models=True,
+    has_polar_hydrogens_only=True,
+    pseudo_types=PSEUDO_TYPES,
+)

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.molecules import (
-    HEAVY_HYDROGEN,
+from multigpu.formats.molecules.bonds import neighbours_of
+from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
+from multigpu.formats.molecules.molecule import (
     Bond,
+    BondGraph,
     Molecule,
     MoleculeError,
     Positions,
-    is_element,
 )
 from multigpu.formats.optional import needed
 
@@ -42,10 +43,8 @@ OTHER_CHARGES = (0, 1, -1, 2, -2, 3, -3)  # e, of a molecule, the likelier first
 MOST_TRIED = 5_000  # assignments of orders: where more would be needed there is a mistake
 MOST_RESONANCE = 50  # structures
 
-Graph = tuple[list[Bond], dict[int, int]]  # bonds; charges of atoms from 0
 
-
-def graph_of(molecule: Molecule, near: Sequence[Bond]) -> Graph:
+def graph_of(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     """Bonds with their orders and the charges of its atoms.
 
     near: its bonds by distance, all single
@@ -54,7 +53,7 @@ def graph_of(molecule: Molecule, near: Sequence[Bond]) -> Graph:
     """
     remarks = _remarks(molecule)
     if INDEX in remarks:
-        return _of_smiles(molecule, remarks, near)
+        return _graph_by_remarks(molecule, remarks, near)
     return _perceived(molecule, near)
 
 
@@ -113,8 +112,10 @@ def _remarks(molecule: Molecule) -> dict[str, list[str]]:
     return found
 
 
-def _of_smiles(molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]) -> Graph:
-    """Raises MoleculeError where the remarks are not those of these atoms."""
+def _graph_by_remarks(
+    molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]
+) -> BondGraph:
+    """Return what the remarks say. Raises MoleculeError where they are not about these atoms."""
     chem = needed("rdkit.Chem", PURPOSE)
     with needed("rdkit.rdBase", PURPOSE).BlockLogs():
         graph = chem.MolFromSmiles(" ".join(remarks.get(SMILES, [])[:1]))
@@ -141,7 +142,7 @@ def _of_smiles(molecule: Molecule, remarks: Mapping[str, list[str]], near: Seque
     bound = {atom for bond in bonds for atom in bond[:2]}
     bonds += [bond for bond in near if not {*bond[:2]} <= bound]
     charges = {atoms[a.GetIdx()]: a.GetFormalCharge() for a in graph.GetAtoms()}
-    return bonds, {i: charge for i, charge in charges.items() if charge}
+    return BondGraph(bonds, {i: charge for i, charge in charges.items() if charge})
 
 
 def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
@@ -152,7 +153,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 # ---- perception -------------------------------------------------------------------------------
 
 
-def _perceived(molecule: Molecule, near: Sequence[Bond]) -> Graph:
+def _perceived(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     """Of the first charge with which every atom gets a valence and a charge that it may have."""
     chem = needed("rdkit.Chem", PURPOSE)
     known = all(map(is_element, molecule.elements))
@@ -213,26 +214,24 @@ def _may_be(atom: Any) -> bool:
     return bool(abs(charge) <= 1)
 
 
-def _graph_without(graph: Any, atoms: int) -> Graph:
+def _graph_without(graph: Any, atoms: int) -> BondGraph:
     """Of the first atoms: hydrogens that were added come after them."""
     bonds = [
         (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), round(bond.GetBondTypeAsDouble()))
         for bond in graph.GetBonds() if bond.GetEndAtomIdx() < atoms
     ]  # fmt: skip
     charges = {a.GetIdx(): a.GetFormalCharge() for a in graph.GetAtoms() if a.GetFormalCharge()}
-    return bonds, charges
+    return BondGraph(bonds, charges)
 
 
 def _saturated(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
     """The molecule with single bonds and with the hydrogens of its carbons behind its atoms."""
     graph = chem.RWMol()
-    arms: list[list[int]] = [[] for _ in molecule.elements]
+    arms = neighbours_of(len(molecule.elements), near)
     for element in molecule.elements:
         graph.AddAtom(chem.Atom("H" if element in HEAVY_HYDROGEN else element))
     for a, b, _ in near:
         graph.AddBond(a, b, chem.BondType.SINGLE)
-        arms[a].append(b)
-        arms[b].append(a)
     for i, element in enumerate(molecule.elements):
         if element == "C" and not any(molecule.elements[arm] == "H" for arm in arms[i]):
             for _ in range(_bonds_of_carbon(molecule, i, arms[i]) - len(arms[i])):

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Protocol
 
@@ -27,10 +27,10 @@ from multigpu.cluster.engine.output import (
 )
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
+from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.compressed import Compressed, compression_of
-from multigpu.formats.tables.texts import Texts, are_several
+from multigpu.formats.tables.texts import Texts
 
-MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
 LONGEST_NAME, MOST_BYTES = 100, 200  # letters and bytes of a ligand's name in that of its file
@@ -135,7 +135,7 @@ class _PoseFile:
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
     ) -> None:
-        self._out.write(_together(texts, self._fmt, self._count + 1))
+        self._out.write(_joined(texts.each(), self._fmt, self._count + 1))
         self._count += len(texts)
 
 
@@ -152,7 +152,7 @@ class _PoseFolder:
         for name, layout, count in zip(names, layouts, counts.tolist(), strict=True):
             path = self._folder / f"{self._unique(name)}.{layout}"
             with failures_named(self._target):
-                path.write_bytes(_framed(list(islice(each, count)), layout, 1))
+                path.write_bytes(_joined(list(islice(each, count)), layout, 1))
 
     def _unique(self, name: str) -> str:
         """A name for a file that no other ligand has, on any file system."""
@@ -167,23 +167,11 @@ class _PoseFolder:
         return unique
 
 
-def _together(texts: Texts, fmt: str, number: int) -> "bytes | memoryview":
-    """As `_framed`, of many."""
-    if not are_several(len(texts)):
-        return _framed(texts.each(), fmt, number)
-    from multigpu.formats.tables.columns import glued
-
-    models = Texts.of([b"MODEL %8d\n" % k for k in range(number, number + len(texts))])
-    framed = glued(models, texts, b"ENDMDL\n") if fmt in MODELS else glued(texts)
-    return framed.raw.data
-
-
-def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
-    """Poses one after the other; in some formats each a model, the first of them `number`."""
-    if fmt not in MODELS:
+def _joined(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
+    """Return poses one after the other. number: of the first, where each is a model."""
+    if not FORMATS[fmt].has_models:
         return b"".join(texts)
-    models = ((b"MODEL %8d\n" % k, text, b"ENDMDL\n") for k, text in enumerate(texts, number))
-    return b"".join(chain.from_iterable(models))
+    return b"".join(b"MODEL %8d\n%bENDMDL\n" % (k, text) for k, text in enumerate(texts, number))
 
 
 @contextmanager

@@ -1,38 +1,309 @@
-"""SDF of V2000, many ligands at once: columns to arrays, and poses to text."""
+"""SDF with tables of V2000, and of V3000 with the help of `v3000`."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.autodock import Atoms
-from multigpu.formats.molecules.molecules import Positions
-from multigpu.formats.molecules.plain import Plain, arrays_of
+from multigpu.errors import quoted
+from multigpu.formats.molecules.autodock import types_by_rdkit
+from multigpu.formats.molecules.bonds import bonds_of
+from multigpu.formats.molecules.borders import last_end, lines_that_begin_with, with_rest
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
+from multigpu.formats.molecules.elements import is_element
+from multigpu.formats.molecules.fields import (
+    checked_bond,
+    decoded,
+    decoded_word,
+    fixed_width,
+    floats,
+    floats_in_columns,
+    integers,
+    line_at,
+    moved_lines,
+    newline_of,
+    place_in_columns,
+    positions_of,
+    replace_words,
+)
+from multigpu.formats.molecules.ligand_format import (
+    FEWEST_FLAT,
+    ColumnFormat,
+    LigandFormat,
+)
+from multigpu.formats.molecules.molecule import (
+    Bond,
+    BondGraph,
+    FormalCharges,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
+from multigpu.formats.molecules.v3000 import gather_place, joined_lines, section
 from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import sdf as compiled
 
+ROW_OF_COUNTS = 3
+PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
+SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
+CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
+CHARGE_OF_V3000 = re.compile(rb" CHG=([+-]?\d{1,2})(?!\S)")
+DIMENSION = slice(20, 22)  # columns of the second line
+FEWEST_FLAT_IN_2D = 2  # atoms
+LARGEST_V2000 = 999  # atoms or bonds
+LARGEST_COORDINATE = 99_999_999.0  # Å, above and below 0, of V2000
+CHARGES_A_LINE = 8
+NO_ELEMENT = "*"
+POSE_ITEM = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
+ONE_ATOM = (
+    b"atom\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n"
+    b"    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\nM  END\n$$$$\n"
+)
 
-def read(texts: Texts, wanted: NDArray[np.bool_]) -> Plain:
-    """The wanted ones of these records, as far as they are plain; without types and charges."""
-    positions, sizes, titles, named, bare = compiled.read_records(arrays_of(texts), wanted)
-    nothing = np.zeros(len(positions))
-    atoms = Atoms(positions, nothing.astype(np.int32), nothing, sizes)
-    return Plain(atoms, Texts(texts.raw, texts.begins, titles), named, bare)
+
+def find_ends(text: bytes, final: bool) -> list[int]:
+    """Return the ends of all lines of $$$$; a .mol file needs none."""
+    newlines = [text.find(b"\n", begin) for begin in lines_that_begin_with((b"$$$$",), text)]
+    ends = [newline + 1 for newline in newlines if newline >= 0]
+    return with_rest(ends, text, final and bool(text[last_end(ends) :].strip()))
 
 
-def posed(
+def fewest_flat_atoms(text: bytes) -> float:
+    """Return from how many atoms in a plane on a record is a drawing: its header may say it."""
+    dimension = b"".join(text.split(b"\n", 2)[1:2])[DIMENSION].upper()
+    return {b"2D": FEWEST_FLAT_IN_2D, b"3D": math.inf}.get(dimension, FEWEST_FLAT)
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def parse(lines: list[bytes]) -> Molecule:
+    """Return the molecule of a record. Raises MoleculeError."""
+    counts = line_at(lines, ROW_OF_COUNTS, "its counts line")
+    if b"V3000" in counts:
+        return _parse_v3000(lines)
+    atoms, bonds = integers((counts[0:3], counts[3:6]), ROW_OF_COUNTS)
+    if min(atoms, bonds) < 0:
+        raise MoleculeError(f"line 4: {quoted(counts[0:6])} are no numbers of atoms and bonds")
+    line_at(lines, ROW_OF_COUNTS + atoms + bonds, f"the last of {atoms} atoms and {bonds} bonds")
+    first_bond = ROW_OF_COUNTS + 1 + atoms
+    rows = list(range(ROW_OF_COUNTS + 1, first_bond))
+    positions = positions_of(floats_in_columns(lines, rows, PLACE))
+    elements = [decoded_word(lines[row][SYMBOL]) for row in rows]
+    joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
+    _check_end(lines, first_bond + bonds)
+    return _molecule(lines, rows, positions, elements, joined)
+
+
+def _molecule(
+    lines: list[bytes], rows: list[int], positions: Positions, elements: list[str],
+    bonds: list[Bond],
+) -> Molecule:  # fmt: skip
+    return Molecule(
+        format=SDF,
+        name=decoded(lines[0]),
+        lines=lines,
+        rows=rows,
+        positions=positions,
+        elements=elements,
+        bonds=bonds,
+        bonds_are_complete=bool(bonds),
+    )
+
+
+def _bonds(lines: list[bytes], rows: range, atoms: int) -> list[Bond]:
+    bonds = []
+    for row in rows:
+        a, b, order = integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
+        bonds.append(checked_bond(a, b, order, atoms, row))
+    return bonds
+
+
+def _check_end(lines: list[bytes], begin: int) -> None:
+    if not any(line.startswith(b"M  END") for line in lines[begin:]):
+        raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
+
+
+def _parse_v3000(lines: list[bytes]) -> Molecule:
+    rows: list[int] = []
+    places, elements, numbers, bonds = [], [], {}, []
+    for row, words in section(lines, b"ATOM"):
+        if len(words) < 5:
+            raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
+        numbers[words[0]] = len(rows) + 1
+        rows.append(row)
+        elements.append(decoded(words[1]))
+        places.append(floats(words[2:5], row))
+    for row in rows:
+        gather_place(lines, row)
+    for row, words in section(lines, b"BOND"):
+        if len(words) < 4:
+            raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
+        a, b = (numbers.get(word, 0) for word in words[2:4])
+        bonds.append(checked_bond(a, b, integers(words[1:2], row)[0], len(rows), row))
+    _check_end(lines, ROW_OF_COUNTS + 1)
+    return _molecule(lines, rows, positions_of(places), elements, bonds)
+
+
+def _is_v3000(molecule: Molecule) -> bool:
+    return b"V3000" in molecule.lines[ROW_OF_COUNTS]
+
+
+def read_name(text: bytes) -> str:
+    """Return the first line."""
+    lines = text.splitlines()
+    return decoded(lines[0]) if lines else ""
+
+
+def bond_graph(molecule: Molecule) -> BondGraph:
+    """Return the bonds of the file with the charges of its lines M  CHG, else of its atoms."""
+    if _is_v3000(molecule):
+        return BondGraph(bonds_of(molecule), _charges_in_v3000(molecule))
+    after_atoms = molecule.lines[molecule.rows[-1] + 1 :]
+    words = [
+        word for line in after_atoms if line.startswith(b"M  CHG") for word in line.split()[3:]
+    ]
+    if words:
+        pairs = zip(words[::2], words[1::2], strict=False)
+        charges = {int(a) - 1: int(charge) for a, charge in pairs if _are_whole(a, charge)}
+    else:
+        codes = (molecule.lines[row][CHARGE_CODE].strip() for row in molecule.rows)
+        charges = {i: CHARGE_CODES[code] for i, code in enumerate(codes) if code in CHARGE_CODES}
+    return BondGraph(bonds_of(molecule), charges)
+
+
+def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
+    lines = dict(joined_lines(molecule.lines))
+    found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
+    return {i: int(charge[1]) for i, charge in found if charge and int(charge[1])}
+
+
+def _are_whole(atom: bytes, charge: bytes) -> bool:
+    return atom.isdigit() and charge.lstrip(b"+-").isdigit()
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return the record with other coordinates, and notes as data items in place of older ones."""
+    put = _put_place_v3000 if _is_v3000(molecule) else _put_place
+    lines = moved_lines(molecule.lines, molecule.rows, positions, put)
+    newline = newline_of(lines[0])
+    lines[0] = lines[0] if lines[0].strip() else name.encode() + newline
+    record = POSE_ITEM.sub(b"", b"".join(lines)).partition(b"\n$$$$")[0].rstrip(b"\r\n")
+    gap = newline if record.endswith(b"M  END") else newline * 2
+    return record + gap + _data_items(notes, newline) + b"$$$$" + newline
+
+
+def _put_place(line: bytes, place: Sequence[float]) -> bytes:
+    return place_in_columns(place, 10, 4) + line[PLACE[-1].stop :]
+
+
+def _put_place_v3000(line: bytes, place: Sequence[float]) -> bytes:
+    return replace_words(line, place, first=4, decimals=6)
+
+
+def _data_items(notes: PoseNotes, newline: bytes) -> bytes:
+    return b"".join(
+        f"> <multigpu_{name}>".encode() + newline + text.encode() + 2 * newline
+        for name, text in notes.items()
+    )
+
+
+def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return a pose of a molecule of another format. Raises MoleculeError."""
+    graph = molecule.format.bond_graph(molecule)
+    return record_of(molecule, name, positions, notes, graph)
+
+
+def record_of(
+    molecule: Molecule, name: str, positions: Positions, notes: PoseNotes, graph: BondGraph
+) -> bytes:
+    """Return a record with these bonds; what is no element is `*`."""
+    head = f"{molecule.name or name}\n  multigpu          3D\n\n"
+    large = max(len(molecule.elements), len(graph.bonds)) > LARGEST_V2000
+    wide = abs(positions).max() > LARGEST_COORDINATE
+    elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
+    table = (_table_v3000 if large or wide else _table_v2000)(elements, positions, *graph)
+    return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + b"$$$$\n"
+
+
+def _table_v2000(
+    elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
+) -> str:
+    lines = [f"{len(elements):3d}{len(bonds):3d}  0  0  0  0  0  0  0  0999 V2000\n"]
+    for element, place in zip(elements, positions.tolist(), strict=True):
+        columns = "".join([fixed_width(number, 10, 4) for number in place])
+        lines.append(f"{columns} {element:<3} 0  0  0  0  0  0  0  0  0  0  0  0\n")
+    lines += [f"{a + 1:3d}{b + 1:3d}{order:3d}  0\n" for a, b, order in bonds]
+    words = [f" {atom + 1:3d} {charge:3d}" for atom, charge in sorted(charges.items())]
+    for at in range(0, len(words), CHARGES_A_LINE):
+        some = words[at : at + CHARGES_A_LINE]
+        lines.append(f"M  CHG{len(some):3d}{''.join(some)}\n")
+    return "".join(lines)
+
+
+def _table_v3000(
+    elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
+) -> str:
+    attributes = {atom: f" CHG={charge}" for atom, charge in charges.items()}
+    atoms = [
+        f"M  V30 {i + 1} {element} {x:.6f} {y:.6f} {z:.6f} 0{attributes.get(i, '')}\n"
+        for i, (element, (x, y, z)) in enumerate(zip(elements, positions.tolist(), strict=True))
+    ]
+    rows = [f"M  V30 {i} {o} {a + 1} {b + 1}\n" for i, (a, b, o) in enumerate(bonds, 1)]
+    begin = "  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+    counts = f"M  V30 COUNTS {len(elements)} {len(bonds)} 0 0 0\nM  V30 BEGIN ATOM\n"
+    between = "M  V30 END ATOM\nM  V30 BEGIN BOND\n"
+    return "".join([begin, counts, *atoms, between, *rows, "M  V30 END BOND\nM  V30 END CTAB\n"])
+
+
+# ---- many records at once ---------------------------------------------------------------------
+
+
+def read_columns(
+    texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str] = ()
+) -> LigandColumns:
+    """Return the wanted records that are regular, without types and charges."""
+    positions, sizes, titles, is_named, lacking = compiled.read_records(arrays_of(texts), wanted)
+    return LigandColumns(
+        atoms=AtomColumns.untyped(positions, sizes),
+        names=Texts(texts.raw, texts.begins, titles),
+        is_named=is_named,
+        lacks_hydrogens=lacking,
+    )
+
+
+def write_columns(
     texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    facts: Mapping[str, Texts],
+    notes: Mapping[str, Texts],
 ) -> Texts:  # fmt: skip
-    """Plain records with other coordinates, and what is said of the poses as data items.
-
-    atoms: int64[n], how many of the positions, float64[sum, 3], are of each. names: "" for one that
-    says its own. Empty where a coordinate is too long for its columns. As `poses.render`.
-    """
-    tails = glued(*labelled(facts, b"> <multigpu_%b>\n", b"\n\n"), b"$$$$\n")
+    """Return poses of regular records; see `ColumnFormat`."""
+    tails = glued(*labelled(notes, b"> <multigpu_%b>\n", b"\n\n"), b"$$$$\n")
     titles = Texts.of_words(names)
     raw, lengths = compiled.write_poses(
         arrays_of(texts), arrays_of(titles), arrays_of(tails), atoms, positions
     )
     return Texts.one_after_the_other(raw, lengths)
+
+
+SDF = LigandFormat(
+    name="sdf",
+    suffixes=(".sdf", ".sd", ".mol"),
+    signature=re.compile(rb"V[23]000\s*$", re.MULTILINE),
+    find_ends=find_ends,
+    parse=parse,
+    read_name=read_name,
+    rewrite=rewrite,
+    build=build,
+    bond_graph=bond_graph,
+    atom_types=types_by_rdkit,
+    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=False, example=ONE_ATOM),
+    rewrite_limit=LARGEST_COORDINATE,
+    fewest_flat_atoms=fewest_flat_atoms,
+)

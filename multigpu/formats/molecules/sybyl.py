@@ -20,11 +20,19 @@ from itertools import count
 
 import numpy as np
 
-from multigpu.formats.molecules.molecules import AROMATIC, SECTION, Bond, Molecule, MoleculeError
+from multigpu.formats.molecules.bonds import neighbours_of
+from multigpu.formats.molecules.molecule import (
+    AROMATIC,
+    Bond,
+    BondGraph,
+    Molecule,
+    MoleculeError,
+)
 
 Pair = frozenset[int]
 
 NUMBER = re.compile(rb"[+-]?\d+")
+SECTION = b"@<TRIPOS>"
 ATTRIBUTES = SECTION + b"UNITY_ATOM_ATTR"
 NEARLY_ONE = 0.75  # e: what an atom of a group that is charged has at least, and no other
 WHOLE = 0.1  # e: how near to a whole number the charges of a file sum up to if they mean something
@@ -44,8 +52,8 @@ MOST_CHARGED = 6  # penalties of the double bonds in one aromatic system that ar
 MOST_TRIED = 20_000  # steps of laying them
 
 
-def graph_of(molecule: Molecule, bonds: Sequence[Bond]) -> tuple[list[Bond], dict[int, int]]:
-    """Bonds with their orders and the charges of its atoms. Aromatic rings keep their order."""
+def graph_of(molecule: Molecule, bonds: Sequence[Bond]) -> BondGraph:
+    """Return bonds with orders and formal charges. Aromatic rings keep their order."""
     said = _said(molecule)
     bonds = _without_pentavalent(molecule, _without_resonance(molecule, bonds, said or {}))
     doubles = _double_bonds(molecule, bonds, said or {})
@@ -59,16 +67,7 @@ def graph_of(molecule: Molecule, bonds: Sequence[Bond]) -> tuple[list[Bond], dic
         else (a, b, order)
         for a, b, order in bonds
     ]  # fmt: skip
-    return laid, charges
-
-
-def _arms(atoms: int, bonds: Sequence[Bond]) -> list[list[int]]:
-    """The neighbours of each atom."""
-    arms: list[list[int]] = [[] for _ in range(atoms)]
-    for a, b, _ in bonds:
-        arms[a].append(b)
-        arms[b].append(a)
-    return arms
+    return BondGraph(laid, charges)
 
 
 # ---- groups that share a charge ---------------------------------------------------------------
@@ -81,7 +80,7 @@ def _without_resonance(
 
     Those to atoms that the file gives a charge are single, if there are others.
     """
-    arms = _arms(len(molecule.elements), bonds)
+    arms = neighbours_of(len(molecule.elements), bonds)
     shared: dict[int, list[int]] = {}
     for k, (a, b, order) in enumerate(bonds):
         for center, arm in ((a, b), (b, a)):
@@ -123,7 +122,7 @@ def _doubles(element: str, arms: int, neighbours: int) -> int:
 
 def _without_pentavalent(molecule: Molecule, bonds: list[Bond]) -> list[Bond]:
     """With one bond less where nitrogen has five: to oxygen or nitrogen at an end."""
-    arms = _arms(len(molecule.elements), bonds)
+    arms = neighbours_of(len(molecule.elements), bonds)
     valences = _sums(len(arms), bonds)
     found = list(bonds)
     for i in np.flatnonzero(valences == 5).tolist():
@@ -267,7 +266,7 @@ class _Valences:
     """Neighbours of all atoms and the sums of their orders, those of double bonds included."""
 
     def __init__(self, molecule: Molecule, bonds: Sequence[Bond], doubles: set[Pair]) -> None:
-        self.arms = _arms(len(molecule.elements), bonds)
+        self.arms = neighbours_of(len(molecule.elements), bonds)
         self.sums = [0] * len(self.arms)
         for a, b, order in bonds:
             real = 1 + (frozenset((a, b)) in doubles) if order == AROMATIC else order
