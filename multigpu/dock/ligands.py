@@ -114,7 +114,7 @@ class _Batch:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LigandLoader:
-    """What ligands are loaded for.
+    """Reader of the ligands of a job.
 
     types   the pocket's maps, () for a plain grid
     fmt     format of the poses' text, None: no text

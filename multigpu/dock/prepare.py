@@ -1,4 +1,4 @@
-"""What a worker of docking does while the others come up.
+"""Work of a docking worker while the others come up.
 
 The command names this before it loads anything else, so that workers start early: nothing heavy is
 imported here.
@@ -20,13 +20,14 @@ def prepare(ligands: str, pocket: str, options: DockOptions, gpu: str | None) ->
     from multigpu.dock.plan import DockSpan
     from multigpu.dock.work import DockPart, DockWorkload
     from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
+    from multigpu.formats.molecules.pdbqt import PDBQT
     from multigpu.formats.molecules.poses import SAME
     from multigpu.formats.molecules.registry import COLUMN_FORMATS
     from multigpu.formats.storage.sources import Source
     from multigpu.kernels.rotation import EulerRotations, Field, Search, near_uniform
 
     layout = LIGANDS.layout(ligands, b"")
-    layout = layout if layout in COLUMN_FORMATS else "pdbqt"
+    layout = layout if layout in COLUMN_FORMATS else PDBQT.name
     text = COLUMN_FORMATS[layout].example
     types = ("C",) if pocket.lower().endswith(".maps.fld") else ()
     values = np.zeros((len(types) + 2 if types else 1, 2, 2, 2), np.float32)

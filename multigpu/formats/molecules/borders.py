@@ -1,4 +1,4 @@
-"""Where records end in a text that begins with one: what the functions of all formats share.
+"""Borders of records in a text that begins with one: what the functions of all formats share.
 
 A function that finds ends takes a text and whether it is `final`. It returns the ends of the
 records in it, in order. Without `final` the last one is left out where more of it may come.

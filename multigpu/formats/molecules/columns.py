@@ -73,7 +73,7 @@ class AtomColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LigandColumns:
-    """What was read of n records at once.
+    """Columns that were read of n records at once.
 
     atoms            of each; none of one that is not regular
     names            what each calls itself; empty where it does not

@@ -124,6 +124,11 @@ def newline_of(line: bytes) -> bytes:
     return b"\r\n" if line.endswith(b"\r\n") else b"\n"
 
 
+def unless_blank(line: bytes, text: str) -> bytes:
+    """Return the line; where it is blank the text as a line with the same end."""
+    return line if line.strip() else text.encode() + newline_of(line)
+
+
 def with_newline(text: bytes) -> bytes:
     """Return text that ends with a newline."""
     return text if text.endswith(b"\n") else text + b"\n"

@@ -1,4 +1,4 @@
-"""What the program has to know of a format of ligands: one object of this class for each.
+"""The class of which every format of ligands has one object: all that the program knows of it.
 
 A format is one module that ends with its object, and one line in `registry`.
 """
@@ -33,7 +33,7 @@ def four_atoms(text: bytes) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnFormat:
-    """How many regular records of a format are read and written at once, by compiled functions.
+    """Readers and writers of many regular records at once, which are compiled functions.
 
     read       records, which of them are wanted, types of the pocket's maps → columns, without
                atoms for records that are not regular

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +101,7 @@ class LigandRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordBorder:
-    """Where a record begins: what comes can be read without what is before it.
+    """Begin of a record, from which on the input can be read without what is before it.
 
     source   index of the source
     at       byte of its content
@@ -166,35 +167,36 @@ def read_records(
     """
     find_ends, left = FORMATS[source.layout].find_ends, b""
     count, passed = (begin.before, begin.at) if source.cuttable else (0, 0)
-    content = blocks(source, READ_BYTES, begin=passed)
-    while True:
-        try:
-            block = next(content, None)
-        except InputError as error:
-            yield LigandRecords.broken(number, count + 1, _without_path(error))
-            return
-        text = left if block is None else b"".join((left, block.data))
-        ends = find_ends(text, block is None)
-        size = ends[-1] if ends else 0
-        if ends:
-            some = LigandRecords(
-                source=number,
-                number=count + 1,
-                lengths=np.diff(ends, prepend=0).astype(np.int64),
-                text=_first(text, size) if with_text else None,
-                at=passed,
-            )
-            if some.last > begin.before:
-                yield some if some.number > begin.before else some[begin.before - count :]
-        count, passed, left = count + len(ends), passed + size, text[size:]
-        if len(left) > MOST_BYTES:  # each block is looked at together with what is left
-            problem = f"the molecule has no end in {MOST_BYTES:,} bytes: the rest is not read"
-            yield LigandRecords.broken(number, count + 1, problem)
-            return
-        if block is None:
-            if not count:
-                yield LigandRecords.broken(number, 1, "there is no molecule in it")
-            return
+    try:
+        for block, final in _blocks(source, passed):
+            text = b"".join((left, block))
+            ends = find_ends(text, final)
+            size = ends[-1] if ends else 0
+            if ends:
+                some = LigandRecords(
+                    source=number,
+                    number=count + 1,
+                    lengths=np.diff(ends, prepend=0),
+                    text=_first(text, size) if with_text else None,
+                    at=passed,
+                )
+                if some.last > begin.before:
+                    yield some if some.number > begin.before else some[begin.before - count :]
+            count, passed, left = count + len(ends), passed + size, text[size:]
+            if len(left) > MOST_BYTES:  # each block is looked at together with what is left
+                problem = f"the molecule has no end in {MOST_BYTES:,} bytes: the rest is not read"
+                raise InputError(source.path, problem)
+        if not count:
+            raise InputError(source.path, "there is no molecule in it")
+    except InputError as error:
+        yield LigandRecords.broken(number, count + 1, _without_path(error))
+
+
+def _blocks(source: Source, begin: int) -> Iterator[tuple[Any, bool]]:
+    """Yield the content in blocks, and whether it ends there: the last one is empty."""
+    for block in blocks(source, READ_BYTES, begin=begin):
+        yield block.data, False
+    yield b"", True
 
 
 def _first(text: bytes, size: int) -> bytes | memoryview:

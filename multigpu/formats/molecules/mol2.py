@@ -6,22 +6,11 @@ from itertools import islice, takewhile
 
 import numpy as np
 
+from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_sybyl
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.borders import lines_that_begin_with, with_rest
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.fields import (
-    MOST_SHOWN,
-    checked_bond,
-    decoded,
-    floats,
-    moved_lines,
-    newline_of,
-    positions_of,
-    replace_words,
-    said_in_line,
-    with_newline,
-)
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
     AMIDE,
@@ -68,16 +57,16 @@ def parse(lines: list[bytes]) -> Molecule:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a name, a place, a type")
         numbers[words[0]] = len(rows) + 1
         rows.append(row)
-        places.append(floats(words[2:5], row))
-        types.append(decoded(words[5]))
+        places.append(fields.floats(words[2:5], row))
+        types.append(fields.decoded(words[5]))
         elements.append(element_of(types[-1].partition(".")[0]))
-        charges.append(floats(words[8:9], row, "charge")[0] if len(words) > 8 else 0.0)
+        charges.append(fields.floats(words[8:9], row, "charge")[0] if len(words) > 8 else 0.0)
     bonds = []
     for row, line in _section(lines, b"BOND"):
         words = line.split()
         a, b = (numbers.get(word, 0) for word in (*words[1:3], b"", b"")[:2])
         order = BOND_ORDERS.get(b"".join(words[3:4]), 1)
-        bonds.append(checked_bond(a, b, order, len(rows), row))
+        bonds.append(fields.checked_bond(a, b, order, len(rows), row))
     counts = _counts(lines)
     _check_counts(counts, len(rows))
     return Molecule(
@@ -85,7 +74,7 @@ def parse(lines: list[bytes]) -> Molecule:
         name=_name(lines),
         lines=lines,
         rows=rows,
-        positions=positions_of(places),
+        positions=fields.positions_of(places),
         elements=elements,
         types=types,
         charges=np.array(charges),
@@ -113,7 +102,7 @@ def _head(lines: Sequence[bytes]) -> range:
 
 
 def _name(lines: Sequence[bytes]) -> str:
-    return next((decoded(lines[row]) for row in _head(lines)), "")
+    return next((fields.decoded(lines[row]) for row in _head(lines)), "")
 
 
 def _counts(lines: Sequence[bytes]) -> list[bytes]:
@@ -125,7 +114,7 @@ def _check_counts(counts: Sequence[bytes], atoms: int) -> None:
     if not counts or not counts[0].isdigit():
         return
     if counts[0].lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
-        claimed = counts[0][:MOST_SHOWN].decode()
+        claimed = counts[0][: fields.MOST_SHOWN].decode()
         raise MoleculeError(f"it has {atoms} atoms where its header says {claimed}")
 
 
@@ -149,16 +138,16 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and a comment with the notes before it."""
-    lines = moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
     for row in _head(lines)[:1]:
-        lines[row] = lines[row] if lines[row].strip() else name.encode() + newline_of(lines[row])
+        lines[row] = fields.unless_blank(lines[row], name)
     kept = [line for line in lines if not line.startswith(POSE_COMMENT)]
-    comment = POSE_COMMENT + said_in_line(notes, " ").encode() + b"\n"
-    return comment + with_newline(b"".join(kept))
+    comment = POSE_COMMENT + fields.said_in_line(notes, " ").encode() + b"\n"
+    return comment + fields.with_newline(b"".join(kept))
 
 
 def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return replace_words(line, place, first=2, decimals=4)
+    return fields.replace_words(line, place, first=2, decimals=4)
 
 
 MOL2 = LigandFormat(

@@ -26,7 +26,7 @@ PoseNotes = Mapping[str, str]  # what the text of a pose says about it, by name
 
 
 class MoleculeError(ValueError):
-    """What is wrong with one molecule, in words for its user."""
+    """Something is wrong with one molecule; the text says what, for its user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules import pdb, sdf
+from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock import (
     PSEUDO_TYPES,
     merge_hydrogens,
@@ -17,12 +17,6 @@ from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.borders import lines_that_begin_with
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.fields import (
-    decoded_word,
-    fixed_width,
-    floats_in_columns,
-    positions_of,
-)
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
 from multigpu.formats.molecules.molecule import (
     BondGraph,
@@ -89,9 +83,9 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 def parse(lines: list[bytes]) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError."""
     rows = pdb.atom_rows(lines)
-    places = floats_in_columns(lines, rows, pdb.PLACE)
-    charges = floats_in_columns(lines, rows, (CHARGE,), "charge")
-    types = [decoded_word(lines[row][TYPE]) for row in rows]
+    places = fields.floats_in_columns(lines, rows, pdb.PLACE)
+    charges = fields.floats_in_columns(lines, rows, (CHARGE,), "charge")
+    types = [fields.decoded_word(lines[row][TYPE]) for row in rows]
     for row, name in zip(rows, types, strict=True):
         if not name:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
@@ -100,7 +94,7 @@ def parse(lines: list[bytes]) -> Molecule:
         name=pdb.read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
-        positions=positions_of(places),
+        positions=fields.positions_of(places),
         elements=[ELEMENTS_OF_TYPES.get(name) or element_of(name) for name in types],
         types=types,
         charges=np.array(charges).reshape(-1),
@@ -124,7 +118,7 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
     kept = [i for i, kind in enumerate(found.types) if kind]
     atoms = pdb.atom_lines([molecule.elements[i] for i in kept], positions[kept])
     lines = [
-        f"{line}{fixed_width(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
+        f"{line}{fields.fixed_width(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
         for i, line in zip(kept, atoms, strict=True)
     ]
     block = sdf.build(molecule, name, molecule.positions, {})

@@ -1,4 +1,4 @@
-"""Bonds and formal charges of PDBQT, which has neither: from its remarks, else from its places.
+"""Bonds and formal charges of PDBQT, which has neither: from its remarks, else from positions.
 
 Meeko writes `REMARK SMILES` with the molecule, `REMARK SMILES IDX` with pairs of the number of an
 atom in it and in the file, and `REMARK H PARENT` with pairs of the number of a heavy atom in the
@@ -45,16 +45,16 @@ MOST_RESONANCE = 50  # structures
 
 
 def graph_of(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
-    """Bonds with their orders and the charges of its atoms.
+    """Return bonds with orders, and formal charges.
 
-    near: its bonds by distance, all single
+    near: bonds by distance, all single
 
-    Raises MoleculeError where neither remarks nor places tell them.
+    Raises MoleculeError where they follow neither from remarks nor from positions.
     """
     remarks = _remarks(molecule)
     if INDEX in remarks:
         return _graph_by_remarks(molecule, remarks, near)
-    return _perceived(molecule, near)
+    return _perceive_orders(molecule, near)
 
 
 # ---- remarks ----------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _wrapped(label: str, pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
 
 
 def _remarks(molecule: Molecule) -> dict[str, list[str]]:
-    """The words of each, all lines together."""
+    """Return the words of each remark, all lines together."""
     found: dict[str, list[str]] = {}
     for label, said in REMARK.findall(molecule.text):
         words = said.decode("utf-8", "replace").split()
@@ -153,17 +153,17 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 # ---- perception -------------------------------------------------------------------------------
 
 
-def _perceived(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
-    """Of the first charge with which every atom gets a valence and a charge that it may have."""
+def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
+    """Return orders for the first charge that gives every atom a valence and charge it may have."""
     chem = needed("rdkit.Chem", PURPOSE)
     known = all(map(is_element, molecule.elements))
     with needed("rdkit.rdBase", PURPOSE).BlockLogs():
-        single = _saturated(chem, molecule, near) if known else None
+        single = _with_single_bonds(chem, molecule, near) if known else None
         for charge in _likely_charges(molecule) if known else ():
             for graph in _with_orders(chem, single, charge):
-                if all(map(_may_be, graph.GetAtoms())):
+                if all(map(_is_possible, graph.GetAtoms())):
                     chem.Kekulize(graph, True)
-                    return _graph_without(graph, len(molecule.elements))
+                    return _graph_of_first(graph, len(molecule.elements))
     raise MoleculeError(
         "its bond orders do not follow from its places, and it has no REMARK SMILES: write its"
         " poses as .pdbqt, or prepare it with Meeko"
@@ -171,7 +171,7 @@ def _perceived(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
 
 
 def _likely_charges(molecule: Molecule) -> list[int]:
-    """What the file's charges sum up to, and others: programs write 0 for ions, too."""
+    """Return what the file's charges sum up to, and others: programs write 0 for ions, too."""
     assert molecule.charges is not None  # it was parsed
     return list(dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES]))
 
@@ -202,7 +202,7 @@ def _join_charges(chem: Any, graph: Any) -> None:
             bond.SetBondType(chem.BondType.DOUBLE)
 
 
-def _may_be(atom: Any) -> bool:
+def _is_possible(atom: Any) -> bool:
     """Whether ligands have such an atom. A charged carbon is a sign of wrong hydrogens."""
     charge, symbol = atom.GetFormalCharge(), atom.GetSymbol()
     if symbol in ("C", "H"):
@@ -214,8 +214,8 @@ def _may_be(atom: Any) -> bool:
     return bool(abs(charge) <= 1)
 
 
-def _graph_without(graph: Any, atoms: int) -> BondGraph:
-    """Of the first atoms: hydrogens that were added come after them."""
+def _graph_of_first(graph: Any, atoms: int) -> BondGraph:
+    """Return the graph of the first atoms: hydrogens that were added come after them."""
     bonds = [
         (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), round(bond.GetBondTypeAsDouble()))
         for bond in graph.GetBonds() if bond.GetEndAtomIdx() < atoms
@@ -224,8 +224,8 @@ def _graph_without(graph: Any, atoms: int) -> BondGraph:
     return BondGraph(bonds, charges)
 
 
-def _saturated(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
-    """The molecule with single bonds and with the hydrogens of its carbons behind its atoms."""
+def _with_single_bonds(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
+    """Return the molecule with single bonds, and the hydrogens of its carbons after its atoms."""
     graph = chem.RWMol()
     arms = neighbours_of(len(molecule.elements), near)
     for element in molecule.elements:
@@ -245,7 +245,7 @@ def _saturated(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
 
 
 def _bonds_of_carbon(molecule: Molecule, i: int, arms: Sequence[int]) -> int:
-    """How many neighbours it has with its hydrogens: 4, 3 or 2."""
+    """Return how many neighbours a carbon has with its hydrogens: 4, 3 or 2."""
     ways = molecule.positions[arms] - molecule.positions[i]
     lengths = np.sqrt((ways**2).sum(axis=1))
     angles = _angles(ways / lengths[:, None])
@@ -266,7 +266,7 @@ def _bonds_of_carbon(molecule: Molecule, i: int, arms: Sequence[int]) -> int:
 
 
 def _angles(ways: Positions) -> list[float]:
-    """Degrees between every two directions."""
+    """Return the degrees between every two directions."""
     cosines = np.clip(ways @ ways.T, -1, 1)
     angles: list[float] = np.degrees(np.arccos(cosines[np.triu_indices(len(ways), 1)])).tolist()
     return angles

@@ -64,8 +64,8 @@ def render(
 def drawing(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return a pose in SDF to be drawn, whatever format was chosen; see `render`.
 
-    Atoms that are no element are `*`, as SDF has them. Bonds whose orders cannot be told are drawn
-    as such.
+    Atoms that are no element are `*`, as SDF has them. Bonds of unknown order
+    are drawn as such.
     """
     if molecule.format is SDF:
         return SDF.rewrite(molecule, name, positions, notes)

@@ -8,26 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import quoted
+from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.borders import last_end, lines_that_begin_with, with_rest
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import is_element
-from multigpu.formats.molecules.fields import (
-    checked_bond,
-    decoded,
-    decoded_word,
-    fixed_width,
-    floats,
-    floats_in_columns,
-    integers,
-    line_at,
-    moved_lines,
-    newline_of,
-    place_in_columns,
-    positions_of,
-    replace_words,
-)
 from multigpu.formats.molecules.ligand_format import (
     FEWEST_FLAT,
     ColumnFormat,
@@ -81,31 +67,17 @@ def fewest_flat_atoms(text: bytes) -> float:
 # ---- reading ----------------------------------------------------------------------------------
 
 
+Table = tuple[list[int], Positions, list[str], list[Bond]]  # rows, positions, elements, bonds
+
+
 def parse(lines: list[bytes]) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError."""
-    counts = line_at(lines, ROW_OF_COUNTS, "its counts line")
-    if b"V3000" in counts:
-        return _parse_v3000(lines)
-    atoms, bonds = integers((counts[0:3], counts[3:6]), ROW_OF_COUNTS)
-    if min(atoms, bonds) < 0:
-        raise MoleculeError(f"line 4: {quoted(counts[0:6])} are no numbers of atoms and bonds")
-    line_at(lines, ROW_OF_COUNTS + atoms + bonds, f"the last of {atoms} atoms and {bonds} bonds")
-    first_bond = ROW_OF_COUNTS + 1 + atoms
-    rows = list(range(ROW_OF_COUNTS + 1, first_bond))
-    positions = positions_of(floats_in_columns(lines, rows, PLACE))
-    elements = [decoded_word(lines[row][SYMBOL]) for row in rows]
-    joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
-    _check_end(lines, first_bond + bonds)
-    return _molecule(lines, rows, positions, elements, joined)
-
-
-def _molecule(
-    lines: list[bytes], rows: list[int], positions: Positions, elements: list[str],
-    bonds: list[Bond],
-) -> Molecule:  # fmt: skip
+    counts = fields.line_at(lines, ROW_OF_COUNTS, "its counts line")
+    read_table = _read_v3000 if b"V3000" in counts else _read_v2000
+    rows, positions, elements, bonds = read_table(lines)
     return Molecule(
         format=SDF,
-        name=decoded(lines[0]),
+        name=fields.decoded(lines[0]),
         lines=lines,
         rows=rows,
         positions=positions,
@@ -115,11 +87,27 @@ def _molecule(
     )
 
 
+def _read_v2000(lines: list[bytes]) -> Table:
+    counts = lines[ROW_OF_COUNTS]
+    atoms, bonds = fields.integers((counts[0:3], counts[3:6]), ROW_OF_COUNTS)
+    if min(atoms, bonds) < 0:
+        raise MoleculeError(f"line 4: {quoted(counts[0:6])} are no numbers of atoms and bonds")
+    first_bond = ROW_OF_COUNTS + 1 + atoms
+    last = f"the last of {atoms} atoms and {bonds} bonds"
+    fields.line_at(lines, first_bond + bonds - 1, last)
+    rows = list(range(ROW_OF_COUNTS + 1, first_bond))
+    positions = fields.positions_of(fields.floats_in_columns(lines, rows, PLACE))
+    elements = [fields.decoded_word(lines[row][SYMBOL]) for row in rows]
+    joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
+    _check_end(lines, first_bond + bonds)
+    return rows, positions, elements, joined
+
+
 def _bonds(lines: list[bytes], rows: range, atoms: int) -> list[Bond]:
     bonds = []
     for row in rows:
-        a, b, order = integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
-        bonds.append(checked_bond(a, b, order, atoms, row))
+        a, b, order = fields.integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
+        bonds.append(fields.checked_bond(a, b, order, atoms, row))
     return bonds
 
 
@@ -128,7 +116,7 @@ def _check_end(lines: list[bytes], begin: int) -> None:
         raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
 
 
-def _parse_v3000(lines: list[bytes]) -> Molecule:
+def _read_v3000(lines: list[bytes]) -> Table:
     rows: list[int] = []
     places, elements, numbers, bonds = [], [], {}, []
     for row, words in section(lines, b"ATOM"):
@@ -136,17 +124,17 @@ def _parse_v3000(lines: list[bytes]) -> Molecule:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
         numbers[words[0]] = len(rows) + 1
         rows.append(row)
-        elements.append(decoded(words[1]))
-        places.append(floats(words[2:5], row))
+        elements.append(fields.decoded(words[1]))
+        places.append(fields.floats(words[2:5], row))
     for row in rows:
         gather_place(lines, row)
     for row, words in section(lines, b"BOND"):
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
         a, b = (numbers.get(word, 0) for word in words[2:4])
-        bonds.append(checked_bond(a, b, integers(words[1:2], row)[0], len(rows), row))
+        bonds.append(fields.checked_bond(a, b, fields.integers(words[1:2], row)[0], len(rows), row))
     _check_end(lines, ROW_OF_COUNTS + 1)
-    return _molecule(lines, rows, positions_of(places), elements, bonds)
+    return rows, fields.positions_of(places), elements, bonds
 
 
 def _is_v3000(molecule: Molecule) -> bool:
@@ -156,7 +144,7 @@ def _is_v3000(molecule: Molecule) -> bool:
 def read_name(text: bytes) -> str:
     """Return the first line."""
     lines = text.splitlines()
-    return decoded(lines[0]) if lines else ""
+    return fields.decoded(lines[0]) if lines else ""
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
@@ -192,20 +180,20 @@ def _are_whole(atom: bytes, charge: bytes) -> bool:
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and notes as data items in place of older ones."""
     put = _put_place_v3000 if _is_v3000(molecule) else _put_place
-    lines = moved_lines(molecule.lines, molecule.rows, positions, put)
-    newline = newline_of(lines[0])
-    lines[0] = lines[0] if lines[0].strip() else name.encode() + newline
+    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, put)
+    newline = fields.newline_of(lines[0])
+    lines[0] = fields.unless_blank(lines[0], name)
     record = POSE_ITEM.sub(b"", b"".join(lines)).partition(b"\n$$$$")[0].rstrip(b"\r\n")
     gap = newline if record.endswith(b"M  END") else newline * 2
     return record + gap + _data_items(notes, newline) + b"$$$$" + newline
 
 
 def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return place_in_columns(place, 10, 4) + line[PLACE[-1].stop :]
+    return fields.place_in_columns(place, 10, 4) + line[PLACE[-1].stop :]
 
 
 def _put_place_v3000(line: bytes, place: Sequence[float]) -> bytes:
-    return replace_words(line, place, first=4, decimals=6)
+    return fields.replace_words(line, place, first=4, decimals=6)
 
 
 def _data_items(notes: PoseNotes, newline: bytes) -> bytes:
@@ -229,16 +217,16 @@ def record_of(
     large = max(len(molecule.elements), len(graph.bonds)) > LARGEST_V2000
     wide = abs(positions).max() > LARGEST_COORDINATE
     elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
-    table = (_table_v3000 if large or wide else _table_v2000)(elements, positions, *graph)
+    table = (_write_v3000 if large or wide else _write_v2000)(elements, positions, *graph)
     return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + b"$$$$\n"
 
 
-def _table_v2000(
+def _write_v2000(
     elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
 ) -> str:
     lines = [f"{len(elements):3d}{len(bonds):3d}  0  0  0  0  0  0  0  0999 V2000\n"]
     for element, place in zip(elements, positions.tolist(), strict=True):
-        columns = "".join([fixed_width(number, 10, 4) for number in place])
+        columns = "".join([fields.fixed_width(number, 10, 4) for number in place])
         lines.append(f"{columns} {element:<3} 0  0  0  0  0  0  0  0  0  0  0  0\n")
     lines += [f"{a + 1:3d}{b + 1:3d}{order:3d}  0\n" for a, b, order in bonds]
     words = [f" {atom + 1:3d} {charge:3d}" for atom, charge in sorted(charges.items())]
@@ -248,7 +236,7 @@ def _table_v2000(
     return "".join(lines)
 
 
-def _table_v3000(
+def _write_v3000(
     elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
 ) -> str:
     attributes = {atom: f" CHG={charge}" for atom, charge in charges.items()}

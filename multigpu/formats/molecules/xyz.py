@@ -5,21 +5,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
 from multigpu.formats.molecules.borders import with_rest
 from multigpu.formats.molecules.elements import FEW_WORDS, element_of
-from multigpu.formats.molecules.fields import (
-    MOST_SHOWN,
-    decoded,
-    floats,
-    integers,
-    line_at,
-    moved_lines,
-    positions_of,
-    replace_words,
-    said_in_line,
-    with_newline,
-)
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
     BondGraph,
@@ -123,7 +112,7 @@ def parse(lines: list[bytes]) -> Molecule:
     try:
         return _parse_frame(lines, head)
     except MoleculeError as error:
-        count = line_at(lines, head, "its number of atoms").strip()
+        count = fields.line_at(lines, head, "its number of atoms").strip()
         frame = head + 2 + (int(count) if _is_count(count) else 0)
         if len(lines) <= frame:
             raise
@@ -137,22 +126,22 @@ def _head(lines: Sequence[bytes]) -> int:
 
 
 def _is_count(word: bytes) -> bool:
-    return word.isdigit() and len(word) < MOST_SHOWN
+    return word.isdigit() and len(word) < fields.MOST_SHOWN
 
 
 def _parse_frame(lines: list[bytes], head: int) -> Molecule:
-    (atoms,) = integers([line_at(lines, head, "its number of atoms").strip()], head)
+    (atoms,) = fields.integers([fields.line_at(lines, head, "its number of atoms").strip()], head)
     if atoms < 0:
         raise MoleculeError(f"line {head + 1}: there cannot be {atoms} atoms")
     last = head + atoms + 1
-    line_at(lines, last, f"the last of {atoms} atoms")
+    fields.line_at(lines, last, f"the last of {atoms} atoms")
     rows, places, elements = list(range(head + 2, last + 1)), [], []
     for row in rows:
         words = lines[row].split()
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
-        elements.append(_element_of(decoded(words[0])))
-        places.append(floats(words[1:4], row))
+        elements.append(_element_of(fields.decoded(words[0])))
+        places.append(fields.floats(words[1:4], row))
     for row in range(last + 1, len(lines)):
         if lines[row].strip():
             raise MoleculeError(f"line {row + 1}: there is more than the {atoms} atoms it says")
@@ -161,7 +150,7 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
         name=_name(lines),
         lines=lines,
         rows=rows,
-        positions=positions_of(places),
+        positions=fields.positions_of(places),
         elements=elements,
     )
 
@@ -175,7 +164,7 @@ def _element_of(label: str) -> str:
 def _name(lines: Sequence[bytes]) -> str:
     """Return the comment without the notes of a pose."""
     head = _head(lines)
-    return OUR_NOTES.sub("", decoded(lines[head + 1])) if len(lines) > head + 1 else ""
+    return OUR_NOTES.sub("", fields.decoded(lines[head + 1])) if len(lines) > head + 1 else ""
 
 
 def read_name(text: bytes) -> str:
@@ -194,18 +183,18 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the frame with other coordinates, and the notes in its comment."""
-    lines = moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
     first, last = molecule.rows[0], molecule.rows[-1]
     lines[first - 1] = _comment(molecule.name or name, notes)
-    return with_newline(b"".join(lines[first - 2 : last + 1]))
+    return fields.with_newline(b"".join(lines[first - 2 : last + 1]))
 
 
 def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return replace_words(line, place, first=1, decimals=6)
+    return fields.replace_words(line, place, first=1, decimals=6)
 
 
 def _comment(name: str, notes: PoseNotes) -> bytes:
-    words = said_in_line(notes, "=")
+    words = fields.said_in_line(notes, "=")
     return (f"{name} {words}\n" if words else f"{name}\n").encode()
 
 

@@ -210,7 +210,7 @@ def test_bonds__of_deuterium_are_those_of_hydrogen() -> None:
     heavy_water = parse(text, "pdbqt")
     assert heavy_water.elements == ["D", "O", "D"]
     bonds = [(0, 1, 1), (1, 2, 1)]
-    assert pdbqt_bonds._perceived(heavy_water, bonds) == (bonds, {})
+    assert pdbqt_bonds._perceive_orders(heavy_water, bonds) == (bonds, {})
 
 
 def test_remarks__are_short_lines() -> None:
