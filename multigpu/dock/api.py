@@ -21,7 +21,14 @@ from multigpu.dock.scores import Skipped, to_arrow
 from multigpu.dock.work import PART_CLASSES, Best, DockPart, DockWorkload, FoundPart, Part
 from multigpu.errors import InputError
 from multigpu.formats.molecules.autodock import NO_MAP
-from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
+from multigpu.formats.molecules.ligands import (
+    INPUT_BEGIN,
+    LIGANDS,
+    LigandRecords,
+    RecordBorder,
+    open_sources,
+    read_records,
+)
 from multigpu.formats.molecules.pockets import Vector, read_pocket
 from multigpu.formats.storage.sources import (
     Source,
@@ -135,7 +142,7 @@ class DockJob(Job):
         self._paths = expand(ligands, LIGANDS)
         self.pocket = read_pocket(pocket, origin, spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
-        self.sources, self._bad = ligand_sources(self._paths, options.on_error == "skip")
+        self.sources, self._bad = open_sources(self._paths, options.on_error == "skip")
         if not all(map(is_repeatable, self._paths)):
             self._journal_path = None
         self._note_center()
@@ -202,12 +209,12 @@ class DockJob(Job):
 
     def _spans(self, plan: DockPlan) -> Iterator[DockSpan]:
         """Those that are left, without a look at what is before them between two ligands."""
-        border: Border | None = getattr(self.last_finished(), "behind", None)
+        border: RecordBorder | None = getattr(self.last_finished(), "behind", None)
         if border is None:
-            return self.skip_finished(dock_spans(self._records(Border()), plan))
+            return self.skip_finished(dock_spans(self._records(INPUT_BEGIN), plan))
         return dock_spans(self._records(border), plan, border.first)
 
-    def _records(self, begin: Border) -> Iterator[Records]:
+    def _records(self, begin: RecordBorder) -> Iterator[LigandRecords]:
         bad, in_process = {each.source: each for each in self._bad}, self.in_process
         for number in range(begin.source, len(self.sources)):
             source = self.sources[number]
@@ -215,8 +222,8 @@ class DockJob(Job):
                 yield bad[number]
             else:
                 sent = self._sends_text_of(source, in_process)
-                yield from records(number, source, sent, begin)
-            begin = Border()
+                yield from read_records(number, source, sent, begin)
+            begin = INPUT_BEGIN
 
     def _sends_text_of(self, source: Source, in_process: bool) -> bool:
         """Whether those who dock its ligands cannot read it, or not as fast."""

@@ -8,8 +8,9 @@ import numpy as np
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.dock.work import Best
-from multigpu.formats.molecules.molecules import Bond, Molecule, MoleculeError, parse
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
+from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import needed
 from multigpu.run.report import literal
 

@@ -94,7 +94,7 @@ def test_spans__carry_the_text_of_their_records_and_nothing_else(
     path = library / "ligands.sdf"
     source = inspect(str(path), ligands.LIGANDS)
     plan = dock_plan.DockPlan(2000, 7, ((0, 9),), 0, Cost(1, 0), 1)
-    spans = list(dock_plan.dock_spans(ligands.records(0, source), plan))
+    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan))
     assert len(spans) > COUNT // 7
     assert not [each for span in spans for each in span.records if "ends" in vars(each)]
     sent = pickle.loads(pickle.dumps(spans))

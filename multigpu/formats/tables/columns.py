@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.compiled.native import copy_bytes
+from multigpu.kernels.compiled.text.numbers import scaled
 
 MINUS, POINT, ZERO, TAB = b"-.0\t"
 LONGEST = 20  # letters of a number: digits, a sign and a point
-MOST_SCALED = 2.0**51  # value × 10^digits: below, halves are exact
-SPLIT = 2.0**27 + 1  # cuts a float64 into two halves, so that products of halves are exact
 
 
 def glued(*pieces: Texts | bytes) -> Texts:
@@ -125,31 +124,3 @@ def put_whole(out: Any, at: Any, value: Any, least: Any) -> Any:
         out[at + digits - 1 - i] = ZERO + value % 10
         value //= 10
     return at + digits
-
-
-@jit
-def scaled(value: Any, power: Any) -> Any:
-    """The whole number nearest to value × power, the even one of two; -1 where it is too large.
-
-    Neither is negative, and the power is one of ten below 10^23, which is exact. So the exact
-    product is `product` + `rest` (Dekker, A floating-point technique for extending the available
-    precision, 1971).
-    """
-    product = value * power
-    if not product < MOST_SCALED:
-        return -1
-    high, high_power = _high(value), _high(power)
-    low, low_power = value - high, power - high_power
-    rest = high * high_power - product
-    rest = (rest + high * low_power + low * high_power) + low * low_power
-    nearest = int(product)
-    beyond = (product - nearest) - 0.5
-    if beyond > 0 or (beyond == 0 and (rest > 0 or (rest == 0 and nearest % 2 == 1))):
-        return nearest + 1
-    return nearest
-
-
-@jit
-def _high(value: Any) -> Any:
-    """Its upper 26 bits."""
-    return SPLIT * value - (SPLIT * value - value)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from multigpu.formats.molecules.molecules import MoleculeError, parse
+from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.poses import render
+from multigpu.formats.molecules.registry import parse
 
 chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
 

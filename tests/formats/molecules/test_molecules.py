@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, V3000, XYZ
 
-from multigpu.formats.molecules.molecules import MoleculeError, is_element, moved, parse, title
+from multigpu.formats.molecules.elements import is_element
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.poses import SAME, render
+from multigpu.formats.molecules.registry import FORMATS, parse
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,8 @@ def test_parse__another_number_of_atoms_than_the_header_says_is_refused(count: s
 def test_mol2__with_a_blank_name_has_none() -> None:
     assert parse(MOL2.replace(b"phenol-ish", b" "), "mol2").name == ""
     assert parse(MOL2.replace(b"phenol-ish", b"#5"), "mol2").name == "#5"
-    assert title(b"@<TRIPOS>MOLECULE\n", "mol2") == title(b"x\n", "mol2") == ""
+    assert FORMATS["mol2"].read_name(b"@<TRIPOS>MOLECULE\n") == ""
+    assert FORMATS["mol2"].read_name(b"x\n") == ""
 
 
 def test_mol2__with_a_blank_name_has_its_atoms_counted() -> None:
@@ -173,7 +177,7 @@ def test_v3000__places_that_go_on_are_read_and_gathered(new: bytes, ends: bytes)
     molecule = parse(text, "sdf")
     assert molecule.positions.tolist() == [[-1.5, 0.25, 3], [1, 0.5, 2]]
     assert molecule.bonds == parse(V3000, "sdf").bonds
-    pose = b"".join(moved(molecule, np.array([[1.0, 2, 3], [4, 5, 6]])))
+    pose = render(molecule, "", SAME, np.array([[1.0, 2, 3], [4, 5, 6]]), {})
     assert b"M  V30 7 C 1.000000 2.000000 3.000000" in pose
     assert pose.count(b"\n") == pose.count(ends)
     again = parse(pose, "sdf")

@@ -106,7 +106,7 @@ def test_folder__has_names_for_all_ligands_however_they_are_called(tmp_path: Pat
 def test_folder__that_a_stopped_run_has_published_is_the_resumed_runs(tmp_path: Path) -> None:
     path = f"{tmp_path}/poses/"
     write(tmp_path / "poses", "a", "b")
-    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to go on with"):
+    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to continue"):
         check_poses(path, resume=True)
     (tmp_path / ".poses.journal").write_bytes(b"")
     check_poses(path, resume=True)

@@ -16,7 +16,8 @@ from multigpu.cluster.engine.plan import Cost
 from multigpu.dock.plan import DockPlan, dock_spans
 from multigpu.errors import InputError
 from multigpu.formats.molecules import ligands
-from multigpu.formats.molecules.ligands import ENDS, Records, ligand_sources, records
+from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
+from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.sources import Source, expand
 
 MANY = {
@@ -32,7 +33,7 @@ def cut(text: bytes, ends: list[int]) -> list[bytes]:
     return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
-def each(found: Iterable[Records], sources: Sequence[Source]) -> list[tuple[int, int, bytes]]:
+def each(found: Iterable[LigandRecords], sources: Sequence[Source]) -> list[tuple[int, int, bytes]]:
     """Source, number and text of every record."""
     return [
         (some.source, some.number + k, text)
@@ -45,16 +46,16 @@ def each(found: Iterable[Records], sources: Sequence[Source]) -> list[tuple[int,
 def test_ends__are_behind_every_record(layout: str) -> None:
     wanted = MANY[layout]
     text = b"".join(wanted)
-    found = cut(text, ENDS[layout](text, True))
+    found = cut(text, FORMATS[layout].find_ends(text, True))
     assert found == wanted
 
 
 @pytest.mark.parametrize("layout", MANY)
 def test_ends__are_the_same_one_byte_further_at_a_time(layout: str) -> None:
     text = b"".join(MANY[layout])
-    whole = ENDS[layout](text, True)
+    whole = FORMATS[layout].find_ends(text, True)
     for size in range(len(text)):
-        found = ENDS[layout](text[:size], False)
+        found = FORMATS[layout].find_ends(text[:size], False)
         assert found == whole[: len(found)]
         assert all(end <= size for end in found)
 
@@ -68,9 +69,9 @@ def test_records__are_the_same_from_blocks_of_any_size(
     text = b"".join(MANY[layout])
     path = tmp_path / f"some.{layout}.gz"
     path.write_bytes(gzip.compress(text))
-    sources, bad = ligand_sources([str(path)], skip=True)
-    found = each(records(0, sources[0]), sources)
-    wanted = cut(text, ENDS[layout](text, True))
+    sources, bad = open_sources([str(path)], skip=True)
+    found = each(read_records(0, sources[0]), sources)
+    wanted = cut(text, FORMATS[layout].find_ends(text, True))
     assert bad == []
     assert found == [(0, number, text) for number, text in enumerate(wanted, 1)]
 
@@ -82,8 +83,9 @@ def test_records__are_the_same_read_again(
 ) -> None:
     monkeypatch.setattr(ligands, "READ_BYTES", size)
     (tmp_path / "plain").write_bytes(b"".join(MANY[layout]))
-    sources, _ = ligand_sources([str(tmp_path / "plain")], False)
-    whole, light = list(records(0, sources[0])), list(records(0, sources[0], with_text=False))
+    sources, _ = open_sources([str(tmp_path / "plain")], False)
+    whole = list(read_records(0, sources[0]))
+    light = list(read_records(0, sources[0], with_text=False))
     assert all(some.text is None for some in light)
     assert len(each(whole, sources)) == len(MANY[layout]) > 1
     assert each(light, sources) == each(whole, sources)
@@ -105,11 +107,11 @@ def test_spans__are_the_same_whether_ligands_are_sent_or_read(
             path.write_bytes(
                 b"".join(ETHANOL.replace(b"A-17", b"A" * (1 + k)) for k in range(count))
             )
-        sources, _ = ligand_sources([str(path) for path in paths], False)
+        sources, _ = open_sources([str(path) for path in paths], False)
         both = []
         for with_text in (True, False):
             every = chain.from_iterable(
-                records(i, source, with_text) for i, source in enumerate(sources)
+                read_records(i, source, with_text) for i, source in enumerate(sources)
             )
             spans = list(dock_spans(every, plan))
             assert all(
@@ -126,8 +128,8 @@ def test_spans__are_the_same_whether_ligands_are_sent_or_read(
 def test_records__of_a_file_that_has_become_shorter(tmp_path: Path) -> None:
     path = tmp_path / "two.sdf"
     path.write_bytes(2 * ETHANOL)
-    sources, _ = ligand_sources([str(path)], False)
-    light = list(records(0, sources[0], with_text=False))
+    sources, _ = open_sources([str(path)], False)
+    light = list(read_records(0, sources[0], with_text=False))
     path.write_bytes(ETHANOL)
     with pytest.raises(InputError, match="was cut while it was read"):
         each(light, sources)
@@ -138,8 +140,8 @@ def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
     numbers = np.random.default_rng(1).random(20_000).tolist()
     text = b"".join(ETHANOL.replace(b"A-17", b"%r" % number) for number in numbers)
     path.write_bytes(gzip.compress(text)[:-9])
-    sources, _ = ligand_sources([str(path)], skip=True)
-    *good, last = records(0, sources[0])
+    sources, _ = open_sources([str(path)], skip=True)
+    *good, last = read_records(0, sources[0])
     assert last.error == "gzip data ends early: the file is truncated"
     assert last.number == good[-1].last + 1 > 1
 
@@ -147,8 +149,8 @@ def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
 def test_records__of_a_file_without_atoms_say_so(tmp_path: Path) -> None:
     path = tmp_path / "none.pdb"
     path.write_bytes(b"REMARK nothing\nEND\n")
-    sources, _ = ligand_sources([str(path)], skip=True)
-    (only,) = records(0, sources[0])
+    sources, _ = open_sources([str(path)], skip=True)
+    (only,) = read_records(0, sources[0])
     assert only.error == "there is no molecule in it"
 
 
@@ -158,7 +160,7 @@ def test_layout__is_told_by_the_content_where_the_name_says_nothing(
 ) -> None:
     path = tmp_path / "unknown"
     path.write_bytes(TEXTS[layout])
-    (source,), _ = ligand_sources([str(path)], skip=False)
+    (source,), _ = open_sources([str(path)], skip=False)
     assert source.layout == layout
 
 
@@ -168,14 +170,14 @@ def test_sources__that_are_no_ligands_are_skipped_or_stop(tmp_path: Path) -> Non
     empty.write_bytes(b"")
     other.write_bytes(b"hello")
     paths = [str(good), str(empty), str(other)]
-    sources, bad = ligand_sources(paths, skip=True)
+    sources, bad = open_sources(paths, skip=True)
     assert [source.layout for source in sources] == ["sdf", "", ""]
     assert [(record.source, record.error[:20]) for record in bad] == [
         (1, "is empty"),
         (2, "no ligands by name o"),
     ]
     with pytest.raises(InputError, match=r"b\.sdf: is empty"):
-        ligand_sources(paths, skip=False)
+        open_sources(paths, skip=False)
 
 
 def test_directory__stands_for_its_ligands(tmp_path: Path) -> None:
@@ -186,19 +188,19 @@ def test_directory__stands_for_its_ligands(tmp_path: Path) -> None:
 
 
 def test_records__of_a_number_of_thousands_of_digits_are_none() -> None:
-    assert ENDS["xyz"](b"9" * 5000 + b"\nx\n", False) == []
+    assert FORMATS["xyz"].find_ends(b"9" * 5000 + b"\nx\n", False) == []
 
 
 def test_records__of_another_length_than_their_text_are_refused() -> None:
     with pytest.raises(ValueError, match="of another length"):
-        Records(0, 1, np.array([2, 3]), b"1234")
+        LigandRecords(source=0, number=1, lengths=np.array([2, 3]), text=b"1234")
 
 
 @pytest.mark.parametrize("name", ["a.smi", "a.SMILES.gz"])
 def test_sources__of_smiles_say_how_to_make_coordinates(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b"CCO a\n") if ".gz" in name else b"CCO a\n")
     with pytest.raises(InputError, match=r"SMILES has no 3D coordinates: .* `obabel .*--gen3d"):
-        ligand_sources([str(tmp_path / name)], skip=False)
+        open_sources([str(tmp_path / name)], skip=False)
 
 
 @pytest.mark.parametrize("layout", TEXTS)
@@ -210,5 +212,5 @@ def test_records__without_an_end_are_not_read_for_ever(
     endless = {"xyz": b"999999\n\n"}.get(layout, TEXTS[layout][:60].rpartition(b"\n")[0] + b"\n")
     path = tmp_path / f"a.{layout}"
     path.write_bytes(endless + b"C 0 0 0\n" * 2000)
-    *_, last = records(0, ligand_sources([str(path)], skip=False)[0][0])
+    *_, last = read_records(0, open_sources([str(path)], skip=False)[0][0])
     assert last.error == "the molecule has no end in 5,000 bytes: the rest is not read"

@@ -6,31 +6,32 @@ import numpy as np
 import pytest
 from support.ligand_texts import MOL2, PDBQT, TEXTS
 
-from multigpu.formats.molecules.autodock import atoms_for, for_maps, typed
-from multigpu.formats.molecules.molecules import MoleculeError, parse
+from multigpu.formats.molecules.autodock import atom_columns, types_for_maps, types_of
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.registry import parse
 
 
 def test_types__of_pdbqt_are_those_of_the_file() -> None:
-    found = typed(parse(PDBQT, "pdbqt"))
+    found = types_of(parse(PDBQT, "pdbqt"))
     assert found.types == ["N", "OA", "HD"]
     assert found.charges.tolist() == [0.172, -0.648, 0.164]
 
 
 def test_types__of_mol2_follow_from_sybyls() -> None:
-    found = typed(parse(MOL2, "mol2"))
+    found = types_of(parse(MOL2, "mol2"))
     assert found.types == ["A", "NA", "OA", "HD"]
     assert found.charges.tolist() == [0.1, -0.2, -0.4, 0.5]
 
 
 def test_types__of_mol2_without_charges_are_refused() -> None:
     with pytest.raises(MoleculeError, match="NO_CHARGES"):
-        typed(parse(MOL2.replace(b"USER_CHARGES", b"NO_CHARGES"), "mol2"))
+        types_of(parse(MOL2.replace(b"USER_CHARGES", b"NO_CHARGES"), "mol2"))
 
 
 @pytest.mark.parametrize("layout", ["pdb", "xyz"])
 def test_types__need_bond_orders(layout: str) -> None:
     with pytest.raises(MoleculeError, match=f"{layout.upper()} has neither bond orders nor"):
-        typed(parse(TEXTS[layout], layout))
+        types_of(parse(TEXTS[layout], layout))
 
 
 SMILES = {
@@ -56,7 +57,7 @@ def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
 
     molecule = chem.AddHs(chem.MolFromSmiles(smiles))
     AllChem.EmbedMolecule(molecule, randomSeed=7)
-    found = typed(parse(chem.MolToMolBlock(molecule).encode(), "sdf"))
+    found = types_of(parse(chem.MolToMolBlock(molecule).encode(), "sdf"))
     heavy = [t for t in found.types if t not in ("H", "HD")]
     assert " ".join(heavy) == SMILES[smiles]
     total = sum(atom.GetFormalCharge() for atom in molecule.GetAtoms())
@@ -66,20 +67,20 @@ def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
 def test_charges__of_sdf_hold_those_of_hydrogens_that_are_left_out() -> None:
     chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     methanol = chem.MolToMolBlock(chem.MolFromSmiles("CO"))
-    found = typed(parse(methanol.encode(), "sdf"))
+    found = types_of(parse(methanol.encode(), "sdf"))
     assert found.charges.tolist() == pytest.approx([0.19, -0.19], abs=1e-3)
 
 
 def test_maps__without_hydrogen_give_its_charge_to_the_carbon() -> None:
     text = MOL2.replace(b"3     3     4    1", b"3     1     4    1")
-    found = for_maps(parse(text, "mol2"), ["A", "NA", "OA"])
+    found = types_for_maps(parse(text, "mol2"), ["A", "NA", "OA"])
     assert found.types == ["A", "NA", "OA", ""]
     assert found.charges.tolist() == [0.6, -0.2, -0.4, 0.0]
 
 
 def test_maps__that_are_missing_are_named() -> None:
     with pytest.raises(MoleculeError, match="no map of atom type HD, OA: the pocket has C, N"):
-        for_maps(parse(PDBQT, "pdbqt"), ["C", "N"])
+        types_for_maps(parse(PDBQT, "pdbqt"), ["C", "N"])
 
 
 @pytest.mark.parametrize("charge", ["1000.5", "nan", "-1001"])
@@ -90,4 +91,4 @@ def test_types__a_charge_that_cannot_be_is_refused(charge: str) -> None:
     parsed = parse(PDBQT, "pdbqt")
     charges = np.array([float(charge), 0, 0])  # as after hydrogens were merged
     with pytest.raises(MoleculeError, match="atom 1 has a charge of"):
-        atoms_for(replace(parsed, charges=charges), ["N", "OA", "HD"])
+        atom_columns(replace(parsed, charges=charges), ["N", "OA", "HD"])

@@ -1,4 +1,4 @@
-"""PDBQT by its columns: the same as one by one, or None."""
+"""PDBQT in columns: the same as one by one, or left to that."""
 
 import random
 import struct
@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from multigpu.formats.molecules import pdbqt
-from multigpu.formats.molecules.autodock import atoms_for
-from multigpu.formats.molecules.molecules import Positions, parse, title
-from multigpu.formats.molecules.plain import Plain
+from multigpu.formats.molecules.autodock import atom_columns
+from multigpu.formats.molecules.columns import LigandColumns
+from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.molecules.poses import render
+from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
 
 LINES = [
@@ -27,7 +28,7 @@ LINES = [
     b"",
     b"ENDMDL",
 ]
-PLAIN = b"\n".join(LINES) + b"\n"
+REGULAR = b"\n".join(LINES) + b"\n"
 MAPS = ("C", "N", "OA", "HD")
 FACTS = {"score": "1.500000", "pose": "1"}
 ODD = [
@@ -65,8 +66,8 @@ ODD = [
     pytest.param(b"REMARK  Name", b"REMARK  Nome", id="no name"),
     pytest.param(b"REMARK  Name = thing", b"REMARK multigpu Name = thing", id="name of ours"),
     pytest.param(b"REMARK  Name = thing", b"XREMARK Name = thing", id="name elsewhere"),
-    pytest.param(PLAIN, b"", id="nothing"),
-    pytest.param(PLAIN, b"\n", id="one line"),
+    pytest.param(REGULAR, b"", id="nothing"),
+    pytest.param(REGULAR, b"\n", id="one line"),
 ]
 
 
@@ -75,8 +76,8 @@ def bits(numbers: np.ndarray) -> bytes:
     return struct.pack(f"{numbers.size}d", *numbers.ravel())
 
 
-def read(*texts: bytes, maps: tuple[str, ...] = MAPS) -> Plain:
-    return pdbqt.read(Texts.of(texts), np.ones(len(texts), np.bool_), maps)
+def read(*texts: bytes, maps: tuple[str, ...] = MAPS) -> LigandColumns:
+    return pdbqt.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_), maps)
 
 
 def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
@@ -84,25 +85,25 @@ def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> l
     atoms = np.array([len(each) for each in places])
     facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
     some = names or [""] * len(texts)
-    return pdbqt.posed(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+    return pdbqt.write_columns(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
 
 
 def assert_same_as_alone(text: bytes, maps: tuple[str, ...]) -> bool:
-    """Whether it is plain; then it is the same as one by one."""
-    neighbours = [PLAIN, text, PLAIN]
+    """Return whether a record is regular; then it is the same as one by one."""
+    neighbours = [REGULAR, text, REGULAR]
     found = read(*neighbours, maps=maps)
     size = found.atoms.sizes.tolist()
     assert size[0] == size[2] == 3
     if not size[1]:
         return False
     molecule, atoms = parse(text, "pdbqt"), found.atoms[1:2]
-    wanted = atoms_for(molecule, maps)
+    wanted = atom_columns(molecule, maps)
     assert bits(atoms.positions) == bits(wanted.positions)
     assert bits(atoms.charges) == bits(molecule.charges)
     assert atoms.types.tolist() == wanted.types.tolist()
-    assert found.names[1].decode("utf-8", "replace").strip() == title(text, "pdbqt")
+    assert found.names[1].decode("utf-8", "replace").strip() == FORMATS["pdbqt"].read_name(text)
     places = molecule.positions[:, ::-1] / 3 - 0.0005
-    name = "" if found.named[1] else "name"
+    name = "" if found.is_named[1] else "name"
     some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
     _, pose, _ = posed(neighbours, some, "", name, "")
     if pose:
@@ -113,8 +114,8 @@ def assert_same_as_alone(text: bytes, maps: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize("maps", [MAPS, ()], ids=["maps", "no maps"])
-def test_plain__is_the_same_as_one_by_one(maps: tuple[str, ...]) -> None:
-    assert assert_same_as_alone(PLAIN, maps)
+def test_regular__is_the_same_as_one_by_one(maps: tuple[str, ...]) -> None:
+    assert assert_same_as_alone(REGULAR, maps)
 
 
 @pytest.mark.parametrize("maps", [MAPS, ()], ids=["maps", "no maps"])
@@ -122,20 +123,20 @@ def test_plain__is_the_same_as_one_by_one(maps: tuple[str, ...]) -> None:
 def test_odd__is_the_same_as_one_by_one_or_left_to_that(
     old: bytes, new: bytes, maps: tuple[str, ...]
 ) -> None:
-    assert old in PLAIN
-    assert_same_as_alone(PLAIN.replace(old, new), maps)
+    assert old in REGULAR
+    assert_same_as_alone(REGULAR.replace(old, new), maps)
 
 
 @pytest.mark.parametrize("maps", [MAPS, ()], ids=["maps", "no maps"])
 def test_letters__that_are_changed_at_random_change_the_same(maps: tuple[str, ...]) -> None:
     chance = random.Random(1)
-    plain = 0
+    regular = 0
     for _ in range(3000):
-        text = bytearray(PLAIN)
+        text = bytearray(REGULAR)
         for _ in range(chance.randint(1, 3)):
             text[chance.randrange(len(text))] = chance.choice(b" \n\r-+.0123456789ACDEHMNORTx\xe9")
-        plain += assert_same_as_alone(bytes(text), maps)
-    assert 100 < plain < 2900
+        regular += assert_same_as_alone(bytes(text), maps)
+    assert 100 < regular < 2900
 
 
 def test_coordinates__are_rounded_as_python_rounds() -> None:
@@ -149,7 +150,7 @@ def test_coordinates__are_rounded_as_python_rounds() -> None:
     )
     values = values[(values > -999.9995) & (values < 9999.9995)]
     values = values[: len(values) // 9 * 9].reshape(-1, 3, 3)
-    found = posed([PLAIN] * len(values), list(values))
+    found = posed([REGULAR] * len(values), list(values))
     for text, places in zip(found, values.tolist(), strict=True):
         lines = [line for line in text.splitlines() if line.startswith((b"ATOM", b"HETATM"))]
         assert [line[30:54] for line in lines] == [b"%8.3f%8.3f%8.3f" % tuple(p) for p in places]
@@ -157,17 +158,17 @@ def test_coordinates__are_rounded_as_python_rounds() -> None:
 
 @pytest.mark.parametrize("far", [9999.9996, -999.9996, 1e9, -1e9, 123456.0])
 def test_coordinates__that_are_too_long_are_left_to_one_by_one(far: float) -> None:
-    atoms = read(PLAIN).atoms
+    atoms = read(REGULAR).atoms
     places = atoms.positions.copy()
     places[1, 1] = far
-    first, second, third = posed([PLAIN] * 3, [atoms.positions, places, atoms.positions])
+    first, second, third = posed([REGULAR] * 3, [atoms.positions, places, atoms.positions])
     assert second == b""
     assert first == third != b""
 
 
 def test_names__of_maps_that_are_too_long_fit_no_type() -> None:
-    assert read(PLAIN, maps=("OA", "HD", "N", "LONG")).atoms.sizes == 3
-    assert read(PLAIN.replace(b"OA", b"NG"), maps=("HD", "N", "LONG")).atoms.sizes == 0
+    assert read(REGULAR, maps=("OA", "HD", "N", "LONG")).atoms.sizes == 3
+    assert read(REGULAR.replace(b"OA", b"NG"), maps=("HD", "N", "LONG")).atoms.sizes == 0
 
 
 def test_nothing__is_nothing() -> None:
@@ -175,6 +176,6 @@ def test_nothing__is_nothing() -> None:
 
 
 def test_records__that_are_not_wanted_are_not_read() -> None:
-    found = pdbqt.read(Texts.of([PLAIN] * 3), np.array([True, False, True]), MAPS)
+    found = pdbqt.read_columns(Texts.of([REGULAR] * 3), np.array([True, False, True]), MAPS)
     assert found.atoms.sizes.tolist() == [3, 0, 3]
     assert [len(name) > 0 for name in found.names.each()] == [True, False, True]

@@ -8,9 +8,10 @@ import pytest
 from support.ligand_texts import PDBQT
 
 from multigpu.formats.molecules import pdbqt_bonds
-from multigpu.formats.molecules.autodock import for_maps
-from multigpu.formats.molecules.molecules import Molecule, MoleculeError, parse
+from multigpu.formats.molecules.autodock import types_for_maps
+from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.poses import drawing, render
+from multigpu.formats.molecules.registry import parse
 
 chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
 
@@ -90,7 +91,7 @@ def test_pose__in_pdbqt_has_nonpolar_hydrogens_merged(smiles: str) -> None:
     molecule = embedded(smiles)
     pose = parse(as_pdbqt(molecule).encode(), "pdbqt")
     assert "H" not in pose.types
-    merged = for_maps(molecule, ["A", "C", "N", "NA", "OA", "S", "SA", "HD"])
+    merged = types_for_maps(molecule, ["A", "C", "N", "NA", "OA", "S", "SA", "HD"])
     kept = [i for i, kind in enumerate(merged.types) if kind]
     assert len(kept) < len(molecule.elements)
     assert pose.types == [merged.types[i] for i in kept]
@@ -209,7 +210,7 @@ def test_bonds__of_deuterium_are_those_of_hydrogen() -> None:
     heavy_water = parse(text, "pdbqt")
     assert heavy_water.elements == ["D", "O", "D"]
     bonds = [(0, 1, 1), (1, 2, 1)]
-    assert pdbqt_bonds._perceived(heavy_water, bonds) == (bonds, {})
+    assert pdbqt_bonds._perceive_orders(heavy_water, bonds) == (bonds, {})
 
 
 def test_remarks__are_short_lines() -> None:
@@ -224,6 +225,8 @@ def test_hydrogens__of_pdbqt_that_are_not_merged_are_for_maps_without_them() -> 
     (carbon,) = (line for line in text.splitlines(True) if line.rstrip().endswith(" C"))
     x, y, z = molecule.positions[0].tolist()
     row = f"HETATM    9  H   LIG A   1    {x:8.3f}{y:8.3f}{z + 1.09:8.3f}  1.00  0.00     0.125 H\n"
-    found = for_maps(parse(text.replace(carbon, carbon + row).encode(), "pdbqt"), ["C", "OA", "HD"])
+    found = types_for_maps(
+        parse(text.replace(carbon, carbon + row).encode(), "pdbqt"), ["C", "OA", "HD"]
+    )
     assert found.types == ["C", "", "OA", "HD"]
     assert found.charges[0] == pytest.approx(molecule.charges[0] + 0.125)

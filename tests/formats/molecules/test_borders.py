@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.formats.molecules import borders
-from multigpu.formats.molecules.borders import ENDS
-from multigpu.formats.molecules.molecules import MoleculeError, parse
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.registry import FORMATS, parse
 
 ATOM = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00           C\n"
 TYPED = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.000 C\n"
@@ -59,15 +58,10 @@ def cut(text: bytes, ends: list[int]) -> list[bytes]:
     return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
-@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize(("layout", "wanted"), JOINED)
-def test_joined__files_are_cut_where_they_were_joined(
-    layout: str, wanted: list[bytes], many: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same by what is compiled for many."""
-    monkeypatch.setattr(borders, "are_several", lambda _: many)
+def test_joined__files_are_cut_where_they_were_joined(layout: str, wanted: list[bytes]) -> None:
     text = b"".join(wanted)
-    assert cut(text, ENDS[layout](text, True)) == wanted
+    assert cut(text, FORMATS[layout].find_ends(text, True)) == wanted
 
 
 @pytest.mark.parametrize(("layout", "wanted"), JOINED)
@@ -75,9 +69,9 @@ def test_joined__files_are_cut_the_same_one_byte_further_at_a_time(
     layout: str, wanted: list[bytes]
 ) -> None:
     text = b"".join(wanted)
-    whole = ENDS[layout](text, True)
+    whole = FORMATS[layout].find_ends(text, True)
     for size in range(len(text)):
-        found = ENDS[layout](text[:size], False)
+        found = FORMATS[layout].find_ends(text[:size], False)
         assert found == whole[: len(found)]
 
 
@@ -90,10 +84,10 @@ def test_ends__of_any_lines_ascend_and_do_not_change(
     layout: str, lines: list[bytes], size: int
 ) -> None:
     text = b"".join(lines)
-    whole = ENDS[layout](text, True)
+    whole = FORMATS[layout].find_ends(text, True)
     assert (np.diff([0, *whole]) > 0).all()
     assert not whole or whole[-1] <= len(text)
-    found = ENDS[layout](text[: size % (len(text) + 1)], False)
+    found = FORMATS[layout].find_ends(text[: size % (len(text) + 1)], False)
     assert found == whole[: len(found)]
 
 

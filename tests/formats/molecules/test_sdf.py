@@ -1,4 +1,4 @@
-"""SDF by its columns: the same as one by one, or left to that."""
+"""SDF in columns: the same as one by one, or left to that."""
 
 import random
 from collections.abc import Sequence
@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from multigpu.formats.molecules import sdf
+from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.ligand_checks import lacks_hydrogens
-from multigpu.formats.molecules.molecules import MoleculeError, Positions, parse, title
-from multigpu.formats.molecules.plain import Plain
+from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
+from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
 
-PLAIN = b"""ethanol
+REGULAR = b"""ethanol
   test              3D
 
   4  3  0  0  0  0  0  0  0  0999 V2000
@@ -83,14 +84,14 @@ ODD = [
     pytest.param(b"\n", b"\r\n", id="CRLF"),
     pytest.param(b"\n", b"\r", id="CR"),
     pytest.param(b"  test", b"\ttest", id="tab"),
-    pytest.param(PLAIN, b"", id="nothing"),
-    pytest.param(PLAIN, b"\n\n", id="two lines"),
-    pytest.param(PLAIN, b"\n\n\n\n\n", id="five lines"),
+    pytest.param(REGULAR, b"", id="nothing"),
+    pytest.param(REGULAR, b"\n\n", id="two lines"),
+    pytest.param(REGULAR, b"\n\n\n\n\n", id="five lines"),
 ]
 
 
-def read(*texts: bytes) -> Plain:
-    return sdf.read(Texts.of(texts), np.ones(len(texts), np.bool_))
+def read(*texts: bytes) -> LigandColumns:
+    return sdf.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_))
 
 
 def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
@@ -98,12 +99,12 @@ def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> l
     atoms = np.array([len(each) for each in places])
     facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
     some = names or [""] * len(texts)
-    return sdf.posed(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+    return sdf.write_columns(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
 
 
 def assert_same_as_alone(text: bytes) -> bool:
-    """Whether it is plain; then it is the same as one by one."""
-    neighbours = [PLAIN, text, PLAIN]
+    """Return whether a record is regular; then it is the same as one by one."""
+    neighbours = [REGULAR, text, REGULAR]
     found = read(*neighbours)
     size = found.atoms.sizes.tolist()
     assert size[0] == size[2] == 4
@@ -111,12 +112,12 @@ def assert_same_as_alone(text: bytes) -> bool:
         return False
     molecule, atoms = parse(text, "sdf"), found.atoms[1:2]
     assert atoms.positions.tobytes() == molecule.positions.tobytes()  # −0 is not 0
-    assert found.names[1].decode("utf-8", "replace").strip() == title(text, "sdf")
-    assert found.bare[1] == lacks_hydrogens(molecule)
+    assert found.names[1].decode("utf-8", "replace").strip() == FORMATS["sdf"].read_name(text)
+    assert found.lacks_hydrogens[1] == lacks_hydrogens(molecule)
     places = molecule.positions[:, ::-1] / 3 - 0.00005
     some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
-    first, pose, last = posed(neighbours, some, "", "" if found.named[1] else "name", "")
-    assert first == last == render(parse(PLAIN, "sdf"), "", "sdf", some[0], FACTS)
+    first, pose, last = posed(neighbours, some, "", "" if found.is_named[1] else "name", "")
+    assert first == last == render(parse(REGULAR, "sdf"), "", "sdf", some[0], FACTS)
     if pose:
         assert pose == render(molecule, "name", "sdf", places, FACTS)
     else:
@@ -124,46 +125,46 @@ def assert_same_as_alone(text: bytes) -> bool:
     return True
 
 
-def test_plain__is_the_same_as_one_by_one() -> None:
-    assert assert_same_as_alone(PLAIN)
+def test_regular__is_the_same_as_one_by_one() -> None:
+    assert assert_same_as_alone(REGULAR)
 
 
 @pytest.mark.parametrize(("old", "new"), ODD)
 def test_odd__is_the_same_as_one_by_one_or_left_to_that(old: bytes, new: bytes) -> None:
-    assert old in PLAIN
-    assert_same_as_alone(PLAIN.replace(old, new, -1 if old == b"\n" else 1))
+    assert old in REGULAR
+    assert_same_as_alone(REGULAR.replace(old, new, -1 if old == b"\n" else 1))
 
 
 def test_letters__that_are_changed_at_random_change_the_same() -> None:
     chance = random.Random(1)
-    plain = 0
+    regular = 0
     for _ in range(5000):
-        text = bytearray(PLAIN)
+        text = bytearray(REGULAR)
         for _ in range(chance.randint(1, 3)):
             text[chance.randrange(len(text))] = chance.choice(b" \n\r-+.0123456789CDEMNV<>$x\xe9")
-        plain += assert_same_as_alone(bytes(text))
-    assert 100 < plain < 4900
+        regular += assert_same_as_alone(bytes(text))
+    assert 100 < regular < 4900
 
 
-@pytest.mark.parametrize("size", range(len(PLAIN)))
-def test_records__that_are_cut_are_the_same_or_left_to_one_by_one(size: int) -> None:
-    assert_same_as_alone(PLAIN[:size])
+def test_records__that_are_cut_anywhere_are_the_same_or_left_to_one_by_one() -> None:
+    for size in range(len(REGULAR)):
+        assert_same_as_alone(REGULAR[:size])
 
 
 @pytest.mark.parametrize("far", [99999.99996, -9999.99996, 1e9, -1e9])
 def test_coordinates__that_are_too_long_are_left_to_one_by_one(far: float) -> None:
-    places = read(PLAIN).atoms.positions
+    places = read(REGULAR).atoms.positions
     moved = places.copy()
     moved[1, 1] = far
-    first, second, third = posed([PLAIN] * 3, [places, moved, places])
+    first, second, third = posed([REGULAR] * 3, [places, moved, places])
     assert second == b""
     assert first == third != b""
 
 
 def test_records__that_are_not_wanted_are_not_read() -> None:
-    found = sdf.read(Texts.of([PLAIN] * 3), np.array([True, False, True]))
+    found = sdf.read_columns(Texts.of([REGULAR] * 3), np.array([True, False, True]))
     assert found.atoms.sizes.tolist() == [4, 0, 4]
-    assert found.named.tolist() == [True, False, True]
+    assert found.is_named.tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -171,16 +172,16 @@ def test_records__that_are_not_wanted_are_not_read() -> None:
     [(b"H ", False), (b"D ", False), (b"T ", False), (b"F ", True), (b"He", True), (b"  ", True)],
 )
 def test_hydrogens__are_missing_where_there_is_carbon_and_none(symbol: bytes, bare: bool) -> None:
-    text = PLAIN.replace(b" H  ", b" " + symbol + b" ")
-    assert read(text).bare.tolist() == [bare]
-    assert not read(text.replace(b" C ", b" Cl")).bare
+    text = REGULAR.replace(b" H  ", b" " + symbol + b" ")
+    assert read(text).lacks_hydrogens.tolist() == [bare]
+    assert not read(text.replace(b" C ", b" Cl")).lacks_hydrogens
 
 
-def test_plain__is_what_reads_well_alone() -> None:
-    """Nothing that is wrong counts as plain: its reason would not be told."""
+def test_regular__is_what_reads_well_alone() -> None:
+    """Nothing that is wrong counts as regular: its reason would not be reported."""
     for old, new in (param.values for param in ODD):
-        text = PLAIN.replace(old, new, -1 if old == b"\n" else 1)
+        text = REGULAR.replace(old, new, -1 if old == b"\n" else 1)
         try:
             parse(text, "sdf")
         except (MoleculeError, IndexError):
-            assert not read(PLAIN, text).atoms.sizes[1]
+            assert not read(REGULAR, text).atoms.sizes[1]

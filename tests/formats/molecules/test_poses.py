@@ -5,9 +5,10 @@ import pytest
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.autodock import typed
-from multigpu.formats.molecules.molecules import MoleculeError, Positions, parse
+from multigpu.formats.molecules.autodock import types_of
+from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, drawing, format_of, render
+from multigpu.formats.molecules.registry import parse
 
 FACTS = {"score": "1.500000", "pose": "1", "rotation": "7", "rmsd_to_input": "0.5000"}
 
@@ -72,7 +73,7 @@ def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
         pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     molecule = parse(TEXTS[layout], layout)
     again = parse(render(molecule, "name", "pdbqt", molecule.positions, FACTS), "pdbqt")
-    wanted = typed(molecule)
+    wanted = types_of(molecule)
     assert again.types == wanted.types
     assert again.charges is not None
     np.testing.assert_allclose(again.charges, wanted.charges, atol=5e-4)
