@@ -12,13 +12,13 @@ from multigpu.errors import InputError, UsageError
 from multigpu.formats.alignments.bam import (
     NO_END,
     NOT_SORTED,
-    POSITION_BITS,
     WHOLE,
     Stretch,
     Unsorted,
     place,
 )
 from multigpu.formats.storage.sources import beginning, ending
+from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
 MAGIC = b"CRAM"

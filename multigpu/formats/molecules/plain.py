@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.autodock import Atoms
-from multigpu.formats.tables.columns import scaled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.compiled.native import find_byte
+from multigpu.kernels.compiled.text.numbers import scaled
 
 NEWLINE, BLANK, PLUS, MINUS, POINT, ZERO = b"\n +-.0"
 MOST_DIGITS = 15  # of a number: as a whole one it is exact, as is the power of ten behind it
