@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.molecules import Bond, Molecule, MoleculeError, Positions
-from multigpu.formats.optional import needed
+from multigpu.formats.optional import import_package
 from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
@@ -179,10 +179,10 @@ def _neighbours(molecule: Molecule) -> list[list[int]]:
 
 
 def _of_sdf(molecule: Molecule) -> Typed:
-    chem = needed("rdkit.Chem", "atom types of SDF files")
+    chem = import_package("rdkit.Chem", "atom types of SDF files")
     graph = _graph(chem, molecule)
     types = [_type(atom) for atom in graph.GetAtoms()]
-    needed("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
+    import_package("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
     charges = np.array(
         [
             atom.GetDoubleProp("_GasteigerCharge") + atom.GetDoubleProp("_GasteigerHCharge")
@@ -199,7 +199,7 @@ def _of_sdf(molecule: Molecule) -> Typed:
 def _graph(chem: Any, molecule: Molecule) -> Any:
     """Raises MoleculeError with RDKit's reason where its chemistry makes no sense."""
     block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
-    with needed("rdkit.rdBase", "atom types of SDF files").BlockLogs():
+    with import_package("rdkit.rdBase", "atom types of SDF files").BlockLogs():
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
         if graph is None:
             raise MoleculeError("RDKit does not read this molecule")

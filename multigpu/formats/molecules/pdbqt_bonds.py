@@ -24,7 +24,7 @@ from multigpu.formats.molecules.molecules import (
     Positions,
     is_element,
 )
-from multigpu.formats.optional import needed
+from multigpu.formats.optional import import_package
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
 REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
@@ -67,10 +67,10 @@ def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
     serials: numbers in the PDBQT of those atoms (from 0) that are there
     """
     try:
-        chem = needed("rdkit.Chem", PURPOSE)
+        chem = import_package("rdkit.Chem", PURPOSE)
     except UsageError:
         return
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), True, False)
         if graph is None:
             return
@@ -115,8 +115,8 @@ def _remarks(molecule: Molecule) -> dict[str, list[str]]:
 
 def _of_smiles(molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]) -> Graph:
     """Raises MoleculeError where the remarks are not those of these atoms."""
-    chem = needed("rdkit.Chem", PURPOSE)
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+    chem = import_package("rdkit.Chem", PURPOSE)
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         graph = chem.MolFromSmiles(" ".join(remarks.get(SMILES, [])[:1]))
         if graph is None:
             raise MoleculeError(f"RDKit does not read its {SMILES}")
@@ -154,9 +154,9 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def _perceived(molecule: Molecule, near: Sequence[Bond]) -> Graph:
     """Of the first charge with which every atom gets a valence and a charge that it may have."""
-    chem = needed("rdkit.Chem", PURPOSE)
+    chem = import_package("rdkit.Chem", PURPOSE)
     known = all(map(is_element, molecule.elements))
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         single = _saturated(chem, molecule, near) if known else None
         for charge in _likely_charges(molecule) if known else ():
             for graph in _with_orders(chem, single, charge):
@@ -177,7 +177,7 @@ def _likely_charges(molecule: Molecule) -> list[int]:
 
 def _with_orders(chem: Any, single: Any, charge: int) -> Iterator[Any]:
     """Yield the molecule with orders and formal charges, and its resonance structures."""
-    find = needed("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
+    find = import_package("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
     graph = chem.RWMol(single)
     try:
         find(graph, charge, embedChiral=False, maxIterations=MOST_TRIED)

@@ -21,7 +21,7 @@ from multigpu.kernels.compiled.text.records import (
 )
 from multigpu.kernels.device.buffers import Buffers
 
-BLOCK = 1 << 20  # bytes: they stay in the cache of a core, and most records fit
+BLOCK = 1 << 19  # bytes: they stay in the cache of a core, and most records fit
 ROOM = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
