@@ -18,7 +18,7 @@ from multigpu.cluster.engine.events import Event
 from multigpu.cnv.options import COPY_NUMBER_LANES
 from multigpu.dock.options import DockOptions, docking_lanes
 from multigpu.errors import Failure, InputError, Unreadable
-from multigpu.formats.sequences import plain_fastq
+from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
 from multigpu.run.job import KEPT, deployment
 from multigpu.run.options import MOST, RunOptions
@@ -103,8 +103,7 @@ def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
     rows, real = iter(scan()), sources.fill
     assert len(list(islice(rows, 3))) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(plain_fastq, "read", lambda *_: None)  # as where `pread` fails
-        patch.setattr(sources, "fill", stale)
+        patch.setattr(fastq, "read_records", stale)
         with pytest.raises(Unreadable, match="cannot be read: stale file handle"):
             list(rows)
     assert (tmp_path / "journal").exists()

@@ -59,7 +59,7 @@ NEEDED = {
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
 }
-OF_TABLES = ("pyarrow.compute",)
+OF_TABLES = ("pyarrow.compute", "pysam")
 LOADED = {  # what of the others the program imports
     MATRICES: ("zarr",),
     REPORT: ("jinja2",),
