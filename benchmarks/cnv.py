@@ -19,14 +19,14 @@ from common import Figure, Report, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
-from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions
-from multigpu.copynumber.backends import model_options
-from multigpu.copynumber.job import CnvJob
-from multigpu.copynumber.options import CnvOptions
-from multigpu.copynumber.result import CnvResult
+from multigpu.cnv.backends import model_options
+from multigpu.cnv.job import CnvJob
+from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.result import CnvResult
+from multigpu.cnv.simulate import Cohort, cohort_counts
 from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.kernels.cnmops import reference
-from multigpu.simulate_counts import Cohort, cohort_counts
+from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
 R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}

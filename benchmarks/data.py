@@ -15,9 +15,9 @@ import numpy as np
 from common import Letters
 from numpy.typing import NDArray
 
-from multigpu import simulate
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.scan import simulate
 
 MOST_BUFFERS = 1000  # of one pwritev
 GZIP_LEVEL = 1

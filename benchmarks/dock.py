@@ -20,11 +20,11 @@ from common import ROOT, Figure, Report, repeated, require
 from data import made
 from processes import process, python
 
+from multigpu.dock.simulate import ligands, pocket
 from multigpu.formats.molecules.borders import sdf_ends
 from multigpu.formats.molecules.molecules import parse
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
-from multigpu.simulate_docking import ligands, pocket
 
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
 POCKET = GOLDEN / "dock" / "real_1stp" / "1stp_protein.maps.fld"
@@ -225,10 +225,10 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     """Every ligand is there, and the plain search finds the same best score for some."""
     rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
     require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
-    from multigpu.config import DockOptions
+    from multigpu.dock.options import DockOptions
+    from multigpu.dock.plan import field_of, search_of
+    from multigpu.dock.work import DockSpan, DockWorkload
     from multigpu.formats.molecules.ligands import ligand_sources, records
-    from multigpu.workloads.dock import DockSpan, DockWorkload
-    from multigpu.workloads.dock_plan import field_of, search_of
 
     grid = read_pocket(str(bench.pocket))
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))

@@ -22,9 +22,10 @@ from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of
 from processes import Ran, process, python
 from records import FromRecords, hit_rows, samples_of
 
-from multigpu.config import DEFAULT_CHUNK_BYTES, RunOptions, ScanOptions
 from multigpu.formats.sequences.signatures import Signatures, read_signatures
 from multigpu.kernels.scan import Hits, Patterns
+from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
+from multigpu.scan.options import ScanOptions
 
 HERE = Path(__file__).parent
 FEW_CORES = 2
@@ -362,7 +363,7 @@ class Steady:
 
 
 def _steady(bench: Bench, samples: Path, signatures: Path) -> Steady:
-    from multigpu.api import ScanJob
+    from multigpu.scan.api import ScanJob
 
     begin = time.monotonic()
     job = ScanJob(

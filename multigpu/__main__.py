@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 
-from multigpu import signals
+from multigpu.run import signals
 
 OBJECTS_BEFORE_GARBAGE = 100_000  # loading makes many and throws none away: a sixth of its time
 SWITCH_SECONDS = 0.0005  # what a thread that decompresses waits for one that loads modules

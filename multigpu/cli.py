@@ -10,18 +10,21 @@ import click
 
 from multigpu import __version__
 from multigpu.errors import Failure
-from multigpu.signals import ENDED_BY, end_of_program, how, signal_of
+from multigpu.run.signals import ENDED_BY, end_of_program, how, signal_of
 
-COMMANDS = {
+WORKLOADS = {
     "scan": "Find signatures in samples.",
     "cnv": "Call copy-number variants.",
     "count": "Count reads of alignment files in regions.",
     "dock": "Find the best rotations of ligands in a pocket.",
+}
+TOOLS = {
     "plan": "Show how a job would be cut into chunks, without running it.",
     "doctor": "Show what would be used, and why.",
     "simulate": "Make data to try and to measure with.",
     "demo": "Run scan, cnv and dock on small generated data.",
 }
+COMMANDS = WORKLOADS | TOOLS
 
 
 class LazyGroup(click.Group):
@@ -33,7 +36,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"multigpu.commands.{name}").command
+        place = f"multigpu.{name}.command" if name in WORKLOADS else f"multigpu.tools.{name}"
+        command: click.Command = importlib.import_module(place).command
         return command
 
     def resolve_command(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from program import Run, main_in_process
 from support.kinds import kind_of
+from support.program import Run, main_in_process
 
 GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from bad_input.given import BASE, READS, SCAN, Refused, Store, many
-from program import ROOT, Ended, Run, program
+from support.program import ROOT, Ended, Run, program
 
-from multigpu.commands.running import keep_inputs
+from multigpu.run.command import keep_inputs
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 

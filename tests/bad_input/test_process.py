@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from bad_input.given import BASE, READS, SCAN, Store, many
-from program import ROOT, Ended, Run, program, remarks
+from support.program import ROOT, Ended, Run, program, remarks
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
@@ -275,7 +275,7 @@ def test_workers__leave_nothing_in_the_folder_for_temporary_files(
 def test_interrupt__that_a_callback_of_a_library_ignores_comes_again() -> None:
     code = """
 import ctypes, os, signal, sys, time
-from multigpu.signals import not_lost
+from multigpu.run.signals import not_lost
 sys.unraisablehook = not_lost
 @ctypes.CFUNCTYPE(None)
 def interrupted():

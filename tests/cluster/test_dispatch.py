@@ -13,7 +13,7 @@ from typing import Any
 import distributed
 import psutil
 import pytest
-from toy import Broken, Bulky, Part, Toy, ToySession
+from support.toy import Broken, Bulky, Part, Toy, ToySession
 
 from multigpu.cluster.deploy import Deployment, workers
 from multigpu.cluster.deploy.clients import LOGGED_MESSAGES, LOOPBACK

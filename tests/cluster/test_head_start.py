@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
-from toy import Part, Toy
+from support.toy import Part, Toy
 
 from multigpu.cluster.deploy import Deployment, starting
 from multigpu.cluster.engine.dispatch import dispatch

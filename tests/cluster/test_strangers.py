@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from hosts import ROOT
+from support.hosts import ROOT
 
 from multigpu.cluster.deploy import Deployment, starting
 

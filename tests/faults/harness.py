@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from program import remarks
+from support.program import remarks
 
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = ".{}.journal"

@@ -9,14 +9,14 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-import multigpu.job
+import multigpu.run.job
 from multigpu.__main__ import run
 from multigpu.cluster.workers import head_start, worker
 
 SLOW = float(os.environ.get("SLOW", "0.1"))  # seconds that a chunk takes longer in this process,
 LATE, SLOWER = range(60, 80), 0.5  # and some of them, where workers are long in coming
 
-deployment, part = multigpu.job.deployment, worker._part
+deployment, part = multigpu.run.job.deployment, worker._part
 chunks = count()
 
 
@@ -30,6 +30,6 @@ def slow(*arguments: Any) -> Any:
 
 
 if __name__ == "__main__":  # worker processes import it, too
-    multigpu.job.deployment, worker._part = several, slow
+    multigpu.run.job.deployment, worker._part = several, slow
     head_start.ALONE = head_start.WORTH = 0.0
     run()

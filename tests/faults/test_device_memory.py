@@ -11,13 +11,13 @@ from emulation.device import Gpu, OutOfMemoryError
 
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.config import ScanOptions
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import inspect
 from multigpu.kernels.scan.seeds import SeedPlan
-from multigpu.workloads import scan
-from multigpu.workloads.scan import ScanWorkload
+from multigpu.scan import work as scan
+from multigpu.scan.options import ScanOptions
+from multigpu.scan.work import ScanWorkload
 
 GENEROUS = 1 << 40
 

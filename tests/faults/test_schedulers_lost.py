@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from distributed import Client
 from faults.harness import Job, Run, run
-from hosts import Host, wait_for
+from support.hosts import Host, wait_for
 
 from multigpu.cluster.deploy import of_client
 from multigpu.cluster.errors import Failure, UsageError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from faults.harness import ROOT, Job
-from hosts import Host, Link, end, events, two_hosts, wait_for
+from support.hosts import Host, Link, end, events, two_hosts, wait_for
 
 pytestmark = [
     pytest.mark.slow,

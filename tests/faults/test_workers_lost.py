@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from toy import Part, Toy
+from support.toy import Part, Toy
 
 from multigpu.cluster.deploy import Deployment, workers
 from multigpu.cluster.engine.dispatch import DEADLY, Faults, dispatch

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ligand_texts import MOL2, PDBQT, TEXTS
+from support.ligand_texts import MOL2, PDBQT, TEXTS
 
 from multigpu.formats.molecules.autodock import atoms_for, for_maps, typed
 from multigpu.formats.molecules.molecules import MoleculeError, parse

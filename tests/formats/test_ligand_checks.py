@@ -1,7 +1,7 @@
 """Ligands that are drawn flat, or lack hydrogens."""
 
 import pytest
-from ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ
 
 from multigpu.formats.molecules.ligand_checks import is_drawn, lacks_hydrogens
 from multigpu.formats.molecules.molecules import parse

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.cluster.engine.plan import Cost
+from multigpu.dock.plan import DockPlan, dock_spans
 from multigpu.errors import InputError
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.ligands import ENDS, Records, ligand_sources, records
 from multigpu.formats.storage.sources import Source, expand
-from multigpu.workloads.dock_plan import DockPlan, dock_spans
 
 MANY = {
     "sdf": [ETHANOL, V3000, ETHANOL.replace(b"\n", b"\r\n"), b"\n" + ETHANOL[8:]],

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ligand_texts import ETHANOL, MOL2, PDB, PDBQT, V3000, XYZ
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, V3000, XYZ
 
 from multigpu.formats.molecules.molecules import MoleculeError, is_element, moved, parse, title
 

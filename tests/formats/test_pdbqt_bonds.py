@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ligand_texts import PDBQT
+from support.ligand_texts import PDBQT
 
 from multigpu.formats.molecules import pdbqt_bonds
 from multigpu.formats.molecules.autodock import for_maps

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.autodock import typed

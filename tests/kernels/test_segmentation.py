@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import DEVICES, backend_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nvrtc import ARCHITECTURES, compile_cubin
+from support.backends import DEVICES, backend_of
+from support.nvrtc import ARCHITECTURES, compile_cubin
 
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import (

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import DEVICES, backend_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from support.backends import DEVICES, backend_of
 
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import cpu, logs, reference, student

@@ -1,0 +1,35 @@
+"""What tests of counting share."""
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.bams import REFERENCES, Row, random_rows
+
+ROWS = random_rows(2000)
+
+Run = Callable[..., str]
+
+
+def in_windows(rows: list[Row], width: int, references: Any = REFERENCES) -> list[int]:
+    """How many mapped reads of quality 1 or more begin in each window."""
+    counts = [0] * sum(-(-length // width) for _, length in references)
+    first = np.cumsum([0, *(-(-length // width) for _, length in references)])
+    for reference, position, quality, _, flag in rows:
+        if reference >= 0 and quality >= 1 and not flag & 4:
+            counts[first[reference] + position // width] += 1
+    return counts
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    found = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ImportError(f"No module named {name!r}")
+        return found(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
