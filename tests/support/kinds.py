@@ -19,7 +19,7 @@ def kind_of(item: pytest.Function) -> str:
         return marked[0]
     if TESTS / "faults" in item.path.parents:
         return "faults"
-    if "golden" in item.fixturenames:
+    if "golden" in item.fixturenames or TESTS / "golden" in item.path.parents:
         return "golden"
     words = {*item.fixturenames, *_parameters(item), *words_of(item.function)}
     if words & EMULATORS:
