@@ -176,7 +176,7 @@ def check_stages(found: CnvResult, counts: Counts) -> None:
 
 def part_stages(bench: Bench) -> Iterator[Figure]:
     """Time stages 2 to 5: of BM-A on a GPU, of R's shape on few cores."""
-    shape, asked = (BM_A, 1.0) if bench.gpu else (R_SHAPE, None)
+    shape, asked = (BM_A, 0.6) if bench.gpu else (R_SHAPE, None)
     counts = bench.bm_a if bench.gpu else bench.counts(shape)
     run = bench.run if bench.gpu else RunOptions(gpus="none", threads=FEW_CORES)
     few = bench.counts({**shape, "regions": min(shape["regions"], 300_000)})
@@ -232,7 +232,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     size, what = counts.values.nbytes, shape_of(counts.values)
     packed = Path(table).stat().st_size / 1e9
     yield Figure("process", f"{what}: whole process, {bench.where}", "s",
-                 [each.seconds for each in ran], 8.0 if bench.gpu else None,
+                 [each.seconds for each in ran], 2.5 if bench.gpu else 20.0,
                  note=f"{packed:.2g} GB of Parquet")  # fmt: skip
     limit = 3 * size + 4 * DEFAULT_CHUNK_BYTES
     yield Figure("process", f"{what}: peak host memory, {bench.where}", "GB",

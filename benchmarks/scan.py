@@ -45,7 +45,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
             gpu = cpu
         else:
             gpu = scan_again(bench, bench.runs, expected, *where)
-            yield Figure("process", f"{what}, one GPU", "s", seconds_of(gpu), 2.5)
+            yield Figure("process", f"{what}, one GPU", "s", seconds_of(gpu), 1.5)
         rest = [max(0.0, r.seconds - s) for r, s in zip(gpu, start, strict=True)]
         begun = "imports" if not bench.gpu else "imports and CUDA start"
         yield Figure(
@@ -71,7 +71,7 @@ def _start_up(bench: Bench, samples: Path, signatures: Path, gpus: str) -> list[
 
 def part_cpu(bench: Bench) -> Iterator[Figure]:
     """Time the process on two cores."""
-    for n_percent, asked in ((10, 25.0), (0, 6.0)):
+    for n_percent, asked in ((10, 3.0), (0, 1.0)):
         files = bench.default(n_percent)
         samples = in_page_cache(files.samples)
         more = ("--threads", str(FEW_CORES))
@@ -151,7 +151,7 @@ def part_help(bench: Bench) -> Iterator[Figure]:
     command = python("-m", "multigpu", "--help")
     process(command)
     seconds = [process(command).seconds for _ in range(max(HELP_RUNS, bench.runs))]
-    yield Figure("help", "python -m multigpu --help", "s", seconds, 0.3)
+    yield Figure("help", "python -m multigpu --help", "s", seconds, 0.15)
 
 
 # ---- all together -----------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def part_stream(bench: Bench) -> Iterator[Figure]:
     require(_steady(bench, samples, files.signatures).rows == expected, "the rows differ")
     runs = [_steady(bench, samples, files.signatures) for _ in range(bench.runs)]
     size = samples.stat().st_size / 1e9
-    yield from _steady_figures(bench, "stream", f"FASTQ of {size:.3g} GB, 10 % N", 15.0, runs)
+    yield from _steady_figures(bench, "stream", f"FASTQ of {size:.3g} GB, 10 % N", 18.0, runs)
 
 
 def part_reads(bench: Bench) -> Iterator[Figure]:
