@@ -95,12 +95,12 @@ def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> O
         "scarce", [source], read_signatures([signatures]), ScanOptions(hits, max_ambiguous=most),
         "tsv+ambiguous",
     )  # fmt: skip
-    worker.admit(workload)
+    worker.WORKER.jobs.admit(workload)
     try:
         span = FileSpan(0, 0, source.size or 0, exact=True)
         return worker.run_chunk("scarce", "GPU-0", span)
     finally:
-        worker.dismiss("scarce")
+        worker.WORKER.jobs.dismiss("scarce")
 
 
 @pytest.mark.parametrize("most", [None, 0], ids=["any", "none ambiguous"])
