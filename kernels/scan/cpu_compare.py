@@ -49,7 +49,7 @@ def append(sink: Any, record: Any, p: Any, start: Any) -> None:
 
 @lean
 def differing(s: Any, g: Any, is_strict: Any) -> Any:
-    """Return the bits of the bases of sample `s` that do not match pattern `g`, four planes each."""
+    """Return which of 64 bases of sample `s` do not match pattern `g`, four planes each."""
     if is_strict:
         return (s[0] & ~g[0]) | (s[1] & ~g[1]) | (s[2] & ~g[2]) | (s[3] & ~g[3])
     return ~((s[0] & g[0]) | (s[1] & g[1]) | (s[2] & g[2]) | (s[3] & g[3]))

@@ -17,7 +17,7 @@ from multigpu.kernels.scan.types import Patterns
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 NOTHING = -1
-TILE = 8  # words that a sweep holds: 512 positions
+TILE = 32  # words that a sweep holds: 2,048 positions
 AHEAD = 64  # words after them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
 GROUP = 64  # anchors that are compared together
@@ -127,29 +127,31 @@ def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any) -> None:
 @lean
 def _planes_at(values: Any, begin: Any, end: Any, table: Any) -> Any:
     """Return four words for values[begin : begin + 64]; from `end` on all bits are set."""
-    a = c = g = t = np.uint64(0)
-    for quarter in range(0, 64, 16):
-        bits = _sixteen(values, begin + quarter, end, table)
-        low, up = np.uint64(0xFFFF), np.uint64(quarter)
-        a |= (bits & low) << up
-        c |= (bits >> np.uint64(16) & low) << up
-        g |= (bits >> np.uint64(32) & low) << up
+    if begin + 64 <= end:
+        return _planes_of_64(values[begin : begin + 64], table)
+    a = c = g = t = ALL << np.uint64(end - begin) if begin < end else ALL
+    for i in range(max(0, end - begin)):
+        bits, one, up = table[values[begin + i]], np.uint64(1), np.uint64(i)
+        a |= (bits & one) << up
+        c |= (bits >> np.uint64(16) & one) << up
+        g |= (bits >> np.uint64(32) & one) << up
         t |= (bits >> np.uint64(48)) << up
     return a, c, g, t
 
 
 @lean
-def _sixteen(values: Any, begin: Any, end: Any, table: Any) -> Any:
-    """Return the bits of 16 values, plane after plane."""
-    bits = np.uint64(0)
-    if begin + 16 <= end:
+def _planes_of_64(values: Any, table: Any) -> Any:
+    a = c = g = t = np.uint64(0)
+    for begin in range(0, 64, 16):
+        bits = np.uint64(0)  # of 16 values, plane after plane
         for i in range(16):
             bits |= table[values[begin + i]] << np.uint64(i)
-        return bits
-    for i in range(16):
-        here = table[values[begin + i]] if begin + i < end else np.uint64(0x0001000100010001)
-        bits |= here << np.uint64(i)
-    return bits
+        low, up = np.uint64(0xFFFF), np.uint64(begin)
+        a |= (bits & low) << up
+        c |= (bits >> np.uint64(16) & low) << up
+        g |= (bits >> np.uint64(32) & low) << up
+        t |= (bits >> np.uint64(48)) << up
+    return a, c, g, t
 
 
 @lean
