@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.dock.options import DockOptions
+from multigpu.dock.options import COMPRESSION, DockOptions, docking_lanes
 from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.scores import Skipped, to_arrow
 from multigpu.dock.work import PART_CLASSES, Best, DockPart, DockWorkload, FoundPart, Part
@@ -30,23 +30,29 @@ from multigpu.formats.molecules.ligands import (
     read_records,
 )
 from multigpu.formats.molecules.pockets import Vector, read_pocket
-from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.formats.storage.sources import (
+    Source,
+    check_stdin,
+    expand,
+    is_repeatable,
+    plain_bytes,
+)
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import PENALTY, ListedRotations, covering_radius
 from multigpu.run import fitness
-from multigpu.run.device_chart import DeviceChart
 from multigpu.run.job import (
     Crew,
-    Facts,
     Job,
+    JobFacts,
     Paths,
     check_unchanged,
-    inputs_about,
+    describe_inputs,
     journal_path,
     path_list,
 )
 from multigpu.run.keywords import run_options
-from multigpu.run.options import RunOptions
+from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.report import DeviceChart
 from multigpu.run.values import path_of
 
 if TYPE_CHECKING:
@@ -64,7 +70,7 @@ SMALL = 1 << 16  # bytes of a file: opening it again would take longer than to h
 
 
 @dataclass
-class DockFacts(Facts):
+class DockFacts(JobFacts):
     """What a docking run has done so far.
 
     scores  float64 arrays: the best of every ligand, in the order of the input
@@ -107,7 +113,8 @@ class DockFacts(Facts):
 class DockJob(Job):
     """A docking run: opened (all input looked at), planned, and run once.
 
-    report: how many of the best ligands are kept for a report; more: see `Job`
+    report  how many of the best ligands are kept for a report
+    lanes   with which workers were started; more: see `Job`
     """
 
     def __init__(
@@ -119,9 +126,11 @@ class DockJob(Job):
         origin: Vector | None = None,
         spacing: float | None = None,
         report: int = 0,
+        lanes: Lanes | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(run, options.lanes, **more)
+        lanes = lanes or docking_lanes(options, plain_bytes(ligands, LIGANDS, COMPRESSION))
+        super().__init__(run, lanes, **more)
         self.options, self.report = options, report
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None
@@ -167,13 +176,13 @@ class DockJob(Job):
         with ExitStack() as stack:
             crew = self.crew(stack, [])  # workers of other machines get the text of the ligands
             plan, about = self.plan(crew), self._about(fmt, lines)
-            held = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
+            held = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **held)
             workload = DockWorkload(
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
                 lines, self.report, crew.expected, self.options.allow_flat,
             )  # fmt: skip
-            outcomes = self.dispatched(crew, workload, self._spans(plan), **held)
+            outcomes = self.run_spans(crew, workload, self._spans(plan), **held)
             for part in _whole_parts(workload, outcomes):
                 self._take(part)
                 yield part
@@ -195,14 +204,14 @@ class DockJob(Job):
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket and rotations": digest.hexdigest()[:16],
-            **inputs_about(self._paths),
+            **describe_inputs(self._paths),
         }
 
     def _spans(self, plan: DockPlan) -> Iterator[DockSpan]:
         """Those that are left, without a look at what is before them between two ligands."""
-        border: RecordBorder | None = getattr(self.last_kept(), "behind", None)
+        border: RecordBorder | None = getattr(self.last_finished(), "behind", None)
         if border is None:
-            return self.left(dock_spans(self._records(INPUT_BEGIN), plan))
+            return self.skip_finished(dock_spans(self._records(INPUT_BEGIN), plan))
         return dock_spans(self._records(border), plan, border.first)
 
     def _records(self, begin: RecordBorder) -> Iterator[LigandRecords]:
@@ -265,7 +274,7 @@ class DockJob(Job):
                 "multigpu: %s names maps of %s, which are not there", self.pocket.path, names
             )
 
-    def told(self) -> dict[str, Any]:
+    def summary_entries(self) -> dict[str, Any]:
         """What only docking has to tell in a summary."""
         return {
             "pocket": {
@@ -336,11 +345,11 @@ class DockResult:
 
     def __iter__(self) -> Iterator[PoseBatch]:
         """Batches in the order of the input; `ligand_index` counts through all of it."""
-        self._job.take("poses", "multigpu.dock")
+        self._job.take_once("poses", "multigpu.dock")
         return self._batches()
 
     def _batches(self) -> Iterator[PoseBatch]:
-        with self._job.kept():
+        with self._job.keep_journal():
             for part in self._job.parts():
                 yield part.rows
 

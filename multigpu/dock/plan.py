@@ -179,14 +179,15 @@ def plan_dock(
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
     known = [source.size or 0 for source in sources if source.cuttable]
-    size = _chunk_bytes(sum(known), most, here) if known else most
+    # Small chunks, so that little is lost when a run is stopped.
+    size = balanced(sum(known), most, here.threads, CHUNKS_PER_THREAD) if known else most
     share = GPU_POSES if here.gpu else CPU_POSES
     ligands = max(1, share // search.stop)
     # Poses that keep a distance from each other are chosen one by one: not in spans.
     pieces = -(-search.stop // share) if search.top == 1 else 1
     return DockPlan(
         size, ligands, _pose_spans(search.stop, pieces), budget, cost, here.lanes,
-        max(here.lanes, here.own), here.threads, search.top, _once_bytes(field, search, here),
+        here.chunks_in_process, here.threads, search.top, _once_bytes(field, search, here),
     )  # fmt: skip
 
 
@@ -197,15 +198,6 @@ def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
     program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
     held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
     return program + held + 4 * READ_BYTES
-
-
-def _chunk_bytes(size: int, most: int, here: Capacity) -> int:
-    """So that little is in hand when a run is stopped, where threads of this process may do it all.
-
-    The others, if they come, still get enough chunks to end together.
-    """
-    own = balanced(size, most, here.own or here.threads, CHUNKS_PER_THREAD)
-    return min(own, balanced(size, most, here.threads))
 
 
 def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:

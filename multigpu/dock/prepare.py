@@ -35,11 +35,10 @@ def prepare(ligands: str, pocket: str, options: DockOptions, gpu: str | None) ->
     field = Field(values, np.zeros(3), np.ones(3), options.interpolation, outside)
     listed = options.rotations or options.rotation_file
     search = Search(near_uniform(2) if listed else EulerRotations(180.0))
-    device = worker.device_of(gpu)
     workload = DockWorkload(
         "prepare", [Source("", None, "none", layout)], field, types, search, SAME, lines=True
     )
-    session = workload.open(worker.Here(worker.name(), device, worker.free(device)))
+    session = workload.open(worker.place_of(gpu))
     lengths = np.full(FEW, len(text), np.int64)
     records = LigandRecords(source=0, number=1, lengths=lengths, text=text * FEW)
     loaded = session.load(DockSpan(0, (records,), (0, search.stop), last=True, whole=True))

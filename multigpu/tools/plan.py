@@ -12,11 +12,13 @@ import click
 from multigpu.cnv.command import CALLING, MODEL, NORMALIZATION, say_defaults
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, dock_options
-from multigpu.run.command import RUN, options, run_options
+from multigpu.run.command import RUN, options, options_from
+from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
 from multigpu.tools.answers import answer
 
 if TYPE_CHECKING:
+    from multigpu.cluster.deploy.deployment import Deployment
     from multigpu.cnv.plan import Chromosome, CnvPlan
     from multigpu.run.job import Job
 
@@ -49,7 +51,7 @@ def scan(**values: Any) -> None:
 
     job = ScanJob(
         list(values["samples"]), list(values["signatures"]), scan_options(values),
-        run_options(values),
+        options_from(RunOptions, values),
     )  # fmt: skip
     plan, workers = _planned(job, job.inputs)
     rows = [
@@ -84,11 +86,12 @@ def dock(**values: Any) -> None:
     from multigpu.dock.api import DockJob
 
     job = DockJob(
-        list(values["ligands"]), values["pocket"], dock_options(values), run_options(values),
+        list(values["ligands"]), values["pocket"], dock_options(values),
+        options_from(RunOptions, values),
         origin=values["origin"], spacing=values["spacing"],
     )  # fmt: skip
     plan, workers = _planned(job, [])  # they get the text of the ligands
-    told = job.told()
+    told = job.summary_entries()
     if values["as_json"]:
         more = {
             "chunk_ligands": plan.chunk_ligands, "pose_spans": len(plan.pose_spans),
@@ -121,15 +124,15 @@ def cnv(**values: Any) -> None:
     from multigpu.cnv.command import planned
     from multigpu.cnv.plan import normalized_by
 
-    job = planned(values, run_options(values))
+    job = planned(values, options_from(RunOptions, values))
     files = getattr(job, "files", [])  # that are not counted yet
     plan, workers = _planned(job, [str(Path(path).absolute()) for path in files])
-    by, first = normalized_by(job.options), len(job.deployment.own_gpus)
+    by, where = normalized_by(job.options), job.deployment
     if values["as_json"]:
         more = {
             "samples": plan.shape.cases, "controls": plan.shape.columns - plan.shape.cases,
             "regions": plan.shape.regions, "to_count": files, "normalized": by,
-            "at_once": plan.at_once, "gpus_at_first": first,
+            "at_once": plan.at_once, "worker_processes": where.processes,
             "chromosomes": [_chromosome(each) for each in plan.chromosomes],
             "notes": list(job.notes),
         }  # fmt: skip
@@ -137,7 +140,7 @@ def cnv(**values: Any) -> None:
         return
     answer([
         *_where(job, workers),
-        *([f"begins on     {first} of {len(job.devices)} GPUs"] if len(job.devices) > 1 else []),
+        *([f"works in      {_processes(where)}"] if len(job.devices) > 1 else []),
         *_uncounted(files, getattr(job, "infers_sexes", False)),
         _counts(plan),
         f"normalized    {NORMALIZED[by]}",
@@ -145,6 +148,14 @@ def cnv(**values: Any) -> None:
         f"host memory   at most {plan.host_bytes:,} bytes in a process without matrices and report",
         *(f"note          {note}" for note in job.notes),
     ])  # fmt: skip
+
+
+def _processes(where: "Deployment") -> str:
+    """Return what works on several GPUs."""
+    gpus = _several(len(where.devices), "GPU")
+    if where.processes:
+        return f"{where.processes:,} worker processes, on {gpus}"
+    return f"threads of one process, on {gpus}"
 
 
 def _uncounted(files: Sequence[str], infers_sexes: bool) -> list[str]:

@@ -358,7 +358,7 @@ def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
     options = DockOptions(precision=120, allow_flat=True)
     job = DockJob([str(ligands)], str(grid), options, RunOptions(**ONE, **run))
-    with job.kept():
+    with job.keep_journal():
         return [
             bytes(part.texts[i])
             for part in job.parts(_chosen(ligands, *poses))
@@ -534,7 +534,7 @@ def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
     def unpack() -> list[str]:
         """The parts alone: what they say is true where their checksums are right."""
         about = codec.unpack(records[0])["about"]
-        with closing(Journal(path, about, kept.plan, codec, True)) as journal:
+        with closing(Journal(path, about, kept.plan, codec=codec, resume=True)) as journal:
             return [repr(part) for part in journal.parts()]
 
     def prepare() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from multigpu.cluster.engine.output import (
     atomic_output,
     failures_named,
-    own,
+    open_locked,
     sync_directory,
     sync_folder,
 )
@@ -29,7 +29,7 @@ from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples import genomes
 from multigpu.cnv.samples.cohort import Given
 from multigpu.errors import UsageError
-from multigpu.run.job import BEGUN_ANEW
+from multigpu.run.job import STARTING_OVER
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ NEEDED = {
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
 }
-OF_TABLES = ("pyarrow.compute",)
+OF_TABLES = ("pyarrow.compute", "pysam")
 LOADED = {  # what of the others the program imports
     MATRICES: ("zarr",),
     REPORT: ("jinja2",),
@@ -106,7 +106,7 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
     part, lock = folder / PART, folder / LOCK
     with failures_named(path, UsageError):
         folder.mkdir(parents=True, exist_ok=True)
-    with own(lock, path):
+    with open_locked(lock, path):
         try:
             with failures_named(path, UsageError):
                 part.mkdir(exist_ok=True)
@@ -179,7 +179,7 @@ def _clear(part: Path, resume: bool) -> None:
     """Of what a run that was stopped has left, only what one with `resume` goes on with stays."""
     begun = (part / JOURNAL).exists()
     if begun and not resume:
-        logger.warning(BEGUN_ANEW)
+        logger.warning(STARTING_OVER)
     kept = (JOURNAL, MATRICES, KEPT_COUNTS, PUBLISHED) if begun else (KEPT_COUNTS,)
     if not resume:
         _remove(part / JOURNAL)  # first, as it is about the others

@@ -25,7 +25,7 @@ import numpy as np
 from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
 from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.molecule import AtomTypes, Molecule, MoleculeError
-from multigpu.formats.optional import needed
+from multigpu.formats.optional import import_package
 from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
@@ -128,10 +128,10 @@ def types_in_file(molecule: Molecule) -> AtomTypes:
 
 def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     """Return types and Gasteiger's charges of a molecule of SDF. Raises MoleculeError."""
-    chem = needed("rdkit.Chem", "atom types of SDF files")
+    chem = import_package("rdkit.Chem", "atom types of SDF files")
     graph = _rdkit_molecule(chem, molecule)
     types = [_type_by_rdkit(atom) for atom in graph.GetAtoms()]
-    needed("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
+    import_package("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
     charges = np.array(
         [
             atom.GetDoubleProp("_GasteigerCharge") + atom.GetDoubleProp("_GasteigerHCharge")
@@ -148,7 +148,7 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
 def _rdkit_molecule(chem: Any, molecule: Molecule) -> Any:
     """Return RDKit's molecule. Raises MoleculeError with its reason if the bonds make no sense."""
     block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
-    with needed("rdkit.rdBase", "atom types of SDF files").BlockLogs():
+    with import_package("rdkit.rdBase", "atom types of SDF files").BlockLogs():
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
         if graph is None:
             raise MoleculeError("RDKit does not read this molecule")

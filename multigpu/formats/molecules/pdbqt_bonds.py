@@ -25,7 +25,7 @@ from multigpu.formats.molecules.molecule import (
     MoleculeError,
     Positions,
 )
-from multigpu.formats.optional import needed
+from multigpu.formats.optional import import_package
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
 REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
@@ -66,10 +66,10 @@ def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
     serials: numbers in the PDBQT of those atoms (from 0) that are there
     """
     try:
-        chem = needed("rdkit.Chem", PURPOSE)
+        chem = import_package("rdkit.Chem", PURPOSE)
     except UsageError:
         return
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), True, False)
         if graph is None:
             return
@@ -116,8 +116,8 @@ def _graph_by_remarks(
     molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]
 ) -> BondGraph:
     """Return what the remarks say. Raises MoleculeError where they are not about these atoms."""
-    chem = needed("rdkit.Chem", PURPOSE)
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+    chem = import_package("rdkit.Chem", PURPOSE)
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         graph = chem.MolFromSmiles(" ".join(remarks.get(SMILES, [])[:1]))
         if graph is None:
             raise MoleculeError(f"RDKit does not read its {SMILES}")
@@ -155,9 +155,9 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     """Return orders for the first charge that gives every atom a valence and charge it may have."""
-    chem = needed("rdkit.Chem", PURPOSE)
+    chem = import_package("rdkit.Chem", PURPOSE)
     known = all(map(is_element, molecule.elements))
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         single = _with_single_bonds(chem, molecule, near) if known else None
         for charge in _likely_charges(molecule) if known else ():
             for graph in _with_orders(chem, single, charge):
@@ -178,7 +178,7 @@ def _likely_charges(molecule: Molecule) -> list[int]:
 
 def _with_orders(chem: Any, single: Any, charge: int) -> Iterator[Any]:
     """Yield the molecule with orders and formal charges, and its resonance structures."""
-    find = needed("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
+    find = import_package("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
     graph = chem.RWMol(single)
     try:
         find(graph, charge, embedChiral=False, maxIterations=MOST_TRIED)

@@ -13,15 +13,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.journal import beside
+from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.engine.output import (
     STDOUT,
     atomic_output,
     check_output,
     failures_named,
-    hidden,
+    hidden_path,
     is_replaced,
-    own,
+    open_locked,
     sync_directory,
     sync_folder,
 )
@@ -76,7 +76,7 @@ def pose_journal(path: str | None) -> Path | None:
     """Return where a run keeps what is finished of these poses; None for pipes and devices."""
     if path is None or not (is_folder(path) or is_replaced(path)):
         return None
-    return beside(path.rstrip("/"))
+    return journal_of(path.rstrip("/"))
 
 
 def check_poses(path: str | None, resume: bool = False) -> None:
@@ -188,8 +188,8 @@ def _replacing_folder(path: str) -> Iterator[Path]:
     after that and resumed.
     """
     target = Path(path).resolve()
-    part, lock = hidden(target, "part"), hidden(target, "lock")
-    with own(lock, path):
+    part, lock = hidden_path(target, "part"), hidden_path(target, "lock")
+    with open_locked(lock, path):
         try:
             with failures_named(path):
                 shutil.rmtree(part, ignore_errors=True)  # what a run that was killed has left

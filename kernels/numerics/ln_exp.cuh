@@ -1,4 +1,4 @@
-// Logarithms and powers of e; `logs.py` has the same, operation by operation, and says why.
+// Natural logarithms and powers of e; `ln_exp.py` has the same, operation by operation, and says why.
 // To be compiled without fused multiply-add.
 
 constexpr double LOG2_E = 1.4426950408889634;
@@ -32,7 +32,7 @@ __device__ double ln_1p(double x) {
 }
 
 // e^x for x from -700 to 700.
-__device__ double e_to(double x) {
+__device__ double exp_of(double x) {
   const double n = (x * LOG2_E + ROUND) - ROUND, r = (x - n * LN2_HIGH) - n * LN2_LOW;
   const double r2 = r * r, r4 = r2 * r2;
   const double low = (1.0 / 2 + 1.0 / 6 * r) + r2 * (1.0 / 24 + 1.0 / 120 * r);

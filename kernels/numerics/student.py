@@ -12,7 +12,7 @@ nothing cancels, and the logarithm of the large part of e is kept apart, so that
 import math
 
 from multigpu.kernels.compiled.jit import lean
-from multigpu.kernels.segmentation.logs import e_to, ln, ln_1p
+from multigpu.kernels.numerics.ln_exp import exp_of, ln, ln_1p
 
 PRECISION = 1e-16
 NEAR = 7.0  # t² from where the continued fraction takes fewer terms than the series
@@ -89,7 +89,7 @@ def surprise(t2, df):  # type: ignore[no-untyped-def]
     factor *= math.sqrt(y)
     scale = series - HALF_LOG_PI - a * ln_1p(u)
     if t2 * (a + 1.5) < NEAR * a:
-        return LOG_2 - ln_1p(-2.0 * factor * e_to(scale) * near_series(a, y))
+        return LOG_2 - ln_1p(-2.0 * factor * exp_of(scale) * near_series(a, y))
     return LOG_2 - scale - ln(factor * far_fraction(a, 1.0 / u) / (a * y))
 
 

@@ -1,6 +1,6 @@
 // The upper tail of Student's t; `student.py` has the same, operation by operation, and says how.
 
-#include "logs.cuh"
+#include "ln_exp.cuh"
 
 constexpr double PRECISION = 1e-16, NEAR = 7.0, LARGE = 1e200, SHIFTED = 8.0;
 constexpr double LOG_2 = 0.6931471805599453, HALF_LOG_PI = 0.5723649429247001;
@@ -63,7 +63,7 @@ __device__ double surprise(double t2, double df) {
   const double factor = gamma.factor * sqrt(y);
   const double scale = gamma.log_scale - HALF_LOG_PI - a * ln_1p(u);
   if (t2 * (a + 1.5) < NEAR * a)
-    return LOG_2 - ln_1p(-2.0 * factor * e_to(scale) * near_series(a, y));
+    return LOG_2 - ln_1p(-2.0 * factor * exp_of(scale) * near_series(a, y));
   return LOG_2 - scale - ln(factor * far_fraction(a, 1.0 / u) / (a * y));
 }
 

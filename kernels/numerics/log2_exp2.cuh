@@ -1,8 +1,6 @@
-// Numbers of a team: TEAM neighbouring lanes of a warp that work on one region. And 2 ** x, log2,
-// log2(x!) and 1 / x, to the bits of kernels/compiled/simd.py: the same operations in the same order, of
-// which no two may be contracted (--fmad=false).
+// 1 / x, 2 ** x, log2 and log2(x!): the same operations in the same order as in log2_exp2.py, so that
+// the bits are the same. No two of them may be contracted (--fmad=false).
 
-constexpr unsigned FULL = 0xFFFFFFFFu;
 constexpr double LOG2E = 1.4426950408889634;
 
 __device__ __forceinline__ unsigned long long bits_of(double x) {
@@ -11,44 +9,6 @@ __device__ __forceinline__ unsigned long long bits_of(double x) {
 
 __device__ __forceinline__ double of_bits(unsigned long long bits) {
   return __longlong_as_double((long long)bits);
-}
-
-__device__ __forceinline__ double of_lane(double value, int lane) {
-  return __shfl_sync(FULL, value, lane, TEAM);
-}
-
-// Sums are those of neighbours, then of neighbouring pairs, and so on, for every lane.
-template <class T>
-__device__ __forceinline__ T team_sum(T value) {
-#pragma unroll
-  for (int step = 1; step < TEAM; step *= 2) value += __shfl_xor_sync(FULL, value, step, TEAM);
-  return value;
-}
-
-__device__ __forceinline__ double team_max(double value) {
-#pragma unroll
-  for (int step = 1; step < TEAM; step *= 2) {
-    const double other = __shfl_xor_sync(FULL, value, step, TEAM);
-    value = other > value ? other : value;
-  }
-  return value;
-}
-
-// As team_sum for many values at once: afterwards values[j] is the sum of the lanes'
-// values[lane + j * TEAM]. At each step a lane gives away every other value and keeps the rest.
-template <int N>
-__device__ __forceinline__ void team_sums(int lane, double (&values)[N]) {
-  int left = N;
-#pragma unroll
-  for (int step = 1; step < TEAM; step *= 2) {
-#pragma unroll
-    for (int j = 0; 2 * j < left; ++j) {
-      const double even = values[2 * j], odd = 2 * j + 1 < left ? values[2 * j + 1] : 0.0;
-      const double given = __shfl_xor_sync(FULL, lane & step ? even : odd, step, TEAM);
-      values[j] = (lane & step ? odd : even) + given;
-    }
-    left = (left + 1) / 2;
-  }
 }
 
 // 1 / x for normal x whose reciprocal is normal, to 3 ulp: exactly rounded, of x without its last
@@ -78,49 +38,15 @@ __device__ __forceinline__ double nearest_reciprocal(double x) {
 // an ulp. Then the remainder is exact, and as inverse * b is nearer to 1 than 1 / (B + 8), B being
 // b's mantissa as a whole number, the second step errs by less than 1 / (2 B) ulp: no quotient is
 // nearer than that to the middle between two numbers (Markstein again). With the few highest
-// mantissas that is too close to be seen so: test_simd.py tries them.
+// mantissas that is too close to be seen so: test_numerics.py tries them.
 __device__ __forceinline__ double divided(double a, double b, double inverse) {
   double q = a * inverse;
   q = fma(fma(-b, q, a), inverse, q);
   return fma(fma(-b, q, a), inverse, q);
 }
 
-// A sum and what its roundings left out.
-struct ExactSum {
-  double value, left_out;
-};
-
-// Knuth's two-sum.
-__device__ __forceinline__ void add_to(ExactSum& sum, double x) {
-  const double total = sum.value + x, of_x = total - sum.value;
-  sum.left_out += (sum.value - (total - of_x)) + (x - of_x);
-  sum.value = total;
-}
-
-// What was left out, rounded so that the sum has the 64 bits of R's.
-__device__ __forceinline__ double in_80_bits(const ExactSum& sum) {
-  const double shift = sum.value * 4.8828125e-4;
-  return (sum.left_out + shift) - shift;
-}
-
-// As team_sum; the lanes have the same, as a two-sum does not depend on the order.
-__device__ __forceinline__ ExactSum team_sum(ExactSum sum) {
-#pragma unroll
-  for (int step = 1; step < TEAM; step *= 2) {
-    const double value = __shfl_xor_sync(FULL, sum.value, step, TEAM);
-    sum.left_out += __shfl_xor_sync(FULL, sum.left_out, step, TEAM);
-    add_to(sum, value);
-  }
-  return sum;
-}
-
-__device__ __forceinline__ double exact_mean(const ExactSum& sum, double n) {
-  const double mean = sum.value / n;
-  return mean + (fma(-mean, n, sum.value) + in_80_bits(sum)) / n;
-}
-
 // 2 ** x to 3 ulp for -1000 < x < 1000.
-__device__ __forceinline__ double exp2_within(double x) {
+__device__ __forceinline__ double exp2_of(double x) {
   const double ROUND = 6755399441055744.0;  // 1.5 * 2 ** 52: a sum's whole part is in its low bits
   const double rounded = x + ROUND, f = x - (rounded - ROUND);
   // The nearest polynomial for |f| <= 0.5 with 1 at 0, off by 2.2e-16 of the value.
@@ -141,7 +67,7 @@ __device__ __forceinline__ double exp2_within(double x) {
 __device__ __forceinline__ double exp2_or_little(double x) {
   const unsigned MINUS_1000 = 0xC08F4000;  // its upper half; the unit for integers compares
   const bool within = unsigned(bits_of(x) >> 32) < MINUS_1000;
-  const double value = exp2_within(x);
+  const double value = exp2_of(x);
   return within ? value : 9.332636185032189e-302;
 }
 

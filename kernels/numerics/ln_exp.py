@@ -1,4 +1,4 @@
-"""Logarithms and powers of e in Numba; `logs.cuh` has the same, operation by operation.
+"""Natural logarithms and powers of e; `ln_exp.cuh` has the same, operation by operation.
 
 Libraries differ in the last bit from machine to machine, and a last bit may decide where a segment
 ends: the I/NI of neighbouring positions are often exactly equal. All results are within 2 ulp.
@@ -53,7 +53,7 @@ def ln_1p(x):  # type: ignore[no-untyped-def]
 
 
 @lean
-def e_to(x):  # type: ignore[no-untyped-def]
+def exp_of(x):  # type: ignore[no-untyped-def]
     """e ** x for x from -700 to 700: 2^n times Taylor's series of what is left."""
     rounded = x * LOG2_E + ROUND
     n = rounded - ROUND
