@@ -30,6 +30,7 @@ from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import word_table
+from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
@@ -135,7 +136,7 @@ def read_columns(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -
     """Return the wanted records that are regular. maps: () takes every type."""
     codes = np.array([compiled.type_code(name) for name in maps], np.int64)
     positions, charges, types, sizes, begins, lengths, is_named = compiled.read_records(
-        arrays_of(texts), wanted, codes, DROPPED_WORDS
+        arrays_of(texts), wanted, codes, DROPPED_WORDS, MOST_WEIGHT
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),

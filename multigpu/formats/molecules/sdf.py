@@ -32,6 +32,7 @@ from multigpu.formats.molecules.v3000 import gather_place, join_lines, read_sect
 from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import sdf as compiled
+from multigpu.kernels.rotation.types import FARTHEST
 
 ROW_OF_COUNTS = 3
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
@@ -260,7 +261,9 @@ def read_columns(
     texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str] = ()
 ) -> LigandColumns:
     """Return the wanted records that are regular, without types and charges."""
-    positions, sizes, titles, is_named, lacking = compiled.read_records(arrays_of(texts), wanted)
+    positions, sizes, titles, is_named, lacking = compiled.read_records(
+        arrays_of(texts), wanted, FARTHEST
+    )
     return LigandColumns(
         atoms=AtomColumns.untyped(positions, sizes),
         names=Texts(texts.raw, texts.begins, titles),
