@@ -18,7 +18,7 @@ from multigpu.dock.pose_texts import notes_on_pose, pose_texts, positions_by_row
 from multigpu.dock.scores import Skipped, as_tsv
 from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder
 from multigpu.formats.molecules.molecule import Positions
-from multigpu.formats.molecules.poses import drawing
+from multigpu.formats.molecules.poses import render_drawing
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
@@ -229,7 +229,7 @@ class DockWorkload:
         for row in order.tolist():
             ligand, name = int(poses.ligand[row]), rows.ligand[row]
             molecule, notes = loaded.molecule(ligand), notes_on_pose(rows, row)
-            sdf = drawing(molecule, name, of_row[row], notes)
+            sdf = render_drawing(molecule, name, of_row[row], notes)
             found.append(Best(int(rows.ligand_index[row]), name, float(rows.score[row]), sdf))
         return found
 
