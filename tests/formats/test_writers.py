@@ -34,7 +34,9 @@ from multigpu.formats.tables.writers import (
 )
 
 TEXT_FORMATS = [fmt for fmt in FORMATS if fmt != "parquet"]
-TEXT_FORMATS += [with_ambiguous(fmt) for fmt in writers.ON_REQUEST]
+TEXT_FORMATS += [
+    with_ambiguous(name) for name, each in FORMATS.items() if each.ambiguous_on_request
+]
 NAMES = [b"adapter", b"caf\xc3\xa9", b"\xff"]
 
 

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import PurePath
 from typing import Any, Self
 
 import numpy as np
@@ -22,11 +21,11 @@ from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
 from multigpu.formats.storage.compressed import Compressed, compressed_output
 from multigpu.formats.storage.sources import is_regular, is_repeatable, opened
+from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
 from multigpu.formats.tables import arrow, misread
 
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
-PARQUET_SUFFIXES = (".parquet", ".pq")
 ROWS = 1 << 15  # read or written at a time
 THREADS = 16  # at most, that decode row groups; each holds such rows and some pages, so there is
 THREAD_ROWS = 8 * ROWS  # one for so many rows: together they hold a quarter of the counts at most
@@ -433,7 +432,7 @@ def write_counts(path: str | None, counts: Counts) -> None:
     The file appears when it is complete. Whole counts are written as int32, others as float64, in
     a text as the shortest decimal that reads back equal.
     """
-    if PurePath(path or "").suffix.lower() in PARQUET_SUFFIXES:
+    if suffix_of_output(path) in PARQUET:
         with atomic_output(path) as file:
             _write_parquet(file, counts)
     else:
