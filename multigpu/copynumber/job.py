@@ -26,7 +26,7 @@ from multigpu.copynumber.result import CnvResult
 from multigpu.copynumber.source import CountsSource, InFile, InMemory, Shared, filed
 from multigpu.copynumber.windows import Window
 from multigpu.errors import UsageError, quoted, several, shown
-from multigpu.formats.alignments.alignments import plain
+from multigpu.formats.alignments.alignments import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.job import Crew, Facts, Job, check_unchanged, inputs_about
@@ -456,7 +456,7 @@ def _region(regions: Regions, row: int) -> str:
 
 def _plain(regions: Regions) -> Regions:
     """Without the `chr` in names."""
-    names = tuple(map(plain, regions.names))
+    names = tuple(map(without_chr, regions.names))
     return Regions(names, regions.chrom, regions.start, regions.end)
 
 

@@ -45,7 +45,7 @@ class Alignments:
     index: str | None
 
 
-def inspect(path: str) -> Alignments:
+def inspect_alignments(path: str) -> Alignments:
     """Look at a file. Raises InputError where it is neither BAM nor CRAM, or is damaged."""
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
@@ -111,7 +111,7 @@ def reads(alignments: Alignments, stretch: Stretch, ordered: bool) -> Iterator[R
 # ---- what the files of a cohort have in common --------------------------------------------------
 
 
-def plain(name: str) -> str:
+def without_chr(name: str) -> str:
     """A chromosome's name without the `chr` that some have and some have not."""
     return name[3:] if name.lower().startswith("chr") and len(name) > 3 else name
 
@@ -140,7 +140,7 @@ def _same(
     if number >= min(len(ours), len(theirs)):
         return False
     a, b = ours[number], theirs[number]
-    return a == b or (rename and (plain(a[0]), a[1]) == (plain(b[0]), b[1]))
+    return a == b or (rename and (without_chr(a[0]), a[1]) == (without_chr(b[0]), b[1]))
 
 
 def _shown(references: Sequence[Reference], number: int) -> str:
@@ -151,8 +151,8 @@ def _shown(references: Sequence[Reference], number: int) -> str:
 
 
 def _advice(ours: Sequence[Reference], theirs: Sequence[Reference], rename: bool) -> str:
-    if rename or [(plain(n), length) for n, length in ours] != [
-        (plain(n), length) for n, length in theirs
+    if rename or [(without_chr(n), length) for n, length in ours] != [
+        (without_chr(n), length) for n, length in theirs
     ]:
         return ""
     return " (the names differ only by `chr`: --rename auto takes them as the same)"
@@ -171,18 +171,20 @@ def numbers_of(
     regions  of the file `source`, whose names these are
     """
     exact = {name: number for number, (name, _) in enumerate(file.references)}
-    alike = {plain(name): number for number, (name, _) in enumerate(file.references)}
+    alike = {without_chr(name): number for number, (name, _) in enumerate(file.references)}
     found: dict[int, str] = {}
     for name in names:
         number = exact.get(name)
-        if number is None and plain(name) in alike:
+        if number is None and without_chr(name) in alike:
             if not rename:
-                theirs = file.references[alike[plain(name)]][0]
+                theirs = file.references[alike[without_chr(name)]][0]
                 same = "--rename auto takes them as the same"
                 raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
-            number = alike[plain(name)]
+            number = alike[without_chr(name)]
         if number is None:
-            missing = [each for each in names if each not in exact and plain(each) not in alike]
+            missing = [
+                each for each in names if each not in exact and without_chr(each) not in alike
+            ]
             raise InputError(source, _missing(missing, file, source, regions))
         if number in found:
             problem = f"{name} and {found[number]} are one reference of {file.path}"

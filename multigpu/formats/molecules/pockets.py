@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, Unreadable, UsageError, first_line, quoted
 from multigpu.formats.storage.inlets import is_remote
 from multigpu.formats.storage.npy import UNREADABLE, read_arrays
-from multigpu.formats.storage.sources import COMPRESSED, Kind, blocks, expand, inspect, suffix_of
+from multigpu.formats.storage.sources import (
+    COMPRESSED,
+    Kind,
+    blocks,
+    expand,
+    inspect_source,
+    suffix_of,
+)
 
 READ_BYTES = 16 << 20
 LARGEST_VALUE = float(np.finfo(np.float32).max)
@@ -78,7 +85,7 @@ def read_pocket(path: str, origin: Vector | None = None, spacing: float | None =
     Raises InputError for what is wrong with the file, UsageError for options that do not fit.
     """
     (path,) = expand([path], POCKETS)
-    layout = inspect(path, POCKETS).layout
+    layout = inspect_source(path, POCKETS).layout
     if layout == "numpy":
         return _checked(_read_numpy(path, origin, spacing))
     if origin is not None or spacing is not None:
@@ -128,7 +135,7 @@ def _map_names(pocket: Pocket) -> list[str]:
 
 
 def _content(path: str) -> bytes:
-    return b"".join(block.tobytes() for block in blocks(inspect(path, POCKETS), READ_BYTES))
+    return b"".join(block.tobytes() for block in blocks(inspect_source(path, POCKETS), READ_BYTES))
 
 
 def _values(
@@ -200,7 +207,7 @@ def _stored(path: str) -> str:
     """
     for suffix in COMPRESSED:
         try:
-            return inspect(path + suffix, POCKETS).path
+            return inspect_source(path + suffix, POCKETS).path
         except Unreadable as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise

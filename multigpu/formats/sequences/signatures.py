@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.sequences.faults import describe
 from multigpu.formats.sequences.records import parse
-from multigpu.formats.storage.sources import Source, blocks, expand, inspect
+from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, gather
 
@@ -114,7 +114,7 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
     names: list[Joined] = []
     letters: list[Joined] = []
     for path in expand(paths):
-        source = inspect(path)
+        source = inspect_source(path)
         raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
         parsed = parse(raw, 0, len(raw), source.layout, final=True, offset=PHRED_OFFSET)
         if error := describe(source, raw, parsed, 0, PHRED_OFFSET):

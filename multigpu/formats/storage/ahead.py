@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.storage.inlets import is_remote
-from multigpu.formats.storage.sources import Source, blocks, expand, inspect
+from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
 
 HEADROOM = 1 << 20  # before a block, for the record that began in the one before
 LARGEST_BLOCK = (8 << 20) - HEADROOM  # many of them wait where they were read
@@ -84,7 +84,7 @@ class Streams:
             for path in expand(paths[:1])[:1]:
                 if is_remote(path) or not Path(path).is_file():
                     return  # it may be read only once
-                source = inspect(path)
+                source = inspect_source(path)
                 if not source.cuttable:
                     self._begun[source] = _read(source, LARGEST_BLOCK)
 

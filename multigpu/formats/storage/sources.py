@@ -251,7 +251,7 @@ def suffix_of(name: str, kind: Kind) -> str:
 # ---- what is in them --------------------------------------------------------------------------
 
 
-def inspect(path: str, kind: Kind = SEQUENCES) -> Source:
+def inspect_source(path: str, kind: Kind = SEQUENCES) -> Source:
     """Compression by magic bytes, layout by what stands at the first character that is not blank.
 
     What it reads of a pipe is kept for `blocks`. Raises InputError where the file cannot be
