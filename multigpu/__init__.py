@@ -1,17 +1,25 @@
-"""Batch processing for genomics and molecular structures that fills every GPU it is given."""
+"""Exact, high-throughput analyses on one CPU, one GPU or a cluster, with identical results.
+
+    multigpu.scan(samples, signatures)    known sequences in reads and genomes
+    multigpu.count(alignments)            reads that begin in each region
+    multigpu.cnv(counts)                  copy-number variants, by the cn.MOPS pipeline
+    multigpu.dock(ligands, pocket)        the best poses of ligands in a grid of scores
+
+`help(multigpu.scan)` and its like describe them.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.api import ScanResult, scan
-    from multigpu.copynumber.api import cnv
-    from multigpu.copynumber.result import CnvResult
-    from multigpu.counting import count
-    from multigpu.docking import DockResult, dock
+    from multigpu.cnv.api import cnv
+    from multigpu.cnv.result import CnvResult
+    from multigpu.count.api import count
+    from multigpu.dock.api import DockResult, dock
     from multigpu.formats.tables.batch import Batch, PoseBatch
     from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+    from multigpu.scan.api import ScanResult, scan
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,18 +40,15 @@ __all__ = [
     "write_counts",
 ]
 
-_LATER = {
+_WORKLOADS = ("cnv", "count", "dock", "scan")  # packages that can be called
+_CLASSES = {
     "Batch": "multigpu.formats.tables.batch",
-    "CnvResult": "multigpu.copynumber.result",
+    "CnvResult": "multigpu.cnv.result",
     "Counts": "multigpu.formats.tables.counts",
-    "DockResult": "multigpu.docking",
+    "DockResult": "multigpu.dock.api",
     "PoseBatch": "multigpu.formats.tables.batch",
-    "ScanResult": "multigpu.api",
-    "cnv": "multigpu.copynumber.api",
-    "count": "multigpu.counting",
-    "dock": "multigpu.docking",
+    "ScanResult": "multigpu.scan.api",
     "read_counts": "multigpu.formats.tables.counts",
-    "scan": "multigpu.api",
     "write_counts": "multigpu.formats.tables.counts",
 }
 
@@ -55,8 +60,10 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: the API brings much that `--help` does not need."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LATER[name]), name)
+    if name in _WORKLOADS:
+        return import_module(f"multigpu.{name}")
+    if name in _CLASSES:
+        return getattr(import_module(_CLASSES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import program
+from support.program import program
 
 from multigpu import cli
 

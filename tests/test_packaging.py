@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from program import ROOT
+from support.program import ROOT
 
 FOREIGN = ("kernels", "cluster")  # published packages of other people have these names
 SOURCES = {".py", ".cu", ".cuh", ".html", ".j2", ".typed", ".md", ".toml", ".txt"}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from readme import commands, printed
+from support.readme import commands, printed
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 OF_THIS_MACHINE = ("multigpu plan", "multigpu doctor")  # what they print differs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bad_input.given import SIGNATURES, Refused, Store
-from program import Run
+from support.program import Run
 
 
 @pytest.fixture

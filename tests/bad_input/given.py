@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from backports import zstd
-from bgzf_data import bgzf
+from support.bgzf_data import bgzf
 
 SCAN = ("scan", "--gpus", "none")
 SIGNATURES = b">sig\nACGT\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from backports import zstd
 from bad_input.given import CHUNKS, COMPRESS, READS, SCAN, SIGNATURES, Refused, Store, many
-from bgzf_data import BGZF_END, bgzf
-from program import Run, program
+from support.bgzf_data import BGZF_END, bgzf
+from support.program import Run, program
 
 from multigpu import InputError, scan
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bad_input.given import READS, SIGNATURES, Refused, Store
-from program import Run
+from support.program import Run
 
 from multigpu.formats.storage.suffixes import check_page
 

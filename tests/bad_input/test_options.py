@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from bad_input.given import BASE, READS, SCAN, Refused, Store, many
-from program import ROOT, Ended, Run, program
+from support.program import ROOT, Ended, Run, program
 
-from multigpu.commands.running import keep_inputs
+from multigpu.run.command import keep_inputs
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
@@ -165,17 +165,17 @@ WRONG_OPTIONS = [
     ("--gpus GPU-00000000", "GPU-00000000"),
     ("--connect-timeout 0", "connect timeout 0: it must be positive"),
     ("--connect-timeout -1", "connect timeout -1: it must be positive"),
-    ("--memory-fraction 0", "memory fraction 0: it lies between 0 and 1"),
-    ("--memory-fraction 1.5", "memory fraction 1.5: it lies between 0 and 1"),
-    ("--memory-fraction nan", "memory fraction nan: it lies between 0 and 1"),
+    ("--memory-fraction 0", "memory fraction 0: expected a share above 0, at most 1"),
+    ("--memory-fraction 1.5", "memory fraction 1.5: expected a share above 0, at most 1"),
+    ("--memory-fraction nan", "memory fraction nan: expected a share above 0, at most 1"),
     ("--memory-fraction 0.000001", "bytes of memory where"),
-    ("--max-chunk-bytes 0", "chunks of 0 bytes are not possible"),
-    ("--max-chunk-bytes -7", "chunks of -7 bytes are not possible"),
+    ("--max-chunk-bytes 0", "--max-chunk-bytes 0: it must be 1 or more"),
+    ("--max-chunk-bytes -7", "--max-chunk-bytes -7: it must be 1 or more"),
     ("--max-chunk-bytes 1M", "'--max-chunk-bytes': '1M' is not a valid integer"),
     ("--threads -1", "--threads -1: it must be 0 or more"),
     ("--workers -1", "--workers -1: it must be 0 or more"),
-    ("--workers 2147483648", "one machine has no use for more than 4,096 threads or processes"),
-    (f"--threads {'9' * 400}", "one machine has no use for more than 4,096 threads or processes"),
+    ("--workers 2147483648", "--threads and --workers are at most 4,096"),
+    (f"--threads {'9' * 400}", "--threads and --workers are at most 4,096"),
     ("--scheduler-file /dev/zero", "/dev/zero: this is no scheduler file"),
     ("--scheduler-file absent.json", "absent.json: no such scheduler file"),
     ("--scheduler a:1 --scheduler-file b", "give a scheduler's address or its file, not both"),

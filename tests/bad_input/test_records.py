@@ -16,7 +16,7 @@ from bad_input.given import (
     fastq,
     many,
 )
-from program import Run
+from support.program import Run
 
 
 @pytest.mark.parametrize("options", CHUNKS)

@@ -23,8 +23,8 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from built import built
 from emulation.device import Gpu, Kernel, Library, fake_cupy
+from support.built import built
 
 from multigpu.kernels.device import sources
 

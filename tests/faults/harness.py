@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from program import remarks
+from support.program import remarks
 
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = ".{}.journal"
@@ -101,7 +101,7 @@ class Run:
         seconds = time.monotonic() - self.begin
         _, alive = psutil.wait_procs(members, timeout=10)
         assert alive == []
-        assert "did not end within" not in err, err
+        assert "not everything ended within" not in err, err
         return Ended(self._process.returncode, remarks(err), seconds)
 
 

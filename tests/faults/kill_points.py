@@ -101,7 +101,7 @@ class Watch:
 
     def begin(self) -> None:
         from multigpu.cluster.engine import output
-        from multigpu.copynumber import matrices, plots
+        from multigpu.cnv.output import matrices, plots
 
         for name in CALLS:
             setattr(os, name, self._watched(name, getattr(os, name)))
@@ -160,8 +160,8 @@ def _run(request: dict[str, Any], report: Path) -> NoReturn:
     for descriptor, number in ((nothing, 0), (nothing, 1), (errors, 2)):
         os.dup2(descriptor, number)
     os.chdir(request["folder"])
-    from multigpu import signals
     from multigpu.cli import main
+    from multigpu.run import signals
 
     point = Point(**request["point"]) if request["point"] else None
     watch, end = Watch(point), os._exit

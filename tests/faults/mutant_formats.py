@@ -13,21 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import ligand_texts
 import numpy as np
-import scanned
 from backports import zstd
-from bams import random_rows, write_alignments, write_fasta
-from bgzf_data import BGZF_END, bgzf
+from support import ligand_texts, scanned
+from support.bams import random_rows, write_alignments, write_fasta
+from support.bgzf_data import BGZF_END, bgzf
 
 import multigpu
 from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
-from multigpu.config import DockOptions, RunOptions
-from multigpu.docking import DockJob
+from multigpu.cnv.simulate import Cohort, cohort_counts
+from multigpu.dock.api import DockJob
+from multigpu.dock.options import DockOptions
+from multigpu.dock.simulate import pocket
 from multigpu.formats.tables.counts import Counts, write_counts
-from multigpu.simulate_counts import Cohort, cohort_counts
-from multigpu.simulate_docking import pocket
+from multigpu.run.options import RunOptions
 
 Parse = Callable[[], Any]
 MIB = 1 << 20
@@ -358,7 +358,7 @@ def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
     options = DockOptions(precision=120, allow_flat=True)
     job = DockJob([str(ligands)], str(grid), options, RunOptions(**ONE, **run))
-    with job.kept():
+    with job.keep_journal():
         return [
             bytes(part.texts[i])
             for part in job.parts(_chosen(ligands, *poses))
@@ -534,7 +534,7 @@ def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
     def unpack() -> list[str]:
         """The parts alone: what they say is true where their checksums are right."""
         about = codec.unpack(records[0])["about"]
-        with closing(Journal(path, about, kept.plan, codec, True)) as journal:
+        with closing(Journal(path, about, kept.plan, codec=codec, resume=True)) as journal:
             return [repr(part) for part in journal.parts()]
 
     def prepare() -> None:

@@ -14,11 +14,11 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from bams import random_rows, write_alignments
 from faults.conftest import simulate
 from faults.kill_points import KILLED, Ended, Forks, Point
+from support.bams import random_rows, write_alignments
 
-from multigpu.copynumber.output import MATRICES
+from multigpu.cnv.output.folder import MATRICES
 
 SEED = 1
 FEW = 3  # points of each job, unless there is time for more

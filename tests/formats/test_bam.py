@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
-from bams import REFERENCES, Row, random_rows, write_alignments
-from bgzf_data import bgzf
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bams import REFERENCES, Row, random_rows, write_alignments
+from support.bgzf_data import bgzf
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments import bam

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.formats.tables import scores
+from multigpu.dock import scores
+from multigpu.dock.scores import as_tsv
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.columns import decimals, glued, whole
-from multigpu.formats.tables.scores import as_tsv
 from multigpu.formats.tables.texts import Texts
 
 WORDS = st.lists(st.binary(max_size=5), max_size=6)

@@ -10,7 +10,16 @@ from backports import zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from isal import isal_zlib
-from stored import READS, STORED, TRUNCATED, bgzf, content, skippable_frame, thirds, zstd_frame
+from support.stored import (
+    READS,
+    STORED,
+    TRUNCATED,
+    bgzf,
+    content,
+    skippable_frame,
+    thirds,
+    zstd_frame,
+)
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import decompress

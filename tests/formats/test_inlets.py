@@ -11,8 +11,8 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from program import ROOT
-from stored import READS, STORED, TRUNCATED, content
+from support.program import ROOT
+from support.stored import READS, STORED, TRUNCATED, content
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import inlets

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from backports import zstd
-from program import ROOT
-from stored import READS, STORED, TRUNCATED, bgzf, skippable_frame
+from support.program import ROOT
+from support.stored import READS, STORED, TRUNCATED, bgzf, skippable_frame
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import sources

@@ -2,7 +2,7 @@
 
 import numpy as np
 from hypothesis import given
-from scan_cases import LEGAL, MEANING, array, letters_of
+from support.scan_cases import LEGAL, MEANING, array, letters_of
 
 from multigpu.kernels.bases import COMPLEMENTS, encode, reverse_complement
 

@@ -8,13 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import golden_cnv
 import numpy as np
 import pytest
-from backends import DEVICES, backend_of, on_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nvrtc import ARCHITECTURES, compile_cubin
+from support import golden_cnv
+from support.backends import DEVICES, backend_of, on_host
+from support.nvrtc import ARCHITECTURES, compile_cubin
 
 from multigpu.kernels import normalization
 from multigpu.kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
-from halving import scan_halving
 from numpy.typing import NDArray
+from support.halving import scan_halving
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan import reference

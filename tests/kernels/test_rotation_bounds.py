@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rotation_cases import (
+from support.rotation_cases import (
     golden_case,
     hair_splitting_case,
     random_field,

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from nvrtc import ARCHITECTURES, CompileError, compile_cubin
+from support.nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK

@@ -13,7 +13,7 @@ import pytest
 from emulation import emulated
 from emulation.device import Gpu
 from numpy.typing import NDArray
-from rotation_cases import (
+from support.rotation_cases import (
     ORIGIN,
     SPACING,
     hair_splitting_case,

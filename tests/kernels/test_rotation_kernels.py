@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rotation_cases import (
+from support.rotation_cases import (
     PLAIN,
     golden_case,
     hair_splitting_case,

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import DEVICES, backend_of
-from rotation_cases import poses_on_the_border, random_field, random_ligands
+from support.backends import DEVICES, backend_of
+from support.rotation_cases import poses_on_the_border, random_field, random_ligands
 
 from multigpu.kernels.rotation import (
     EulerRotations,

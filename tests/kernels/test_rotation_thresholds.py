@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import DEVICES, backend_of
 from numpy.typing import NDArray
-from rotation_cases import golden_case, hair_splitting_case, random_field, random_ligands
+from support.backends import DEVICES, backend_of
+from support.rotation_cases import golden_case, hair_splitting_case, random_field, random_ligands
 
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 from multigpu.kernels.rotation.bounds import LEAST, MOST, FieldBounds, LigandBounds

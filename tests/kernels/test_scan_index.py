@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scan_cases import SINGLE, array, assert_same, chunk_of
+from support.scan_cases import SINGLE, array, assert_same, chunk_of
 
 from multigpu.kernels.scan import (
     Chunk,

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from halving import scan_halving
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scan_cases import (
+from support.halving import scan_halving
+from support.scan_cases import (
     LEGAL,
     MEANING,
     Case,

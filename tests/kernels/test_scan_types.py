@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
+from support.scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
 
 from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules, reference

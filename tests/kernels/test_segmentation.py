@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import DEVICES, backend_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nvrtc import ARCHITECTURES, compile_cubin
+from support.backends import DEVICES, backend_of
+from support.nvrtc import ARCHITECTURES, compile_cubin
 
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import (
@@ -23,11 +23,10 @@ from multigpu.kernels.segmentation import (
     TrackError,
     cpu,
     reference,
-    student,
 )
 from multigpu.kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
 
-FOLDER = Path(student.__file__).parent
+FOLDER = Path(cpu.__file__).parent
 NAMES = {
     "alpha": "alpha", "eps": "eps", "delta": "delta", "maxInt": "max_window",
     "minSeg": "min_segment", "cyberWeight": "cyber_weight", "segMedianT": "thresholds",

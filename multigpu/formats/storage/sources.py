@@ -150,20 +150,22 @@ def check_stdin(paths: Sequence[str | None]) -> None:
         raise InputError(STDIN, "standard input can be given only once")
 
 
-def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES) -> int:
-    """Estimate the bytes of the files that are not compressed by their names.
+def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES, compressed: int = 0) -> int:
+    """Estimate the bytes in files.
 
     Of very many only the first ones are looked at. Errors are left to the reader.
 
-    paths  as for `expand`
+    paths       as for `expand`
+    compressed  for how many bytes a byte of a compressed file counts
     """
     size, found = 0, []
     with suppress(InputError, OSError, ValueError):
         found = expand(paths, kind)
         for path in found[:WEIGHED]:
-            if not path.lower().endswith(COMPRESSED[1:]) and path != STDIN and not is_remote(path):
+            if path != STDIN and not is_remote(path):
                 status = status_of(path)
-                size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+                weight = compressed if path.lower().endswith(COMPRESSED[1:]) else 1
+                size += weight * status.st_size if stat.S_ISREG(status.st_mode) else 0
     return size * len(found) // max(1, len(found[:WEIGHED]))
 
 

@@ -1,0 +1,303 @@
+"""The parameters of a copy-number run, with R's defaults for every model."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any, Literal, Self, get_args
+
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.errors import UsageError, quoted
+from multigpu.run.options import Lanes
+
+Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
+NormType = Literal["poisson", "mean", "median", "quant", "mode"]
+SizeFactor = Literal["mean", "median", "quant", "mode"]
+Segmentation = Literal["fast", "cbs"]
+Fractional = Literal["mean", "median"]
+
+DIPLOID = (0.025, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
+HAPLOID = (0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
+CLASSES = tuple(f"CN{n}" for n in range(9))
+TUMOR_CLASSES = (*CLASSES, "CN16", "CN32", "CN64", "CN128")
+
+MODELS: dict[str, dict[str, Any]] = {  # what differs from the defaults of `CnvOptions`
+    "cn.mops": {},
+    "haplo": {"fold_changes": HAPLOID, "upper": 0.6, "min_read_count": 1.0},
+    "exome": {"prior_impact": 10.0, "lower": -0.8, "min_width": 5, "min_read_count": 1.0},
+    "single": {"min_read_count": 1.0},
+    "reference": {
+        "fold_changes": (*DIPLOID, 8.0, 16.0, 32.0, 64.0), "classes": TUMOR_CLASSES,
+        "min_width": 4, "segmentation": "cbs", "min_read_count": 1.0,
+    },
+}  # fmt: skip
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "gcnmops": {
+        "prior_impact": 10.0, "cycles": 20, "lower": -0.8, "min_width": 5, "min_read_count": 1.0,
+    },
+}  # fmt: skip
+
+# Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
+COPY_NUMBER_LANES = Lanes(5, alone=3)
+COUNTS_RATE, COUNTS_KEPT_BUSY = 1e9, 2  # bytes a second on one GPU; GPUs that one process feeds
+
+
+def copy_number_lanes(size: int) -> Lanes:
+    """Return the lanes of calling copy numbers in `size` bytes of counts."""
+    seconds = size / COUNTS_RATE  # and to read them takes as long
+    estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=COUNTS_KEPT_BUSY, reading=seconds)
+    return replace(COPY_NUMBER_LANES, estimate=estimate)
+
+
+@dataclass(frozen=True)
+class CnvOptions:
+    """What a copy-number run answers; docs/cnv.md has the meaning of each and its name in R.
+
+    The defaults are those of R's `cn.mops`; `CnvOptions.of` gives those of another model.
+    Raises UsageError for values that mean nothing.
+    """
+
+    model: Model = "cn.mops"
+    fold_changes: tuple[float, ...] = DIPLOID
+    classes: tuple[str, ...] = CLASSES
+    prior_impact: float = 1.0
+    cycles: int = 20
+    norm: Literal[0, 1, 2] = 1
+    norm_type: NormType = "poisson"
+    size_factor: SizeFactor = "mean"
+    norm_quantile: float = 0.25
+    size_factor_quantile: float = 0.75
+    genome_wide: bool = False
+    min_read_count: float = 5.0
+    upper: float = 0.5
+    lower: float = -0.9
+    min_width: int = 3
+    segmentation: Segmentation = "fast"
+    use_median: bool = False
+    posterior: bool = False
+    seg_alpha: float = 0.05
+    seg_eps: float | None = None
+    seg_delta: int = 20
+    seg_max_window: int = 40
+    seg_cyber_weight: float = 50.0
+    seg_median: tuple[float, float] | None = None
+    seed: int = 0
+    robust: float | None = None
+    robust_min_width: int = 4
+    fractional: Fractional | None = None
+    compat_r: bool = False
+
+    @classmethod
+    def of(cls, model: str, preset: str | None = None, **given: Any) -> Self:
+        """The defaults of a model, changed by a preset, changed by what is given (None: not).
+
+        `seg_median` may be one number, which stands for both signs; `compat` is "none" or "r".
+        """
+        if model not in list(MODELS):
+            raise UsageError(f"unknown model {model!r}: choose from {', '.join(MODELS)}")
+        if preset is not None and preset not in list(PRESETS):
+            raise UsageError(f"unknown preset {preset!r}: there is {', '.join(PRESETS)}")
+        chosen = {name: value for name, value in given.items() if value is not None}
+        if (compat := chosen.pop("compat", None)) is not None:
+            chosen["compat_r"] = _compat(compat)
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(chosen) - known):
+            raise UsageError(f"there is no parameter {unknown[0]!r}")
+        for name, read in READ.items():
+            if name in chosen:
+                chosen[name] = read(chosen[name])
+        return cls(**{"model": model, **MODELS[model], **PRESETS.get(preset or "", {}), **chosen})
+
+    @property
+    def main_label(self) -> str:
+        """The label of the class that means "no change"."""
+        return "CN1" if self.model == "haplo" else "CN2"
+
+    @property
+    def main(self) -> int:
+        """Its place in `classes`."""
+        return self.classes.index(self.main_label)
+
+    def __post_init__(self) -> None:
+        for name, kind in CHOICES.items():
+            choices = get_args(kind)
+            value = getattr(self, name)
+            if value not in choices and not (name == "fractional" and value is None):
+                allowed = ", ".join(str(choice) for choice in choices)
+                raise UsageError(f"{flag(name)} is {value!r}; it can be {allowed}")
+        self._check_classes()
+        self._check_numbers()
+
+    def _check_classes(self) -> None:
+        if len(self.fold_changes) != len(self.classes):
+            raise UsageError(
+                f"{len(self.fold_changes)} --fold-changes and {len(self.classes)} --classes:"
+                " there must be as many of both"
+            )
+        if self.main_label not in self.classes:
+            raise UsageError(f"one of --classes must be {self.main_label}")
+        if len(set(self.classes)) != len(self.classes) or not all(self.classes):
+            raise UsageError("--classes: a label is empty or occurs twice")
+        if not all(isfinite(fold) and fold > 0 for fold in self.fold_changes):
+            raise UsageError("--fold-changes must be positive numbers")
+
+    def _check_numbers(self) -> None:
+        for name, (lowest, highest) in RANGES.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            _check_kind(name, value)
+            if not lowest <= value <= highest:
+                raise UsageError(
+                    f"{flag(name)} is {_shown(value)}; it must be {_range(name, value)}"
+                )
+        _check_kind("seg_alpha", self.seg_alpha)
+        if not 0 < self.seg_alpha <= MOST:
+            raise UsageError(
+                f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
+                " of breakpoints"
+            )
+        self._check_thresholds()
+
+    def _check_thresholds(self) -> None:
+        """Gains must lie above losses: crossed ones would make every segment both."""
+        if not all(map(isfinite, self.seg_median or ())):
+            raise UsageError("--seg-median must be finite numbers")
+        pairs = {
+            f"--upper is {self.upper:g} and --lower {self.lower:g}": (self.upper, self.lower),
+            "--seg-median is {:g},{:g}".format(*self.seg_median or (0, 0)): self.seg_median,
+        }
+        for said, pair in pairs.items():
+            if pair and pair[0] < pair[1]:
+                raise UsageError(f"{said}: the threshold of gains lies below that of losses")
+
+
+LARGEST = 1e300  # what is beyond is no number of anything
+MOST = 2**31 - 1  # of what is counted: regions, rounds
+CHOICES = {
+    "model": Model,
+    "norm": Literal[0, 1, 2],
+    "norm_type": NormType,
+    "size_factor": SizeFactor,
+    "segmentation": Segmentation,
+    "fractional": Fractional,
+}
+WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
+OF_FAST = (  # which --segmentation cbs has no use for
+    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
+)  # fmt: skip
+# What parameters are for, and whether there is such a thing.
+EFFECT: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
+    ("--segmentation fast", OF_FAST, lambda options: options.segmentation == "fast"),
+    ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
+    ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
+    (
+        "--size-factor quant", ("size_factor_quantile",),
+        lambda options: options.size_factor == "quant",
+    ),
+    (
+        "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
+        lambda options: options.norm != 0 and options.model != "single",
+    ),
+    ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
+)  # fmt: skip
+RANGES = {
+    "prior_impact": (0.0, LARGEST),
+    "cycles": (1, MOST),
+    "norm_quantile": (0.0, 1.0),
+    "size_factor_quantile": (0.0, 1.0),
+    "min_read_count": (0.0, LARGEST),
+    "upper": (-LARGEST, LARGEST),
+    "lower": (-LARGEST, LARGEST),
+    "min_width": (1, MOST),
+    "seg_eps": (0.0, LARGEST),
+    "seg_delta": (0, MOST),
+    "seg_max_window": (1, MOST),
+    "seg_cyber_weight": (0.0, LARGEST),
+    "seed": (0, 2**63 - 1),
+    "robust": (0.0, LARGEST),
+    "robust_min_width": (1, MOST),
+}
+
+
+def flag(name: str) -> str:
+    """The option of the command line for a parameter."""
+    return "--" + name.replace("_", "-")
+
+
+def idle(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
+    """A note where parameters were given that change nothing."""
+    said = set(given)
+    for what, names, is_there in EFFECT:
+        unused = [flag(name) for name in names if name in said]
+        if unused and not is_there(options):
+            yield f"{', '.join(unused)}: without effect, for {what} only"
+
+
+def _range(name: str, value: Any) -> str:
+    """What a number that lies beyond its limits must be."""
+    lowest, highest = RANGES[name]
+    if highest == LARGEST and not isfinite(value):
+        return "a finite number"
+    if lowest >= 0 and (highest == LARGEST or (highest == MOST and value < lowest)):
+        return f"at least {lowest:g}" if value < lowest else f"at most {highest:g}"
+    return f"{lowest:g} to {_shown(highest)}"
+
+
+def _check_kind(name: str, value: Any) -> None:
+    """Raises UsageError for what is no number, or not a whole one where it must be."""
+    kind, wanted = (Integral, "a whole number") if name in WHOLE else (Real, "a number")
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise UsageError(f"{flag(name)} is {_repr(value)}; it must be {wanted}")
+
+
+def _compat(word: Any) -> bool:
+    if word not in ("none", "r"):
+        raise UsageError(f"--compat is {word!r}; it can be none, r")
+    return bool(word == "r")
+
+
+def _folds(given: Any) -> tuple[float, ...]:
+    return _numbers("fold_changes", given)
+
+
+def _limits(given: Any) -> tuple[float, float]:
+    """Thresholds of gains and losses; one number stands for both signs."""
+    numbers = _numbers("seg_median", (given,) if isinstance(given, Real) else given)
+    if len(numbers) == 1:
+        return abs(numbers[0]), -abs(numbers[0])
+    if len(numbers) != 2:
+        shown = quoted(",".join(f"{number:g}" for number in numbers))
+        raise UsageError(f"--seg-median: {shown} is not one number, or two")
+    return numbers[0], numbers[1]
+
+
+def _numbers(name: str, given: Any) -> tuple[float, ...]:
+    try:
+        if not isinstance(given, str | bytes):
+            return tuple(float(number) for number in given)
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(f"{flag(name)} is {_repr(given)}; it must be numbers")
+
+
+def _labels(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UsageError(f"--classes is {_repr(given)}; it must be a list of labels")
+    labels = tuple(given)
+    if not all(isinstance(label, str) for label in labels):
+        raise UsageError("--classes: labels must be texts")
+    return labels
+
+
+def _repr(value: Any) -> str:
+    """A value of Python in a message, cut when long."""
+    return quoted(repr(value))[1:-1]
+
+
+READ = {"fold_changes": _folds, "classes": _labels, "seg_median": _limits}
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else quoted(str(value)).strip("'")

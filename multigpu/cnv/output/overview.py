@@ -1,0 +1,78 @@
+"""Numbers behind the figures, which the report and the plots share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cnv.calls.calls import Floats, direction
+from multigpu.cnv.result import CnvResult
+
+MOST_CELLS = 400_000  # of the heat map
+BINS = (200, 1500)  # of the genome, fewest and most
+SIZE_BINS = 24
+NAMED_SAMPLES = 80  # beyond it their names would lie upon each other
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """The genome in bins, each within a chromosome.
+
+    values  float64[samples, bins]  the segment mean farthest from 0 in each bin; NaN without any
+    labels  of every bin: chromosome and place
+    begins  int64[chromosomes]      their first bins
+    names   of the chromosomes
+    """
+
+    values: Floats
+    labels: list[str]
+    begins: NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+def heat_map(result: CnvResult) -> HeatMap:
+    """Bins have about the same number of bases."""
+    regions, segments = result.regions, result.segments
+    ends = np.array([regions.end[block].max() for block in regions.blocks])
+    names = tuple(regions.names[regions.chrom[block.start]] for block in regions.blocks)
+    width = max(1, -(-int(ends.sum()) // _bins(len(result.samples))))
+    counts = -(-ends // width)
+    begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    place = np.empty(len(regions.names), np.int64)
+    place[[regions.chrom[block.start] for block in regions.blocks]] = begins[:-1]
+    values = np.full((len(result.samples), int(begins[-1])), np.nan)
+    first = place[segments.chrom] + segments.start // width
+    stop = place[segments.chrom] + -(-segments.end // width)
+    for k in np.argsort(np.abs(segments.mean), kind="stable").tolist():  # the strongest stays
+        values[segments.sample[k], first[k] : stop[k]] = segments.mean[k]
+    labels = [
+        f"{name}:{bin_ * width / 1e6:.2f} Mb"
+        for name, count in zip(names, counts.tolist(), strict=True)
+        for bin_ in range(count)
+    ]
+    return HeatMap(values, labels, begins[:-1], names)
+
+
+def _bins(samples: int) -> int:
+    return int(np.clip(MOST_CELLS // samples, *BINS))
+
+
+def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(losses, gains) of every sample."""
+    calls, size = result.called, len(result.samples)
+    kind = direction(calls.copy_number, result.options)
+    losses, gains = (np.bincount(calls.sample[kind == k], minlength=size) for k in (-1, 1))
+    return losses, gains
+
+
+def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Borders of length classes in bases, and how many losses and gains are in each."""
+    calls = result.called
+    lengths = calls.end - calls.start
+    if not len(lengths):
+        return np.array([1.0, 10.0]), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    low, high = np.floor(np.log10(lengths.min())), np.ceil(np.log10(lengths.max() + 1))
+    edges = np.logspace(low, high, SIZE_BINS + 1)
+    kind = direction(calls.copy_number, result.options)
+    losses, gains = (np.histogram(lengths[kind == k], edges)[0] for k in (-1, 1))
+    return edges, losses, gains

@@ -1,0 +1,118 @@
+"""The figures of the report as PNG or SVG files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multigpu.cnv.calls.calls import Floats
+from multigpu.cnv.output import overview
+from multigpu.cnv.output.colours import GAIN_RED, Palette
+from multigpu.cnv.output.windows import Window
+from multigpu.cnv.report import CARRIERS, LIMIT, NAMED, OTHER, window_title
+from multigpu.cnv.result import CnvResult
+
+DPI = 150
+SETTINGS = {  # text stays text, also with $ in it, and its ids are the same in every run
+    "svg.hashsalt": "multigpu", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False,
+    "axes.spines.right": False, "path.simplify": True, "text.parse_math": False,
+}  # fmt: skip
+
+
+def draw(result: CnvResult, folder: Path, kind: str, palette: Palette = GAIN_RED) -> None:
+    """cohort, calls, sizes and a file for each of the largest CNV regions; `kind`: png or svg."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    def save(name: str, width: float, height: float, paint: Any, *of: Any) -> None:
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        paint(figure, *of)
+        date = {"Date": None} if kind == "svg" else {"Software": None}
+        figure.savefig(folder / f"{name}.{kind}", dpi=DPI, metadata=date)
+
+    with mpl.rc_context(SETTINGS):
+        height = float(np.clip(1.5 + 0.18 * len(result.samples), 2.5, 12))
+        save("cohort", 12, height, _cohort, overview.heat_map(result), result, palette)
+        save("calls", 8, 3.5, _calls, result, palette)
+        save("sizes", 6, 3.5, _sizes, result, palette)
+        for number, window in enumerate(result.windows, 1):
+            save(f"region_{number:02}", 9, 7, _region, window, result)
+
+
+def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Palette) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    axes = figure.subplots()
+    colours = LinearSegmentedColormap.from_list("gains and losses", palette.heat)
+    image = axes.imshow(
+        heat.values, colours, aspect="auto", interpolation="nearest", vmin=-LIMIT, vmax=LIMIT
+    )
+    for border in heat.begins[1:].tolist():
+        axes.axvline(border - 0.5, color="#d0d4da", linewidth=0.8)
+    middles = (heat.begins + np.r_[heat.begins[1:], len(heat.labels)]) / 2
+    axes.set_xticks(middles, heat.names, rotation=90 if len(heat.names) > 12 else 0)
+    if len(result.samples) <= overview.NAMED_SAMPLES:
+        axes.set_yticks(range(len(result.samples)), result.samples)
+    else:
+        axes.set_ylabel(f"{len(result.samples):,} samples")
+    figure.colorbar(image, label="signed I/NI", fraction=0.02)
+
+
+def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
+    losses, gains = overview.calls_by_sample(result)
+    axes = figure.subplots()
+    x = np.arange(len(result.samples))
+    axes.bar(x, losses, color=palette.loss.line, label="losses")
+    axes.bar(x, gains, bottom=losses, color=palette.gain.line, label="gains")
+    if len(x) <= overview.NAMED_SAMPLES:
+        axes.set_xticks(x, result.samples, rotation=90)
+    else:
+        axes.set_xlabel("samples")
+    axes.set_ylabel("CNVs")
+    axes.legend(frameon=False)
+
+
+def _sizes(figure: Any, result: CnvResult, palette: Palette) -> None:
+    edges, losses, gains = overview.sizes(result)
+    axes = figure.subplots()
+    widths = np.diff(edges)
+    axes.bar(edges[:-1], losses, widths, align="edge", color=palette.loss.line, label="losses")
+    axes.bar(
+        edges[:-1], gains, widths, losses, align="edge", color=palette.gain.line, label="gains"
+    )
+    axes.set_xscale("log")
+    axes.set_xlabel("length in bases")
+    axes.set_ylabel("CNVs")
+    axes.legend(frameon=False)
+
+
+def _region(figure: Any, window: Window, result: CnvResult) -> None:
+    counts, sini, ini = figure.subplots(3, sharex=True, height_ratios=[3, 3, 1])
+    x, carriers = window.position / 1e6, window.carriers.tolist()
+    for k, sample in sorted(
+        enumerate(window.samples.tolist()), key=lambda pair: pair[1] in carriers
+    ):
+        style = _style(sample, carriers)
+        label = result.samples[sample] if sample in carriers[:NAMED] else None
+        counts.plot(x, window.counts[:, k], label=label, **style)
+        sini.plot(x, window.sini[:, k], **{**style, "linewidth": 0.6})
+    for sample, begin, end, mean in window.segments.tolist():
+        width = 3 if int(sample) in carriers else 0.8
+        place: Floats = np.array([begin, end]) / 1e6
+        sini.plot(place, [mean, mean], **{**_style(int(sample), carriers), "linewidth": width})
+    ini.fill_between(x, window.ini, color="#8a929c")
+    for axes, name in ((counts, "normalized counts"), (sini, "signed I/NI"), (ini, "I/NI")):
+        axes.axvspan(window.begin / 1e6, window.end / 1e6, color="#f3c969", alpha=0.18, linewidth=0)
+        axes.set_ylabel(name)
+    ini.set_xlabel("Mb")
+    counts.set_title(window_title(window, result), loc="left", fontsize=10)
+    if carriers:
+        counts.legend(frameon=False, ncols=4, fontsize=8)
+
+
+def _style(sample: int, carriers: list[int]) -> dict[str, Any]:
+    if sample not in carriers:
+        return {"color": OTHER, "linewidth": 0.6}
+    return {"color": CARRIERS[carriers.index(sample) % len(CARRIERS)], "linewidth": 1.4}

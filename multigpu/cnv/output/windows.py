@@ -1,0 +1,89 @@
+"""The surroundings of the largest CNV regions, as the report and the plots show them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cnv.calls.calls import Floats, Indices, Rows, Segments
+
+FLANK = 0.5  # of the region's regions, on either side
+LEAST_FLANK = 10  # regions
+MOST_POINTS = 600  # beyond it neighbours are averaged
+MOST_SAMPLES = 60  # shown; the carriers come first
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A CNV region and its surroundings.
+
+    chrom       index of the chromosome
+    begin, end  bases of the CNV region, from 0, half open
+    length      regions in it
+    position    float64[points]          middles, in bases
+    samples     int32[shown]             those that are shown, ascending
+    carriers    int32[carriers]          those that have a CNV there
+    counts      float64[points, shown]   normalized
+    sini        float64[points, shown]
+    ini         float64[points]
+    segments    those of the shown samples that reach into the window, in bases:
+                float64[n, 4]: sample, start, end, mean
+    """
+
+    chrom: int
+    begin: int
+    end: int
+    length: int
+    position: Floats
+    samples: Indices
+    carriers: Indices
+    counts: Floats
+    sini: Floats
+    ini: Floats
+    segments: Floats
+
+
+def largest(first: Rows, stop: Rows, count: int) -> NDArray[np.intp]:
+    """The spans with most rows, the earlier ones first where they are equal."""
+    order = np.lexsort((first, first - stop))
+    return np.sort(order[:count])
+
+
+def shown_samples(carriers: Indices, samples: int) -> Indices:
+    """All where they are few; else the carriers, and others as far as there is room."""
+    others = np.setdiff1d(np.arange(samples, dtype=np.int32), carriers)
+    kept = carriers[:MOST_SAMPLES]
+    chosen = np.concatenate([kept, others[: MOST_SAMPLES - len(kept)]])
+    return np.sort(chosen)
+
+
+def surroundings(first: int, stop: int, rows: int) -> slice:
+    """The rows of a region and its flanks."""
+    flank = max(LEAST_FLANK, int((stop - first) * FLANK))
+    return slice(max(0, first - flank), min(rows, stop + flank))
+
+
+def thinned(values: Floats) -> Floats:
+    """At most MOST_POINTS rows: means of neighbours."""
+    step = -(-len(values) // MOST_POINTS)
+    if step == 1:
+        return values
+    edges = np.arange(0, len(values), step)
+    sums = np.add.reduceat(values, edges, axis=0)
+    sizes = np.diff(np.r_[edges, len(values)])
+    return np.asarray((sums.T / sizes).T)
+
+
+def drawn_segments(
+    segments: Segments, samples: Indices, rows: slice, start: Rows, end: Rows
+) -> Floats:
+    """float64[n, 4]: sample, start, end and mean of the segments in the window, cut at its ends."""
+    kept = segments.take(
+        np.isin(segments.sample, samples)
+        & (segments.stop > rows.start)
+        & (segments.first < rows.stop)
+    )
+    first, last = np.maximum(kept.first, rows.start), np.minimum(kept.stop, rows.stop) - 1
+    columns: Sequence[NDArray[np.generic]] = (kept.sample, start[first], end[last], kept.mean)
+    return np.stack([column.astype(np.float64) for column in columns], axis=1)

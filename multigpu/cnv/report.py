@@ -1,0 +1,284 @@
+"""report.html: one file that can be read without a network."""
+
+import json
+from dataclasses import fields
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from multigpu import __version__
+from multigpu.cnv.calls.calls import Floats
+from multigpu.cnv.options import MODELS, CnvOptions
+from multigpu.cnv.output import overview
+from multigpu.cnv.output.colours import GAIN_RED, Palette
+from multigpu.cnv.output.windows import Window
+from multigpu.cnv.result import CnvResult
+from multigpu.cnv.samples.cohort import COUNTING, Given
+from multigpu.count.api import CountOptions
+from multigpu.run.report import literal
+
+PLOTLY = "package_data/plotly.min.js"
+OTHER = "#b8bcc4"
+# Of samples: neither the red nor the blue of gains and losses.
+CARRIERS = ("#1b8a5a", "#b8860b", "#7d3c98", "#0e7490", "#d35400", "#5d4037", "#6b7c00", "#c2378b")
+LIMIT = 2.0  # of the colours of the heat map: beyond it they do not change
+NAMED = len(CARRIERS)  # carriers in a legend: more would cover the figure
+DIGITS = 4  # significant, of numbers in figures
+
+Figure = dict[str, Any]
+
+
+def render(
+    result: CnvResult,
+    given: Given = Given(),  # noqa: B008 - it is frozen
+    palette: Palette = GAIN_RED,
+) -> bytes:
+    """The page. Its bytes depend on the result and what was given alone."""
+    from jinja2 import Environment
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    source = files("multigpu.cnv").joinpath("report.html.j2").read_text(encoding="utf-8")
+    losses, gains = overview.calls_by_sample(result)
+    samples = len(result.samples)
+    sexes = result.sex[:samples] or [""] * samples
+    ploidies = (result.ploidy or (2,) * samples)[:samples]
+    page: str = environment.from_string(source).render(
+        plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
+        version=__version__,
+        facts=_facts(result, given),
+        changed=_changed(result.options) + _counted(given),
+        inputs=[*given.cases, *(f"{path} (controls)" for path in given.controls)],
+        notes=result.notes,
+        rows=list(
+            zip(result.samples, sexes, ploidies, losses.tolist(), gains.tolist(), strict=True)
+        ),
+        has_sex=any(sexes),
+        coverage=_coverage(result),
+        has_ploidy=result.ploidy is not None,
+        windows=[window_title(window, result) for window in result.windows],
+        colours=palette.words,
+        figures=_script(_figures(result, palette)),
+    )
+    return page.encode()
+
+
+def _coverage(result: CnvResult) -> list[tuple[str, str]]:
+    """What is shown of X and of Y for every sample; nothing where sexes were not inferred."""
+    if (found := result.sex_coverage) is None:
+        return []
+    columns = [found.x, np.full(len(found.x), np.nan) if found.y is None else found.y]
+    shown = [["" if np.isnan(v) else f"{v:.2f}" for v in each.tolist()] for each in columns]
+    return list(zip(*shown, strict=True))[: len(result.samples)]
+
+
+def _facts(result: CnvResult, given: Given) -> list[tuple[str, str]]:
+    blocks = result.regions.blocks
+    controls = len(given.samples[len(result.samples) :])
+    return [
+        ("Model", result.options.model),
+        ("Samples", f"{len(result.samples):,}"),
+        *([("Controls", f"{controls:,}")] if controls else []),
+        ("Regions", f"{len(result.regions):,}"),
+        ("Chromosomes", f"{len(blocks):,}"),
+        ("Segments", f"{len(result.segments):,}"),
+        ("CNVs", f"{len(result.called):,}"),
+        ("CNV regions", f"{len(result.called_regions):,}"),
+    ]
+
+
+def _changed(options: CnvOptions) -> list[tuple[str, str]]:
+    """The parameters that are not the model's default."""
+    defaults = CnvOptions(**{"model": options.model, **MODELS[options.model]})
+    names = [field.name for field in fields(options)]
+    return [
+        (name.replace("_", "-"), _shown(getattr(options, name)))
+        for name in names
+        if getattr(options, name) != getattr(defaults, name)
+    ]
+
+
+def _counted(given: Given) -> list[tuple[str, str]]:
+    """The same of counting."""
+    usual = CountOptions().parameters()
+    return [
+        (COUNTING[name].removeprefix("--"), "" if name == "index" else _shown(value))
+        for name, value in given.counting.items()
+        if name in COUNTING and value != usual[name]
+    ]
+
+
+def _shown(value: Any) -> str:
+    """As on the command line."""
+    if isinstance(value, tuple):
+        return ",".join(map(_shown, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def window_title(window: Window, result: CnvResult) -> str:
+    """Where a region is, from 1 and inclusive, and how large."""
+    name = result.regions.names[window.chrom]
+    carriers = len(window.carriers)
+    samples = "1 sample" if carriers == 1 else f"{carriers} samples"
+    return f"{name}:{window.begin + 1:,}-{window.end:,} ({window.length:,} regions, {samples})"
+
+
+def _figures(result: CnvResult, palette: Palette) -> dict[str, Figure]:
+    every = {
+        "heat": _heat(overview.heat_map(result), result, palette),
+        "calls": _calls(result, palette),
+        "sizes": _sizes(result, palette),
+    }
+    for number, window in enumerate(result.windows):
+        every[f"window{number}"] = _window(window, result)
+    return every
+
+
+def _script(figures: dict[str, Figure]) -> str:
+    """As JSON that holds no tag: one could end the script it stands in, or open a comment there."""
+    return json.dumps(figures, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _rounded(values: Floats) -> list[Any]:
+    """Few digits, and null for NaN, which JSON does not have."""
+    if values.ndim > 1:
+        return [_rounded(row) for row in values]
+    return [None if np.isnan(v) else float(f"{v:.{DIGITS}g}") for v in values.tolist()]
+
+
+def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure:
+    middles = (heat.begins + np.r_[heat.begins[1:], len(heat.labels)]) / 2
+    lines = [
+        {
+            "type": "line", "x0": x - 0.5, "x1": x - 0.5, "y0": 0, "y1": 1, "yref": "paper",
+            "line": {"width": 1, "color": "#d0d4da"},
+        }
+        for x in heat.begins[1:].tolist()
+    ]  # fmt: skip
+    trace = {
+        "type": "heatmap", "z": _rounded(heat.values), "x": list(map(literal, heat.labels)),
+        "y": list(map(literal, result.samples)),
+        "hovertemplate": "%{y}<br>%{x}<br>%{z}<extra></extra>",
+        "zmin": -LIMIT, "zmax": LIMIT, "colorscale": palette.heat,
+        "colorbar": {"title": {"text": "signed I/NI"}, "thickness": 12},
+    }  # fmt: skip
+    layout = {
+        "height": int(np.clip(160 + 18 * len(result.samples), 260, 900)),
+        "xaxis": {
+            "type": "category",
+            "tickvals": middles.tolist(),
+            "ticktext": list(map(literal, heat.names)),
+            "showgrid": False,
+        },
+        "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
+        "shapes": lines,
+        "margin": {"l": 70, "r": 20, "t": 40, "b": 50},
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def _calls(result: CnvResult, palette: Palette) -> Figure:
+    losses, gains = overview.calls_by_sample(result)
+    samples = list(map(literal, result.samples))
+    bars = _losses_and_gains(samples, losses, gains, palette)
+    layout = {
+        "barmode": "stack", "xaxis": {"type": "category", "automargin": True},
+        "yaxis": {"title": {"text": "CNVs"}},
+    }  # fmt: skip
+    return {"data": bars, "layout": layout}
+
+
+def _sizes(result: CnvResult, palette: Palette) -> Figure:
+    edges, losses, gains = overview.sizes(result)
+    middles = np.sqrt(edges[1:] * edges[:-1])
+    bars = _losses_and_gains(_rounded(middles), losses, gains, palette)
+    for bar in bars:
+        bar["width"] = _rounded(np.diff(edges))
+    layout = {
+        "barmode": "stack", "xaxis": {"type": "log", "title": {"text": "length in bases"}},
+        "yaxis": {"title": {"text": "CNVs"}},
+    }  # fmt: skip
+    return {"data": bars, "layout": layout}
+
+
+def _losses_and_gains(x: list[Any], losses: Any, gains: Any, palette: Palette) -> list[Figure]:
+    kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
+    return [_bars(x, counts, name, colour) for name, counts, colour in kinds]
+
+
+def _bars(x: list[Any], y: Any, name: str, colour: str) -> Figure:
+    return {"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": {"color": colour}}
+
+
+def _window(window: Window, result: CnvResult) -> Figure:
+    """Read counts, signed I/NI with segments, and I/NI, one above the other."""
+    x = _rounded_places(window.position)
+    data = []
+    order = sorted(
+        range(len(window.samples)), key=lambda k: int(window.samples[k] in window.carriers)
+    )
+    for k in order:
+        sample = int(window.samples[k])
+        style = _style(sample, window)
+        name = literal(result.samples[sample])
+        for axis, values in (("y", window.counts), ("y2", window.sini)):
+            data.append(
+                {
+                    "type": "scatter", "mode": "lines", "x": x, "y": _rounded(values[:, k]),
+                    "yaxis": axis, "name": name, "legendgroup": name, "line": style,
+                    "showlegend": axis == "y" and sample in window.carriers[:NAMED],
+                    "hovertemplate": f"{name}<br>%{{x}} Mb<br>%{{y}}<extra></extra>",
+                }
+            )  # fmt: skip
+    data += [_segment(row, window, result) for row in window.segments]
+    data.append(
+        {
+            "type": "scatter", "mode": "lines", "fill": "tozeroy", "x": x, "yaxis": "y3",
+            "y": _rounded(window.ini), "line": {"color": "#5b6470", "width": 1},
+            "name": "I/NI", "showlegend": False,
+        }
+    )  # fmt: skip
+    return {"data": data, "layout": _window_layout(window)}
+
+
+def _segment(row: Floats, window: Window, result: CnvResult) -> Figure:
+    sample = int(row[0])
+    name = literal(result.samples[sample])
+    style = {**_style(sample, window), "width": 4 if sample in window.carriers else 1}
+    return {
+        "type": "scatter", "mode": "lines", "x": _rounded_places(row[1:3]),
+        "y": _rounded(np.array([row[3], row[3]])), "yaxis": "y2", "line": style, "name": name,
+        "legendgroup": name, "showlegend": False,
+        "hovertemplate": f"{name}: segment<br>%{{y}}<extra></extra>",
+    }  # fmt: skip
+
+
+def _style(sample: int, window: Window) -> Figure:
+    """Carriers in colours, the others grey."""
+    carriers = window.carriers.tolist()
+    if sample not in carriers:
+        return {"color": OTHER, "width": 1}
+    return {"color": CARRIERS[carriers.index(sample) % len(CARRIERS)], "width": 2}
+
+
+def _window_layout(window: Window) -> Figure:
+    axis = {"title": {"standoff": 4}}
+    return {
+        "height": 560,
+        "xaxis": {"title": {"text": "Mb"}, "anchor": "y3"},
+        "yaxis": {**axis, "domain": [0.62, 1], "title": {"text": "normalized counts"}},
+        "yaxis2": {**axis, "domain": [0.2, 0.58], "title": {"text": "signed I/NI"}},
+        "yaxis3": {**axis, "domain": [0, 0.16], "title": {"text": "I/NI"}},
+        "shapes": [
+            {
+                "type": "rect", "x0": window.begin / 1e6, "x1": window.end / 1e6, "y0": 0, "y1": 1,
+                "yref": "paper", "fillcolor": "#f3c969", "opacity": 0.18, "line": {"width": 0},
+            }
+        ],
+    }  # fmt: skip
+
+
+def _rounded_places(bases: Floats) -> list[float]:
+    """In megabases, to single bases."""
+    places: list[float] = np.round(bases / 1e6, 6).tolist()
+    return places

@@ -1,0 +1,331 @@
+"""The command line of every job: options that all share, and what is done around a run."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from multigpu.cluster.deploy import start
+from multigpu.cluster.deploy.start import PendingWorkers
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.engine.events import Listener
+from multigpu.cluster.engine.output import STDOUT, check_output, failures_named, is_replaced
+from multigpu.cluster.workers.worker import start_device
+from multigpu.errors import UsageError
+from multigpu.run.options import Lanes, RunOptions
+
+if TYPE_CHECKING:
+    from multigpu.cluster.deploy.deployment import Deployment
+    from multigpu.run.job import Job
+    from multigpu.run.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Options = TypeVar("Options")
+
+
+# ---- options ----------------------------------------------------------------------------------
+
+
+class FileName(click.ParamType[str]):
+    """A file or folder, as text: completed by the shell, checked by whoever opens it."""
+
+    name = "path"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
+
+CLUSTER = (
+    click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
+    click.option(
+        "--scheduler-file", type=FILE, metavar="FILE", help="File of a running Dask scheduler."
+    ),
+    click.option(
+        "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
+        help="Seconds to wait for the scheduler to answer.",
+    ),
+    click.option(
+        "--max-chunk-bytes", type=int, metavar="N",
+        help="Maximum chunk size in bytes.  [default: automatic, 32 to 256 MiB]",
+    ),
+    click.option(
+        "--threads", type=int, default=0, metavar="N",
+        help="CPU threads, or chunks in progress on each GPU.  [default: automatic]",
+    ),
+    click.option(
+        "--workers", "processes", type=int, default=0, metavar="N",
+        help="Worker processes on this machine.  [default: automatic]",
+    ),
+    click.option(
+        "--chunk-timeout", type=float, metavar="SECONDS",
+        help="Seconds after which a chunk is also started on another worker."
+        "  [default: by the time of the others]",
+    ),
+    click.option(
+        "--worker-timeout", type=float, default=RunOptions.worker_timeout, show_default=True,
+        metavar="SECONDS", help="Seconds to wait for a worker when none is left.",
+    ),
+    click.option(
+        "--dashboard", is_flag=True, help="Serve Dask's status page and print its address."
+    ),
+)  # fmt: skip
+
+RUN = (
+    click.option(
+        "--gpus", default="auto", show_default=True, metavar="WHICH",
+        help="GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…).",
+    ),
+    click.option(
+        "--memory-fraction", type=float, default=RunOptions.memory_fraction, show_default=True,
+        help="Share of a device's free memory to use.",
+    ),
+    *CLUSTER,
+    click.option(
+        "--mixed", is_flag=True,
+        help="Use the workers of a scheduler that have no GPU as well.",
+    ),
+    click.option(
+        "--cpu-fallback/--no-cpu-fallback", default=True, show_default=True,
+        help="Compute on the CPU what does not fit on a GPU, or what a failed GPU leaves.",
+    ),
+    click.option(
+        "--resume", is_flag=True,
+        help="Continue an interrupted run.  [default: start over]",
+    ),
+)  # fmt: skip
+
+SUMMARY = (
+    click.option(
+        "--summary", type=FILE, metavar="FILE", help="Write a summary of the run as JSON."
+    ),
+)
+
+WATCH = (
+    click.option(
+        "--log-json", type=FILE, metavar="FILE", help="Write every event as a line of JSON."
+    ),
+    click.option(
+        "--trace", type=FILE, metavar="FILE", help="Write a timeline for Perfetto or Chrome."
+    ),
+    click.option(
+        "--progress/--no-progress",
+        default=None,
+        help="Show the progress.  [default: on a terminal]",
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
+    click.option("--debug", is_flag=True, help="Print the traceback of an error."),
+)
+
+
+def options(*groups: tuple[Any, ...]) -> Decorator:
+    """Return a decorator that adds all options of the groups, in this order."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed([option for group in groups for option in group]):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
+    """Return a dataclass with the values of its fields' names; the others have their defaults."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: values[name] for name in names if name in values})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporting:
+    """Files that a run writes, and lines that it shows, beside its output.
+
+    summary   file for the summary as JSON, or None
+    log_json  file for every event as a line of JSON, or None
+    trace     file for the timeline, or None
+    progress  whether progress is shown; None: where standard error is a terminal
+    quiet     whether only errors are printed
+    """
+
+    summary: str | None = None
+    log_json: str | None = None
+    trace: str | None = None
+    progress: bool | None = None
+    quiet: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return those that a command has among its options."""
+        return options_from(cls, values)
+
+
+# ---- around a run -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartedWorkers:
+    """GPUs of this machine that a run uses, and its workers, which may still be starting."""
+
+    devices: tuple[Device, ...]
+    coming: PendingWorkers
+
+
+@contextmanager
+def start_workers(
+    run: RunOptions,
+    reporting: Reporting,
+    lanes: Lanes,
+    *,
+    prepare: Callable[[str | None], object] = start_device,
+    here_too: bool = False,
+) -> Iterator[StartedWorkers]:
+    """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
+    from multigpu.run.compiling import compilation_reported
+    from multigpu.run.job import deployment
+
+    with ExitStack() as stack:
+        if reporting.quiet:
+            logging.getLogger("multigpu").setLevel(logging.ERROR)
+        else:
+            stack.enter_context(compilation_reported())
+        devices = run.devices()
+        where = deployment(run, devices, lanes)
+        for problem in _without_effect(run, where):
+            logger.warning("multigpu: %s", problem)
+        yield StartedWorkers(
+            devices, stack.enter_context(start.start_workers(where, prepare, here_too))
+        )
+
+
+def _without_effect(run: RunOptions, where: "Deployment") -> Iterator[str]:
+    """Yield a sentence for each option that changes nothing where the job runs."""
+    if run.dashboard and not where.local_cluster:
+        cure = "the scheduler serves its own" if where.remote else "give --workers 1 or more"
+        yield f"--dashboard has no effect: only worker processes of this machine have one; {cure}"
+    if run.mixed and not where.remote:
+        yield "--mixed has no effect without --scheduler or --scheduler-file"
+    if run.processes and where.remote:
+        yield "--workers has no effect: the scheduler has its own workers"
+
+
+@contextmanager
+def watch(
+    job: "Job",
+    reporting: Reporting,
+    *,
+    name: str,
+    results: Callable[[], str],
+    rows_to: str | None = "",
+) -> Iterator[None]:
+    """Write the log and the timeline of a job, and show its progress, as `reporting` asks for.
+
+    name     the command's, in the progress
+    results  returns what the job has found so far, in words
+    rows_to  the output file; None and "-": rows go to standard output
+    """
+    if job.run.resume and not job.keeps_journal:
+        logger.warning(
+            "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
+            " cannot be continued"
+        )
+    from multigpu.run.trace import logged, traced
+
+    with ExitStack() as stack:
+        listeners: list[Listener | None] = [
+            stack.enter_context(logged(reporting.log_json)),
+            stack.enter_context(traced(reporting.trace)),
+        ]
+        if progress := _progress(job, reporting, name, results, rows_to):
+            listeners.append(stack.enter_context(progress))
+        job.listeners += [listener for listener in listeners if listener is not None]
+        yield
+
+
+def _progress(
+    job: "Job", reporting: Reporting, name: str, results: Callable[[], str], rows_to: str | None
+) -> "Progress | None":
+    """Return what shows the progress, where it is asked for; else on a terminal, but for rows.
+
+    Where rows go to a terminal the drawn progress would stand within their lines.
+    """
+    from multigpu.run.progress import Progress
+
+    rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
+    drawable = _is_terminal(sys.stderr) and not rows_shown
+    wanted = drawable if reporting.progress is None else reporting.progress
+    if reporting.quiet or not wanted:
+        return None
+    return Progress(job, name, results, drawn=drawable)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a standard stream, which is None where it is closed, is a terminal."""
+    return stream is not None and stream.isatty()
+
+
+def number_of(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 match, 1,234 matches."""
+    plural = f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def print_outcome(reporting: Reporting, found: str, place: str | None) -> None:
+    """Print one line on standard error: what a run found, and where it is; not with --quiet."""
+    if not reporting.quiet:
+        where = "standard output" if place in (None, *STDOUT) else place
+        with suppress(OSError):  # nobody reads it any more
+            click.echo(f"multigpu: {found}; written to {where}", err=True)
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+
+def check_outputs(reporting: Reporting, *own: str | None) -> list[str | None]:
+    """Return the files that a run writes: its own, the summary, the log and the timeline.
+
+    Raises UsageError for one that cannot be written.
+    """
+    written = [*own, reporting.summary, reporting.log_json, reporting.trace]
+    for path in written:
+        check_output(path)
+    return written
+
+
+def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
+    """Raise UsageError where an output would replace an input, or another output.
+
+    inputs: taken only where an output is there before the run
+    """
+    kept: set[str] = set()
+    looked = False
+    for path in outputs:
+        if path is None:
+            continue
+        with failures_named(path, UsageError):
+            if not is_replaced(path):
+                continue
+        place = _place(path)
+        if not looked and os.path.lexists(place):
+            kept.update(map(_place, inputs))
+            looked = True
+        if place in kept:
+            raise UsageError(f"{path} is named twice: it would be replaced")
+        kept.add(place)
+
+
+def _place(path: str) -> str:
+    """Return the path without links; problems with it are reported by who reads or writes it."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # the folder that we are in is gone; a zero byte
+        return path

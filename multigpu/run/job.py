@@ -1,0 +1,402 @@
+"""Job of any workload: its workers and their fitness, its journal, its events and facts."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import PendingWorkers, start_workers, workers_of_client
+from multigpu.cluster.deploy.threads_or_processes import threads_or_processes
+from multigpu.cluster.devices import memory
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.dispatch import Faults, dispatch, resumed
+from multigpu.cluster.engine.events import Event, Listener
+from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.plan import Capacity
+from multigpu.cluster.engine.workload import P, S, Workload
+from multigpu.cluster.errors import DiskFull
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.threads import Workers
+from multigpu.cluster.workers.worker import Outcome
+from multigpu.errors import Failure, InputError, Unreadable, UsageError
+from multigpu.formats.storage.sources import fingerprint, fingerprint_or_none
+from multigpu.run import fitness
+from multigpu.run.fitness import Expected, Fitness, unanswered
+from multigpu.run.options import NO_LANES, Lanes, RunOptions
+from multigpu.run.values import path_of
+
+logger = logging.getLogger(__name__)
+
+STARTING_OVER = "multigpu: starting over; --resume would have continued the interrupted run"
+KEPT = "multigpu: finished chunks are kept: --resume continues from there"
+NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
+WARNINGS = {  # of events that concern the user
+    "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
+    "retried": "chunk {chunk} is run again: {reason}",
+    "retired": "{worker} gets no more work: {reason}",
+    "left": "worker {worker} has left",
+}
+
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def path_list(paths: Paths, name: str = "files") -> list[str]:
+    """Return one path or several as texts. Raises UsageError for none, or for anything else."""
+    given: Any = paths
+    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
+        given = [given]
+    found = [path_of(name, path) for path in given]
+    if not found:
+        raise UsageError(f"no {name} given")
+    return found
+
+
+def journal_path(journal: str | os.PathLike[str] | None) -> Path | None:
+    """Return the path of a journal; None for None and for an empty text: no journal."""
+    return None if journal in (None, "") else Path(path_of("journal", journal))
+
+
+@dataclass
+class JobFacts:
+    """Progress of a run.
+
+    chunks   finished chunks
+    resumed  how many of these an earlier run had finished
+    seconds  time of each step, summed over all threads
+    workers  chunks of each worker and device
+    events   how often each event happened
+    """
+
+    chunks: int = 0
+    resumed: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    workers: dict[str, int] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict)
+
+    def add(self, outcome: Outcome[Any]) -> None:
+        """Count a finished chunk."""
+        self.chunks += 1
+        if not outcome.worker:
+            self.resumed += 1
+            return
+        name = f"{outcome.worker}:{outcome.device}"
+        self.workers[name] = self.workers.get(name, 0) + 1
+        for step in outcome.steps:
+            self.seconds[step.name] = self.seconds.get(step.name, 0.0) + step.end - step.begin
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Workers of a job; those of a scheduler have been examined.
+
+    capacity  threads and memory that they compute with
+    coming    returns the workers; those of this machine may still be starting
+    fitness   answer of each worker of a scheduler
+    expected  requirements for workers that join later; None: none can
+    """
+
+    capacity: Capacity
+    coming: Callable[[], Workers]
+    fitness: dict[str, Fitness] = field(default_factory=dict)
+    expected: Expected | None = None
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Return the workers once they have started. Raises what went wrong."""
+        return self.coming()
+
+
+class Job:
+    """Run of a workload on its workers, which can be stopped and resumed.
+
+    run      where and how it runs
+    lanes    chunks in progress on each GPU, unless --threads gives their number
+    client   a `dask.distributed.Client` to use instead of the workers that `run` asks for
+    devices  GPUs of this machine; None: those that `run` asks for
+    coming   the workers, if they were started before (see `start_workers`)
+    journal  file that keeps finished chunks; None: no file
+    """
+
+    def __init__(
+        self,
+        run: RunOptions,
+        lanes: Lanes = NO_LANES,
+        client: Any = None,
+        devices: tuple[Device, ...] | None = None,
+        coming: PendingWorkers | None = None,
+        journal: Path | None = None,
+    ) -> None:
+        self.run, self.lanes = run, lanes
+        self._client, self._coming, self._journal_path = client, coming, journal
+        if devices is None:
+            devices = () if client else run.devices()
+        self.devices = devices
+        self.facts = JobFacts()
+        self.listeners: list[Listener] = [self._count]
+        self._journal: Journal | None = None
+        self._taken = False
+        # Once the output has its name, no error is one of the input.
+        self.published = False
+
+    # ---- workers ------------------------------------------------------------------------------
+
+    @property
+    def deployment(self) -> Deployment:
+        """Return the workers that this job has or gets."""
+        return deployment(self.run, self.devices, self.lanes)
+
+    @property
+    def in_process(self) -> bool:
+        """Return whether threads of this process do the work."""
+        return self._client is None and self.deployment.in_process
+
+    @property
+    def resuming(self) -> bool:
+        """Return whether this run continues an earlier one."""
+        return self._journal is not None and self._journal.continued
+
+    @property
+    def keeps_journal(self) -> bool:
+        """Return whether the run can be continued after it was stopped."""
+        return self._journal_path is not None
+
+    @property
+    def remote(self) -> bool:
+        """Return whether workers run elsewhere, and may see other files than this process."""
+        return self._client is not None or self.run.elsewhere
+
+    @property
+    def chunks(self) -> int | None:
+        """Return the number of chunks, or None where it is not known in advance."""
+        return None
+
+    def free_here(self) -> int:
+        """Return the bytes that are free on the device of this machine that has least."""
+        if self.devices:
+            return min(device.free_bytes for device in self.devices)
+        return memory.free_bytes(None)
+
+    @property
+    def capacity(self) -> Capacity:
+        """Return the threads and the memory of this machine."""
+        here = self.deployment
+        threads = here.lanes * here.workers
+        return Capacity(
+            free=self.free_here(),
+            threads=threads,
+            lanes=here.lanes,
+            gpu=bool(self.devices),
+            in_process=here.in_process,
+        )
+
+    def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
+        """Return the workers, all of them fit for a job with these inputs (absolute paths).
+
+        Raises Failure that names every unfit worker with all its problems.
+        """
+        if not self.remote:
+            return Crew(self.capacity, partial(self._started, stack))
+        workers = self._workers(stack)
+        if self.run.gpus == "none":
+            workers.gpu = None
+        wanted = fitness.expected(inputs, folders)
+        found = _examined(workers, wanted)
+        if workers.gpu is not None and not any(each.gpu for each in found.values()):
+            if self.run.gpus == "all":
+                raise UsageError("--gpus all: no worker has a GPU that can be used")
+            workers.gpu = None
+        if workers.gpu is not None and not self.run.mixed:
+            wanted = replace(wanted, gpu=True)
+            found = _examined(workers, wanted)
+        problems = [f"worker {n}: {'; '.join(f.problems)}" for n, f in found.items() if f.problems]
+        if problems:
+            raise Failure("\n  ".join(["not all workers can take part:", *problems]))
+        free = min(each.free_bytes for each in found.values())
+        capacity = Capacity(free, workers.threads, workers.lanes, workers.gpu is not None)
+        return Crew(capacity, lambda: workers, found, wanted)
+
+    def _workers(self, stack: ExitStack) -> Workers:
+        """Return the workers of the scheduler."""
+        if self._client is not None:
+            return workers_of_client(self._client, worker.OWN, self.run.worker_timeout)
+        return self._started(stack)
+
+    def _started(self, stack: ExitStack) -> Workers:
+        coming = self._coming or stack.enter_context(start_workers(self.deployment))
+        return coming.wait()
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def open_journal(
+        self, about: dict[str, str], plan: dict[str, Any], codec: Codec
+    ) -> dict[str, Any]:
+        """Open the journal, if there is to be one; the plan that holds. See `Journal`."""
+        if self._journal_path is None:
+            return plan
+        self._journal = Journal(
+            self._journal_path, about, plan, codec=codec, resume=self.run.resume
+        )
+        if self._journal.thrown_away:
+            logger.warning(STARTING_OVER)
+        return self._journal.plan
+
+    def skip_finished(self, spans: Iterator[S]) -> Iterator[S]:
+        """Return the spans that no earlier run has finished."""
+        for _ in range(self._journal.held if self._journal else 0):
+            if next(spans, None) is None:
+                raise Failure("the journal holds more than the input")
+        return spans
+
+    def last_finished(self) -> Any | None:
+        """Return the last part that an earlier run has finished, or None."""
+        return self._journal.last() if self._journal else None
+
+    def run_spans(
+        self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
+    ) -> Iterator[Outcome[P]]:
+        """Yield the parts in order, first those of the journal, for which no worker is needed.
+
+        spans: those that `skip_finished` returned
+        plan: facts for the event "planned"
+        """
+        for outcome in self._outcomes(crew, workload, spans, plan):
+            self.facts.add(outcome)
+            yield outcome
+        if self._coming is not None:
+            self._coming.release()
+
+    def _outcomes(
+        self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], plan: dict[str, Any]
+    ) -> Iterator[Outcome[P]]:
+        journal = self._journal
+        before: Iterator[Outcome[P]] = iter(())
+        if journal is not None:
+            before = resumed(journal, workload, self.emit)
+            if not self.in_process:  # worker processes may start meanwhile
+                yield from before
+        self._planned(crew.workers, **plan)
+        faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
+        yield from dispatch(
+            crew.workers,
+            workload,
+            spans,
+            journal=journal,
+            faults=faults,
+            tell=self.emit,
+            before=before,
+        )
+
+    def _planned(self, workers: Workers, **plan: Any) -> None:
+        """Emit the event "planned"."""
+        present = sorted(workers.present())  # may change the number of threads
+        facts = {"chunks": self.chunks, "threads": workers.threads, **plan}
+        self.emit(Event("planned", facts={**facts, "workers": present}))
+
+    def emit(self, event: Event) -> None:
+        """Pass an event to all listeners."""
+        for listener in self.listeners:
+            listener(event)
+
+    def _count(self, event: Event) -> None:
+        self.facts.events[event.name] = self.facts.events.get(event.name, 0) + 1
+        if event.name in WARNINGS:
+            logger.warning("multigpu: %s", WARNINGS[event.name].format_map(event.facts))
+
+    def take_once(self, results: str, function: str) -> None:
+        """Raise UsageError the second time: results are computed as they are taken."""
+        if self._taken:
+            again = f"keep them, or call {function} once more"
+            raise UsageError(f"the {results} were taken already, which is possible once: {again}")
+        self._taken = True
+
+    @contextmanager
+    def keep_journal(self) -> Iterator[None]:
+        """Run the block that makes the output; keep the journal if another run can continue it.
+
+        After an error of an input or an option none can: once corrected, it is another input. An
+        input that cannot be read may be the same later.
+        """
+        try:
+            yield
+        except BaseException as error:
+            passing = isinstance(error, DiskFull | Unreadable)
+            wrong = isinstance(error, UsageError) and not passing
+            self._end_journal(keep=self.published or not wrong)
+            raise
+        self._end_journal(keep=False)
+
+    def _end_journal(self, keep: bool) -> None:
+        journal = self._journal
+        if journal is None:
+            return
+        if not (keep and (journal.held or journal.continued)):
+            journal.remove()
+            return
+        there = journal.is_there
+        with suppress(Failure):  # the error that ended the run is the one to report
+            journal.close()
+            if there:
+                logger.warning(KEPT)
+
+
+def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
+    """Return the workers of a job with these options; see `threads_or_processes`."""
+    processes = 0
+    if not run.elsewhere:
+        devices, processes = threads_or_processes(devices, run.processes, lanes.estimate)
+    cores = len(os.sched_getaffinity(0))
+    usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
+    threads = run.threads or usual
+    return Deployment(
+        devices=devices,
+        threads=threads,
+        processes=processes,
+        scheduler=run.scheduler,
+        scheduler_file=run.scheduler_file,
+        connect_timeout=run.connect_timeout,
+        worker_timeout=run.worker_timeout,
+        cpu_fallback=run.cpu_fallback,
+        dashboard=run.dashboard,
+    )
+
+
+def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
+    """Return the fitness of each worker; one that cannot be asked is unfit."""
+    answers = workers.everywhere(fitness.examine, wanted, workers.gpu)
+    return {
+        name: answer if isinstance(answer, Fitness) else unanswered(answer)
+        for name, answer in answers.items()
+    }
+
+
+def describe_inputs(paths: Sequence[str]) -> dict[str, str]:
+    """Return entries for the journal by which a changed input file is noticed."""
+    return {f"input {path}": str(fingerprint_or_none(path) or NO_FILE) for path in paths}
+
+
+def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
+    """Raise InputError for a file that was written to since `about` was made.
+
+    Raises Unreadable for one that cannot be read now: it may be the same later.
+    """
+    for path in paths:
+        before = about[f"input {path}"]
+        if before != NO_FILE and _fingerprint_text(path) != before:
+            raise InputError(path, "was changed while it was read")
+
+
+def _fingerprint_text(path: str) -> str:
+    """Return the journal's entry of an input. Raises Unreadable."""
+    try:
+        return str(fingerprint(path))
+    except Unreadable:
+        raise
+    except InputError:  # a directory or a pipe has taken its place
+        return NO_FILE

@@ -1,0 +1,91 @@
+"""Summary of a finished job, as JSON."""
+
+import json
+import platform
+import time
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from multigpu import __version__
+from multigpu.cluster.engine.events import now
+from multigpu.formats.storage.compressed import compressed_output
+
+if TYPE_CHECKING:
+    from multigpu.cluster.devices.gpus import Device
+
+PACKAGES = (
+    "numpy",
+    "numba",
+    "dask",
+    "distributed",
+    "dask-cuda",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "rdkit",
+)
+
+
+class Finished(Protocol):
+    """Job that has run."""
+
+    devices: "tuple[Device, ...]"
+    options: Any
+    facts: Any
+    chunk_plan: Any
+
+    def summary_entries(self) -> dict[str, Any]:
+        """Return the entries that only this kind of job has."""
+
+
+def write_summary(
+    path: str, job: Finished, output: str | None, fmt: str, started: float
+) -> None:  # fmt: skip
+    """Write the summary of a finished job; `started`: when it began, by `now`."""
+    with compressed_output(path) as file:
+        text = json.dumps(summary(job, output, fmt, started), indent=2)
+        file.write(text.encode() + b"\n")
+
+
+def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict[str, Any]:
+    """Return the summary of a finished job, ready for JSON."""
+    facts, plan = job.facts, job.chunk_plan
+    finished = now()
+    return {
+        "version": 1,
+        "program": {"multigpu": __version__, "python": platform.python_version(), **versions()},
+        "options": asdict(job.options),
+        **job.summary_entries(),
+        "output": {
+            "path": output,
+            "format": fmt,
+            "bytes": Path(output).stat().st_size if output and Path(output).is_file() else None,
+        },
+        "devices": [asdict(device) for device in job.devices],
+        "workers": dict(sorted(facts.workers.items())),
+        "events": facts.events,
+        "chunks": {
+            "run": facts.chunks,
+            "resumed": facts.resumed,
+            "bytes": plan.chunk_bytes,
+            "lanes": plan.lanes,
+        },
+        "memory": {"device_bytes": plan.device_bytes, "budget_bytes": plan.budget},
+        "seconds": {
+            "wall": finished - started,
+            **{f"{name} (all threads)": value for name, value in facts.seconds.items()},
+        },
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the installed packages that results or speed depend on."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

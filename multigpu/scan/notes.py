@@ -1,0 +1,102 @@
+"""What a user should know of a scan although it is no error: one line for each."""
+
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from multigpu.errors import quoted
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.formats.storage.inlets import STDIN, is_remote, status_of
+from multigpu.formats.storage.sources import Source, inspect_source, is_regular
+from multigpu.scan.join import RowFacts
+from multigpu.scan.options import ScanOptions
+
+UNSURE_SHARE = 0.5  # of all rows
+
+
+def notes_before(
+    sources: Sequence[Source], paths: Sequence[str], signatures: Signatures, options: ScanOptions
+) -> Iterator[str]:
+    """What the inputs tell. paths: the files of the signatures."""
+    yield from _same_files([source.path for source in sources], "sample")
+    yield from _same_files(paths, "signature")
+    yield from _repeated_signatures(signatures)
+    if any(source.layout != "fasta" for source in sources):
+        return
+    if options.min_score is not None:
+        yield "the minimum score has no effect: FASTA samples have no scores, and their rows stay"
+    for path in paths[:1]:
+        if is_regular(path) and inspect_source(path).layout == "fastq":
+            yield (
+                f"the signatures ({path}) are FASTQ and the samples ({sources[0].path}) FASTA:"
+                " are the two swapped?"
+            )
+
+
+def notes_after(signatures: Signatures, facts: RowFacts) -> Iterator[str]:
+    """What the rows and the lengths of the samples tell."""
+    yield from _too_long(signatures, facts.longest)
+    if facts.repeated:
+        yield (
+            f"samples with the name of an earlier one: {facts.repeated:,}, e.g."
+            f" {quoted(facts.example)}; their rows differ by order only, in Parquet by sample_index"
+        )
+    if facts.unsure > UNSURE_SHARE * facts.hits:
+        yield (
+            f"{facts.unsure:,} of {facts.hits:,} rows rest mostly on ambiguous bases of the"
+            " samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"
+        )
+
+
+def _same_files(paths: Sequence[str], what: str) -> Iterator[str]:
+    """Files that are read more than once."""
+    places = Counter(map(_place, paths))
+    again = len(paths) - len(places)
+    if again:
+        example = next(path for path in paths if places[_place(path)] > 1)
+        yield f"{what} files given more than once: {again:,}, e.g. {example}; rows are repeated"
+
+
+def _place(path: str) -> tuple[int, int] | str:
+    """The same for all paths of one regular file."""
+    if path != STDIN and not is_remote(path):
+        with suppress(OSError):
+            status = status_of(path)
+            if stat.S_ISREG(status.st_mode):
+                return status.st_dev, status.st_ino
+    return path
+
+
+def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
+    again = len(signatures) - len(set(signatures.names))
+    if again:
+        (name, count), *_ = Counter(signatures.names).most_common(1)
+        yield (
+            f"signatures with the name of an earlier one: {again:,}, e.g. {quoted(name)}"
+            f" ({count:,} times); their rows differ by order only, in Parquet by signature_index"
+        )
+
+
+def _too_long(signatures: Signatures, longest: int) -> Iterator[str]:
+    """Signatures that no sample has room for."""
+    lengths = np.fromiter(map(len, signatures.letters), np.int64, len(signatures))
+    count = int((lengths > longest).sum())
+    if not count:
+        return
+    rest = f"longer than the longest sample ({longest:,} bases)"
+    if count == len(lengths):
+        least = int(lengths.min())
+        yield (
+            f"no signature can occur: the shortest has {least:,} bases and is {rest};"
+            " are samples and signatures swapped?"
+        )
+        return
+    at = int(lengths.argmax())
+    name = quoted(signatures.names[at])
+    yield (
+        f"{count:,} of {len(lengths):,} signatures cannot occur: they are {rest},"
+        f" e.g. {name} with {lengths[at]:,}"
+    )

@@ -1,0 +1,80 @@
+"""What a scan answers, as one frozen object."""
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Literal
+
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.errors import UsageError
+from multigpu.run.options import Lanes
+from multigpu.run.values import check_choice, convert_fields, number, shown
+
+PHRED_OFFSETS = (33, 64)
+HIGHEST_QUALITY = 126  # '~', the last quality character
+
+# Twelve threads read as fast as the memory of a host can be read.
+SCAN_LANES = Lanes(6, together=12, least=3)
+SCAN_RATE, SCAN_KEPT_BUSY = 2e10, 4  # bytes a second on one GPU; GPUs that one process feeds
+
+
+def scan_lanes(plain_bytes: int) -> Lanes:
+    """Return the lanes of a scan of files with `plain_bytes` that are not compressed.
+
+    Compressed ones do not count: to decompress them takes longer than to scan them.
+    """
+    estimate = WorkEstimate(seconds=plain_bytes / SCAN_RATE, gpus_kept_busy=SCAN_KEPT_BUSY)
+    return replace(SCAN_LANES, estimate=estimate)
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """What a scan answers; docs/scan.md has the meaning of each.
+
+    max_ambiguous  ambiguous bases that a match may have: an int, or a float below 1, which is a
+                   share of its length
+    """
+
+    hits: Literal["first", "all"] = "first"
+    strand: Literal["forward", "both"] = "forward"
+    sample_n: Literal["match", "mismatch"] = "match"
+    min_score: float | None = None
+    phred_offset: int = 33
+    max_ambiguous: int | float | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("hits", ("first", "all")),
+            ("strand", ("forward", "both")),
+            ("sample_n", ("match", "mismatch")),
+            ("phred_offset", PHRED_OFFSETS),
+        ):
+            check_choice(name, getattr(self, name), choices)
+        convert_fields(self, number, "min_score")
+        if self.min_score is not None and self.min_score != self.min_score:
+            raise UsageError("min_score is not a number")
+        self._check_min_score()
+        self._check_max_ambiguous()
+
+    def _check_min_score(self) -> None:
+        """Raises UsageError for a score that no row can have."""
+        highest = HIGHEST_QUALITY - self.phred_offset
+        if self.min_score is not None and self.min_score > highest:
+            raise UsageError(
+                f"min score {self.min_score:g}: no score is above {highest}, the highest Phred"
+                f" score of qualities from offset {self.phred_offset}"
+            )
+
+    def _check_max_ambiguous(self) -> None:
+        """Raises UsageError for what is neither a number of bases nor a share of them."""
+        value: Any = self.max_ambiguous
+        if value is None:
+            return
+        is_share = isinstance(value, float) and 0 <= value < 1
+        is_count = isinstance(value, Integral) and not isinstance(value, bool)
+        if is_count and int(value) >= 0:
+            object.__setattr__(self, "max_ambiguous", int(value))
+        elif not is_share:
+            raise UsageError(
+                f"max_ambiguous is {shown(value)}; it must be a whole number of bases,"
+                " or a share of the match from 0.0 to below 1"
+            )

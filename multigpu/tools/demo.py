@@ -1,0 +1,66 @@
+"""`multigpu demo`: every kind of job once, on small generated data."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multigpu.run.command import FILE
+
+STEPS = """
+simulate signatures --count 40 --min-length 300 --max-length 1000 -o {}/signatures.fasta
+simulate samples --signatures {}/signatures.fasta --clean 40 --infected 20 \
+    --min-length 20000 --max-length 60000 -o {}/samples.fastq
+scan {}/samples.fastq -s {}/signatures.fasta -o {}/matches.tsv
+simulate counts --regions 20000 --coverage 400 --cnvs 30 -o {}/counts.parquet
+cnv {}/counts.parquet -o {}/calls
+simulate ligands --count 100 -o {}/ligands.sdf
+simulate pocket -o {}/pocket.npz
+dock {}/ligands.sdf --pocket {}/pocket.npz -o {}/poses.sdf --report {}/poses.html
+"""  # {} is the folder
+
+
+@click.command()
+@click.option(
+    "-o", "--output", type=FILE, default="multigpu-demo", show_default=True, metavar="DIR",
+    help="Folder for the generated data and the results.",
+)  # fmt: skip
+@click.option("--gpus", default="auto", show_default=True, metavar="WHICH", help="As of scan.")
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+def command(output: str, gpus: str, debug: bool) -> None:
+    """Run scan, cnv and dock on small generated data; print each command and what it found.
+
+    The first run compiles what these commands need, which takes up to a minute.
+    """
+    from multigpu.cluster.engine.output import failures_named
+    from multigpu.errors import UsageError
+
+    with failures_named(output, UsageError):
+        Path(output).mkdir(parents=True, exist_ok=True)
+    for step in STEPS.strip().splitlines():
+        words = [word.replace("{}", output) for word in step.split()]
+        if words[0] != "simulate":
+            words += ["--gpus", gpus] * (gpus != "auto")
+        click.echo(f"$ multigpu {shlex.join(words)}", err=True)
+        _run(words)
+    tables = ("matches.tsv", "calls/cnvs.tsv", "poses.scores.tsv")
+    matches, cnvs, ligands = (_rows(Path(output, name)) for name in tables)
+    click.echo(
+        f"Found {matches} matches (in {output}/matches.tsv), {cnvs} copy-number variants"
+        f" ({output}/calls/report.html) and the best poses of {ligands} ligands"
+        f" ({output}/poses.html).\n"
+        "Try these commands on files of your own; multigpu COMMAND --help lists their options."
+    )
+
+
+def _rows(table: Path) -> int:
+    """Return the number of rows below the header."""
+    with table.open() as lines:
+        return sum(1 for _ in lines) - 1
+
+
+def _run(words: list[str]) -> Any:
+    from multigpu.cli import cli
+
+    return cli.main(words, prog_name="multigpu", standalone_mode=False)

@@ -1,0 +1,407 @@
+"""Examination of this machine for `multigpu doctor`: versions, processors, memory, GPUs, CuPy.
+
+Nothing here starts CUDA in this process. The kernel check does so in a child process for each
+GPU, so that a broken driver can neither hang nor end the doctor.
+"""
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
+
+PACKAGES = (
+    "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "backports.zstd", "fsspec",
+    "click", "rich", "nvidia-ml-py", "dask-cuda",
+)  # fmt: skip
+CUPY = re.compile(r"cupy(-cuda(\d\d)[0-9x]+|-rocm.*)?")
+OLDEST_DRIVERS = {11: "450.80", 12: "525.60", 13: "580.65"}  # CUDA's major version: Linux driver
+NEWEST_CUDA = 13  # the newest our extras know: cu13
+OLDEST_CUDA = 12
+CHECK_SECONDS = 30.0  # a first start of CUDA on a machine of eight GPUs takes some ten
+GIB = 1 << 30
+HEADER = Path("include") / "cuda_fp16.h"
+
+KERNEL_CHECK = """
+import json, time
+begun = time.perf_counter()
+import cupy, numpy
+source = '''extern "C" __global__ void twice(const int* given, int* out, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) out[i] = 2 * given[i];
+}'''
+given = numpy.arange(1000, dtype=numpy.int32)
+out = cupy.empty(given.size, cupy.int32)
+cupy.RawKernel(source, "twice")((4,), (256,), (cupy.asarray(given), out, numpy.int32(given.size)))
+right = bool((out.get() == 2 * given).all())
+print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begun, 3)}))
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Finding about this machine, and what to do about it.
+
+    broken   whether something that is present does not work: exit status 1
+    no_gpus  whether no GPU is used because of it
+    """
+
+    text: str
+    cure: str
+    broken: bool = False
+    no_gpus: bool = False
+
+
+@dataclass(frozen=True)
+class Build:
+    """Installed CuPy; `cuda` is the major version it was built for, None if its name has none."""
+
+    name: str
+    version: str
+    cuda: int | None
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Packages that are installed, by their own records; nothing is imported.
+
+    versions  our dependencies, None where missing
+    cupy      every CuPy; more than one overwrite each other's files
+    cuda      NVIDIA's wheels of the compiler (nvrtc) and the headers (runtime)
+    headers   whether CUDA's headers are found, as wheels or in a toolkit
+    """
+
+    versions: Mapping[str, str | None]
+    cupy: tuple[Build, ...]
+    cuda: Mapping[str, str]
+    headers: bool
+
+
+@dataclass(frozen=True)
+class Host:
+    """Threads and memory that this process may use, with the reason where that is not all."""
+
+    threads: int
+    threads_limit: str | None
+    memory_bytes: int
+    free_bytes: int
+    memory_limit: str | None
+
+
+@dataclass(frozen=True)
+class KernelCheck:
+    """Outcome of compiling and running a tiny kernel on a device; `seconds` with CUDA's start."""
+
+    uuid: str
+    seconds: float
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report of the doctor; `verdict` says what a scan would use."""
+
+    program: str
+    python: str
+    system: str
+    packages: Packages
+    host: Host
+    survey: Survey
+    checks: tuple[KernelCheck, ...]
+    findings: tuple[Finding, ...]
+    verdict: str
+
+    @property
+    def broken(self) -> bool:
+        """Return whether something that is present does not work."""
+        return any(finding.broken for finding in self.findings)
+
+
+def examine(kernel_check: bool = True) -> Report:
+    """Return the report on this machine; kernel checks take a second, for all GPUs at once."""
+    here, found, host = installed(), survey(), this_host()
+    findings = diagnose(found, here)
+    checks: tuple[KernelCheck, ...] = ()
+    if kernel_check and here.cupy and not any(finding.no_gpus for finding in findings):
+        checks = check_kernels(found.devices)
+        findings += failures(checks, found.devices)
+    return Report(
+        program=_version("multigpu") or "not installed, run from its source",
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        packages=here,
+        host=host,
+        survey=found,
+        checks=checks,
+        findings=findings,
+        verdict=verdict(found.devices, findings, checks, host.threads),
+    )
+
+
+# ---- what is wrong ----------------------------------------------------------------------------
+
+
+def diagnose(found: Survey, here: Packages) -> tuple[Finding, ...]:
+    """Return what stands between the program and the GPUs, most basic first."""
+    return (*_driver_problems(found), *_build_problems(here.cupy), *_cupy_problems(found, here))
+
+
+def _driver_problems(found: Survey) -> Iterator[Finding]:
+    if found.problem:
+        yield Finding(found.problem, found.cure or "", found.broken, no_gpus=True)
+    for fault in found.faults:
+        if fault != found.problem:
+            yield Finding(fault, "see what nvidia-smi says; a restart may help", broken=True)
+    if found.devices and found.hidden:
+        everything = len(found.devices) + len(found.hidden)
+        text = f"{VISIBLE} hides {len(found.hidden)} of {everything} GPUs"
+        yield Finding(text, f"unset {VISIBLE} to use all")
+
+
+def _build_problems(builds: Sequence[Build]) -> Iterator[Finding]:
+    if len(builds) > 1:
+        names = " and ".join(build.name for build in builds)
+        gone = " ".join(build.name for build in builds)
+        yield Finding(
+            f"{len(builds)} CuPy builds are installed and overwrite each other's files: {names}",
+            f"pip uninstall {gone}, then install one extra: pip install 'multigpu[cu13]' (or cu12)",
+            broken=True,
+        )
+
+
+def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
+    """Yield problems between the GPUs and the installed CuPy."""
+    if not found.devices:
+        return
+    if not here.cupy:
+        yield Finding("CuPy is not installed", _how_to_install(found), no_gpus=True)
+        return
+    needed = max(build.cuda or 0 for build in here.cupy)
+    if len(here.cupy) == 1 and found.cuda and found.cuda[0] < needed:
+        yield Finding(
+            f"the driver {found.driver} runs CUDA {dotted(found.cuda)} at most and is too old for "
+            f"{_names(here.cupy)} (CUDA {needed})",
+            f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
+            + _or_older_cupy(found.cuda[0], here.cupy),
+            broken=True,
+            no_gpus=True,
+        )
+    if len(found.devices) > 1 and not here.versions.get("dask-cuda"):
+        text = f"dask-cuda is not installed: {len(found.devices)} GPUs at the same time need it"
+        yield Finding(text, _how_to_install(found))
+    if not here.headers:
+        yield Finding(
+            "CUDA's headers are not installed: kernels that include them will not compile",
+            f"pip install 'cuda-toolkit[cudart,nvrtc]=={needed or NEWEST_CUDA}.*'",
+        )
+
+
+def _how_to_install(found: Survey) -> str:
+    major = min(found.cuda[0], NEWEST_CUDA) if found.cuda else NEWEST_CUDA
+    if major < OLDEST_CUDA:
+        return (
+            f"update the driver ({found.driver} is too old) to {OLDEST_DRIVERS[NEWEST_CUDA]} or "
+            f"newer, then pip install 'multigpu[cu{NEWEST_CUDA}]'"
+        )
+    return f"pip install 'multigpu[cu{major}]'"
+
+
+def _or_older_cupy(cuda: int, builds: Sequence[Build]) -> str:
+    """Return the cure without a new driver, where an extra for the old one exists."""
+    if cuda < OLDEST_CUDA:
+        return ""
+    return f", or pip uninstall {_names(builds)} and pip install 'multigpu[cu{cuda}]'"
+
+
+def _names(builds: Iterable[Build]) -> str:
+    return " ".join(build.name for build in builds)
+
+
+def gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"
+
+
+def dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def failures(checks: Sequence[KernelCheck], devices: Sequence[Device]) -> tuple[Finding, ...]:
+    """Return a finding for each device on which the kernel check failed."""
+    failed = {check.uuid: check.error for check in checks if check.error}
+    good = [str(device.index) for device in devices if device.uuid not in failed]
+    cure = f"leave it out with --gpus {','.join(good) or 'none'}; see whether nvidia-smi works"
+    return tuple(
+        Finding(
+            f"the kernel check failed on GPU {device.index}: {failed[device.uuid]}",
+            cure,
+            broken=True,
+        )
+        for device in devices
+        if device.uuid in failed
+    )
+
+
+def verdict(
+    devices: Sequence[Device],
+    findings: Sequence[Finding],
+    checks: Sequence[KernelCheck],
+    threads: int,
+) -> str:
+    """Return in one line what a scan will use."""
+    on_cpu = f"{threads} CPU thread{'s' * (threads != 1)}"
+    for finding in findings:
+        if finding.no_gpus:
+            return f"scan will use {on_cpu}: {finding.text}"
+    failed = {check.uuid for check in checks if check.error}
+    if failed:
+        good = ",".join(str(device.index) for device in devices if device.uuid not in failed)
+        instead = f"--gpus {good} uses the others" if good else f"--gpus none uses {on_cpu}"
+        return f"scan will fail on {len(failed)} of {_gpus(len(devices))}; {instead}"
+    names = [device.name for device in devices]
+    kinds = ", ".join(
+        f"{names.count(name)} × {name}" if names.count(name) > 1 else name
+        for name in dict.fromkeys(names)
+    )
+    return f"scan will use {_gpus(len(devices))}: {kinds}"
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'s' * (count != 1)}"
+
+
+# ---- what is installed ------------------------------------------------------------------------
+
+
+def installed() -> Packages:
+    """Return the packages that a run depends on."""
+    from importlib.metadata import distributions
+
+    names = {
+        re.sub(r"[-_.]+", "-", name).lower(): distribution.version
+        for distribution in distributions()
+        if (name := distribution.metadata["Name"])
+    }
+    wheel = re.compile(r"(cuda-toolkit|nvidia-cuda-(nvrtc|runtime)(-cu\d+)?)")
+    cuda = {name: names[name] for name in sorted(names) if wheel.fullmatch(name)}
+    return Packages(
+        versions={name: names.get(name.replace(".", "-")) for name in PACKAGES},
+        cupy=tuple(
+            Build(name, names[name], int(match[2]) if match[2] else None)
+            for name in sorted(names)
+            if (match := CUPY.fullmatch(name))
+        ),
+        cuda=cuda,
+        headers=any("runtime" in name for name in cuda) or _toolkit_has_headers(),
+    )
+
+
+def _toolkit_has_headers() -> bool:
+    folders = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    return any((Path(folder) / HEADER).is_file() for folder in folders if folder)
+
+
+def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+# ---- processors and memory --------------------------------------------------------------------
+
+
+def this_host() -> Host:
+    """Return the threads and the memory that affinity and control groups leave to this process."""
+    import psutil
+    from dask.system import cpu_count
+    from distributed.system import memory_limit
+
+    threads, every = cpu_count(), os.cpu_count() or 1
+    affinity = len(os.sched_getaffinity(0))
+    reason = "affinity" if threads == affinity else "the control group"
+    memory, limit = psutil.virtual_memory(), memory_limit()
+    is_limited = limit < memory.total
+    return Host(
+        threads=threads,
+        threads_limit=f"of {every}, by {reason}" if threads < every else None,
+        memory_bytes=limit,
+        free_bytes=min(memory.available, limit),
+        memory_limit=f"of {gib(memory.total)}, by the control group" if is_limited else None,
+    )
+
+
+# ---- the kernel check -------------------------------------------------------------------------
+
+
+def check_kernels(
+    devices: Sequence[Device], timeout: float = CHECK_SECONDS
+) -> tuple[KernelCheck, ...]:
+    """Compile and run a tiny kernel on every device, all at once, within `timeout` seconds."""
+    begun = time.monotonic()
+    children = [_start_check(device) for device in devices]
+    try:
+        return tuple(
+            _finish_check(device, child, begun, timeout)
+            for device, child in zip(devices, children, strict=True)
+        )
+    finally:
+        for child in children:
+            child.kill()  # does nothing to those that have ended
+
+
+def _start_check(device: Device) -> subprocess.Popen[str]:
+    """Start a Python that sees this device alone and takes no kernel from CuPy's cache."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", KERNEL_CHECK],
+        env={**os.environ, VISIBLE: device.uuid, "CUPY_CACHE_IN_MEMORY": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
+def _finish_check(
+    device: Device, child: subprocess.Popen[str], begun: float, timeout: float
+) -> KernelCheck:
+    def failed(error: str) -> KernelCheck:
+        return KernelCheck(device.uuid, round(time.monotonic() - begun, 3), error)
+
+    try:
+        said, complaints = child.communicate(timeout=max(0.1, begun + timeout - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        _abandon(child)
+        return failed(f"no answer within {timeout:g} seconds")
+    if child.returncode:
+        return failed(_last_line(complaints) or f"the process ended with {child.returncode}")
+    try:
+        result = json.loads(said.strip().rpartition("\n")[2])
+        right, seconds = bool(result["right"]), float(result["seconds"])
+    except (ValueError, LookupError, TypeError):
+        return failed(f"the process said {said[:100]!r}")
+    return KernelCheck(device.uuid, seconds, None if right else "the kernel's result is wrong")
+
+
+def _abandon(child: subprocess.Popen[str]) -> None:
+    """Kill a child, and wait for a second only: inside a hung driver it cannot die."""
+    child.kill()
+    try:
+        child.communicate(timeout=1)
+    except subprocess.TimeoutExpired:
+        for pipe in (child.stdout, child.stderr):
+            if pipe:
+                pipe.close()
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2][:300]

@@ -1,0 +1,149 @@
+"""`multigpu simulate`: generated data to try the program and to measure it."""
+
+from typing import Any
+
+import click
+
+from multigpu.formats.storage.compressed import compressed_output
+from multigpu.run.command import FILE, Decorator, options
+from multigpu.scan import simulate
+
+
+@click.group("simulate")
+def command() -> None:
+    """Generate sequences, counts, ligands and a pocket; the same seed gives the same bytes.
+
+    The defaults of the first two are the classical course data (600 MB). What its generators call
+
+    \b
+        gen_sig 1000 3000 10000 0.1
+        gen_sample sig.fasta 2000 20 1 2 100000 200000 10 30 0.1
+
+    is here
+
+    \b
+        multigpu simulate signatures --count 1000 --min-length 3000 \\
+            --max-length 10000 --n-ratio 0.1 -o sig.fasta
+        multigpu simulate samples --signatures sig.fasta --clean 2000 \\
+            --infected 20 --min-signatures 1 --max-signatures 2 \\
+            --min-length 100000 --max-length 200000 --min-phred 10 \\
+            --max-phred 30 --n-ratio 0.1 -o samples.fastq
+    """
+
+
+def _number(name: str, default: int, text: str) -> Decorator:
+    return click.option(name, type=int, default=default, show_default=True, help=text)
+
+
+def _real(name: str, default: float, text: str) -> Decorator:
+    return click.option(name, type=float, default=default, show_default=True, help=text)
+
+
+SEED = _number("--seed", 1, "Another seed gives other data.")
+OUTPUT = click.option(
+    "-o", "--output", type=FILE, metavar="FILE", help="Where to write; standard output without it."
+)
+
+
+def _common(shortest: int, longest: int) -> Decorator:
+    """The options of both generators of sequences, with these default lengths in bases."""
+    return options((
+        _number("--min-length", shortest, "Bases of the shortest."),
+        _number("--max-length", longest, "Bases of the longest."),
+        _real("--n-ratio", 0.1, "Share of Ns, 0 to 1."),
+        SEED,
+        OUTPUT,
+    ))  # fmt: skip
+
+
+@command.command("signatures")
+@_number("--count", 1000, "How many.")
+@_common(3000, 10_000)
+def _signatures(output: str | None, **quantities: Any) -> None:
+    """Random signatures sig0, sig1, … as FASTA."""
+    with compressed_output(output) as out:
+        simulate.signatures(out, **quantities)
+
+
+@command.command("samples")
+@click.option(
+    "--signatures", "source", type=FILE, required=True, metavar="FASTA", help="What to plant."
+)
+@_number("--clean", 2000, "Samples without a signature.")
+@_number("--infected", 20, "Samples with signatures.")
+@_number("--min-signatures", 1, "Fewest different signatures of an infected sample.")
+@_number("--max-signatures", 2, "Most different signatures of an infected sample.")
+@_number("--min-phred", 10, "Lowest quality, 0 to 93.")
+@_number("--max-phred", 30, "Highest quality, 0 to 93.")
+@click.option("--fasta", is_flag=True, help="Write FASTA, without qualities.")
+@_common(100_000, 200_000)
+def _samples(source: str, output: str | None, **quantities: Any) -> None:
+    """Random samples smp0, smp1, … as FASTQ, clean and infected ones shuffled."""
+    from multigpu.formats.sequences.signatures import read_signatures
+
+    signatures = read_signatures([source]).letters
+    with compressed_output(output) as out:
+        simulate.samples(out, signatures, **quantities)
+
+
+@command.command("ligands")
+@_number("--count", 1000, "How many.")
+@_number("--min-atoms", 20, "Of the smallest.")
+@_number("--max-atoms", 40, "Of the largest.")
+@SEED
+@OUTPUT
+def _ligands(output: str | None, **quantities: int) -> None:
+    """Random ligands lig0, lig1, … around the origin as SDF."""
+    from multigpu.dock import simulate as simulate_docking
+
+    with compressed_output(output) as out:
+        simulate_docking.ligands(out, **quantities)
+
+
+@command.command("pocket")
+@_number("--points", 60, "Along each axis.")
+@_real("--spacing", 0.375, "Å between points.")
+@_number("--wells", 40, "Places where atoms score.")
+@SEED
+@OUTPUT
+def _pocket(output: str | None, **quantities: Any) -> None:
+    """A random pocket around the origin as .npz."""
+    from multigpu.cluster.engine.output import atomic_output
+    from multigpu.dock import simulate as simulate_docking
+
+    with atomic_output(output) as out:
+        simulate_docking.pocket(out, **quantities)
+
+
+@command.command("counts")
+@_number("--regions", 100_000, "Rows of the table.")
+@_number("--samples", 15, "Columns.")
+@_number("--chromosomes", 22, "Of about equal length.")
+@_real("--coverage", 80.0, "Mean reads of a region with two copies.")
+@_real("--dispersion", 0.005, "Variance beyond Poisson's: mean + this x mean^2.")
+@_number("--cnvs", 100, "Planted variants.")
+@_number("--min-length", 5, "Regions of the shortest variant.")
+@_number("--max-length", 60, "Regions of the longest variant.")
+@_number("--max-carriers", 3, "Most samples that share a variant.")
+@_number("--width", 25_000, "Bases of a region.")
+@SEED
+@click.option("--truth", type=FILE, metavar="FILE", help="Write what was planted, as TSV.")
+@click.option(
+    "-o", "--output", type=FILE, metavar="FILE",
+    help="Parquet or TSV by its suffix; standard output without it.",
+)  # fmt: skip
+def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
+    """Read counts of a cohort, a table as of `multigpu count`."""
+    from multigpu.cluster.engine.output import check_output
+    from multigpu.cnv.simulate import Cohort, cohort_counts
+    from multigpu.formats.tables.counts import write_counts
+    from multigpu.run.command import keep_inputs
+
+    for path in (output, truth):
+        check_output(path)
+    keep_inputs([], output, truth)
+    counts, planted = cohort_counts(Cohort(**quantities))
+    write_counts(output, counts)
+    if truth:
+        with compressed_output(truth) as out:
+            out.write("".join(planted.lines(counts)).encode())

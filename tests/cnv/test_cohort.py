@@ -1,0 +1,96 @@
+"""Cases and controls: which options are for which, chromosomes chosen and renamed, facts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.cohorts import cohort, of_sexes
+
+from multigpu import UsageError
+from multigpu.cnv.samples import cohort as ours
+
+USELESS = [  # given, the cases' table, the controls'; what is for alignments only
+    (["window"], "t", None, "--window"),
+    (["min_mapq", "window", "chromosomes"], "t", "c", "--window, --min-mapq"),
+    (["index", "cache"], "t", None, "--no-index, --counts-cache"),
+    (["rename"], "t", None, "--rename"),
+    (["sample_names", "window"], "t", "", "--sample-names"),
+    (["chromosomes", "rename"], "t", None, None),
+    (["rename"], "t", "c", None),
+    (["window", "sample_names"], "", None, None),
+    (["window", "sample_names"], "", "c", None),
+    ([], "t", None, None),
+]
+
+
+@pytest.mark.parametrize(("given", "table", "others", "useless"), USELESS)
+def test_counting__is_refused_where_nothing_is_counted(
+    given: list[str], table: str, others: str | None, useless: str | None
+) -> None:
+    if useless is None:
+        ours.check_counting(given, table, others)
+        return
+    with pytest.raises(UsageError) as error:
+        ours.check_counting(given, table, others)
+    assert str(error.value) == f"{useless}: for alignments only, and t is a counts table"
+
+
+def test_selected__chromosomes_in_the_order_asked_for() -> None:
+    table = of_sexes()
+    found = ours.selected(table, ("chrY", "chr1"), False, "t")
+    assert found.regions.names == ("chrY", "chr1")
+    assert [block.stop - block.start for block in found.regions.blocks] == [200, 200]
+    assert (found.values == np.concatenate([table.values[400:], table.values[:200]])).all()
+    assert (found.regions.start == np.tile(table.regions.start[:200], 2)).all()
+    assert ours.selected(table, (), False, "t") is table
+    assert ours.selected(table, ("X",), True, "t").regions.names == ("chrX",)
+
+
+WRONG = [
+    (("chr9",), True, "t has no chromosome chr9: it has chr1, chrX, chrY"),
+    (("X",), False, "X is called chrX in t: --rename auto takes them as the same"),
+    (("X", "chrX"), True, "chrX is there twice"),
+]
+
+
+@pytest.mark.parametrize(("names", "rename", "problem"), WRONG)
+def test_selected__refused(names: tuple[str, ...], rename: bool, problem: str) -> None:
+    with pytest.raises(UsageError) as error:
+        ours.selected(of_sexes(), names, rename, "t")
+    assert str(error.value) == f"--chromosomes: {problem}"
+
+
+def test_renamed__as_the_cases_are() -> None:
+    table = of_sexes()
+    theirs = replace(table, regions=replace(table.regions, names=("1", "chrX", "Z")))
+    assert ours.renamed(theirs, table).regions.names == ("chr1", "chrX", "Z")
+    both = replace(table, regions=replace(table.regions, names=("1", "chr1", "Z")))
+    assert ours.renamed(both, table).regions.names == ("1", "chr1", "Z")
+
+
+def test_several__the_first_ones_and_how_many_more() -> None:
+    assert ours.several("abc") == "a, b, c"
+    assert ours.several("abcdefg") == "a, b, c, d, e and 2 others"
+    assert len(ours.several(["x" * 999])) < 70
+
+
+def test_facts__from_files_mappings_and_lists(tmp_path: object) -> None:
+    names = of_sexes().samples
+    (path := tmp_path / "facts").write_text("s0\t3\n")  # type: ignore[operator]
+    for given in (path, str(path), {"s0": 3}, (3, 2, 2, 2, 2, 2), np.array([3, 2, 2, 2, 2, 2])):
+        assert ours.ploidies(given, names) == (3, 2, 2, 2, 2, 2)
+    assert ours.ploidies(None, names) is None
+    assert ours.sexes("infer", names) is None
+    assert ours.sexes("none", names) == ours.sexes(None, names) == ()
+    path.write_text("s0\tmale\n")
+    for given in (path, str(path), {"s0": "male"}, {"s0": 1}):
+        assert ours.sexes(given, names) == ("male", *[""] * 5)
+
+
+@pytest.mark.parametrize("given", [True, [2] * 5, 2.5])
+def test_facts__refused(given: object) -> None:
+    counts, _ = cohort()
+    with pytest.raises(UsageError, match="--ploidy"):
+        ours.ploidies(given, counts.samples)
+    with pytest.raises(UsageError, match="it can be infer, none, male, female, a file, or "):
+        ours.sexes(given, counts.samples)

@@ -1,0 +1,620 @@
+"""`multigpu cnv`: what it writes, what it says, what it refuses with one line and status 2."""
+
+import errno
+import gzip
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.bams import write_alignments
+from support.cohorts import cohort, of_sexes
+from support.program import Ended
+
+from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.output import folder as output
+from multigpu.cnv.samples import inputs
+from multigpu.cnv.work import STAGES
+from multigpu.errors import UsageError
+from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+
+CALLS = {
+    "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
+    "cnvs.vcf.gz.tbi", "igv_session.xml",
+}  # fmt: skip
+FEW = ("--no-report", "--no-matrices", "--gpus", "none")
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def main(main: Callable[..., Ended]) -> Any:
+    """The program's real `main`; gives the exit status and what it said."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        ended = main("cnv", *arguments)
+        assert ended.out == ""
+        return ended.status, ended.err
+
+    return run
+
+
+@pytest.fixture
+def refused(main: Any, tmp_path: Path) -> Run:
+    """The one line that the program says before it ends with status 2 and without a folder."""
+
+    def run(*arguments: str) -> str:
+        status, said = main("-o", str(tmp_path / "refused"), "--gpus", "none", *arguments)
+        assert status == 2, said
+        assert not (tmp_path / "refused").exists()
+        (line,) = said.splitlines()
+        assert line.startswith("multigpu: error: ")
+        return line.removeprefix("multigpu: error: ")
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """A cohort as a file."""
+    path = str(tmp_path / "counts.parquet")
+    write_counts(path, cohort()[0])
+    return path
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """A text as a file."""
+
+    def store(text: str, name: str = "input.tsv") -> str:
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    return store
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+# ---- what it writes ---------------------------------------------------------------------------
+
+
+def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    main(table, "-o", str(folder), "--gpus", "none", "--plots", "svg", "--robust", "0.1")
+    robust = {"cnv_regions_robust.tsv"}
+    assert names(folder) == CALLS | robust | {"matrices.zarr", "report.html", "figures"}
+    main(table, "-o", str(folder), *FEW)  # nothing of the first run stays
+    assert names(folder) == CALLS
+
+
+def test_output__of_calls_needs_no_package_for_alignments(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pysam", None)
+    for more, left_out in (((), set()), (("--no-vcf",), {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"})):
+        status, said = main(table, "-o", str(tmp_path / "out"), *FEW, *more)
+        assert status == 0, said
+        assert names(tmp_path / "out") == CALLS - left_out
+        session = (tmp_path / "out" / "igv_session.xml").read_text()
+        assert ("vcf" in session) == (not left_out)
+
+
+def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    main(table, "-o", str(tmp_path / "out"), *FEW)
+    assert names(tmp_path / "out") == CALLS | {"notes.txt"}
+
+
+def test_output__of_an_earlier_run_that_is_not_made_again_is_named(
+    main: Any, table: str, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    assert "removed" not in main(table, "-o", out, *FEW, "--plots", "svg", "--robust", "0.1")[1]
+    facts = tmp_path / "facts.json"
+    status, said = main(table, "-o", out, *FEW, "--no-vcf", "--summary", str(facts))
+    assert status == 0
+    gone = "cnv_regions_robust.tsv, cnvs.vcf.gz, cnvs.vcf.gz.tbi, figures"
+    note = f"removed from {out}, left by an earlier run: {gone}"
+    assert f"multigpu: note: {note}\n" in said
+    assert note in json.loads(facts.read_text())["notes"]
+    assert not (tmp_path / "out" / "figures").exists()
+    assert "removed" not in main(table, "-o", out, *FEW, "--no-vcf")[1]
+
+
+def test_output__counts_that_lie_there_are_kept(main: Any, table: str, tmp_path: Path) -> None:
+    counts = Path(table).read_bytes()  # in the folder that is written, under the name of ours
+    assert main(table, "-o", str(tmp_path), *FEW)[0] == 0
+    assert names(tmp_path) == CALLS | {"counts.parquet"}
+    assert Path(table).read_bytes() == counts
+
+
+def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Path) -> None:
+    given = tmp_path / "out" / "cnvs.tsv"  # a name of ours
+    given.parent.mkdir()
+    given.write_bytes(Path(table).read_bytes())
+    assert "is named twice: it would be replaced" in refused(str(given), "-o", str(given.parent))
+    assert "is named twice" in refused(table, "--log-json", table)
+    assert given.read_bytes() == Path(table).read_bytes()
+
+
+def test_output__a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "cnvs.tsv").write_text("old")
+
+    def stopped() -> None:
+        with output.output_folder(str(tmp_path / "out")) as folder:
+            (folder / "cnvs.tsv").write_text("new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert names(tmp_path / "out") == {"cnvs.tsv"}
+    assert (tmp_path / "out" / "cnvs.tsv").read_text() == "old"
+
+
+def test_output__that_does_not_reach_the_disk_is_made_again(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a chromosome that is computed again."""
+    folder, summary = tmp_path / "out", tmp_path / "summary.json"
+
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(output, "sync_folder", full)
+        status, said = main(table, "-o", str(folder), *FEW)
+    assert status != 0
+    assert "is full" in said
+    assert (folder / ".part" / "journal").exists()
+    status, said = main(table, "-o", str(folder), *FEW, "--resume", "--summary", str(summary))
+    assert status == 0
+    assert names(folder) == CALLS
+    facts = json.loads(summary.read_bytes())
+    assert facts["resumed"] == facts["chromosomes"]
+
+
+def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    main(table, "-o", str(tmp_path / "out"), *FEW, "--summary", str(path), "--model", "exome")
+    facts = json.loads(path.read_bytes())
+    rows = (tmp_path / "out" / "cnvs.tsv").read_text().splitlines()[1:]
+    assert facts["cnvs"] == len(rows) == sum(facts["cnvs_by_sample"].values())
+    assert facts["options"]["prior_impact"] == 10
+    assert facts["regions"] == 1500
+    assert facts["seconds"]["wall"] > 0
+
+
+def test_stages__are_timed_inside_of_the_steps_and_shown(
+    main: Any, table: str, tmp_path: Path
+) -> None:
+    out, log = tmp_path / "summary.json", tmp_path / "log"
+    watched = ("--summary", str(out), "--log-json", str(log), "--progress")
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, *watched)
+    assert status == 0
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    for event in (event for event in events if event["event"] == "finished"):
+        steps = {name: (begin, end) for name, begin, end, _ in event["steps"]}
+        inside = [steps[name] for name in ("normalize", "model", "segment")]
+        borders = [steps["compute"][0], *(at for each in inside for at in each)]
+        assert borders == sorted(borders)
+        assert borders[-1] <= steps["compute"][1] <= steps["finish"][0] <= steps["call"][0]
+        assert steps["call"][1] <= steps["finish"][1]
+    seconds = json.loads(out.read_bytes())["seconds"]
+    assert {f"{stage} (all threads)" for stage in STAGES} < set(seconds)
+    first, last = (line for line in said.splitlines() if line.startswith("cnv  "))
+    assert first == "cnv  0 of 3 chunks  0 CNVs"
+    shares = re.search(
+        r"CNVs; normalize (\d+) %, model (\d+) %, segment (\d+) %, call (\d+) %", last
+    )
+    assert shares is not None
+    assert sum(map(int, shares.groups())) == pytest.approx(100, abs=2)
+
+
+def test_summary__says_what_was_given(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:
+    cases = bam(tmp_path, "a", 1), bam(tmp_path, "b", 2)
+    controls, ploidy = bam(tmp_path, "c", 3), write("a\t4\n", "ploidy")
+    path, folder = tmp_path / "summary.json", tmp_path / "out"
+    words = ("--model", "reference", "--controls", controls, "--ploidy", ploidy)
+    words = (*words, "--window", "1000", "--summary", str(path), "-o", str(folder))
+    status, said = main(*cases, *words, "--sample-names", "x,y", "--chromosomes", "chr1", *FEW)
+    assert status == 2, said  # of whom?
+    write("x\t4\n", "ploidy")
+    status, said = main(*cases, *words, "--sample-names", "x,y", "--chromosomes", "chr1", *FEW)
+    assert status == 0, said
+    assert "2 cases (x, y) and 1 control (c)" in said
+    facts = json.loads(path.read_bytes())
+    assert facts["inputs"] == [{"path": p, "size": Path(p).stat().st_size} for p in cases]
+    assert facts["control_inputs"] == [{"path": controls, "size": Path(controls).stat().st_size}]
+    assert (facts["samples"], facts["controls"]) == (["x", "y"], ["c"])
+    assert facts["ploidy"] == {"x": 4, "y": 2, "c": 2}
+    assert facts["counting"]["window"] == 1000
+    assert facts["counting"]["cache"] is None
+    written = sum(file.stat().st_size for file in folder.iterdir())
+    assert facts["output"] == {"path": str(folder), "format": "folder", "bytes": written}
+    assert facts["chunks"]["run"] == 1
+    assert facts["chunks"]["lanes"] >= 1
+    assert facts["memory"]["budget_bytes"] > 0
+
+
+def bam(folder: Path, name: str, seed: int) -> str:
+    """20,000 reads on chr1."""
+    places = np.sort(np.random.default_rng(seed).integers(0, 299_000, 20_000)).tolist()
+    return write_alignments(folder / f"{name}.bam", [(0, at, 60, "10M", 0) for at in places])
+
+
+def test_sample_names__are_those_of_the_cases(main: Any, tmp_path: Path) -> None:
+    paths = [bam(tmp_path, name, k) for k, name in enumerate("abcd")]
+    words = ("--model", "reference", "--controls", paths[2], "--controls", paths[3])
+    words = (*words, "--window", "1000", "--chromosomes", "chr1", "-o", str(tmp_path / "o"), *FEW)
+    status, said = main(*paths[:2], *words, "--sample-names", "x,y")
+    assert status == 0, said
+    assert "note: 2 cases (x, y) and 2 controls (c, d)" in said
+    status, said = main(*paths[:2], *words, "--sample-names", "c,y")
+    assert status == 2
+    assert "c is a case and a control" in said
+
+
+def test_chromosomes__of_a_table(main: Any, refused: Run, table: str, tmp_path: Path) -> None:
+    assert main(table, "-o", str(tmp_path / "o"), *FEW, "--chromosomes", "chr3,chr1")[0] == 0
+    rows = (tmp_path / "o" / "segmentation.tsv").read_text().splitlines()[1:]
+    assert list(dict.fromkeys(row.split("\t")[0] for row in rows)) == ["chr3", "chr1"]
+    has = f"{table} has no chromosome chr9: it has chr1, chr2, chr3"
+    assert refused(table, "--chromosomes", "chr9") == f"--chromosomes: {has}"
+
+
+def test_controls__called_otherwise_by_chr(
+    main: Any, refused: Run, table: str, tmp_path: Path
+) -> None:
+    counts, _ = cohort()
+    path = str(tmp_path / "controls.parquet")
+    regions = type(counts.regions)(
+        ("1", "2", "3"), counts.regions.chrom, counts.regions.start, counts.regions.end
+    )
+    write_counts(path, Counts(regions, tuple("abcdef"), counts.values))
+    words = (table, "--model", "reference", "--segmentation", "fast", "--controls", path)
+    assert "--rename auto takes them as the same" in refused(*words)
+    chosen = ("--rename", "auto", "--chromosomes", "chr2", "-o", str(tmp_path / "o"))
+    assert main(*words, *FEW, *chosen)[0] == 0
+    assert "is called 2 in" in refused(*words, "--chromosomes", "chr2")
+
+
+def test_notes__name_options_without_effect(main: Any, table: str, tmp_path: Path) -> None:
+    words = ("--segmentation", "cbs", "--seg-alpha", "0.05", "--chromosomes", "chr1")
+    said = main(table, "-o", str(tmp_path / "o"), *FEW, *words)[1]
+    assert "note: --seg-alpha: without effect, for --segmentation fast only" in said
+
+
+def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    paths = []
+    for name in ("a", "b", "c"):
+        places = np.sort(random.integers(0, 299_000, 20_000)).tolist()
+        rows = [(0, place, 60, "10M", 0) for place in places]
+        paths.append(write_alignments(tmp_path / f"{name}.bam", rows))
+    status, said = main(*paths, "-o", str(tmp_path / "out"), *FEW, "--window", "1000")
+    assert status == 0, said
+    kept = read_counts(str(tmp_path / "out" / "counts.parquet"))
+    assert kept.samples == ("a", "b", "c")
+    assert kept.values.sum(axis=0).tolist() == [20_000] * 3
+
+
+def test_vcf__has_the_lengths_of_references(main: Any, tmp_path: Path) -> None:
+    paths = [bam(tmp_path, name, k) for k, name in enumerate("ab")]
+    bed = tmp_path / "x.bed"
+    bed.write_text("".join(f"1\t{at}\t{at + 1000}\n" for at in range(0, 30_000, 1000)))
+    few = [word for word in FEW if word != "--no-vcf"]
+    words = ("--regions", str(bed), "--rename", "auto", "-o", str(tmp_path / "out"))
+    status, said = main(*paths, *words, *few)
+    assert status == 0, said
+    text = gzip.decompress((tmp_path / "out" / "cnvs.vcf.gz").read_bytes()).decode()
+    assert "##contig=<ID=1,length=300000>\n" in text
+
+
+def test_vcf__refuses_names_before_anything_is_computed(
+    main: Any, refused: Run, tmp_path: Path
+) -> None:
+    counts, _ = cohort()
+    regions = counts.regions
+    path = str(tmp_path / "names.parquet")
+    renamed = type(regions)(("a b", "2", "3"), regions.chrom, regions.start, regions.end)
+    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    assert refused(path) == (
+        "VCF does not take the chromosome name 'a b': rename it, or give --no-vcf"
+    )
+    assert main(path, "-o", str(tmp_path / "o"), *FEW, "--no-vcf")[0] == 0
+
+
+def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:
+    counts, _ = cohort()
+    regions = counts.regions
+    renamed = type(regions)(("chr1", "chr2", "chrX"), regions.chrom, regions.start, regions.end)
+    path = str(tmp_path / "x.parquet")
+    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    facts = write("\n".join(f"{name}\t{'mf'[k % 2]}" for k, name in enumerate(counts.samples)))
+    out = tmp_path / "summary.json"
+    main(path, "-o", str(tmp_path / "out"), *FEW, "--sex", facts, "--summary", str(out))
+    sexes = list(json.loads(out.read_bytes())["sex"].values())
+    assert sexes == ["male", "female"] * 3
+
+
+def test_summary__has_the_coverages_by_which_sexes_are_inferred(main: Any, tmp_path: Path) -> None:
+    path, facts = str(tmp_path / "x.parquet"), tmp_path / "facts.json"
+    write_counts(path, of_sexes())
+    words = ("-o", str(tmp_path / "o"), *FEW, "--summary", str(facts))
+    assert main(path, *words)[0] == 0
+    found = json.loads(facts.read_text())
+    for name, word in found["sex"].items():
+        shares = found["sex_coverage"][name]
+        assert shares["x"] == pytest.approx(0.5 if word == "male" else 1, abs=0.05)
+        assert shares["y"] == pytest.approx(0.5 if word == "male" else 0, abs=0.05)
+    assert main(path, *words, "--sex", "none")[0] == 0
+    assert json.loads(facts.read_text())["sex_coverage"] == {}
+
+
+def test_notes__are_said_unless_it_is_to_be_quiet(main: Any, table: str, tmp_path: Path) -> None:
+    none = ("--upper", "9", "--lower", "-9")
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, *none)
+    assert status == 0
+    assert said.startswith("multigpu: note: no CNVs were found")
+    assert main(table, "-o", str(tmp_path / "out"), *FEW, *none, "--quiet") == (0, "")
+
+
+# ---- what it refuses --------------------------------------------------------------------------
+
+HEADER = "chrom\tstart\tend\ta\tb\n"
+ROWS = "".join(f"chr1\t{k * 10}\t{k * 10 + 10}\t{k % 7 + 50}\t{k % 5 + 40}\n" for k in range(200))
+
+TABLES = [
+    ("chr1\t0\t10\t-1\t2\n", "row 1, column a: -1 is no count"),
+    ("chr1\t0\t10\t1\tnan\n", "row 1, column b: nan is no count"),
+    ("chr1\t0\t10\t1\tmany\n", "row 1, column b: 'many' is no number"),
+    ("chr1\t10\t10\t1\t2\n", "row 1: 10 to 10 is no region"),
+    ("", "there are no regions"),
+]
+
+
+@pytest.mark.parametrize(("rows", "problem"), TABLES, ids=[problem for _, problem in TABLES])
+def test_refused__tables(rows: str, problem: str, refused: Run, write: Callable[..., str]) -> None:
+    assert problem in refused(write(HEADER + rows))
+
+
+def test_refused__no_input(refused: Run) -> None:
+    assert refused().startswith("no INPUT given")
+
+
+def test_refused__a_file_that_is_not_there(refused: Run, tmp_path: Path) -> None:
+    assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
+
+
+def test_refused__a_summary_in_place_of_the_input(refused: Run, table: str) -> None:
+    assert "it would be replaced" in refused(table, "--summary", table)
+
+
+def test_refused__several_tables(refused: Run, table: str) -> None:
+    assert "give one table, or alignments" in refused(table, table)
+
+
+def test_refused__one_sample(refused: Run, write: Callable[..., str]) -> None:
+    path = write("chrom\tstart\tend\ta\n" + "chr1\t0\t10\t5\n")
+    assert "there is only one" in refused(path)
+
+
+def test_refused__a_sample_without_reads(refused: Run, write: Callable[..., str]) -> None:
+    rows = re.sub(r"\t\d+\n", "\t0\n", ROWS)
+    assert refused(write(HEADER + rows)) == "sample b has no reads: leave it out"
+
+
+def test_refused__samples_that_are_the_same(refused: Run, write: Callable[..., str]) -> None:
+    rows = re.sub(r"\t(\d+)\t\d+\n", r"\t\1\t\1\n", ROWS)
+    assert "all samples have the same counts" in refused(write(HEADER + rows))
+
+
+def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., str]) -> None:
+    """As R does; by default the others are called."""
+    path = write(HEADER + ROWS + "chr2\t0\t10\t4\t5\n")
+    assert refused(path, "--compat", "r").startswith("chr2: it has one region only")
+
+
+OPTIONS = [
+    (("--classes", "CN0,CN1"), "9 --fold-changes and 2 --classes"),
+    (("--classes", "a,b,c,d,e,f,g,h,i"), "one of --classes must be CN2"),
+    (("--fold-changes", "1,x"), "--fold-changes: '1,x' is no list of numbers"),
+    (("--seg-median", "1,2,3"), "--seg-median: '1,2,3' is not one number, or two"),
+    (("--norm-quantile", "2"), "--norm-quantile is 2"),
+    (("--cycles", "0"), "--cycles is 0"),
+    (("--seg-alpha", "0"), "--seg-alpha is 0"),
+    (("--norm-type", "min"), "Invalid value for '--norm-type'"),
+    (("--min-width", "x"), "Invalid value for '--min-width'"),
+    (("--gpus", "99"), "99"),
+    (("--controls", "COUNTS"), "--controls are for --model reference only"),
+    (("--model", "reference"), "--model reference needs --controls"),
+    (("--model", "single"), "is for one sample, here are 6"),
+    (("--window", "0"), "windows of 0 bases"),
+    (("--window", "77", "--chromosomes", "chr9"), "--window: for alignments only, and "),
+    (("--regions", "x.bed"), "--regions: for alignments only"),
+    (("--sample-names", "a,b"), "--sample-names: for alignments only"),
+    (("--min-mapq", "1"), "--min-mapq: for alignments only"),
+    (("--remove-duplicates",), "--remove-duplicates: for alignments only"),
+    (("--counts-cache", "x"), "--counts-cache: for alignments only"),
+    (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
+    (("--seg-median=-1,1",), "--seg-median is -1,1: the threshold of gains lies below that of"),
+    (("--upper=-2", "--lower=1"), "--upper is -2 and --lower 1: the threshold of gains lies below"),
+    (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
+    (("--cycles", "9" * 400), "--cycles is 99999"),
+    (("--cycles", "2147483648"), "--cycles is 2147483648; it must be 1 to 2147483647"),
+    (("--min-width", "9" * 400), "it must be 1 to 2147483647"),
+]
+
+
+@pytest.mark.parametrize(("words", "problem"), OPTIONS, ids=[" ".join(w)[:40] for w, _ in OPTIONS])
+def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, table: str) -> None:
+    given = [table if word == "COUNTS" else word for word in words]
+    assert problem in refused(table, *given)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ("--ploidy", "two"),
+            "--ploidy is 'two': expected a whole number for all samples, or a file with lines",
+        ),
+        (("--ploidy", "2.5"), "--ploidy is '2.5': expected a whole number"),
+        (("--ploidy", "-2"), "--ploidy is '-2': expected a whole number"),
+        (
+            ("--sex", "mael"),
+            "--sex is 'mael': expected infer, none, male or female for all samples, or a file with",
+        ),
+    ],
+)
+def test_refused__words_instead_of_facts(
+    words: tuple[str, str], problem: str, refused: Run, table: str
+) -> None:
+    said = refused(table, *words)
+    assert said.startswith(problem)
+    assert said.endswith(", and there is no such file")
+
+
+def test_facts__one_for_all_samples(main: Any, table: str, tmp_path: Path) -> None:
+    words = ("-o", str(tmp_path / "o"), *FEW, "--summary", str(tmp_path / "facts.json"))
+    for more, name, value in ((("--ploidy", "4"), "ploidy", 4), (("--sex", "male"), "sex", "male")):
+        status, said = main(table, *words, *more)
+        assert status == 0, said
+        found = json.loads((tmp_path / "facts.json").read_text())[name]
+        assert len(found) == 6
+        assert set(found.values()) == {value}
+
+
+def test_refused__several_files_that_are_no_alignments(
+    refused: Run, write: Callable[..., str]
+) -> None:
+    cnvkit = [write("chromosome\tstart\tend\tgene\tlog2\tdepth\n", f"{k}.cnn") for k in "ab"]
+    assert "a.cnn: is a file of CNVkit" in refused(*cnvkit)
+    sam = [write("@SQ\tSN:chr1\tLN:1000\n", f"{k}.sam") for k in "ab"]
+    assert "a.sam: is a SAM file" in refused(*sam)
+
+
+def test_directory__of_alignments(main: Any, refused: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "bams"
+    folder.mkdir()
+    paths = [bam(folder, name, k) for k, name in enumerate("abcd")]
+    words = ("--window", "1000", "--chromosomes", "chr1", *FEW)
+    for given, name in ((paths, "one"), ([str(folder)], "two")):
+        assert main(*given, *words, "-o", str(tmp_path / name))[0] == 0
+    for name in ("counts.parquet", "segmentation.tsv"):
+        one, two = ((tmp_path / run / name).read_bytes() for run in ("one", "two"))
+        assert one == two
+    (tmp_path / "none").mkdir()
+    assert "none: the directory has no alignment files (.bam, …)" in refused(str(tmp_path / "none"))
+
+
+FACTS = [
+    ("--ploidy", "smp1\ttwo\n", "the ploidy of smp1 is 'two', not a whole number"),
+    ("--ploidy", f"smp1\t{'9' * 400}\n", "…': no genome has as many sets"),
+    ("--sex", "x\0" * 99 + "\tm\n", "a sex of 'x\\x00x\\x00"),
+    ("--ploidy", "nobody\t2\n", "a ploidy of nobody, but no such sample"),
+    ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
+    ("--sex", "smp1 male\n", "line 1: two columns are needed"),
+    ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is there twice"),
+    ("--ploidy", "", "facts.tsv: names no sample: it has lines `sample TAB fact`"),
+    ("--ploidy", "# sample and ploidy\n\n", "facts.tsv: names no sample"),
+    ("--sex", "", "facts.tsv: names no sample"),
+]
+
+
+@pytest.mark.parametrize(("option", "text", "problem"), FACTS, ids=[fact[2] for fact in FACTS])
+def test_refused__facts_of_samples(
+    option: str, text: str, problem: str, refused: Run, table: str, write: Callable[..., str]
+) -> None:
+    name = cohort()[0].samples[0]
+    said = refused(table, option, write(text.replace("smp1", name), "facts.tsv"))
+    assert problem.replace("smp1", name) in said
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_ploidy__of_samples_that_a_file_leaves_out_is_2(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "ploidy.tsv").write_text("b\t3\n", encoding)
+    facts = inputs.read_facts(str(tmp_path / "ploidy.tsv"))
+    assert inputs.ploidies(facts, ("a", "b", "c")) == (2, 3, 2)
+
+
+def test_refused__controls_of_fewer_regions(
+    refused: Run, table: str, write: Callable[..., str]
+) -> None:
+    few = write("chrom\tstart\tend\tc1\nchr1\t0\t25000\t50\nchrX\t0\t25000\t50\n")
+    said = refused(table, "--model", "reference", "--controls", few)
+    assert said == (
+        "the cases and the --controls have different regions: region 2 of the cases is"
+        " chr1:25000-50000, of the controls chrX:0-25000"
+    )
+
+
+def test_refused__a_folder_without_a_name_or_with_too_long_a_one(main: Any, table: str) -> None:
+    status, said = main(table, "-o", "", *FEW)
+    assert (status, said) == (2, "multigpu: error: the output has no name\n")
+    status, said = main(table, "-o", "x" * 300, *FEW)
+    assert status == 2
+    assert said.endswith("cannot be written: file name too long\n")
+
+
+def test_output__into_a_folder_whose_name_looks_like_an_address(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library that writes the VCF file would take it for one."""
+    monkeypatch.chdir(tmp_path)
+    assert main(table, "-o", "s3:x", *FEW)[0] == 0
+    assert names(tmp_path / "s3:x") >= CALLS
+
+
+def test_counts__from_a_pipe(main: Any, tmp_path: Path) -> None:
+    plain, fifo = tmp_path / "counts.tsv", tmp_path / "fifo"
+    write_counts(str(plain), cohort()[0])
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_bytes(plain.read_bytes()))
+    writer.start()
+    assert main(str(fifo), "-o", str(tmp_path / "a"), *FEW)[0] == 0
+    writer.join()
+    assert main(str(plain), "-o", str(tmp_path / "b"), *FEW)[0] == 0
+    for name in ("cnvs.tsv", "segmentation.tsv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_refused__a_folder_that_cannot_be_made(main: Any, table: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    status, said = main(table, "-o", str(tmp_path / "file"), *FEW)
+    assert status == 2
+    assert "cannot be written" in said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir(mode=0o500)
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW)
+    assert status == 2
+    assert "permission denied" in said
+
+
+def test_refused__a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(output.NEEDED, output.REPORT, ("no_such_package",))
+    with pytest.raises(UsageError, match=re.escape("pip install ")):
+        output.check_packages((output.REPORT,))
+
+
+def test_function__takes_fields_of_both_option_objects(table: str) -> None:
+    import multigpu
+
+    found = multigpu.cnv(table, min_width=7, gpus="none", threads=1, keep_matrices=False)
+    assert found.options == CnvOptions(min_width=7)
+    assert found.kept == ()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        multigpu.cnv(table, gpus="none", colour=1)

@@ -1,0 +1,62 @@
+"""Names of samples and chromosomes stay text in every page and picture of copy numbers."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.cohorts import result
+from support.markup import NAMES, read
+
+from multigpu.cnv import report
+from multigpu.cnv.output import plots, tables
+from multigpu.cnv.result import CnvResult
+from multigpu.cnv.samples.cohort import Given
+from multigpu.run.report import literal
+
+
+def named() -> CnvResult:
+    """A cohort whose samples and chromosomes have such names."""
+    usual = result()
+    chromosomes = NAMES[-len(usual.regions.names) :]
+    regions = replace(usual.regions, names=chromosomes)
+    samples = NAMES[: len(usual.samples)]
+    return replace(usual, samples=samples, regions=regions, notes=NAMES)
+
+
+def test_markup__in_a_report_of_copy_numbers_stays_text() -> None:
+    shown = named()
+    page = report.render(shown, Given(NAMES, NAMES, {}, ())).decode()
+    found = read(page, scripts=2)
+    for name in NAMES:
+        assert found.text.count(name) >= 2  # a note and an input
+    (text,) = re.findall(r"const figures = (.*);\n", found.scripts[1])
+    figures = json.loads(text)
+    assert figures["heat"]["data"][0]["y"] == [literal(name) for name in shown.samples]
+    assert figures["heat"]["layout"]["xaxis"]["ticktext"] == [
+        literal(name) for name in shown.regions.names
+    ]
+    assert "<b>" not in text
+
+
+def test_literal__leaves_nothing_that_figures_would_take_for_theirs() -> None:
+    assert literal("a<b>&%{x}") == "a&lt;b&gt;&amp;%&#123;x}"
+    assert literal("sample 1") == "sample 1"
+
+
+def test_markup__in_an_igv_session_stays_text() -> None:
+    for name in NAMES:
+        session = ET.fromstring(tables.igv_session(name))
+        assert session.get("genome") == name
+        assert [element.tag for element in session.iter()].count("Session") == 1
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_markup__in_figures_as_files_stays_text(tmp_path: Path, kind: str) -> None:
+    shown = named()
+    plots.draw(replace(shown, windows=shown.windows[:1]), tmp_path, kind)
+    if kind == "svg":
+        texts = "".join(ET.parse(tmp_path / "calls.svg").getroot().itertext())
+        assert all(name in texts for name in shown.samples)

@@ -1,0 +1,169 @@
+"""The parameters: R's defaults, their names on the command line, what is refused."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from support.golden_cnv import MODELS, OF_R_ALONE, OPTIONS, SEGMENTATIONS, load
+
+from multigpu import UsageError
+from multigpu.cnv.command import cnv_options, command
+from multigpu.cnv.options import CnvOptions, flag, idle
+
+REFUSED = [
+    ({"model": "other"}, "unknown model 'other'"),
+    ({"preset": "other"}, "unknown preset 'other'"),
+    ({"colour": 1}, "no parameter 'colour'"),
+    ({"norm": 3}, "--norm is 3"),
+    ({"norm_type": "min"}, "--norm-type is 'min'"),
+    ({"fractional": "mode"}, "--fractional is 'mode'"),
+    ({"fold_changes": (1.0, 2.0)}, "2 --fold-changes and 9 --classes"),
+    ({"fold_changes": (1.0,), "classes": ("CN3",)}, "one of --classes must be CN2"),
+    ({"model": "haplo", "fold_changes": (1.0,), "classes": ("CN2",)}, "must be CN1"),
+    ({"fold_changes": (1.0, 1.5), "classes": ("CN2", "CN2")}, "occurs twice"),
+    ({"fold_changes": (1.0, 0.0), "classes": ("CN2", "CN0")}, "must be positive"),
+    ({"prior_impact": -1.0}, "--prior-impact is -1"),
+    ({"cycles": 0}, "--cycles is 0"),
+    ({"norm_quantile": 2.0}, "--norm-quantile is 2; it must be 0 to 1"),
+    ({"size_factor_quantile": -0.1}, "--size-factor-quantile is -0.1"),
+    ({"min_width": 0}, "--min-width is 0; it must be at least 1"),
+    ({"upper": float("nan")}, "--upper is nan; it must be a finite number"),
+    ({"lower": float("inf")}, "--lower is inf; it must be a finite number"),
+    ({"lower": -1e301}, "--lower is -1e+301; it must be -1e+300 to 1e+300"),
+    ({"prior_impact": 1e301}, "--prior-impact is 1e+301; it must be at most 1e+300"),
+    ({"upper": -2.0, "lower": 1.0}, "--upper is -2 and --lower 1: the threshold of gains lies"),
+    ({"seg_median": (-1.0, 1.0)}, "--seg-median is -1,1: the threshold of gains lies below"),
+    ({"seg_median": (1.0, 2.0, 3.0)}, "--seg-median: '1,2,3' is not one number, or two"),
+    ({"seg_median": "0.3"}, "--seg-median is '0.3'; it must be numbers"),
+    ({"min_width": "3"}, "--min-width is '3'; it must be a whole number"),
+    ({"cycles": 2.5}, "--cycles is 2.5; it must be a whole number"),
+    ({"upper": True}, "--upper is True; it must be a number"),
+    ({"seg_alpha": "x"}, "--seg-alpha is 'x'; it must be a number"),
+    ({"fold_changes": 5}, "--fold-changes is 5; it must be numbers"),
+    ({"classes": "CN2"}, "--classes is 'CN2'; it must be a list of labels"),
+    ({"compat": "R"}, "--compat is 'R'; it can be none, r"),
+    ({"seg_alpha": 0.0}, "--seg-alpha is 0"),
+    ({"seg_eps": -1.0}, "--seg-eps is -1"),
+    ({"seg_median": (float("nan"), 0.0)}, "--seg-median must be finite"),
+    ({"robust": -0.5}, "--robust is -0.5"),
+]
+
+
+def test_defaults__are_those_of_every_function_of_r(golden: Path) -> None:
+    usual = {"cn.mops": "default", "haplocn.mops": "haplo_default", "exomecn.mops": "exome_default"}
+    usual |= {"singlecn.mops": "single_granges", "referencecn.mops": "dnacopy_reference"}
+    assert set(usual) == set(MODELS)
+    for function, name in usual.items():
+        options = CnvOptions.of(MODELS[function])
+        for parameter, value in load(golden, name).facts["parameters"].items():
+            if parameter in OF_R_ALONE | {"returnPosterior"}:
+                continue
+            ours = getattr(options, OPTIONS[parameter].replace("-", "_"))
+            theirs = SEGMENTATIONS.get(value) if parameter == "segAlgorithm" else value
+            assert (list(ours) if isinstance(ours, tuple) else ours) == theirs, parameter
+
+
+def test_preset__is_the_parameter_set_of_the_thesis(golden: Path) -> None:
+    options = CnvOptions.of("cn.mops", "gcnmops")
+    parameters = load(golden, "thesis").facts["parameters"]
+    assert options.prior_impact == parameters["priorImpact"]
+    assert options.cycles == parameters["cyc"]
+    assert options.lower == parameters["lowerThreshold"]
+    assert options.min_width == parameters["minWidth"]
+    assert options.min_read_count == parameters["minReadCount"]
+
+
+def test_given__wins_over_preset_and_model() -> None:
+    options = CnvOptions.of("exome", "gcnmops", min_width=7, upper=None)
+    assert (options.min_width, options.upper, options.prior_impact) == (7, 0.5, 10)
+
+
+@pytest.mark.parametrize(("given", "problem"), REFUSED, ids=[problem for _, problem in REFUSED])
+def test_refused__with_the_option_and_the_value(given: dict[str, object], problem: str) -> None:
+    chosen = {"model": "cn.mops", **given}
+    with pytest.raises(UsageError) as error:
+        CnvOptions.of(str(chosen.pop("model")), **chosen)  # type: ignore[arg-type]
+    assert problem in str(error.value)
+
+
+def test_given__as_the_command_takes_it() -> None:
+    options = CnvOptions.of("cn.mops", seg_median=-0.3, fold_changes=[1, 2], classes=["CN2", "CN4"])
+    assert options.seg_median == (0.3, -0.3)
+    assert (options.fold_changes, options.classes) == ((1.0, 2.0), ("CN2", "CN4"))
+    assert CnvOptions.of("cn.mops", compat="r").compat_r
+    assert not CnvOptions.of("cn.mops", compat="none").compat_r
+
+
+def test_idle__parameters_of_the_fast_segmentation_with_another() -> None:
+    cbs = CnvOptions.of("reference")
+    assert list(idle(cbs, ["seg_median", "seed", "seg_alpha"])) == [
+        "--seg-alpha, --seg-median: without effect, for --segmentation fast only"
+    ]
+    assert list(idle(cbs, ["seed"])) == list(idle(CnvOptions(), ["seg_alpha"])) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"seed": 3}, "--segmentation cbs"),
+        ({"norm_quantile": 0.5}, "--norm-type quant"),
+        ({"size_factor_quantile": 0.5}, "--size-factor quant"),
+        ({"robust_min_width": 5}, "--robust"),
+        ({"norm": 0, "norm_type": "mean"}, "counts that are normalized here"),
+        ({"model": "single", "genome_wide": True}, "counts that are normalized here"),
+    ],
+)
+def test_idle__parameters_without_what_they_are_for(given: dict[str, Any], what: str) -> None:
+    options = CnvOptions.of(given.pop("model", "cn.mops"), **given)
+    name = flag(list(given)[-1])
+    assert list(idle(options, given)) == [f"{name}: without effect, for {what} only"]
+
+
+def test_help__says_the_defaults_that_are_0() -> None:
+    helps = {option.name: option.help for option in command.params if hasattr(option, "help")}
+    assert helps["seed"] == "Of --segmentation cbs.  [default: 0]"
+
+
+def test_command__has_an_option_for_every_parameter() -> None:
+    known = {parameter.name for parameter in command.params}
+    assert {field.name for field in fields(CnvOptions)} - known == {"compat_r"}
+    assert "compat" in known
+
+
+def test_command__names_every_parameter_of_r() -> None:
+    helps = dict.fromkeys(OPTIONS.values(), "")
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            helps[parameter.opts[0].removeprefix("--")] = parameter.help or ""
+    missing = [name for name, option in OPTIONS.items() if f"[R: {name}]" not in helps[option]]
+    assert missing == []
+
+
+def test_command__values_become_options() -> None:
+    words = ["x", "-o", "y", "--seg-median", "0.4", "--fold-changes", "0.5,1", "--norm", "2"]
+    context = command.make_context("cnv", [*words, "--classes", "CN1,CN2", "--compat", "r"])
+    options = cnv_options(context.params)
+    assert options.seg_median == (0.4, -0.4)
+    assert options.fold_changes == (0.5, 1.0)
+    assert options.norm == 2
+    assert options.compat_r
+
+
+def test_errors__that_r_finds_in_parameters_are_found(golden: Path) -> None:
+    facts = json.loads((golden / "cnv" / "input_errors" / "case.json").read_bytes())
+    tried = 0
+    for call in facts["calls"]:
+        parameters = {key: value for key, value in call["params"].items() if key in OPTIONS}
+        numbers = not any(isinstance(value, str) for value in parameters.values())
+        if call["ok"] or call["how"] != "granges" or not parameters or not numbers:
+            continue
+        given = {OPTIONS[key].replace("-", "_"): value for key, value in parameters.items()}
+        if given.keys() & {"classes", "fold_changes", "norm"}:
+            tried += 1
+            given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+            with pytest.raises(UsageError):
+                CnvOptions.of(MODELS[call["func"]], **given)
+    assert tried >= 4

@@ -1,0 +1,95 @@
+"""What is loaded for the files of a run."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from multigpu.cnv.output import folder as output
+
+
+def test_packages__that_are_loaded_are_those_that_are_asked_for() -> None:
+    assert set(output.LOADED) == set(output.NEEDED)
+    for wanted, modules in output.LOADED.items():
+        needed = {name.partition(".")[0] for name in modules}
+        assert needed <= set(output.NEEDED[wanted])
+
+
+def test_packages__are_loaded_behind_our_back() -> None:
+    if importlib.util.find_spec("jinja2") is None:
+        pytest.skip("no jinja2")
+    code = (
+        "import sys\n"
+        "from multigpu.cnv import output\n"
+        "assert 'jinja2' not in sys.modules\n"
+        "output.LOADED[output.VCF] = ('there_is_no_such_module',)\n"
+        "output.load_packages((output.VCF, output.REPORT)).join()\n"
+        "assert 'jinja2' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def fill(folder: Path, *names: str, text: str = "new") -> None:
+    """Files of these names, and folders with a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if name in (output.MATRICES, output.FIGURES):
+            fill(folder / name, "inner", text=text)
+        else:
+            (folder / name).write_text(text)
+
+
+def texts(folder: Path) -> dict[str, str]:
+    """What is in all files that are not hidden."""
+    files = [path for path in folder.rglob("*") if path.is_file() and output.PART not in path.parts]
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
+
+
+def test_publish__again_leaves_the_matrices_that_are_in_their_place(tmp_path: Path) -> None:
+    """As a run does that was stopped after it had moved them: it writes all others again."""
+    fill(tmp_path, "cnvs.tsv", output.MATRICES, output.FIGURES, output.REPORT, text="old")
+    part = tmp_path / output.PART
+    fill(part, output.JOURNAL, "cnvs.tsv", output.MATRICES)
+    assert output.store_path(part) == part / output.MATRICES
+    output.publish(part)
+    assert output.store_path(part) == tmp_path / output.MATRICES
+    fill(part, "cnvs.tsv")
+    output.publish(part)
+    assert texts(tmp_path) == {"cnvs.tsv": "new", f"{output.MATRICES}/inner": "new"}
+    assert (part / output.JOURNAL).exists()
+
+
+def test_not_made_again__leaves_out_matrices_that_a_stopped_run_has_moved(tmp_path: Path) -> None:
+    part = tmp_path / output.PART
+    fill(part, "cnvs.tsv", output.MATRICES)
+    output.publish(part)
+    fill(part, "cnvs.tsv")
+    fill(tmp_path, output.REPORT, text="old")
+    assert output.not_made_again(part) == [output.REPORT]
+
+
+def test_publish__again_without_matrices_removes_those_of_an_earlier_run(tmp_path: Path) -> None:
+    fill(tmp_path, output.MATRICES, text="old")
+    part = tmp_path / output.PART
+    fill(part, output.JOURNAL, "cnvs.tsv")
+    for _ in range(2):
+        fill(part, "cnvs.tsv")
+        output.publish(part)
+        fill(tmp_path, output.MATRICES, text="old")
+        assert output.store_path(part) == part / output.MATRICES
+    output.publish(part)
+    assert texts(tmp_path) == {}
+
+
+def test_folder__of_a_run_that_begins_again_loses_its_journal_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A journal without what it is about could never be resumed."""
+    part = tmp_path / output.PART
+    fill(part, output.JOURNAL, output.MATRICES, output.PUBLISHED)
+    removed: list[str] = []
+    monkeypatch.setattr(output, "_remove", lambda path: removed.append(path.name))
+    with output.output_folder(str(tmp_path)):
+        assert removed[0] == output.JOURNAL

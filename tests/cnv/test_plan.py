@@ -1,0 +1,187 @@
+"""`multigpu plan cnv`: how chromosomes come to devices, before anything is computed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.bams import write_alignments
+from support.cohorts import cohort
+from support.program import Run
+
+from multigpu.cluster.engine.plan import BudgetError, Capacity
+from multigpu.cluster.engine.workload import Place
+from multigpu.cnv.chromosome import CnvSpan
+from multigpu.cnv.job import CnvJob
+from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.plan import CnvPlan, Shape, plan_cnv
+from multigpu.cnv.source import InMemory
+from multigpu.count.api import CountJob
+from multigpu.formats.tables.counts import Counts, write_counts
+from multigpu.run.job import Crew
+from multigpu.run.options import RunOptions
+
+FREE = 8 << 30  # bytes
+GENOME = [CnvSpan(0, "chr1", 0, 600_000), CnvSpan(1, "chr2", 600_000, 700_000)]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = str(tmp_path / "counts.parquet")
+    write_counts(path, cohort()[0])
+    return path
+
+
+def plan(here: Capacity, in_process: bool = True, **run: Any) -> CnvPlan:
+    shape = Shape(700_000, 20, 15)
+    return plan_cnv(GENOME, shape, CnvOptions(), RunOptions(**run), here, in_process)
+
+
+@pytest.mark.parametrize("chunk", [1, 1000, 10_000, 1 << 26])
+@pytest.mark.parametrize("free", [FREE, 1 << 18])
+def test_plan__is_what_a_worker_does(chunk: int, free: int) -> None:
+    counts, _ = cohort()
+    job = CnvJob(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
+    capacity = Capacity(free, 2, 2, gpu=False, in_process=True)
+    planned = job.plan(Crew(capacity, lambda: pytest.fail("nothing is started")))
+    source = InMemory(counts.values, counts.regions.start, counts.regions.end)
+    session = job._workload(source, (), None, 0, None).open(Place("worker", None, free))
+    for span, chromosome in zip(job.spans(), planned.chromosomes, strict=True):
+        loaded = session.load(span)
+        assert chromosome.device_bytes == session.need(loaded) <= planned.budget
+        assert chromosome.pieces == -(-len(loaded.counts) // session._piece_rows(loaded))
+    assert planned.largest.device_bytes == planned.device_bytes
+
+
+def test_plan__a_gpu_has_three_chromosomes_at_a_time() -> None:
+    here = plan(Capacity(FREE, 3, 3, gpu=True, in_process=True))
+    assert (here.at_once, here.lanes, here.largest.name) == (3, 3, "chr1")
+    assert here.device_bytes == sum(each.device_bytes for each in here.chromosomes) < here.budget
+    assert [each.pieces for each in here.chromosomes] == [1, 1]
+    little = plan(Capacity(1 << 28, 3, 3, gpu=True, in_process=True))
+    assert little.largest.pieces > 1
+    assert little.device_bytes < little.budget
+    chunk = plan(Capacity(FREE, 3, 3, gpu=True, in_process=True), max_chunk_bytes=100_000 * 80)
+    assert [each.pieces for each in chunk.chromosomes] == [6, 1]
+
+
+def test_plan__that_does_not_fit_is_refused() -> None:
+    with pytest.raises(BudgetError, match="the smallest chunk needs"):
+        plan(Capacity(1000, 2, 2, gpu=False, in_process=True))
+
+
+def test_plan__host_memory_counts_pieces_that_are_joined_and_copies_for_processes() -> None:
+    here = Capacity(FREE, 2, 2, gpu=False, in_process=True)
+    whole, pieces = plan(here), plan(here, max_chunk_bytes=1 << 20)
+    signed = 8 * 600_000 * 16
+    assert pieces.host_bytes - pieces.device_bytes >= whole.host_bytes - whole.device_bytes + signed
+    counts = 700_000 * 20 * 4
+    apart = plan(here, in_process=False)  # all counts, and both chromosomes in hand
+    assert apart.host_bytes == whole.host_bytes + 2 * counts
+
+
+def test_command__tells_of_a_table(table: str, main: Run) -> None:
+    words = ("plan", "cnv", table, "--gpus", "none", "--threads", "2")
+    facts = json.loads(main(*words, "--json").out)
+    assert [each["name"] for each in facts["chromosomes"]] == ["chr1", "chr2", "chr3"]
+    assert [each["regions"] for each in facts["chromosomes"]] == [500] * 3
+    assert (facts["samples"], facts["controls"], facts["regions"]) == (6, 0, 1500)
+    assert (facts["normalized"], facts["lanes"], facts["at_once"]) == ("chromosome", 2, 1)
+    assert (facts["to_count"], facts["devices"], facts["workers"]) == ([], [], [])
+    assert 0 < facts["device_bytes"] < facts["budget_bytes"]
+    said = main(*words, "--genome-wide", "--max-chunk-bytes", "4000").out.splitlines()
+    told = {line[:14].strip(): line[14:] for line in said}
+    assert told["counts"] == "6 samples × 1,500 regions in 3 chromosomes"
+    assert told["normalized"] == "the genome as a whole"
+    assert told["largest"].startswith("chr1: 500 regions, in 4 pieces of")  # 166 rows of 24 bytes
+    assert told["in hand"].startswith("2 chromosomes at a time on each worker, 1 on its")
+    assert told["host memory"].startswith("at most ")
+
+
+def test_command__tells_where_sexes_leave_samples_out(tmp_path: Path, main: Run) -> None:
+    counts, _ = cohort()
+    regions = counts.regions
+    renamed = type(regions)(("chr1", "chrX", "chrY"), regions.chrom, regions.start, regions.end)
+    path, sexes = str(tmp_path / "x.parquet"), tmp_path / "sexes"
+    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    facts = "".join(f"{name}\t{'mf'[k % 2]}\n" for k, name in enumerate(counts.samples))
+    sexes.write_text(facts)
+    told = main("plan", "cnv", path, "--gpus", "none", "--sex", str(sexes), "--json").out
+    assert [each["columns"] for each in json.loads(told)["chromosomes"]] == [6, 6, 3]
+
+
+def test_command__counts_no_alignments(
+    tmp_path: Path, main: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CountJob, "counts", lambda _: pytest.fail("nothing is counted"))
+    places = np.sort(np.random.default_rng(5).integers(0, 299_000, 100)).tolist()
+    rows = [(0, place, 60, "10M", 0) for place in places]
+    paths = [write_alignments(tmp_path / f"{name}.bam", rows) for name in "abcd"]
+    control = paths.pop()
+    there = {path.name for path in tmp_path.iterdir()}
+    words = ("plan", "cnv", *paths, "--window", "1000", "--gpus", "none")
+    facts = json.loads(main(*words, "--json").out)
+    assert facts["to_count"] == list(paths)
+    assert facts["samples"] == 3
+    assert facts["regions"] == sum(each["regions"] for each in facts["chromosomes"]) > 299
+    said = main(*words, "--model", "reference", "--controls", control).out
+    assert "to count      4 alignment files, " in said
+    assert "counts        3 samples and 1 control × " in said
+    assert {path.name for path in tmp_path.iterdir()} == there
+
+
+@pytest.mark.parametrize(
+    ("x", "words", "shown"),
+    [
+        ("chrX", (), True),
+        ("chr2", (), False),
+        ("chrX", ("--sex", "none"), False),
+        ("chrX", ("--sex", "male"), False),
+        ("chrX", ("--sex", "sexes.txt"), False),
+        ("chrX", ("--ploidy", "4"), False),
+        ("chrX", ("--norm", "0"), False),
+        ("chrX", ("--model", "haplo"), False),
+        ("chrX", ("--compat", "r"), False),
+    ],
+)
+def test_command__says_that_counting_shows_the_sexes_only_where_they_are_inferred(
+    x: str, words: tuple[str, ...], shown: bool, tmp_path: Path, main: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sexes.txt").write_text("a\tmale\n")
+    references = (("chr1", 300_000), (x, 100_000))
+    rows = [(0, place, 60, "10M", 0) for place in range(0, 90_000, 1000)]
+    paths = [write_alignments(tmp_path / f"{name}.bam", rows, references) for name in "ab"]
+    said = main("plan", "cnv", *paths, "--window", "1000", "--gpus", "none", *words).out
+    (line,) = (line for line in said.splitlines() if line.startswith("to count"))
+    assert line.endswith("this comes first, and shows the sexes" if shown else "this comes first")
+
+
+def test_command__looks_at_a_cluster(table: str, scheduler: str, main: Run) -> None:
+    ended = main("plan", "cnv", table, "--scheduler", scheduler)
+    assert (ended.status, ended.err) == (0, "")
+    assert [line.split()[0] for line in ended.out.splitlines()[:3]] == 2 * ["worker"] + ["counts"]
+    away = ("--scheduler", "tcp://127.0.0.1:1", "--connect-timeout", "0.5")
+    ended = main("plan", "cnv", table, *away)
+    assert ended.status == 2
+    assert ended.problem.startswith("tcp://127.0.0.1:1: no scheduler answered")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((), "no INPUT given"),
+        (("missing.parquet",), "missing.parquet: cannot be read"),
+        (("TABLE", "--window", "1000"), "--window: for alignments only"),
+        (("TABLE", "--model", "single"), "--model single is for one sample"),
+        (("TABLE", "--upper", "-2"), "upper"),
+    ],
+)
+def test_command__refuses_what_cnv_refuses(
+    words: tuple[str, ...], problem: str, table: str, main: Run
+) -> None:
+    ended = main("plan", "cnv", *(table if word == "TABLE" else word for word in words))
+    assert ended.status == 2
+    assert problem in ended.problem

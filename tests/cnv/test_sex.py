@@ -1,0 +1,584 @@
+"""Sex chromosomes: inferred from the coverage of X, and what normalization makes of them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.cohorts import CPU, SEXES, of_sexes
+
+import multigpu
+from multigpu.cnv import report
+from multigpu.cnv.calls import calls
+from multigpu.cnv.job import CnvJob
+from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.output import matrices
+from multigpu.cnv.output.folder import write_tables
+from multigpu.cnv.result import CnvResult
+from multigpu.cnv.samples import sex
+from multigpu.cnv.samples.genomes import known, named
+from multigpu.cnv.samples.inputs import sex_coverage
+from multigpu.errors import UsageError
+from multigpu.formats.tables.counts import Counts
+from multigpu.run.options import RunOptions
+
+
+def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
+    found = sex_coverage(cases, controls, genome)
+    assert found is not None
+    return found.sexes()
+
+
+def test_inferred__by_half_the_coverage_of_x() -> None:
+    table = of_sexes()
+    coverage = sex.coverage(table.values, table.regions)
+    assert coverage is not None
+    assert coverage.sexes() == SEXES
+    assert coverage.y_says
+    assert coverage.disagreements() == []
+    males = np.array([each == "male" for each in SEXES])
+    np.testing.assert_allclose(coverage.x, np.where(males, 0.5, 1), atol=0.02)
+    np.testing.assert_allclose(coverage.y, np.where(males, 0.5, 0), atol=0.02)
+
+
+def test_inferred__of_cases_and_then_controls() -> None:
+    cases, controls = of_sexes(), of_sexes(seed=4, sexes=SEXES[::-1])
+    assert inferred_sexes(cases, controls, None) == SEXES + SEXES[::-1]
+
+
+def changed(table: Counts, chrom: int, sample: int, share: float) -> Counts:
+    """The table where a sample has this share of the autosomes' reads on a chromosome."""
+    values, rows = table.values.copy(), table.regions.chrom == chrom
+    values[rows, sample] = np.random.default_rng(chrom).poisson(100 * share, rows.sum())
+    return replace(table, values=values)
+
+
+def test_inferred__a_y_makes_a_male_of_two_x_which_is_noted() -> None:
+    table = changed(of_sexes(), 2, 1, 0.5)
+    found = multigpu.cnv(table)
+    assert found.sex == ("male", "male", *SEXES[2:])
+    (note,) = (note for note in found.notes if "disagree" in note)
+    assert note.startswith("X and Y disagree on the sex of s1 (X 1.0")
+    assert note.endswith(" of the autosomes' coverage: taken as male): --sex FILE corrects it")
+
+
+def test_inferred__a_male_without_y_stays_one_which_is_noted() -> None:
+    found = multigpu.cnv(changed(of_sexes(), 2, 0, 0.02))
+    assert found.sex == SEXES
+    assert any("disagree on the sex of s0 (X 0.5" in note for note in found.notes)
+    assert not any("disagree" in note for note in multigpu.cnv(of_sexes()).notes)
+
+
+def test_inferred__given_sexes_are_not_doubted() -> None:
+    table = changed(of_sexes(), 2, 1, 0.5)
+    given = multigpu.cnv(table, sex=dict(zip(table.samples, SEXES, strict=True)))
+    assert given.sex == SEXES
+    assert given.sex_coverage is None
+    assert not any("disagree" in note for note in given.notes)
+
+
+def test_inferred__most_of_y_may_be_without_reads() -> None:
+    """As in hg38, where half of Y has no sequence: its mean would be near that of no Y."""
+    table = of_sexes()
+    values = table.values.copy()
+    values[np.flatnonzero(table.regions.chrom == 2)[30:]] = 0
+    found = sex.coverage(values, table.regions)
+    assert found is not None
+    assert found.y_says
+    assert found.disagreements() == []
+    values[np.flatnonzero(table.regions.chrom == 2)[10:]] = 0  # of mice, it may be less
+    found = sex.coverage(values, table.regions)
+    assert found is not None
+    assert not found.y_says
+    assert (found.sexes(), found.disagreements()) == (SEXES, [])
+
+
+@pytest.mark.parametrize("coverage", [4, 100])
+def test_inferred__reads_that_stray_to_y_make_no_male(coverage: int) -> None:
+    females = ("female",) * 6
+    table = of_sexes(sexes=females, coverage=coverage)
+    values, rows = table.values.copy(), np.flatnonzero(table.regions.chrom == 2)
+    values[rows[:8]] = coverage  # repeats
+    values[rows[8:]] += np.random.default_rng(2).poisson(0.02 * coverage, (192, 6)).astype(np.int32)
+    found = sex.coverage(values, table.regions)
+    assert found is not None
+    assert (found.sexes(), found.disagreements()) == (females, [])
+
+
+def test_inferred__by_x_alone_where_there_is_no_y() -> None:
+    table = of_sexes(("chr1", "chrX"))
+    found = sex.coverage(table.values, table.regions)
+    assert found is not None
+    assert (found.y, found.y_says, found.sexes()) == (None, False, SEXES)
+
+
+def test_report__and_summary_show_both_ratios(tmp_path: Path) -> None:
+    table = changed(of_sexes(), 2, 1, 0.5)
+    found = multigpu.cnv(table)
+    page = report.render(found).decode()
+    assert "<th>sex</th><th>X</th><th>Y</th>" in page
+    assert re.search(r"<td>s1</td><td>male</td><td>1\.0\d</td><td>0\.5\d</td>", page)
+    assert "<th>X</th>" not in report.render(multigpu.cnv(table, sex="none")).decode()
+    alone = report.render(multigpu.cnv(of_sexes(("chr1", "chrX")))).decode()
+    assert re.search(r"<td>s0</td><td>male</td><td>0\.\d\d</td><td></td>", alone)
+
+
+@pytest.mark.parametrize("names", [("chr1",), ("chrX",), ("chrX", "chrY")])
+def test_inferred__not_without_x_and_autosomes(names: tuple[str, ...]) -> None:
+    table = of_sexes(names)
+    assert sex.coverage(table.values, table.regions) is None
+
+
+def test_inferred__a_sample_without_reads_has_no_sex() -> None:
+    table = of_sexes()
+    values = table.values.copy()
+    values[:, 2] = 0
+    coverage = sex.coverage(values, table.regions)
+    assert coverage is not None
+    assert coverage.sexes()[2] == ""
+    assert coverage.disagreements() == []
+
+
+def test_copies__of_sexes_on_every_kind_of_chromosome() -> None:
+    assert sex.copies_on("chr1", SEXES) is None
+    assert sex.copies_on("chrX", SEXES) == (1, 2, 2, 1, 2, 1)
+    assert sex.copies_on("Y", SEXES) == (1, 0, 0, 1, 0, 1)
+    assert sex.copies_on("X", ("male",) * 3) == (1, 1, 1)
+    assert sex.copies_on("X", ("female", "", "female")) is None
+    assert sex.copies_on("Y", ("female", "", "male")) == (0, 0, 1)
+    assert sex.copies_on("X", ()) is None
+    assert sex.copies_on("Y", ("", "")) is None
+
+
+def test_ploidy__has_two_samples_of_two() -> None:
+    assert sex.ploidy_of((1, 2, 2)) == (1, 2, 2)
+    assert sex.ploidy_of((1, 2, 1)) == (2, 4, 2)
+    assert sex.ploidy_of((1, 2)) is None
+    assert sex.ploidy_of((1, 1, 1)) is None
+    assert sex.ploidy_of(()) is None
+
+
+def cohort_of(females: int, males: int) -> tuple[str, ...]:
+    return ("female",) * females + ("male",) * males
+
+
+def calls_of(found: CnvResult) -> set[tuple[str, str, int]]:
+    """Chromosome and sample of every CNV, and whether it is a loss (-1) or a gain (1)."""
+    signs = calls.direction(found.called.copy_number, found.options).tolist()
+    rows = found.cnvs.to_pylist()
+    return {(row["chrom"], row["sample"], sign) for row, sign in zip(rows, signs, strict=True)}
+
+
+OPTIONS = {
+    "default": {},
+    "mean": {"norm_type": "mean"},
+    "coverages": {"norm": 2},
+    "genome": {"genome_wide": True, "norm_type": "mean"},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize(
+    ("females", "males"), [(5, 5), (7, 3), (3, 7), (1, 7), (7, 1), (0, 7), (7, 0)]
+)
+def test_calls__of_what_is_not_usual_for_the_sex(
+    females: int, males: int, options: dict[str, Any]
+) -> None:
+    sexes, planted = cohort_of(females, males), {}
+    if males > 1:
+        planted["chrX", females], planted["chrY", females + 1] = 2.0, 0.02
+    if females > 1:
+        planted["chrX", 0] = 0.5
+    if females > 3:
+        planted["chrX", 1] = 2.0
+    expected = {(chrom, f"s{k}", 1 if x > 1 else -1) for (chrom, k), x in planted.items()}
+    table = of_sexes(sexes=sexes, planted=planted, coverage=400)
+    found = CnvJob(table, CnvOptions(**options), CPU, sexes=sexes).result()
+    assert calls_of(found) == expected
+    usual = {(row["chrom"], row["sample"]): row["copy_number"]
+             for row in found.segmentation.to_pylist() if row["start"] == 0}  # fmt: skip
+    on_y = {sample for chrom, sample in usual if chrom == "chrY"}
+    assert on_y == ({f"s{k}" for k in range(females, females + males)} if males > 1 else set())
+    for k, each in enumerate(sexes):
+        assert usual["chrX", f"s{k}"] == ("CN1" if each == "male" else "CN2")
+    assert all(usual["chrY", sample] == "CN1" for sample in on_y)
+
+
+def test_calls__of_cases_by_controls_of_either_sex() -> None:
+    cases, controls = cohort_of(2, 2), cohort_of(2, 3)
+    planted = {("chrX", 3): 2.0, ("chrY", 2): 0.02}
+    table = of_sexes(sexes=cases, planted=planted, coverage=400)
+    others = of_sexes(sexes=controls, coverage=400, seed=4)
+    others = replace(others, samples=tuple(f"c{k}" for k in range(5)))
+    options = CnvOptions.of("reference", segmentation="fast")
+    job = CnvJob(table, options, CPU, sexes=cases + controls, controls=others)
+    assert calls_of(job.result()) == {("chrX", "s3", 1), ("chrY", "s2", -1)}
+
+
+@pytest.mark.parametrize(("own", "on_x"), [("male", "CN1"), ("female", "CN2")])
+def test_calls__of_one_sample_by_its_sex(own: str, on_x: str) -> None:
+    table = of_sexes(sexes=(own, own), planted={("chrX", 0): 3.0})
+    one = replace(table, samples=("s0",), values=table.values[:, :1].copy())
+    found = CnvJob(one, CnvOptions.of("single"), CPU, sexes=(own,)).result()
+    segments = found.segmentation.to_pylist()
+    assert {row["copy_number"] for row in segments if row["chrom"] == "chrX"} > {on_x}
+    assert any(row["chrom"] == "chrY" for row in segments) == (own == "male")
+
+
+def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> None:
+    pysam = pytest.importorskip("pysam")
+    sexes = cohort_of(4, 4)
+    planted = {("chrX", 5): 2.0, ("chrY", 7): 0.02}
+    table = of_sexes(sexes=sexes, planted=planted, coverage=400)
+    options = CnvOptions(fractional="mean", posterior=True)
+    found = CnvJob(table, options, CPU, sexes=sexes).result(keep=matrices.names(posterior=True))
+    on_x, on_y = found.cnv_regions.to_pylist()
+    names = [f"s{k}" for k in range(8)]
+    assert [on_x[name] for name in names] == [*["CN2"] * 4, "CN1", "CN2", "CN1", "CN1"]
+    assert [on_y[name] for name in names] == [*["NA"] * 4, "CN1", "CN1", "CN1", "CN0"]
+    parts = found.fractional["cnv_regions_fractional"].to_pylist()
+    assert [parts[1][name] for name in names[:4]] == ["NA"] * 4
+    assert [float(parts[0][name].removeprefix("CN")) for name in names[4:]] == [1, 1.5, 1, 1]
+    segments = found.fractional["segmentation_fractional"].to_pylist()
+    first = next(r for r in segments if r["chrom"] == "chrX" and r["sample"] == "s6")
+    assert float(first["copy_number"].removeprefix("CN")) == pytest.approx(1, abs=0.1)
+    write_tables(found, tmp_path, None, with_vcf=True)
+    records = list(pysam.VariantFile(str(tmp_path / "cnvs.vcf.gz")))
+    assert [record.alts for record in records] == [("<DUP>",), ("<DEL>",)]
+    assert [call["CN"] for call in records[1].samples.values()] == [*[None] * 4, 1, 1, 1, 0]
+    assert b"s5:CN2" in (tmp_path / "cnvs.bed").read_bytes()
+    kept = found.matrices
+    y = (kept["chrom"] == "chrY").values
+    for name in ("sini", "normalized", "posterior"):
+        values = kept[name].values[y]
+        assert np.isnan(values[..., :4]).all()
+        assert not np.isnan(values[..., 4:]).any()
+    assert (kept["copy_number"].values[y][:, :4] == -1).all()
+    middle = kept["copy_number"].values[(kept["chrom"] == "chrX").values][100]
+    assert [options.classes[k] for k in middle] == [*["CN2"] * 4, "CN1", "CN2", "CN1", "CN1"]
+
+
+@pytest.mark.parametrize("options", [{"norm": 2}, {"genome_wide": True}], ids=str)
+@pytest.mark.parametrize("names", [("chr1", "chrX", "chrY"), ("chrX", "chr1", "chrY")], ids=str)
+def test_calls__do_not_depend_on_how_much_of_the_genome_is_x(
+    names: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    """Males have fewer reads in all, but not elsewhere."""
+    sexes = cohort_of(4, 4)
+    table = of_sexes(names, sexes=sexes, planted={("chrX", 5): 2.0}, coverage=400)
+    found = CnvJob(table, CnvOptions(**options), CPU, sexes=sexes).result(("normalized",))
+    assert calls_of(found) == {("chrX", "s5", 1)}
+    level = found.matrices["normalized"].values[(found.matrices["chrom"] == "chr1").values]
+    if "genome_wide" in options:
+        assert level[:, 4:].mean() / level[:, :4].mean() == pytest.approx(1, abs=0.01)
+
+
+def test_reads__are_wanted_where_a_sample_is_looked_at() -> None:
+    table = of_sexes(("chrY",), sexes=cohort_of(4, 4), coverage=400)
+    values = table.values.copy()
+    values[:, :4] = 0
+    alone = replace(table, values=values)
+    assert (
+        CnvJob(alone, CnvOptions(), CPU, sexes=cohort_of(4, 4)).result().segments.sample.min() > 3
+    )
+    with pytest.raises(UsageError, match=r"^sample s0 has no reads: leave it out$"):
+        CnvJob(alone, CnvOptions(), CPU)
+
+
+def test_sexes__that_are_unknown_are_told() -> None:
+    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=("male", "female", "", "", "", ""))
+    assert "1 male and 1 female, 4 of unknown sex taken as female: " in job.notes[0]
+
+
+# ---- pseudoautosomal regions ------------------------------------------------------------------
+
+PAR = {"width": 50_000, "par": 56}  # of hg38: the middle of the next region lies behind it
+
+
+def in_par(counts: Counts, sample: int, times: float, rows: slice = slice(20, 40)) -> Counts:
+    """So many times as many reads in these regions of X."""
+    values = counts.values.copy()
+    own = np.flatnonzero(counts.regions.chrom == 1)[rows]
+    values[own, sample] = np.rint(values[own, sample] * times)
+    return replace(counts, values=values)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize(("females", "males"), [(5, 5), (3, 7), (1, 7), (7, 2), (0, 7)])
+def test_par__everybody_has_two_copies(females: int, males: int, options: dict[str, Any]) -> None:
+    sexes = cohort_of(females, males)
+    on_x, more, fewer = females, females + 1, 0 if females else 2
+    table = of_sexes(sexes=sexes, coverage=400, planted={("chrX", on_x): 2.0}, **PAR)
+    table = in_par(in_par(table, more, 2.0), fewer, 0.5)
+    chosen = CnvOptions(**options, fractional="mean")
+    job = CnvJob(table, chosen, CPU, sexes=sexes, genome="GRCh38")
+    assert any(note.endswith("pseudoautosomal regions of hg38") for note in job.notes)
+    found = job.result(matrices.names(posterior=False))
+    columns = ("chrom", "start", "end", "sample", "copy_number")
+    rows = [tuple(row[name] for name in columns) for row in found.cnvs.to_pylist()]
+    assert [row for row in rows if row[1] < 56 * 50_000] == [
+        ("chrX", 1_000_000, 2_000_000, f"s{sample}", label)
+        for sample, label in sorted([(more, "CN4"), (fewer, "CN1")])
+    ]
+    assert ("chrX", 4_500_000, 5_500_000, f"s{on_x}", "CN2") in rows
+    others = {f"s{k}" for k in range(females, females + males)} - {f"s{on_x}", f"s{more}"}
+    first, second = found.cnv_regions.to_pylist()[:2]
+    assert {first[name] for name in others - {f"s{fewer}"}} <= {"CN2"}
+    assert {second[name] for name in others} <= {"CN1"}
+    parts = found.fractional["cnv_regions_fractional"].to_pylist()
+    exact = [float(parts[0][f"s{more}"][2:]), float(parts[1][f"s{on_x}"][2:])]
+    assert exact == pytest.approx([4, 2], abs=0.5)
+    numbers = found.matrices["copy_number"].values[table.regions.chrom == 1]
+    labels = {name: {chosen.classes[k] for k in np.unique(numbers[rows])}
+              for name, rows in {"par": slice(5, 15), "x": slice(60, 80)}.items()}  # fmt: skip
+    assert labels["par"] == {"CN2"}
+    assert labels["x"] == {"CN1", "CN2"} - ({"CN2"} if not females else set())
+
+
+@pytest.mark.parametrize("model", ["reference", "single"])
+def test_par__of_cases_by_controls_and_of_one_sample(model: str) -> None:
+    sexes, controls = cohort_of(0, 1), None
+    table = in_par(of_sexes(sexes=("male", "male"), coverage=400, **PAR), 0, 1.5)
+    table = replace(table, samples=("s0",), values=table.values[:, :1].copy())
+    if model == "reference":
+        controls = of_sexes(sexes=cohort_of(3, 3), coverage=400, seed=4, **PAR)
+        controls = replace(controls, samples=tuple(f"c{k}" for k in range(6)))
+        sexes += cohort_of(3, 3)
+    options = CnvOptions.of(model, segmentation="fast", min_width=5)
+    job = CnvJob(table, options, CPU, sexes=sexes, controls=controls, genome="hg38")
+    found = job.result()
+    on_x = [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
+    assert [(row["start"], row["end"]) for row in on_x] == [(20 * 50_000, 40 * 50_000)]
+    assert on_x[0]["copy_number"] == "CN3"
+
+
+def test_par__of_one_sample_and_few_regions_beside_it() -> None:
+    """The level is that of the regions with one copy, and sexes are inferred by these."""
+    table = of_sexes(sexes=cohort_of(4, 4), coverage=400, **PAR)
+    x = np.flatnonzero(table.regions.chrom == 1)
+    kept = np.delete(np.arange(len(table.values)), x[70:])  # 14 beside 56
+    less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
+    coverage = sex.coverage(less.values, less.regions, named("hg38").par)  # type: ignore[union-attr]
+    assert coverage is not None
+    assert coverage.sexes() == cohort_of(4, 4)
+    assert inferred_sexes(less, None, "hg38") == cohort_of(4, 4)
+    one = replace(less, samples=("s7",), values=less.values[:, 7:].copy())
+    options = CnvOptions.of("single", segmentation="fast")
+    found = CnvJob(one, options, CPU, sexes=("male",), genome="hg38").result()
+    assert not [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
+
+
+@pytest.mark.parametrize(("females", "males"), [(4, 4), (3, 12)])
+def test_par__a_cnv_across_its_border_is_counted_on_the_side_of_its_middle(
+    females: int, males: int
+) -> None:
+    table = of_sexes(sexes=cohort_of(females, males), coverage=400, **PAR)
+    for rows in (slice(48, 58), slice(52, 62), slice(53, 63)):
+        across = in_par(table, 0, 2.0, rows)
+        found = CnvJob(
+            across, CnvOptions(), CPU, sexes=cohort_of(females, males), genome="hg38"
+        ).result()
+        on_x = [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
+        assert [(row["start"] // 50_000, row["sample"]) for row in on_x] == [(rows.start, "s0")]
+        assert on_x[0]["copy_number"] == "CN4"
+
+
+def test_par__a_region_says_of_each_cnv_what_it_is_alone() -> None:
+    sexes = cohort_of(5, 5)
+    table = of_sexes(sexes=sexes, coverage=400, **PAR)
+    table = in_par(in_par(table, 7, 0.5, slice(28, 48)), 0, 0.5, slice(30, 90))
+    found = CnvJob(table, CnvOptions(), CPU, sexes=sexes, genome="hg38").result()
+    own = {row["sample"]: row["copy_number"] for row in found.cnvs.to_pylist()}
+    assert own == {"s0": "CN1", "s7": "CN1"}
+    (region,) = found.cnv_regions.to_pylist()
+    assert {name: region[name] for name in own} == own
+    assert region["s8"] == "CN1"  # its middle lies beside them
+    assert region["s1"] == "CN2"
+
+
+def test_par__changes_nothing_beside_it() -> None:
+    sexes, options = cohort_of(4, 4), CnvOptions(norm_type="mean", size_factor="mean")
+    table = of_sexes(sexes=sexes, planted={("chrX", 5): 2.0}, coverage=400, **PAR)
+    found = CnvJob(table, options, CPU, sexes=sexes, genome="hg38").result(("sini", "normalized"))
+    x = np.flatnonzero(table.regions.chrom == 1)
+    kept = np.delete(np.arange(len(table.values)), x[: PAR["par"]])
+    less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
+    alone = CnvJob(less, options, CPU, sexes=sexes).result(("sini", "normalized"))
+    for name in ("normalized", "sini"):
+        both = [each.matrices[name].values for each in (found, alone)]
+        np.testing.assert_allclose(both[0][kept], both[1], rtol=1e-12, atol=1e-12)
+
+
+def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
+    table = of_sexes(**PAR)
+    asked = "--genome says where the pseudoautosomal regions are"
+    assert asked in CnvJob(table, CnvOptions(), CPU, sexes=SEXES).notes[0]
+    other = CnvJob(table, CnvOptions(), CPU, sexes=SEXES, genome="danRer11")
+    assert other.notes[0].endswith("; the pseudoautosomal regions of 'danRer11' are not known")
+    assert all(span.par == () for span in other.spans())
+
+
+def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
+    table = of_sexes()
+    regions, chrom = table.regions, table.regions.chrom
+    end = np.where(np.arange(len(chrom)) == regions.blocks[0].stop - 1, 248_956_422, regions.end)
+    longer = replace(regions, end=end)
+    assert (
+        known("GRCh38", longer) == known(None, longer) == known("canFam3", longer) == named("hg38")
+    )
+    with pytest.raises(UsageError, match=r"^--genome hg19: .* as those of hg38$"):
+        known("hg19", longer)
+
+
+def test_usual__of_single_samples_is_that_of_all() -> None:
+    job = CnvJob(of_sexes(**PAR), CnvOptions(), CPU, sexes=SEXES, genome="hg38")
+    usual, regions = job._usual(), job.regions
+    assert usual is not None
+    every = usual.of(regions.chrom, regions.start, regions.end)
+    assert set(every.ravel().tolist()) == {0, 1, 2}
+    sample = np.arange(len(regions)) % len(SEXES)
+    own = usual.of_samples(regions.chrom, regions.start, regions.end, sample)
+    np.testing.assert_array_equal(own, every[np.arange(len(regions)), sample])
+
+
+def test_matrices__have_their_types_where_copies_go_by_sex() -> None:
+    found = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES).result(("sini", "copy_number"))
+    dtypes = {name: found.matrices[name].dtype for name in ("sini", "copy_number")}
+    assert dtypes == {"sini": np.float64, "copy_number": np.int8}
+
+
+def test_par__of_a_table_that_has_nothing_else_of_x() -> None:
+    table = of_sexes(**PAR)
+    rows = np.flatnonzero(table.regions.chrom == 1)[PAR["par"] :]
+    kept = np.delete(np.arange(len(table.values)), rows)
+    less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
+    assert calls_of(CnvJob(less, CnvOptions(), CPU, sexes=SEXES, genome="hg38").result()) == set()
+
+
+# ---- everywhere the same ----------------------------------------------------------------------
+
+PLACES = [
+    pytest.param(RunOptions(gpus="none", max_chunk_bytes=4096), id="pieces"),
+    pytest.param(RunOptions(gpus="0"), id="gpu", marks=pytest.mark.gpu),
+    pytest.param(
+        RunOptions(gpus="0", max_chunk_bytes=4096), id="gpu-pieces", marks=pytest.mark.gpu
+    ),
+]
+
+
+@pytest.mark.parametrize("run", PLACES)
+@pytest.mark.parametrize("model", ["cn.mops", "reference"])
+def test_calls__are_the_same_everywhere(run: RunOptions, model: str) -> None:
+    sexes, controls = cohort_of(4, 4), None
+    planted = {("chrX", 5): 2.0, ("chrY", 7): 0.02}
+    table = of_sexes(sexes=sexes, planted=planted, coverage=400, **PAR)
+    if model == "reference":
+        controls = of_sexes(sexes=sexes, seed=4, **PAR)
+        controls = replace(controls, samples=tuple(f"c{k}" for k in range(8)))
+    options = CnvOptions.of(model, segmentation="fast", posterior=True, min_width=3)
+    keep = matrices.names(posterior=True)
+    more = {"sexes": sexes * (2 if controls else 1), "controls": controls, "genome": "hg38"}
+    found, expected = (CnvJob(table, options, r, **more).result(keep) for r in (run, CPU))
+    for name, rows in expected.tables().items():
+        assert found.tables()[name].equals(rows)
+    for name in keep:
+        np.testing.assert_array_equal(found.matrices[name].values, expected.matrices[name].values)
+
+
+def test_names__of_classes_where_one_copy_is_usual() -> None:
+    options = CnvOptions()
+    named = calls.names_by_copies(options)
+    labels = [options.classes[k] for k in named[1, :-1]]
+    assert labels == ["CN0", "CN0", "CN1", "CN2", "CN2", "CN3", "CN3", "CN4", "CN4"]
+    assert named[2, :-1].tolist() == list(range(9))
+    assert (named[:, -1] == calls.NOT_CALLED).all()
+    assert (named[0] == calls.NOT_CALLED).all()
+
+
+def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
+    table = of_sexes(("chr1", "chrX", "chrY"), sexes=cohort_of(5, 1))
+    store = tmp_path / "matrices.zarr"
+    job = CnvJob(table, CnvOptions(robust=0.1), CPU, sexes=cohort_of(5, 1))
+    found = job.result(matrices.names(posterior=False), store, shown=4)
+    assert any("chrY is left out" in note for note in found.notes)
+    zarr = pytest.importorskip("zarr")
+    sini = zarr.open_group(str(store))["sini"][:]
+    assert np.isnan(sini[400:]).all()
+    assert not np.isnan(sini[:400]).any()
+
+
+@pytest.mark.parametrize("norm_type", ["poisson", "mean"])
+def test_x__males_have_half_of_what_females_have(norm_type: str) -> None:
+    options = CnvOptions.of("cn.mops", norm_type=norm_type)
+    found = CnvJob(of_sexes(), options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
+    on_x = found["normalized"][found["chrom"] == "chrX"].median("region").values
+    males = np.array([each == "male" for each in SEXES])
+    np.testing.assert_allclose(np.median(on_x[males]) / np.median(on_x[~males]), 0.5, atol=0.03)
+
+
+@pytest.mark.parametrize("model", ["cn.mops", "reference"])
+def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
+    table = of_sexes()
+    parts = replace(table, values=table.values + 0.25)
+    others = replace(parts, samples=tuple("abcdef")) if model == "reference" else None
+    options = CnvOptions.of(model, segmentation="fast")
+    sexes = SEXES * (2 if others else 1)
+    found = CnvJob(parts, options, CPU, sexes=sexes, controls=others).result(keep=("sini",))
+    assert len(found.segments)
+
+
+def test_y__is_normalized_among_those_that_have_it() -> None:
+    table, options = of_sexes(), CnvOptions(norm_type="mean")
+    found = CnvJob(table, options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
+    on_y = found["normalized"].values[table.regions.chrom == 2]
+    males = np.array([each == "male" for each in SEXES])
+    np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "names"),
+    [
+        ("cn.mops", {"norm": 0}, ("chr1", "chrX", "chrY")),
+        ("haplo", {}, ("chr1", "chrX", "chrY")),
+        ("cn.mops", {}, ("chr1",)),
+    ],
+)
+def test_sexes__that_are_not_used_are_not_told(
+    model: str, options: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    job = CnvJob(of_sexes(names), CnvOptions.of(model, **options), CPU, sexes=SEXES)
+    assert not any("sex" in note for note in job.notes)
+    assert all(span.copies is None for span in job.spans())
+
+
+def test_sexes__that_are_used_are_told() -> None:
+    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
+    assert job.notes[0].startswith("chrX and chrY: every sample is compared with what is usual")
+    assert CnvJob(of_sexes(), CnvOptions(), CPU).notes == []
+    given = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES, ploidy=(2,) * 6)
+    assert given.notes == []
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "given", "said"),
+    [
+        (("chrX", "chrY"), {}, "infer", "their sexes cannot be inferred"),
+        (("chrX", "chrY"), {"compat": "r"}, "infer", ""),
+        (("chrX", "chrY"), {}, "none", ""),
+        (("chrX", "chrY"), {}, {"s0": "male"}, ""),
+        (("chr1", "chrX"), {}, "infer", ""),
+        (("chr1",), {}, "infer", ""),
+        (("chr1", "chrX"), {"norm": 0}, {"s0": "male"}, "--sex: without effect"),
+        (("chr1", "chrX"), {"model": "haplo"}, {"s0": "male"}, "--sex: without effect"),
+        (("chr1", "chrX"), {"norm": 0}, "infer", ""),
+    ],
+)
+def test_sexes__that_play_no_part_are_told(
+    names: tuple[str, ...], options: dict[str, Any], given: Any, said: str
+) -> None:
+    notes = multigpu.cnv(of_sexes(names), sex=given, gpus="none", **options).notes
+    told = [note for note in notes if "sex" in note and "every sample" not in note]
+    assert len(told) == bool(said)
+    assert said in "".join(told)

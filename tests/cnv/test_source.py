@@ -1,0 +1,116 @@
+"""Counts where workers find them: the same rows from each place, and nothing left behind."""
+
+import multiprocessing
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from multigpu.cnv.source import Columns, InFile, InMemory, Shared, filed
+from multigpu.formats.storage import shareable
+
+Place = Callable[[InMemory], AbstractContextManager[InFile]]
+
+
+def counts(kind: type) -> InMemory:
+    values = np.arange(21).reshape(7, 3).astype(kind)
+    return InMemory(values, np.arange(7), np.arange(7) + 5)
+
+
+def same(a: Columns, b: Columns) -> bool:
+    return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@contextmanager
+def shared(counts: InMemory) -> Iterator[InFile]:
+    """What other processes of this machine get."""
+    kept = Shared(counts)
+    yield pickle.loads(pickle.dumps(kept))
+    del kept
+
+
+def room(size: int) -> NDArray[np.uint8]:
+    return np.empty(size, np.uint8)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float64])
+@pytest.mark.parametrize("place", [shared, lambda counts: filed(counts, None)])
+def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None:
+    whole = counts(kind)
+    with place(whole) as there, multiprocessing.get_context("spawn").Pool(1) as other:
+        assert same(other.apply(there.rows, (2, 6, room)), whole.rows(2, 6, room))
+        assert same(there.rows(0, 7, room), whole.rows(0, 7, room))
+
+
+def test_shared__goes_with_the_block() -> None:
+    with shared(counts(np.int32)) as there:
+        assert Path(there.path).exists()
+    assert not Path(there.path).exists()
+
+
+def test_shared__copies_once_and_for_others_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied, empty = [], shareable.empty
+
+    def counted(shape: tuple[int, ...], dtype: type) -> NDArray[np.int32]:
+        copied.append(shape)
+        return empty(shape, dtype)
+
+    monkeypatch.setattr(shareable, "empty", counted)
+    whole = counts(np.int32)
+    there = Shared(whole)
+    assert np.shares_memory(there.rows(2, 6, room)[0], whole.values)
+    assert not copied
+    paths = [pickle.loads(pickle.dumps(there)).path for _ in range(2)]
+    assert paths[0] == paths[1]
+    assert copied == [array.shape for array in whole.arrays()]
+
+
+def test_shared__does_not_copy_what_has_a_path() -> None:
+    whole = counts(np.int32)
+    there = [shareable.empty(array.shape, array.dtype) for array in whole.arrays()]
+    for copy, array in zip(there, whole.arrays(), strict=True):
+        copy[:] = array
+    start, end, values = there
+    with shared(InMemory(values, start, end)) as found:
+        values[3, 1] = 99
+        assert found.rows(3, 4, room)[0].tolist() == [[9, 99, 11]]
+        assert same(found.rows(0, 3, room), whole.rows(0, 3, room))
+
+
+def test_shared__copies_a_part_of_what_has_a_path() -> None:
+    whole = shareable.empty((9, 3), np.int32)
+    whole[:] = np.arange(27).reshape(9, 3)
+    part = InMemory(whole[2:], np.arange(7), np.arange(7))
+    with shared(part) as found:
+        assert found.rows(0, 1, room)[0].tolist() == [[6, 7, 8]]
+
+
+def test_shareable__has_a_path_as_it_lies_there_only() -> None:
+    whole = shareable.empty((4, 4), np.int32)
+    assert shareable.path_of(whole)
+    assert shareable.path_of(whole.reshape(2, 8))
+    assert [shareable.path_of(view) for view in (whole.T, whole[::-1], whole[1:])] == [None] * 3
+    assert shareable.path_of(np.zeros(3)) is None
+
+
+def test_shareable__refuses_what_is_not_there() -> None:
+    with pytest.raises(MemoryError, match="bytes of memory are not there"):
+        shareable.empty((1 << 43,), np.int8)
+
+
+def test_shareable__refuses_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr("multigpu.formats.storage.shareable.free_bytes", lambda _: 1 << 62)
+    with pytest.raises(MemoryError, match="bytes of memory are not there"):
+        shareable.empty((1 << 60,), np.int8)
+    assert len(list(Path("/proc/self/fd").iterdir())) == held
+
+
+def test_filed__leaves_nothing_in_the_folder(tmp_path: Path) -> None:
+    with filed(counts(np.int32), tmp_path) as there:
+        assert tmp_path in Path(there.path).parents
+    assert list(tmp_path.iterdir()) == []

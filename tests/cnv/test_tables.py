@@ -1,0 +1,299 @@
+"""The files of the calls, read by the programs that they are for."""
+
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pysam
+import pysam.bcftools
+import pytest
+from support.cohorts import result
+
+from multigpu.cnv.output import tables
+from multigpu.cnv.output.colours import Colours, Palette
+from multigpu.cnv.output.folder import write_tables
+from multigpu.cnv.output.vcf import check_names, write_vcf
+from multigpu.cnv.result import CnvResult, SegmentTable
+from multigpu.cnv.samples.sex import Usual
+from multigpu.errors import UsageError
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.tabix import LONGEST_TBI
+
+
+def with_cnvs(
+    *rows: tuple[int, int, str, int], names: tuple[str, ...] = ("chr1",), **changes: Any
+) -> CnvResult:
+    """A result with CNVs (start, end, sample, class) of samples a, b, c on the last chromosome."""
+    samples, count = ("a", "b", "c"), len(rows)
+    start, end = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
+    sample = np.array([samples.index(row[2]) for row in rows], np.int32)
+    copies = np.array([row[3] for row in rows], np.int32)
+    chrom = np.full(count, len(names) - 1, np.int32)
+    mean = (copies - 2) / 2
+    table = SegmentTable(
+        chrom, sample, start, end, (end - start) // 10, mean, mean + 0.25, copies,
+        np.full(count, np.nan), np.ones(count, np.bool_),
+    )  # fmt: skip
+    place = Regions(names, chrom, start, end)
+    return replace(result(), regions=place, samples=samples, segments=table, **changes)
+
+
+def bcftools(command: str, *arguments: str) -> str:
+    """What bcftools writes, which has nothing to complain of; pysam brings it along, too."""
+    if program := shutil.which("bcftools"):
+        words = [program, command, *arguments]
+        run = subprocess.run(words, check=False, capture_output=True, text=True)
+        assert (run.returncode, run.stderr) == (0, "")
+        return run.stdout
+    own = getattr(pysam.bcftools, command)
+    written = str(own(*arguments))
+    assert own.get_messages() in ("", None)
+    return written
+
+
+def cells(path: Path) -> list[list[str]]:
+    """Of every record: position, end, alleles and what is said of each sample."""
+    return [
+        [fields[1], fields[7].partition("END=")[2].partition(";")[0], fields[4], *fields[9:]]
+        for fields in (line.split("\t") for line in bcftools("view", "-H", str(path)).splitlines())
+    ]
+
+
+def text(blocks: Iterable[Any]) -> str:
+    return b"".join(blocks).decode()
+
+
+def test_tsv__numbers_read_back_equal() -> None:
+    rows = [line.split("\t") for line in text(tables.tsv(result().segmentation)).splitlines()]
+    assert rows[0] == ["chrom", "start", "end", "sample", "median", "mean", "copy_number"]
+    assert [float(row[5]) for row in rows[1:]] == result().segments.mean.tolist()
+
+
+def test_tsv__has_numbers_as_python_writes_them() -> None:
+    rng = np.random.default_rng(1)
+    spread = rng.normal(size=20_000) * 10.0 ** rng.integers(-20, 20, 20_000)
+    near = np.array([1e-100, 1e-99, 1e-10, 1e-9, 1e-7, 1e-5, 1e-4, 1e9, 1e10, 1e15, 1e16, 1e17])
+    odd = np.array([0.0, -0.0, 1.0, -3.0, np.nan, np.inf, -np.inf, 5e-324, 1e308])
+    around = [np.nextafter(near, 0), near, np.nextafter(near, np.inf)]
+    whole = np.rint(rng.normal(size=1_000) * 1e8)
+    numbers = np.concatenate([spread, np.round(spread, 2), whole, odd, *around])
+    table = pa.table({"x": numbers, "y": np.arange(len(numbers))})
+    lines = [f"{x!r}\t{y}" for y, x in enumerate(numbers.tolist())]
+    assert text(tables.tsv(table)).split("\n") == ["x\ty", *lines, ""]
+    assert text(tables.tsv(table.slice(0, 0))) == "x\ty\n"
+
+
+def test_files__are_the_same_in_blocks_of_a_few_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def files(name: str) -> list[bytes]:
+        (tmp_path / name).mkdir()
+        write_tables(result(), tmp_path / name, None, True)
+        return [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
+
+    whole = files("whole")
+    monkeypatch.setattr("multigpu.cnv.output.lines.CELLS", 20)
+    assert files("few") == whole
+
+
+@pytest.mark.parametrize(
+    ("colours", "gain", "loss"),
+    [("gain-red", "200,30,30", "30,60,200"), ("gain-blue", "30,60,200", "200,30,30")],
+)
+def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
+    colours: Colours, gain: str, loss: str
+) -> None:
+    lines = text(tables.bed(result(), Palette.of(colours)))
+    rows = [line.split("\t") for line in lines.splitlines()]
+    assert len(rows) == len(result().called) > 5
+    order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
+    assert order == sorted(order)
+    for row in rows:
+        sample, copies = row[3].split(":")
+        assert sample in result().samples
+        assert row[8] == (loss if copies in ("CN0", "CN1") else gain)
+        assert 0 <= int(row[4]) <= 1000
+
+
+def test_seg__counts_from_1_and_has_every_segment() -> None:
+    lines = text(tables.seg(result())).splitlines()
+    assert lines[0].split("\t") == ["ID", "chrom", "loc.start", "loc.end", "num.mark", "seg.mean"]
+    segments = result().segments
+    rows = [line.split("\t") for line in lines[1:]]
+    assert [int(row[2]) for row in rows] == (segments.start + 1).tolist()
+    assert [int(row[3]) for row in rows] == segments.end.tolist()
+    assert sum(int(row[4]) for row in rows) == len(result().regions) * len(result().samples)
+
+
+def test_igv_session__names_the_tracks_beside_it() -> None:
+    session = ET.fromstring(tables.igv_session("hg38"))
+    assert session.attrib["genome"] == "hg38"
+    assert [track.attrib["path"] for track in session.iter("Resource")] == list(tables.TRACKS)
+    assert "genome" not in ET.fromstring(tables.igv_session(None)).attrib
+
+
+@pytest.mark.parametrize(("colours", "ends"), [("gain-red", "br"), ("gain-blue", "rb")])
+def test_igv_session__shows_segments_in_the_colours_of_the_other_files(
+    colours: Colours, ends: str
+) -> None:
+    session = ET.fromstring(tables.igv_session("hg38", palette=Palette.of(colours)))
+    (scale,) = session.iter("ColorScale")
+    assert scale.attrib["type"] == "COPY_NUMBER"
+    name, *limits = scale.attrib["value"].split(";")
+    loss, middle, gain = limits[4:]
+    of = {"r": "255,0,0", "b": "0,0,255"}
+    assert (name, loss, middle, gain) == (
+        "ContinuousColorScale", of[ends[0]], "255,255,255", of[ends[1]],
+    )  # fmt: skip
+
+
+def written(found: CnvResult, path: Path) -> None:
+    write_vcf(found, path)
+
+
+def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> None:
+    path = tmp_path / "cnvs.vcf.gz"
+    written(result(), path)
+    columns = "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%GT:%CN:%MD:%MN]\n"
+    shown = bcftools("query", "-f", columns, str(path))
+    cnvs, samples = result().cnvs.to_pylist(), result().samples
+    said = []
+    for line in shown.splitlines():
+        chrom, position, end, length, *found = line.split("\t")
+        assert int(length) == int(end) - int(position)
+        for sample, cell in zip(samples, found, strict=True):
+            genotype, copies, median, mean = cell.split(":")
+            if "1" in genotype:
+                numbers = (round(float(median), 4), round(float(mean), 4))
+                said.append((chrom, int(position), int(end), sample, f"CN{copies}", *numbers))
+            else:
+                assert (genotype, copies, mean) in (("0/0", "2", "."), ("./.", ".", "."))
+    wanted = [
+        (
+            row["chrom"], max(1, row["start"]), row["end"], row["sample"], row["copy_number"],
+            round(row["median"], 4), round(row["mean"], 4),
+        )
+        for row in cnvs
+    ]  # fmt: skip
+    assert len(cnvs) > 5
+    assert [row[:5] for row in sorted(said)] == [row[:5] for row in sorted(wanted)]
+    numbers_said, numbers = (np.array([row[5:] for row in sorted(rows)]) for rows in (said, wanted))
+    np.testing.assert_allclose(numbers_said, numbers, atol=2e-4)  # bcftools shows six digits
+
+
+def test_vcf__cnvs_with_the_same_borders_and_type_are_one_record(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((100, 900, "a", 3), (100, 900, "b", 4), (100, 900, "c", 1)), path)
+    assert cells(path) == [
+        ["100", "900", "<DEL>", "./.:.:.:.", "./.:.:.:.", "0/1:1:-0.25:-0.5"],
+        ["100", "900", "<DUP>", "0/1:3:0.75:0.5", "./1:4:1.25:1", "./.:.:.:."],
+    ]
+
+
+def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((100, 1300, "a", 0), (200, 350, "b", 3)), path)
+    assert cells(path) == [
+        ["100", "1300", "<DEL>", "1/1:0:-0.75:-1", "./.:.:.:.", "0/0:2:.:."],
+        ["200", "350", "<DUP>", "./.:.:.:.", "0/1:3:0.75:0.5", "0/0:2:.:."],
+    ]
+    with pysam.VariantFile(str(path)) as file:
+        assert [record.stop for record in file.fetch("chr1", 150, 250)] == [1300, 350]
+        assert [record.info["REGIONS"] for record in file.fetch("chr1", 0, 250)] == [120, 15]
+
+
+def test_vcf__a_sample_by_its_sex(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    usual = Usual(np.array([[1, 2, 0]], np.int8))
+    found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=usual)
+    written(found, path)
+    assert cells(path) == [
+        ["100", "300", "<DEL>", "1:0:-0.25:-0.5", "0/0:2:.:.", ".:.:.:."],
+        ["500", "600", "<DUP>", "0:1:.:.", "0/1:3:0.75:0.5", ".:.:.:."],
+    ]
+
+
+def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), ploidy=(1, 2, 4)), path)
+    assert cells(path) == [
+        ["100", "300", "<DEL>", ".:1:-0.25:-0.5", "0/0:2:.:.", ".:2:.:."],
+        ["500", "600", "<DUP>", ".:2:.:.", "0/1:3:0.75:0.5", ".:2:.:."],
+    ]
+
+
+def test_vcf__has_lengths_of_contigs_where_they_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    names = ("chr1", "chr2")
+    written(with_cnvs((100, 300, "a", 1), names=names, lengths={"chr2": 5_000}), path)
+    header = bcftools("view", "-h", str(path))
+    assert "##contig=<ID=chr1>\n##contig=<ID=chr2,length=5000>\n" in header
+
+
+@pytest.mark.parametrize("name", ["chr 1", "a,b", "<x>", "#1", "*", "=1", "", "é"])
+def test_vcf__names_that_it_does_not_take_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="or give --no-vcf"):
+        check_names(["chr1", name])
+
+
+def test_vcf__names_of_contigs_as_they_occur_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    names = ("chr1", "HLA-A*01:01:01:01", "chrUn_KI270742v1", "gi|1|ref;x=1")
+    check_names(names)
+    written(with_cnvs((100, 300, "a", 1), names=names), path)
+    assert bcftools("view", "-H", str(path)).startswith("gi|1|ref;x=1\t100\t")
+
+
+def test_vcf__a_cnv_at_the_first_base_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((0, 200, "a", 0)), path)
+    found = bcftools("view", "-H", "-r", "chr1:50-60", str(path)).split("\t")
+    assert found[1] == "1"
+    assert "SVLEN=199;" in found[7]
+    assert "END=200;" in found[7]
+
+
+def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((LONGEST_TBI, LONGEST_TBI + 10, "a", 0)), path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
+    assert bcftools("view", "-H", "-r", f"chr1:{LONGEST_TBI + 5}", str(path))
+
+
+def test_vcf__without_cnvs_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    none = result().segments.take(np.zeros(0, np.int64))
+    written(replace(result(), segments=none), path)
+    assert bcftools("view", "-H", str(path)) == ""
+    header = bcftools("view", "-h", str(path)).splitlines()
+    assert header[-1].split("\t")[9:] == list(result().samples)
+
+
+def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_type() -> None:
+    usual = Usual(np.array([[2, 2, 2], [1, 1, 0]], np.int8))
+    rows = [(100, 300, "a", 1), (290, 400, "b", 0), (300, 350, "c", 3), (800, 900, "a", 1)]
+    columns = ("regions", "length", "frequency")
+    found = with_cnvs(*rows).cnvs
+    assert found.column_names[-3:] == list(columns)
+    assert [tuple(row[name] for name in columns) for row in found.to_pylist()] == [
+        (20, 200, 2 / 3), (11, 110, 2 / 3), (5, 50, 1 / 3), (10, 100, 1 / 3),
+    ]  # fmt: skip
+    on_y = with_cnvs((100, 300, "a", 0), (290, 400, "b", 0), names=("chr1", "chrY"), usual=usual)
+    assert on_y.cnvs["frequency"].to_pylist() == [1.0, 1.0]
+
+
+def test_frequency__counts_a_sample_once_and_chromosomes_apart() -> None:
+    found = with_cnvs(
+        (100, 200, "a", 0), (300, 400, "a", 0), (150, 350, "b", 0), names=("chr1", "chr2")
+    )
+    assert found.frequency.tolist() == [2 / 3] * 3
+    elsewhere = replace(found.segments, chrom=np.array([0, 1, 1], np.int32))
+    assert replace(found, segments=elsewhere).frequency.tolist() == [1 / 3, 2 / 3, 2 / 3]

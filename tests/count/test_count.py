@@ -1,0 +1,298 @@
+"""`multigpu count` and `multigpu.count.api.count`: columns, regions, names, bad input."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pysam
+import pytest
+from support.bams import REFERENCES, Row, random_rows, write_alignments
+from support.bgzf_data import bgzf
+from support.counted import ROWS, Run, in_windows
+from support.program import ROOT, remarks
+
+from multigpu import cli, count
+from multigpu.errors import InputError, UsageError
+from multigpu.formats.tables.counts import read_counts
+
+
+def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None:
+    other = random_rows(500, seed=2)
+    path = write_alignments(tmp_path / "other.bam", other)
+    found = count([path, some], window=7000)
+    assert found.samples == ("other", "some")
+    assert found.regions.names == ("chr1", "chr2", "chrEmpty", "chr3")
+    expected = np.array([in_windows(other, 7000), in_windows(ROWS, 7000)]).T
+    assert (found.values == expected).all()
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        {"max_chunk_bytes": 1}, {"threads": 1}, {"index": False}, {"index": False, "threads": 3},
+        pytest.param({"processes": 2, "max_chunk_bytes": 1}, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_count__does_not_depend_on_how_it_is_run(some: str, ways: dict[str, Any]) -> None:
+    assert count(some, window=7000, **ways).values[:, 0].tolist() == in_windows(ROWS, 7000)
+
+
+def test_count__chosen_chromosomes_in_the_order_given(some: str) -> None:
+    found = count(some, window=100_000, chromosomes=["chr3", "chr1"])
+    assert found.regions.names == ("chr3", "chr1")
+    whole = in_windows(ROWS, 100_000)
+    assert found.values[:, 0].tolist() == [whole[-1], *whole[:3]]
+
+
+def test_count__regions_of_a_bed_file(some: str, bed: Callable[..., str]) -> None:
+    regions = bed(("chr2", 0, 50_000), ("chr1", 1000, 1001), ("chr1", 0, 400_000))
+    found = count(some, regions=regions)
+    halves = in_windows(ROWS, 50_000)
+    assert found.regions.start.tolist() == [0, 0, 1000]
+    assert found.values[:, 0].tolist()[:2] == [halves[6], sum(halves[:6])]
+    assert [note.removeprefix(f"{regions}: ") for note in found.notes] == [
+        "the regions are not in order: they are sorted",
+        "1 region is overlapping an earlier one",
+        "regions that end behind their reference: 1, the first one is chr1:0-400000",
+    ]
+
+
+# ---- names ------------------------------------------------------------------------------------
+
+
+def test_sample_names__that_are_no_utf8_have_replacement_characters(some: str) -> None:
+    given = count(some, sample_names=[os.fsdecode(b"a\xff")], window=50_000)
+    assert given.samples == ("a\ufffd",)
+
+
+PLAIN = tuple((name.removeprefix("chr"), length) for name, length in REFERENCES)
+
+
+def test_rename__maps_names_that_differ_by_chr(
+    tmp_path: Path, some: str, bed: Callable[..., str]
+) -> None:
+    plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
+    found = count([some, plain], window=7000, rename="auto")
+    assert (found.values[:, 0] == found.values[:, 1]).all()
+    assert found.values.any()
+    found = count(plain, regions=bed(("chr1", 0, 300_000)), rename="auto")
+    assert found.regions.names == ("chr1",)
+    assert found.values.sum() == sum(in_windows(ROWS, 300_000)[:1])
+
+
+def test_rename__is_asked_for(
+    tmp_path: Path, some: str, bed: Callable[..., str], refused: Run
+) -> None:
+    plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
+    said = refused(some, plain)
+    assert "number 1 is 1 (300,000 bases), there chr1 (300,000 bases)" in said
+    assert said.endswith("(the names differ only by `chr`: --rename auto takes them as the same)")
+    said = refused(plain, "--regions", bed(("chr1", 0, 5)))
+    assert said.endswith(f"chr1 is called 1 in {plain}: --rename auto takes them as the same")
+    assert "chr1 is called 1" in refused(plain, "--chromosomes", "chr1")
+    regions = bed(("chr1", 0, 5), ("1", 0, 5))
+    said = refused(plain, "--regions", regions, "--rename", "auto")
+    assert said == f"{regions}: 1 and chr1 are one reference of {plain}"
+
+
+@pytest.mark.parametrize(
+    ("references", "difference"),
+    [
+        (REFERENCES[:3], r"number 4 is missing, there chr3 \(70,000 bases\)"),
+        ((*REFERENCES, ("chr4", 9)), r"number 5 is chr4 \(9 bases\), there missing"),
+        (
+            (REFERENCES[0], ("chr2", 99_999), *REFERENCES[2:]),
+            r"number 2 is chr2 \(99,999 bases\), there chr2 \(100,000 bases\)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("rename", ["none", "auto"])
+def test_references__the_first_difference_is_shown(
+    tmp_path: Path, some: str, references: Any, difference: str, rename: str
+) -> None:
+    other = write_alignments(tmp_path / "other.bam", [], references)
+    with pytest.raises(InputError, match=rf"other\.bam: has other references .*: {difference}"):
+        count([some, other], rename=rename)
+
+
+# ---- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--window", "0"), "windows of 0 bases are not possible"),
+        (("--min-mapq", "-1"), "min_mapq is -1: it lies within 0 to 255"),
+        (("--read-width", "0"), "reads cannot cover 0 bases"),
+        (("--sample-names", "a,b"), "there are 2 sample names for 1 files"),
+        (
+            ("--chromosomes", "chr1,chr9,x"),
+            "has no reference chr9, x: it has chr1, chr2, chrEmpty, chr3",
+        ),
+        (("--chromosomes", "chr1,chr1"), "chr1 and chr1 are one reference"),
+        (("--chromosomes", "chr1", "--regions", "x.bed"), "give regions or chromosomes, not both"),
+        (("--regions", "nowhere.bed"), "nowhere.bed: cannot be read: there is no such file"),
+        (("--window", "many"), "Invalid value for '--window'"),
+        (("--counts-cache", "/dev/null/x"), "/dev/null/x: no folder for counts: not a directory"),
+    ],
+)
+def test_bad_options__are_one_line(
+    some: str, refused: Run, options: tuple[str, ...], problem: str
+) -> None:
+    assert problem.lower() in refused(some, *options).lower()
+
+
+def test_bad_files__are_one_line(tmp_path: Path, some: str, refused: Run) -> None:
+    (tmp_path / "text.bam").write_text("not a BAM file, but long enough to be one, it seems")
+    (tmp_path / "empty.bam").write_bytes(b"")
+    assert refused(str(tmp_path / "text.bam")).endswith("text.bam: is neither BAM nor CRAM")
+    assert refused(str(tmp_path / "empty.bam")).endswith("empty.bam: is neither BAM nor CRAM")
+    (tmp_path / "folder").mkdir()
+    said = "folder: the directory has no alignment files (.bam, …)"
+    assert refused(str(tmp_path / "folder")).endswith(said)
+    assert refused("nowhere.bam") == "nowhere.bam: cannot be read: there is no such file"
+    assert refused() == "no alignment files given"
+    for path in ("-", "http://127.0.0.1:1/some.bam"):
+        assert refused(path) == f"{path}: BAM and CRAM files must be regular files"
+    assert refused("x" * 300).endswith("cannot be read: file name too long")
+    assert refused(some, some) == (
+        "2 samples are called some: give --sample-names NAME,…, one for each file, or"
+        " --sample-names @RG for the names in their read groups"
+    )
+
+
+def test_bad_files__sam_is_called_by_its_name(tmp_path: Path, refused: Run) -> None:
+    sam = tmp_path / "a b.sam"
+    sam.write_text("@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:1000\n")
+    bam = tmp_path / "a b.bam"
+    said = f"{sam}: is a SAM file, which is not read: samtools sort -o '{bam}' '{sam}'"
+    assert refused(str(sam)) == said
+
+
+def test_bed__chromosomes_that_a_file_does_not_have_are_named_with_what_helps(
+    some: str, bed: Callable[..., str], refused: Run
+) -> None:
+    has = f"{some} has no reference"
+    mixed = bed(("chr1", 0, 5), ("chr8", 0, 5), ("chr8", 9, 15), ("chr9", 0, 5))
+    assert refused(some, "--regions", mixed) == (
+        f"{mixed}: {has} chr8, chr9: it has chr1, chr2, chrEmpty, chr3; take these 3 of 4 regions"
+        f""" out: awk '$1 != "chr8" && $1 != "chr9"' {mixed} > other.bed"""
+    )
+    command = refused(some, "--regions", mixed).partition(" out: ")[2]
+    folder = Path(mixed).parent
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+    assert (folder / "other.bed").read_text() == "chr1\t0\t5\n"
+    others = bed(*((f"contig{k}", 0, 5) for k in range(9)))
+    said = refused(some, "--regions", others)
+    assert "has no reference contig0, contig1, contig2, contig3, contig4 and 4 others: " in said
+    assert said.endswith("; is it of another genome?")
+
+
+def test_directory__stands_for_its_alignments(tmp_path: Path, some: str, refused: Run) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("b.bam", "a.bam"):
+        write_alignments(folder / name, ROWS)
+    (folder / "notes.txt").write_text("x")
+    assert count(folder).samples == ("a", "b")
+    assert count([some, str(folder / "?.bam")]).samples == ("some", "a", "b")
+
+
+def with_groups(path: Path, *groups: str, mode: str = "wb") -> str:
+    """An alignment file without reads, with a read group for each of these samples."""
+    header = {
+        "SQ": [{"SN": "chr1", "LN": 1000}],
+        "RG": [{"ID": str(k), "SM": name} for k, name in enumerate(groups)],
+    }
+    with pysam.AlignmentFile(str(path), mode, header=header):
+        pass
+    return str(path)
+
+
+@pytest.mark.parametrize(("suffix", "mode"), [("bam", "wb"), ("cram", "wc")])
+def test_sample_names__of_read_groups(tmp_path: Path, suffix: str, mode: str) -> None:
+    paths = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        groups = (f"sample {name}",) * 2
+        paths.append(with_groups(tmp_path / name / f"x.{suffix}", *groups, mode=mode))
+    assert count(paths, sample_names="@RG").samples == ("sample one", "sample two")
+
+
+def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refused: Run) -> None:
+    none, two = (with_groups(tmp_path / f"{len(g)}.bam", *g) for g in ((), ("a", "b")))
+    same = with_groups(tmp_path / "same.bam", "a"), with_groups(tmp_path / "twin.bam", "a")
+    by_group = ("--sample-names", "@RG")
+    assert "0.bam: it has no read group that names a sample (SM): give --samp" in refused(
+        none, *by_group
+    )
+    assert "2.bam: its read groups name a, b, not one sample: give" in refused(two, *by_group)
+    assert refused(*same, *by_group) == (
+        "2 samples are, by their read groups, called a: give --sample-names NAME,…, one for each"
+        " file"
+    )
+
+
+def test_output__never_replaces_an_input(some: str, refused: Run) -> None:
+    before = Path(some).read_bytes()
+    assert "is named twice: it would be replaced" in refused(some, "-o", some)
+    assert Path(some).read_bytes() == before
+
+
+def test_notes__a_sample_without_reads(
+    tmp_path: Path, some: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    empty = write_alignments(tmp_path / "empty.bam", [])
+    output = tmp_path / "counts.parquet"
+    command = ["count", some, empty, "--window", "7000", "-o", str(output)]
+    cli.cli.main(command, standalone_mode=False)
+    said = remarks(capfd.readouterr().err)
+    assert said == f"multigpu: note: {empty}: no read counts: empty is all zero\n"
+    assert not read_counts(str(output)).values[:, 1].any()
+    cli.cli.main([*command, "--quiet"], standalone_mode=False)
+    assert capfd.readouterr().err == ""
+
+
+def test_process__writes_a_table_to_standard_output(some: str) -> None:
+    command = [sys.executable, "-m", "multigpu", "count", some, "--window", "300000"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    counts = in_windows(ROWS, 300_000)
+    lines = [
+        f"{name}\t0\t{length}\t{n}" for (name, length), n in zip(REFERENCES, counts, strict=True)
+    ]
+    assert run.stdout.splitlines() == ["chrom\tstart\tend\tsome", *lines]
+    assert remarks(run.stderr) == ""
+
+
+def test_api__options_are_checked() -> None:
+    with pytest.raises(UsageError, match="rename is 'some'; it can be none or auto"):
+        count("x.bam", rename="some")
+
+
+@pytest.mark.parametrize("kind", ["bam", "cram"])
+def test_count__of_many_small_references(tmp_path: Path, kind: str) -> None:
+    references = [(f"contig{i}", 2000) for i in range(300)]
+    rows: list[Row] = [(i, 50 * j, 60, "20M", 0) for i in range(300) for j in range(i % 7)]
+    fasta = tmp_path / "contigs.fa"
+    fasta.write_text("".join(f">{name}\n{'ACGT' * 500}\n" for name, _ in references))
+    pysam.faidx(str(fasta))
+    path = write_alignments(
+        tmp_path / f"some.{kind}", rows, references, fasta=fasta if kind == "cram" else None
+    )
+    assert count(path).values[:, 0].tolist() == [i % 7 for i in range(300)]
+    chosen = [5, 6, 7, 100, 299]
+    names = [f"contig{i}" for i in chosen]
+    assert count(path, chromosomes=names).values[:, 0].tolist() == [i % 7 for i in chosen]
+
+
+def test_count__of_references_without_bases_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.bam"
+    path.write_bytes(bgzf(b"BAM\1" + np.array([0, 1, 2], "<i4").tobytes() + b"a\0" + bytes(4)))
+    with pytest.raises(InputError, match=r"its references have no bases: there are no windows$"):
+        count(path, index=False)

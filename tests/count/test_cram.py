@@ -1,0 +1,102 @@
+"""CRAM files: counted as BAM files are, or refused where they are cut."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pysam
+import pytest
+from support.bams import write_alignments, write_fasta
+from support.counted import ROWS, Run, hide, in_windows
+
+from multigpu import count
+from multigpu.errors import InputError
+from multigpu.formats.alignments import cram as cram_file
+
+
+@pytest.fixture
+def cram(tmp_path: Path, some: str) -> str:
+    """A CRAM file whose reference is gone."""
+    fasta = write_fasta(tmp_path / "reference.fa")
+    path = write_alignments(tmp_path / "some.cram", ROWS, fasta=fasta)
+    fasta.unlink()
+    return path
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"index": False}, {"remove_duplicates": True}, {"get_width": True},
+    {"stranded_start": True, "min_mapq": 0}, {"window": 4000, "chromosomes": ["chr3", "chr2"]},
+])  # fmt: skip
+def test_cram__counts_as_the_bam_file_without_its_reference(
+    cram: str, some: str, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("REF_PATH", "/nowhere")
+    pysam.set_verbosity(0)
+    with pysam.AlignmentFile(cram, "rc") as file, pytest.raises(OSError, match="truncated"):
+        next(file)
+    assert (count(cram, **options).values == count(some, **options).values).all()
+    assert count(some, **options).values.any()
+
+
+def test_cram__that_is_cut(cram: str, tmp_path: Path) -> None:
+    content = Path(cram).read_bytes()
+    (tmp_path / "cut.cram").write_bytes(content[: len(content) * 2 // 3])
+    with pytest.raises(InputError, match=r"cut\.cram"):
+        count(str(tmp_path / "cut.cram"), index=False)
+
+
+@pytest.mark.parametrize("version", ["2.1", "3.0", "3.1"])
+def test_cram__that_is_cut_between_containers_is_refused_with_an_index_and_without(
+    tmp_path: Path, refused: Run, version: str
+) -> None:
+    fasta = write_fasta(tmp_path / "reference.fa")
+    path = write_alignments(tmp_path / "some.cram", ROWS, fasta=fasta, version=version)
+    whole = Path(path).read_bytes()
+    assert count(path, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
+    lines = gzip.decompress(Path(path + ".crai").read_bytes()).decode().splitlines()
+    containers = sorted({int(line.split("\t")[3]) for line in lines})
+    assert len(containers) > 2
+    size = len(cram_file.END_2 if version == "2.1" else cram_file.END_3)
+    for stop in (*containers, len(whole) - size, len(whole) - 1):
+        Path(path).write_bytes(whole[:stop])
+        for options in ((), ("--no-index",)):
+            assert refused(path, *options) == f"{path}: {TRUNCATED}"
+
+
+TRUNCATED = "ends early: the file is truncated (its end marker is missing)"
+
+
+@pytest.mark.parametrize("stop", [30, 500, -50])
+def test_cram__that_is_cut_within_a_container_is_truncated_and_not_unsorted(
+    cram: str, refused: Run, stop: int
+) -> None:
+    Path(cram + ".crai").unlink()
+    Path(cram).write_bytes(Path(cram).read_bytes()[:stop])
+    assert refused(cram) == f"{cram}: {TRUNCATED}"
+    assert not Path(cram + ".crai").exists()
+
+
+def test_cram__whose_end_java_wrote_is_whole(tmp_path: Path, cram: str) -> None:
+    """It sets bits of the end marker that have no meaning."""
+    content = Path(cram).read_bytes()
+    end = bytearray(cram_file.END_3)
+    assert content.endswith(end)
+    end[8] = 0xFF
+    Path(cram).write_bytes(content[: -len(end)] + end)
+    cram_file.check_end(cram)
+
+
+def test_cram__of_version_2_0_has_no_end_marker(tmp_path: Path, refused: Run) -> None:
+    fasta = write_fasta(tmp_path / "reference.fa")
+    path = write_alignments(tmp_path / "old.cram", ROWS, fasta=fasta, version="2.0", index=False)
+    whole = Path(path).read_bytes().removesuffix(cram_file.END_2)  # which htslib writes anyway
+    Path(path).write_bytes(whole)
+    assert count(path, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
+    Path(path + ".crai").unlink()
+    Path(path).write_bytes(whole[:-500])
+    assert refused(path) == f"{path}: cannot be decoded: truncated file"
+
+
+def test_cram__without_pysam(cram: str, refused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hide(monkeypatch, "pysam")
+    assert refused(cram) == "CRAM files need the package pysam: pip install pysam"

@@ -1,0 +1,106 @@
+"""Docking to and from PDBQT, in maps of AutoGrid."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.docked import SOME_SKIPPED, Dock, table
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+TYPES = ("A", "C", "OA", "HD", "e", "d")
+
+
+@pytest.fixture
+def maps(tmp_path: Path) -> str:
+    """A pocket of AutoGrid around the origin, without a map of nonpolar hydrogen."""
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    head = "SPACING 1.0\nNELEMENTS 20 20 20\nCENTER 0 0 0\n"
+    for seed, name in enumerate(TYPES):
+        values = np.random.default_rng(seed).normal(size=21**3).round(3).astype(str)
+        rows = "\n".join(values)
+        (folder / f"p.{name}.map").write_text(f"G g\nG p\nM p\n{head}{rows}\n")
+    labels = [*(f"{name}-affinity" for name in TYPES[:-2]), "Electrostatics", "Desolvation"]
+    said = "".join(f"#{line}\n" for line in head.splitlines())
+    said += "".join(f"label={label}\n" for label in labels)
+    said += "".join(f"variable 1 file=p.{name}.map filetype=ascii\n" for name in TYPES)
+    (folder / "p.maps.fld").write_text(said)
+    return str(folder / "p.maps.fld")
+
+
+def embedded(smiles: str) -> str:
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
+    from rdkit.Chem import AllChem
+
+    molecule = chem.AddHs(chem.MolFromSmiles(smiles))
+    assert AllChem.EmbedMolecule(molecule, randomSeed=7) == 0
+    return str(chem.MolToMolBlock(molecule)) + "$$$$\n"
+
+
+def test_dock__takes_the_pdbqt_that_it_wrote(dock: Dock, maps: str) -> None:
+    """The poses score there as they did: types and charges are the same."""
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
+    Path("aspirin.sdf").write_text(embedded(ASPIRIN))
+    assert dock("-o", "first.pdbqt", of="aspirin.sdf", pocket=maps) == 0
+    Path("none.txt").write_text("1 0 0 0\n")
+    stay = ("--rotation-file", "none.txt")
+    assert dock("-o", "again.sdf", *stay, of="first.pdbqt", pocket=maps) == 0
+    (first,), (again,) = table("first.scores.tsv"), table("again.scores.tsv")
+    assert float(again["score"]) == pytest.approx(float(first["score"]), abs=0.05)
+    pose = chem.MolFromMolFile("again.sdf")
+    assert chem.MolToSmiles(pose) == chem.CanonSmiles(ASPIRIN)
+
+
+def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(
+    dock: Dock, maps: str
+) -> None:
+    row = "HETATM{:5d}  X   LIG A   1       0.000   0.000{:8.3f}  1.00  0.00    {:6.3f} {}\n"
+    kinds = [("OA", -0.3), ("C", 0.1), ("C", 0.2), ("OA", 0.0), ("OA", 0.0)]
+    plain = [row.format(i, i / 2, charge, kind) for i, (kind, charge) in enumerate(kinds)]
+    opened = ["CG0", "CG0", "G0", "G0"]
+    glued = [
+        row.format(i, i / 2, charge, kind)
+        for i, (kind, (_, charge)) in enumerate(zip(["OA", *opened], kinds, strict=True))
+    ]
+    Path("plain.pdbqt").write_text("".join(["ROOT\n", *plain[:3], "ENDROOT\n"]))
+    Path("glued.pdbqt").write_text("".join(["ROOT\n", *glued, "ENDROOT\n"]))
+    Path("none.txt").write_text("1 0 0 0\n")
+    stay = ("--rotation-file", "none.txt")
+    assert dock("-o", "poses/", *stay, of="plain.pdbqt glued.pdbqt", pocket=maps) == 0
+    first, second = table("poses/scores.tsv")
+    assert second["score"] == first["score"]
+    assert Path("poses/glued.pdbqt").read_text().count("G0") == 4
+
+
+def test_dock__without_a_map_of_waters_says_what_they_are(dock: Dock, maps: str) -> None:
+    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
+    Path("a.pdbqt").write_text(row.format(1, 0.0, "C") + row.format(2, 3.0, "W") + "END\n")
+    Path("b.pdbqt").write_text(row.format(1, 0.0, "C") + "END\n")
+    assert dock("-o", "poses.pdbqt", of="a.pdbqt b.pdbqt", pocket=maps) == SOME_SKIPPED
+    (error,) = table("poses.errors.tsv")
+    assert error["reason"].startswith("no map of atom type W: the pocket has A, C, OA, HD; W are")
+
+
+def test_dock__skips_poses_whose_bonds_do_not_follow(dock: Dock, maps: str) -> None:
+    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
+    bad = row.format(1, 0, "C") + row.format(2, 1.42, "A") + row.format(3, 2.58, "C")
+    Path("bad.pdbqt").write_text(f"{bad}END\n")
+    Path("good.pdbqt").write_text(row.format(1, 0, "C") + row.format(2, 1.42, "OA") + "END\n")
+    assert dock("-o", "poses.sdf", of="bad.pdbqt good.pdbqt", pocket=maps) == SOME_SKIPPED
+    (error,) = table("poses.errors.tsv")
+    assert error["reason"].startswith("its bond orders do not follow from its places")
+
+
+def test_dock__needs_only_the_maps_of_types_that_ligands_have(
+    dock: Dock, maps: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path(maps).with_name("p.A.map").unlink()
+    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
+    for kind in ("A", "C"):
+        Path(f"{kind}.pdbqt").write_text(row.format(1, 0.0, kind) + "END\n")
+    assert dock("-o", "one.pdbqt", of="C.pdbqt", pocket=maps) == 0
+    assert caplog.messages == []
+    assert dock("-o", "two.pdbqt", of="A.pdbqt C.pdbqt", pocket=maps) == SOME_SKIPPED
+    assert caplog.messages == [f"multigpu: {maps} names maps of A, which are not there"]
+    (error,) = table("two.errors.tsv")
+    assert error["reason"] == "no map of atom type A: the pocket has C, OA, HD"

@@ -1,0 +1,101 @@
+"""What is planned and prepared before the first ligand is docked."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from support.docked import COUNT
+from support.program import Run
+
+from multigpu.cli import cli
+from multigpu.cluster.engine.plan import Capacity, Cost
+from multigpu.dock import plan as dock_plan
+from multigpu.dock.options import DockOptions
+from multigpu.dock.prepare import FEW, prepare
+from multigpu.formats.molecules import ligands
+from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.storage.sources import Source, inspect_source
+from multigpu.run.options import RunOptions
+
+
+def test_plan__tells_the_search_and_runs_nothing(
+    library: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
+    cli.main(["plan", "dock", *files, "--gpus", "none", "--json"], standalone_mode=False)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["rotations"] == 36**3
+    assert facts["poses_tried"] == 36**3 / 2
+    assert facts["pose_spans"] == 1
+    assert facts["chunk_ligands"] == dock_plan.CPU_POSES // (36**3 // 2)
+    cli.main(["plan", "dock", *files, "--gpus", "none"], standalone_mode=False)
+    assert "46,656 rotations × 1 shifts" in capsys.readouterr().out
+
+
+def test_plan__looks_at_a_cluster(library: Path, scheduler: str, main: Run) -> None:
+    files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
+    ended = main("plan", "dock", *files, "--scheduler", scheduler)
+    assert (ended.status, ended.err) == (0, "")
+    assert [line.split()[0] for line in ended.out.splitlines()[:3]] == 2 * ["worker"] + ["pocket"]
+    ended = main("plan", "dock", *files, "--scheduler", scheduler, "--json")
+    workers = json.loads(ended.out)["workers"]
+    assert [(worker["gpu"], worker["problems"]) for worker in workers] == 2 * [(False, [])]
+
+
+def test_plan__of_a_cluster_that_is_not_there_is_refused(library: Path, main: Run) -> None:
+    files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
+    where = ("--scheduler", "tcp://127.0.0.1:1", "--connect-timeout", "0.5")
+    ended = main("plan", "dock", *files, *where)
+    assert ended.status == 2
+    assert ended.problem.startswith("tcp://127.0.0.1:1: no scheduler answered")
+    assert not ended.out
+
+
+def test_plan__host_memory_grows_with_what_is_in_hand() -> None:
+    spans = ((0, 100),)
+    few = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, in_hand=2, threads=2)
+    many = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, in_hand=8, threads=8)
+    assert dock_plan.PROGRAM_BYTES + 2 * 12 * (1 << 20) < few.host_bytes < many.host_bytes
+    top = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, 2, 2, top=5)
+    assert top.host_bytes > few.host_bytes + 4 * 12 * (1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "chunks"), [(3, 3), (240, 240), (960, 480), (9600, 480)]
+)  # fmt: skip
+def test_plan__leaves_a_twentieth_of_a_long_run_in_hand(
+    library: Path, megabytes: int, chunks: int
+) -> None:
+    """Of 24 threads; but chunks are not smaller than the engine's work on them is worth."""
+    field = dock_plan.field_of(read_pocket(str(library / "pocket.npz")), DockOptions())
+    source = Source("ligands.pdbqt", megabytes << 20, "none", "pdbqt")
+    search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
+    plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
+    assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
+
+
+@pytest.mark.parametrize("pocket", ["pocket.maps.fld", "pocket.npz"])
+@pytest.mark.parametrize("given", ["some.sdf.gz", "some.PDBQT", "some.mol2", "-", ""])
+@pytest.mark.parametrize(
+    "options", [DockOptions(), DockOptions(rotations=99, interpolation="nearest", outside="zero")]
+)
+def test_prepare__docks_what_is_like_the_job(given: str, pocket: str, options: DockOptions) -> None:
+    if given.endswith(".sdf.gz") and "maps" in pocket:
+        pytest.importorskip("rdkit")
+    assert prepare(given, pocket, options, None) == FEW
+
+
+@pytest.mark.parametrize("block", [1 << 20, 3000, 700])
+def test_spans__carry_the_text_of_their_records_and_nothing_else(
+    library: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(ligands, "READ_BYTES", block)
+    path = library / "ligands.sdf"
+    source = inspect_source(str(path), ligands.LIGANDS)
+    plan = dock_plan.DockPlan(2000, 7, ((0, 9),), 0, Cost(1, 0), 1)
+    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan))
+    assert len(spans) > COUNT // 7
+    assert not [each for span in spans for each in span.records if "ends" in vars(each)]
+    sent = pickle.loads(pickle.dumps(spans))
+    assert b"".join(each.text for span in sent for each in span.records) == path.read_bytes()

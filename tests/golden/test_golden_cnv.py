@@ -1,0 +1,239 @@
+"""The golden copy-number cases through the real command, with `--compat r`."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.golden_cnv import Case, Row, from_zero, load, names, one_based
+
+from multigpu import UsageError
+from multigpu.cli import cli
+from multigpu.cnv.output import folder as output
+
+ERRORS = {  # where R stops, in our words
+    "norm_min_mean": "'min' is not one of",
+    "norm_zero_median_error": "chr1: the size factor of sample S03 is 0",
+    "reference_n1_norm2_error": "at least two samples",
+    "single_region_chr_error": "chr2: it has one region only",
+}
+OTHERWISE = {  # where R's answer depends on how it was called, or on its mistakes in reading rows
+    "chr_interleaved": "rows of a chromosome that are apart are sorted, not mixed up",
+    "single_matrix_error": "R refuses a matrix and takes the same numbers as a vector",
+}
+RANDOM = ["dnacopy", "dnacopy_reference"]  # R permutes at random: compared by `close`
+NAMES = [
+    "allzero_const_rows", "allzero_const_rows_norm1", "chr_order", "chr_order_sorted_input",
+    "classes5", "classes_reordered", "cyc1", "cyc50", "default", "exome_default",
+    "gapped_regions_start0", "haplo_default", "haplo_norm2_posterior", "large_counts",
+    "large_counts_norm0", "matrix_input", "matrix_rows1", "matrix_rows2", "matrix_rows5",
+    "matrix_rows6", "median_call",
+    "minread100", "no_cnvs", "nonint_counts", "nonint_norm0", "norm0", "norm2", "norm_mean_mean",
+    "norm_mean_median", "norm_mean_mode", "norm_mean_quant", "norm_median_mean",
+    "norm_median_median", "norm_median_mode", "norm_median_quant", "norm_mode_mean",
+    "norm_mode_median", "norm_mode_mode", "norm_mode_quant", "norm_poisson_mean",
+    "norm_poisson_median", "norm_poisson_mode", "norm_poisson_quant", "norm_quant_mean",
+    "norm_quant_median", "norm_quant_mode", "norm_quant_quant", "norm_zero_median_mean_ok",
+    "overlapping_regions", "prior0", "reference_matrix_vector", "reference_multi",
+    "reference_multi_posterior", "reference_n1", "reference_norm0", "reference_norm2",
+    "reference_vector_vector", "seg_alpha_integer", "seg_nomerge", "segparams",
+    "single_equal_chr", "single_granges", "single_region_chr_segmedian", "single_vector",
+    "thesis", "tiny_chr", "two_samples",
+]  # fmt: skip
+ROBUST = ["default", "exome_default", "thesis"]
+FRACTIONAL = ["reference_multi", "reference_n1", "single_granges"]
+TYPICAL = ["chr_order", "classes5", "reference_multi"]
+
+MATRICES = {
+    "normalized": "X_norm", "sini": "sini", "ini": "ini", "lambda": "lambda", "alpha": "alpha",
+    "posterior": "posterior",
+}  # fmt: skip
+LOOSE = {"large_counts": 1e-6, "large_counts_norm0": 1e-6}  # the data's README says why
+
+DEVICES = [
+    pytest.param(("--gpus", "none"), id="cpu"),
+    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
+]
+
+Run = Callable[..., Path]
+
+
+@pytest.fixture
+def run(golden: Path, tmp_path: Path) -> Run:
+    """The command on a case; gives the folder it wrote."""
+
+    def call(name: str, *options: str, folder: str = "out") -> Path:
+        case = load(golden, name)
+        arguments = ["cnv", *case.write(tmp_path), "-o", str(tmp_path / folder)]
+        few = ("--no-report", "--no-vcf")
+        cli.main([*arguments, *few, *case.options(), *options], standalone_mode=False)
+        return tmp_path / folder
+
+    return call
+
+
+def read(folder: Path, name: str) -> list[Row]:
+    lines = (folder / f"{name}.tsv").read_text().splitlines()[1:]
+    return one_based([tuple(line.split("\t")) for line in lines])
+
+
+def decided(rows: list[Row]) -> list[Row]:
+    """Place, sample and copy number of segments."""
+    return [(*row[:4], row[6]) for row in rows]
+
+
+def measured(rows: list[Row]) -> list[tuple[float, ...]]:
+    """Median and mean of segments."""
+    return [(float(row[4]), float(row[5])) for row in rows]
+
+
+def check_tables(folder: Path, case: Case) -> None:
+    for name in ("segmentation", "cnvs"):
+        ours, theirs = read(folder, name), from_zero(case.rows(name))
+        assert decided(ours) == decided(theirs)
+        np.testing.assert_allclose(measured(ours), measured(theirs), rtol=1e-9, atol=1e-9)
+    assert read(folder, "cnv_regions") == from_zero(case.rows("cnvr"))
+
+
+def check_matrices(folder: Path, case: Case) -> None:
+    import xarray as xr
+
+    expected, limit = case.arrays(), LOOSE.get(case.folder.name, 1e-9)
+    with xr.open_zarr(folder / "matrices.zarr") as store:
+        for ours, theirs in MATRICES.items():
+            if theirs in expected:
+                np.testing.assert_allclose(
+                    store[ours].values, expected[theirs], rtol=limit, atol=1e-12, err_msg=ours
+                )
+        if "cn_index" in expected:
+            assert (store["copy_number"].values == expected["cn_index"]).all()
+
+
+def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
+    assert sorted([*NAMES, *ERRORS, *OTHERWISE, *RANDOM]) == names(golden)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_golden__tables_and_matrices(name: str, device: Row, run: Run, golden: Path) -> None:
+    possible = all(map(find_spec, output.NEEDED[output.MATRICES]))
+    folder = run(name, *device, "--matrices" if possible else "--no-matrices")
+    check_tables(folder, load(golden, name))
+    if not possible:
+        pytest.skip("the tables are right; the matrices need zarr")
+    check_matrices(folder, load(golden, name))
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_golden__what_r_stops_at(name: str, run: Run) -> None:
+    with pytest.raises(Exception, match=ERRORS[name]) as problem:
+        run(name, "--gpus", "none")
+    assert isinstance(problem.value, UsageError) or name == "norm_min_mean"  # which click refuses
+
+
+@pytest.mark.parametrize("name", ROBUST)
+def test_golden__robust_regions(name: str, run: Run, golden: Path) -> None:
+    case = load(golden, name)
+    for wanted in case.facts["robust"]:
+        width = str(wanted["minWidth"])
+        options = ("--robust", str(wanted["robust"]), "--robust-min-width", width)
+        folder = run(name, "--gpus", "none", "--no-matrices", *options)
+        expected = case.rows(wanted["file"].removesuffix(".tsv"))
+        assert len(expected) == wanted["n"]
+        assert read(folder, "cnv_regions_robust") == expected
+
+
+@pytest.mark.parametrize("name", FRACTIONAL)
+def test_golden__fractional_copy_numbers(name: str, run: Run, golden: Path) -> None:
+    case = load(golden, name)
+    for statistic in case.facts["fractional"]:
+        folder = run(name, "--gpus", "none", "--no-matrices", "--fractional", statistic)
+        regions = read(folder, "cnv_regions_fractional")
+        assert regions == case.rows(f"cnvr_fractional_{statistic}")
+        for table in ("cnvs", "segmentation"):
+            expected = case.rows(f"{table}_fractional_{statistic}")
+            assert decided(read(folder, f"{table}_fractional")) == decided(expected)
+
+
+def test_golden__a_single_sample_has_its_regions_where_its_cnvs_are(
+    golden: Path, tmp_path: Path
+) -> None:
+    """R's mistake with chromosomes out of order is made when CNVs are joined; these are not."""
+    case = load(golden, "single_granges")
+    (table,) = case.write(tmp_path)
+    header, *lines = Path(table).read_text().splitlines()
+    lines.sort(key=lambda line: line.startswith("chr1\t"))  # chr2 first
+    Path(table).write_text("\n".join([header, *lines, ""]))
+    arguments = ["cnv", table, "-o", str(tmp_path / "out"), "--gpus", "none", *case.options()]
+    few = ("--no-report", "--no-vcf", "--no-matrices")
+    cli.main([*arguments, *few], standalone_mode=False)
+    expected = sorted(case.rows("cnvr"), key=lambda row: row[0] == "chr1")
+    assert [row[0] for row in expected] == ["chr2", "chr2", "chr1", "chr1"]
+    assert read(tmp_path / "out", "cnv_regions") == expected
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_golden__circular_binary_segmentation_is_close(name: str, run: Run, golden: Path) -> None:
+    case = load(golden, name)
+    ours, theirs = read(run(name, "--gpus", "none"), "cnvs"), case.rows("cnvs")
+    assert [(row[0], row[3], row[6]) for row in ours] == [(r[0], r[3], r[6]) for r in theirs]
+    with np.load(case.folder / "input.npz") as arrays:
+        width = int(np.median(arrays["end"] - arrays["start"] + 1))
+    for mine, his in zip(ours, theirs, strict=True):
+        for place in (1, 2):
+            assert abs(int(mine[place]) - int(his[place])) <= 2 * width
+        assert abs(float(mine[5]) - float(his[5])) <= 1e-3 or mine[1:3] != his[1:3]
+
+
+@pytest.mark.parametrize("name", TYPICAL)
+def test_golden__two_workers_with_tiny_chunks_write_the_same_bytes(name: str, run: Run) -> None:
+    one = run(name, "--gpus", "none", "--threads", "1", folder="one")
+    workers = ("--workers", "2", "--threads", "2", "--max-chunk-bytes", "3000")
+    two = run(name, "--gpus", "none", *workers, folder="two")
+    assert contents(one) == contents(two)
+
+
+def test_golden__a_running_scheduler_gives_the_same(run: Run, golden: Path) -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as cluster:  # fmt: skip
+        options = ("--gpus", "none", "--max-chunk-bytes", "3000")
+        folder = run("classes5", *options, "--scheduler", cluster.scheduler_address)
+    check_tables(folder, load(golden, "classes5"))
+    check_matrices(folder, load(golden, "classes5"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_golden__chromosomes_that_share_a_chunk_of_the_store(
+    run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from multigpu.cnv.output import matrices
+
+    monkeypatch.setattr(matrices, "CHUNK_BYTES", 64 * 8 * 8)
+    folder = run("tiny_chr", "--gpus", "none")
+    assert len(list((folder / "matrices.zarr" / "sini" / "c").iterdir())) > 2
+    check_matrices(folder, load(golden, "tiny_chr"))
+
+
+def test_golden__the_function_gives_what_the_command_writes(run: Run, tmp_path: Path) -> None:
+    import multigpu
+
+    folder = run("thesis", "--gpus", "none")
+    result = multigpu.cnv(
+        tmp_path / "counts.tsv", preset="gcnmops", posterior=True, compat_r=True, gpus="none"
+    )
+    for name, table in result.tables().items():
+        rows = [tuple(map(str, row.values())) for row in table.to_pylist()]
+        assert one_based(rows) == read(folder, name)
+    import xarray as xr
+
+    with xr.open_zarr(folder / "matrices.zarr") as store:
+        xr.testing.assert_identical(result.matrices.drop_attrs(), store.load().drop_attrs())

@@ -1,0 +1,162 @@
+"""The golden docking cases through the real command: whole, in tiny chunks, on workers, on GPUs."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from multigpu.cli import cli
+from multigpu.dock import plan as dock_plan
+from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.molecules.registry import parse
+from multigpu.kernels.rotation import Field, Ligands, Search, reference
+from multigpu.kernels.rotation.rotations import EulerRotations
+
+PLAIN = [
+    "few_atoms", "grid_linear_clamp", "grid_linear_zero", "grid_nearest_clamp", "many_atoms",
+    "odd_precision",
+]  # fmt: skip
+REAL = "real_1stp"
+DEVICES = [
+    pytest.param(("--gpus", "none"), id="cpu"),
+    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A golden case as files that the command reads."""
+
+    facts: dict[str, Any]
+    atoms: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    command: tuple[str, ...]
+    layout: str
+    folder: Path
+
+    def dock(self, *options: str, name: str = "poses") -> tuple[Path, NDArray[np.float64], float]:
+        """Poses, atoms of the first one and its score as the command writes them."""
+        path = self.folder / f"{name}.{self.layout}"
+        status = cli.main([*self.command, "-o", str(path), *options], standalone_mode=False)
+        assert status == 0
+        scores = path.with_name(f"{name}.scores.tsv").read_text().splitlines()
+        row = dict(zip(scores[0].split("\t"), scores[1].split("\t"), strict=True))
+        return path, parse(path.read_bytes(), self.layout).positions, float(row["score"])
+
+
+@pytest.fixture
+def case(golden: Path, tmp_path: Path) -> Callable[[str], Case]:
+    def build(name: str) -> Case:
+        folder = golden / "dock" / name
+        facts = json.loads((folder / "case.json").read_text())
+        search = (
+            "--precision", str(facts["precision_deg"]), "--interpolation", facts["interpolation"],
+            "--outside", facts["outside"],
+        )  # fmt: skip
+        atoms = np.load(folder / "input.npz")["atoms"]
+        expected = np.load(folder / "expected.npz")["atoms"]
+        if name == REAL:
+            ligand, pocket = folder / "ligand_turned.pdbqt", folder / "1stp_protein.maps.fld"
+            command = ("dock", str(ligand), "--pocket", str(pocket), *search)
+            return Case(facts, atoms, expected, command, "pdbqt", tmp_path)
+        ligand = tmp_path / "ligand.xyz"
+        rows = "".join(f"C {x!r} {y!r} {z!r}\n" for x, y, z in atoms.tolist())
+        ligand.write_text(f"{len(atoms)}\n{name}\n{rows}")
+        grid = (
+            "--pocket", str(folder / "input.npz"), "--spacing", str(facts["spacing"]),
+            "--origin", ",".join(map(str, facts["origin"])),
+        )  # fmt: skip
+        command = ("dock", str(ligand), *grid, *search)
+        return Case(facts, atoms, expected, command, "xyz", tmp_path)
+
+    return build
+
+
+def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
+    assert sorted(path.name for path in (golden / "dock").iterdir() if path.is_dir()) == sorted(
+        [*PLAIN, REAL]
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", PLAIN)
+def test_dock__finds_the_best_rotation(
+    case: Callable[[str], Case], name: str, device: tuple[str, ...]
+) -> None:
+    given = case(name)
+    _, atoms, score = given.dock(*device)
+    assert score == pytest.approx(given.facts["best_score"], rel=1e-5)
+    assert np.abs(atoms - given.expected).max() < 1e-3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_dock__turns_biotin_back(case: Callable[[str], Case], device: tuple[str, ...]) -> None:
+    """To 0.41 Å from the crystal at 10°. PDBQT has three decimals, hence the 5e-4."""
+    given = case(REAL)
+    _, atoms, score = given.dock(*device)
+    assert score == pytest.approx(given.facts["best_score"], rel=1e-5)
+    assert np.abs(atoms - given.expected).max() < 1e-3
+    assert rmsd_to_crystal(given, atoms) == pytest.approx(given.facts["rmsd_to_crystal"], abs=5e-4)
+
+
+def test_dock__comes_nearer_to_the_crystal_at_finer_precision(
+    case: Callable[[str], Case],
+) -> None:
+    given = case(REAL)
+    _, _, coarse = given.dock()
+    _, atoms, fine = given.dock("--precision", "4")
+    assert fine > coarse
+    assert rmsd_to_crystal(given, atoms) < 0.3
+
+
+def rmsd_to_crystal(given: Case, atoms: NDArray[np.float64]) -> float:
+    folder = Path(given.command[1]).parent
+    crystal = np.load(folder / "input.npz")["crystal"]
+    return float(np.sqrt(((atoms - crystal) ** 2).sum(axis=1).mean()))
+
+
+def test_dock__gives_the_score_of_the_plain_search(case: Callable[[str], Case]) -> None:
+    given = case("few_atoms")
+    _, _, score = given.dock("--precision", "45")
+    pocket = read_pocket(given.command[3], tuple(given.facts["origin"]), given.facts["spacing"])
+    field = Field(pocket.values, pocket.origin, pocket.spacing)
+    search = Search(EulerRotations(45.0))
+    found = reference.Searcher(field, search).best(Ligands.plain([given.atoms]))
+    assert score == found.score[0]
+
+
+@pytest.mark.parametrize("name", [*PLAIN, REAL])
+def test_dock__cut_into_spans_of_poses_gives_the_same_bytes(
+    case: Callable[[str], Case], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = case(name)
+    whole, _, _ = given.dock("--gpus", "none", name="whole")
+    monkeypatch.setattr(dock_plan, "CPU_POSES", 997)
+    summary = given.folder / "summary.json"
+    cut, _, _ = given.dock("--gpus", "none", "--summary", str(summary), name="cut")
+    assert cut.read_bytes() == whole.read_bytes()
+    assert scores_of(cut) == scores_of(whole)
+    facts = json.loads(summary.read_text())
+    assert facts["chunks"]["run"] == -(-facts["poses_tried"] // 997)
+
+
+@pytest.mark.parametrize("name", ["few_atoms", REAL])
+def test_dock__on_two_worker_processes_gives_the_same_bytes(
+    case: Callable[[str], Case], name: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = case(name)
+    whole, _, _ = given.dock("--gpus", "none", name="whole")
+    monkeypatch.setattr(dock_plan, "CPU_POSES", 5000)
+    options = ("--gpus", "none", "--scheduler", scheduler)
+    cut, _, _ = given.dock(*options, name="cut")
+    assert cut.read_bytes() == whole.read_bytes()
+    assert scores_of(cut) == scores_of(whole)
+
+
+def scores_of(poses: Path) -> bytes:
+    return poses.with_name(f"{poses.stem}.scores.tsv").read_bytes()

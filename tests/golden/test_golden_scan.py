@@ -1,0 +1,217 @@
+"""The golden cases through the real command: whole, cut at every border, on workers, on GPUs."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.program import remarks
+
+from multigpu.cli import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FIRST = [
+    "default_like", "edges", "format_crlf", "format_fasta_samples", "format_gzip",
+    "format_no_final_newline", "format_wrapped", "format_wrapped_crlf", "low_complexity",
+    "many_signatures", "n_30", "n_60", "n_90", "n_97", "no_n", "quality_at_sign", "short_reads",
+    "short_signatures",
+]  # fmt: skip
+ALL = ["edges", "low_complexity", "n_30", "no_n", "short_reads", "short_signatures"]
+
+CASES = [(name, "first") for name in FIRST] + [(name, "all") for name in ALL]
+SMALL = [(name, hits) for name, hits in CASES if name.startswith(("format", "quality"))]
+SMALL += [("edges", "first"), ("edges", "all"), ("low_complexity", "first")]
+TYPICAL = [("default_like", "first"), ("edges", "all"), ("format_gzip", "first")]
+
+OPTIONS = {"first": (), "all": ("--strand", "both", "--hits", "all")}
+EXPECTED = {"first": "expected.tsv", "all": "expected_all.tsv"}
+PIECES = 45  # chunks that a file is cut into
+
+DEVICES = [
+    pytest.param(("--gpus", "none"), id="cpu"),
+    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
+]
+
+Case = tuple[str, str]
+Scan = Callable[..., bytes]
+
+
+def cases(chosen: list[Case]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", chosen, ids="-".join)
+
+
+def one_file(folder: Path, stem: str) -> Path:
+    (path,) = folder.glob(f"{stem}.fast*")
+    return path
+
+
+def content_size(path: Path) -> int:
+    return len(gzip.decompress(path.read_bytes())) if path.suffix == ".gz" else path.stat().st_size
+
+
+def piece_size(golden: Path, case: Case) -> int:
+    """So many bytes that the samples make `PIECES` chunks."""
+    return -(-content_size(one_file(golden / "scan" / case[0], "samples")) // PIECES)
+
+
+@pytest.fixture
+def arguments(golden: Path, tmp_path: Path) -> Callable[..., list[str]]:
+    """The command line of a case, `output` being where it writes."""
+
+    def build(case: Case, *options: str) -> list[str]:
+        folder = golden / "scan" / case[0]
+        samples, signatures = one_file(folder, "samples"), one_file(folder, "signatures")
+        command = ["scan", str(samples), "-s", str(signatures), "-o", str(tmp_path / "hits.tsv")]
+        return [*command, *OPTIONS[case[1]], *options]
+
+    return build
+
+
+@pytest.fixture
+def scan(arguments: Callable[..., list[str]], tmp_path: Path) -> Scan:
+    """What the command writes for a case."""
+
+    def run(case: Case, *options: str) -> bytes:
+        cli.main(arguments(case, *options), standalone_mode=False)
+        return (tmp_path / "hits.tsv").read_bytes()
+
+    return run
+
+
+@pytest.fixture
+def expected(golden: Path) -> Callable[[Case], bytes]:
+    """What it should write: a missing score is empty there."""
+
+    def read(case: Case) -> bytes:
+        table = (golden / "scan" / case[0] / EXPECTED[case[1]]).read_bytes()
+        return table.replace(b"\tnan\n", b"\t\n")
+
+    return read
+
+
+def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
+    for hits, names in (("first", FIRST), ("all", ALL)):
+        found = sorted(path.parent.name for path in golden.glob(f"scan/*/{EXPECTED[hits]}"))
+        assert found == names
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@cases(CASES)
+def test_scan__gives_the_expected_rows(
+    scan: Scan, expected: Callable[[Case], bytes], case: Case, device: tuple[str, ...]
+) -> None:
+    assert scan(case, *device) == expected(case)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@cases(CASES)
+def test_scan__gives_the_same_rows_from_many_chunks(
+    scan: Scan,
+    expected: Callable[[Case], bytes],
+    golden: Path,
+    tmp_path: Path,
+    case: Case,
+    device: tuple[str, ...],
+) -> None:
+    size, summary = piece_size(golden, case), tmp_path / "summary.json"
+    got = scan(case, *device, "--max-chunk-bytes", str(size), "--summary", str(summary))
+    assert got == expected(case)
+    facts = json.loads(summary.read_text())
+    if facts["samples"][0]["compression"] == "none":
+        assert facts["chunks"]["run"] in (PIECES - 1, PIECES)
+    assert facts["chunks"]["bytes"] == size
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", [37, 150])
+@cases(SMALL)
+def test_scan__gives_the_same_rows_from_chunks_smaller_than_a_record(
+    scan: Scan,
+    expected: Callable[[Case], bytes],
+    case: Case,
+    size: int,
+    device: tuple[str, ...],
+) -> None:
+    assert scan(case, *device, "--max-chunk-bytes", str(size)) == expected(case)
+
+
+@cases(CASES)
+def test_scan__gives_the_same_rows_from_two_worker_processes(
+    scan: Scan, expected: Callable[[Case], bytes], golden: Path, scheduler: str, case: Case
+) -> None:
+    size = str(piece_size(golden, case))
+    got = scan(case, "--gpus", "none", "--scheduler", scheduler, "--max-chunk-bytes", size)
+    assert got == expected(case)
+
+
+@cases(TYPICAL)
+def test_scan__starts_two_worker_processes_that_give_the_same_rows(
+    scan: Scan, expected: Callable[[Case], bytes], golden: Path, tmp_path: Path, case: Case
+) -> None:
+    summary = tmp_path / "summary.json"
+    size = str(piece_size(golden, case))
+    options = ("--gpus", "none", "--workers", "2", "--summary", str(summary))
+    assert scan(case, *options, "--max-chunk-bytes", size) == expected(case)
+    assert len(json.loads(summary.read_text())["workers"]) == 2
+
+
+@pytest.mark.parametrize("hits", ["first", "all"])
+def test_scan__of_any_number_of_threads_gives_the_same_rows(
+    scan: Scan, expected: Callable[[Case], bytes], hits: str
+) -> None:
+    got = {
+        threads: scan(
+            ("short_reads", hits), "--gpus", "none", "--threads", threads,
+            "--max-chunk-bytes", "2000",
+        )
+        for threads in ("1", "2", "7")
+    }  # fmt: skip
+    assert set(got.values()) == {expected(("short_reads", hits))}
+
+
+@pytest.mark.gpu
+@cases(TYPICAL)
+def test_scan__of_a_worker_process_per_gpu_gives_the_same_rows(
+    scan: Scan, expected: Callable[[Case], bytes], golden: Path, case: Case
+) -> None:
+    """`--workers` makes them processes, so that LocalCUDACluster runs on a single GPU too."""
+    size = str(piece_size(golden, case))
+    options = ("--gpus", "all", "--workers", "1", "--max-chunk-bytes", size)
+    assert scan(case, *options) == expected(case)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@cases([("default_like", "first"), ("format_gzip", "first")])
+def test_program__writes_the_expected_rows_and_says_nothing(
+    arguments: Callable[..., list[str]],
+    expected: Callable[[Case], bytes],
+    tmp_path: Path,
+    case: Case,
+    device: tuple[str, ...],
+) -> None:
+    run = program(arguments(case, *device))
+    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, b"", "")
+    assert (tmp_path / "hits.tsv").read_bytes() == expected(case)
+    assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
+
+
+def test_program__writes_to_standard_output_nothing_but_the_rows(
+    arguments: Callable[..., list[str]], expected: Callable[[Case], bytes]
+) -> None:
+    case = ("low_complexity", "all")
+    run = program([*arguments(case, "--gpus", "none"), "-o", "-"])
+    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, expected(case), "")
+
+
+def program(arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "multigpu", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )

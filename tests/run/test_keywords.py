@@ -1,0 +1,119 @@
+"""The Python functions as someone meets them who tries them: names, TAB, help and slips."""
+
+import inspect
+import pickle
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import multigpu
+from multigpu.cnv.result import CnvResult
+from multigpu.formats.alignments.regions import windows
+from multigpu.scan.simulate import signatures
+
+NAMES = ("scan", "count", "cnv", "dock")
+named = pytest.mark.parametrize("name", NAMES)
+
+
+def call(name: str, **keywords: Any) -> None:
+    """Call a function with as many inputs as it needs; none of them exists."""
+    inputs = ["missing"] * (1 if name in ("count", "cnv") else 2)
+    getattr(multigpu, name)(*inputs, **keywords)
+
+
+def test_dir__lists_what_is_imported_on_first_use() -> None:
+    assert {"scan", "count", "cnv", "dock", "read_counts"} <= set(dir(multigpu))
+
+
+def test_help__names_the_functions() -> None:
+    text = pydoc.plain(pydoc.render_doc(multigpu))
+    for name in NAMES:
+        assert re.search(rf"^ +multigpu\.{name}\(", text, re.MULTILINE), name
+
+
+@named
+def test_help__shows_a_function_although_a_package_has_its_name(name: str) -> None:
+    text = pydoc.plain(pydoc.render_doc(getattr(multigpu, name)))
+    assert re.search(rf"^    {name}\(.*\n( .*\n)* +Return ", text, re.MULTILINE)
+    assert list(inspect.signature(getattr(multigpu, name)).parameters)[-1] in ("run", "options")
+
+
+@named
+@pytest.mark.parametrize(
+    "before", ["", "import multigpu.{0}.command", "import multigpu.{0}.api, multigpu.{0}.work"]
+)
+def test_a_function__is_the_same_whatever_was_imported_before(name: str, before: str) -> None:
+    """Python binds the name of a package to its module as soon as the package is imported."""
+    program = f"""
+import multigpu
+{before.format(name)}
+from multigpu import {name} as imported
+from multigpu.{name}.api import {name} as function
+import multigpu.{name} as package
+assert imported is multigpu.{name} is package, "not one object"
+assert package.{name} is function and callable(imported)
+try:
+    imported(no_such_keyword=1)
+except TypeError as error:
+    assert "{name}()" in str(error), error
+else:
+    raise AssertionError("the function was not called")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@named
+def test_a_function__can_be_sent_to_another_process(name: str) -> None:
+    function = getattr(multigpu, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+@named
+def test_a_misspelt_keyword__is_answered_with_the_right_one(name: str) -> None:
+    expected = (
+        f"{name}() got an unexpected keyword argument 'max_chunk_byte';"
+        " did you mean 'max_chunk_bytes'?"
+    )
+    with pytest.raises(TypeError, match=f"^{re.escape(expected)}$"):
+        call(name, max_chunk_byte=1)
+
+
+def test_a_misspelt_keyword__is_looked_for_among_those_of_the_function() -> None:
+    with pytest.raises(TypeError, match="did you mean 'min_score'"):
+        call("scan", min_scor=1)
+    with pytest.raises(TypeError, match="did you mean 'prior_impact'"):
+        call("cnv", priorimpact=1)
+    with pytest.raises(TypeError, match=r"argument 'zzzzzz'$"):
+        call("dock", zzzzzz=1)
+
+
+@named
+def test_workers__are_a_keyword_of_all(name: str) -> None:
+    with pytest.raises(multigpu.UsageError, match="missing: cannot be read"):
+        call(name, workers=1)
+
+
+def test_repr__is_one_short_line(tmp_path: Path, small_result: CnvResult) -> None:
+    wanted = tmp_path / "signatures.fasta"
+    with wanted.open("wb") as out:
+        signatures(out, count=3, min_length=20, max_length=30, n_ratio=0, seed=1)
+    found = multigpu.scan(wanted, wanted, gpus="none")
+    batches = list(found)
+    for value in (found, batches[0], small_result):
+        assert re.fullmatch(r"<[^\n]{10,120}>", repr(value))
+    assert "3 signatures" in repr(found)
+    assert "CNVs" in repr(small_result)
+
+
+@pytest.fixture
+def small_result() -> CnvResult:
+    values = np.random.default_rng(1).poisson(100, (40, 3)).astype(np.int32)
+    counts = multigpu.Counts(windows([("chr1", 40_000)], 1000), ("a", "b", "c"), values)
+    assert repr(counts) == "<Counts: 3 samples × 40 regions>"
+    return multigpu.cnv(counts, gpus="none", keep_matrices=False)

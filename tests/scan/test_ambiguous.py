@@ -1,0 +1,257 @@
+"""Ambiguous bases of samples: counted in every row, and limited by `--max-ambiguous`."""
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from support.program import Run
+from support.scanned import (
+    ALL,
+    READS,
+    SIGNATURES,
+    Read,
+    Scan,
+    answer,
+    bed,
+    fasta,
+    fasta_of,
+    fastq,
+    tsv,
+    tsv_with_ambiguous,
+)
+
+import multigpu
+from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.scan import ambiguity
+
+LIMITS = ["0", "1", "3", "0.0", "0.2", "0.5", "0.99"]
+SIZES = ["1", "7", "40", "100000"]
+
+
+def as_number(limit: str) -> int | float:
+    return float(limit) if "." in limit else int(limit)
+
+
+def random_reads(seed: int) -> list[Read]:
+    """Clean stretches, stretches of N and of some of both, so that limits cut within them."""
+    rng = np.random.default_rng(seed)
+    reads = []
+    for number in range(12):
+        bases = ""
+        for share in rng.choice([0.0, 0.0, 0.1, 0.3, 1.0], 5):
+            size = int(rng.integers(0, 25))
+            letters = rng.choice(list("ACGTacgu"), size)
+            unclear = rng.choice(list("NNNRYn"), size)
+            bases += "".join(np.where(rng.random(size) < share, unclear, letters))
+        quality = "".join(chr(33 + value) for value in rng.integers(0, 60, len(bases)))
+        reads.append((f"r{number}", bases, quality))
+    return reads
+
+
+def random_signatures(reads: list[Read], seed: int) -> list[tuple[str, str]]:
+    """Pieces of the reads, some with another letter, from 3 to 30 bases."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for number in range(60):
+        _, bases, _ = reads[int(rng.integers(len(reads)))]
+        size = int(rng.integers(3, 31))
+        begin = int(rng.integers(0, max(1, len(bases) - size)))
+        piece = [*(bases[begin : begin + size].replace("n", "A").replace("N", "C") or "ACG")]
+        piece[int(rng.integers(len(piece)))] = str(rng.choice(list("ACGTN")))
+        found.append((f"s{number}", "".join(piece).upper()))
+    return found
+
+
+# ---- the column -------------------------------------------------------------------------------
+
+
+def test_column__is_in_parquet_and_json_always_and_in_tables_on_request(
+    scan: Scan, reads: str, tmp_path: Path
+) -> None:
+    rows = answer(every=True, both=True)
+    assert {row[6] for row in rows} > {0, 1, 4}
+    lines = scan(reads, options=ALL, name="hits.jsonl").decode().splitlines()
+    assert [json.loads(line)["ambiguous"] for line in lines] == [row[6] for row in rows]
+    scan(reads, options=ALL, name="hits.parquet")
+    table = pq.read_table(tmp_path / "out" / "hits.parquet")
+    assert table.column("ambiguous").to_pylist() == [row[6] for row in rows]
+    assert scan(reads, options=ALL) == tsv(rows)
+    assert scan(reads, options=(*ALL, "--ambiguous")) == tsv_with_ambiguous(rows)
+    assert scan(reads, options=ALL, name="hits.bed") == bed(rows)
+    got = scan(reads, options=(*ALL, "--ambiguous"), name="hits.bed").decode().splitlines()
+    plain = bed(rows).decode().splitlines()
+    assert got == [f"{line}\t{row[6]}" for line, row in zip(plain, rows, strict=True)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("stored", ["fastq", "fasta", "gzip"])
+def test_column__does_not_depend_on_the_chunks(
+    scan: Scan, store: Any, stored: str, size: str
+) -> None:
+    content = {"fastq": fastq(), "fasta": fasta_of(), "gzip": gzip.compress(fastq())}[stored]
+    options = (*ALL, "--ambiguous", "--max-chunk-bytes", size)
+    rows = answer(every=True, both=True, scored=stored != "fasta")
+    assert scan(store("reads.dat", content), options=options) == tsv_with_ambiguous(rows)
+
+
+def test_count__of_every_letter() -> None:
+    letters = np.frombuffer(b"ACGTUacgtuNRYSWKMBDHVnryswkmbdhv", np.uint8)
+    starts, lengths = np.arange(len(letters)), np.ones(len(letters), np.int64)
+    assert count_ambiguous(letters, starts, lengths).tolist() == [0] * 10 + [1] * 22
+    assert count_ambiguous(letters, np.array([0, 8]), np.array([32, 4])).tolist() == [22, 2]
+
+
+# ---- the limit --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("hits", [(), ALL], ids=["first", "all, both"])
+def test_limit__first_is_the_first_match_that_keeps_it(
+    scan: Scan, store: Any, limit: str, hits: tuple[str, ...]
+) -> None:
+    reads = random_reads(5)
+    signatures = random_signatures(reads, 6)
+    every = both = bool(hits)
+    rows = answer(reads, signatures, every=every, both=both, most=as_number(limit))
+    assert len(rows) > 20
+    assert rows != answer(reads, signatures, every=every, both=both)
+    path, given = store("reads.fq", fastq(reads)), store("given.fa", fasta(signatures))
+    unscored = answer(
+        reads, signatures, every=every, both=both, most=as_number(limit), scored=False
+    )
+    without = store("reads.fa", fasta_of(reads))
+    packed = store("reads.fq.gz", gzip.compress(fastq(reads)))
+    for size in ("7", "100000"):
+        options = (*hits, "-s", given, "--max-ambiguous", limit, "--max-chunk-bytes", size)
+        assert scan(path, options=options) == tsv_with_ambiguous(rows)
+        assert scan(packed, options=options) == tsv_with_ambiguous(rows)
+        assert scan(without, options=options) == tsv_with_ambiguous(unscored)
+
+
+def test_limit__with_mismatch_and_a_least_score(scan: Scan, store: Any) -> None:
+    """The score is looked at when the first match is known, as without a limit."""
+    path = store("a.fq", fastq([("a", "NNNNACNTACGTACGT", "IIIIIIII++++IIII")]))
+    only = store("one.fa", fasta([("s", "ACGT"), ("n", "ACNT")]))
+    options = ("-s", only, "--max-ambiguous", "1")
+    assert b"a\ts\t4\t8\t+\t40.0\t1\n" in scan(path, options=options)
+    strict = scan(path, options=(*options, "--sample-n", "mismatch"))
+    assert strict.splitlines()[1:] == [b"a\ts\t8\t12\t+\t10.0\t0", b"a\tn\t4\t8\t+\t40.0\t1"]
+    weak = scan(path, options=("-s", only, "--max-ambiguous", "0", "--min-score", "20"))
+    assert weak.splitlines()[1:] == []
+
+
+def test_limit__finds_what_stands_after_the_n_of_a_consensus(scan: Scan, store: Any) -> None:
+    """Every primer matches the N at its begin; one place of each is real."""
+    rng = np.random.default_rng(1)
+    genome = "".join(rng.choice(list("ACGT"), 5000))
+    primers = [(f"p{at}", genome[at : at + 22]) for at in range(200, 4800, 100)]
+    consensus = store("consensus.fa", fasta([("c", "N" * 54 + genome[54:])]))
+    mostly_n = store("n.fa", fasta([("n", "N" * 300 + genome[300:322] + "N" * 4700)]))
+    options = ("-s", store("primers.fa", fasta(primers)), "--max-ambiguous", "0.1")
+    rows = scan(consensus, mostly_n, options=options).decode().splitlines()[1:]
+    places = [row.split("\t")[:3] for row in rows]
+    assert places == [["c", name, name[1:]] for name, _ in primers] + [["n", "p300", "300"]]
+
+
+def test_limit__of_a_share_of_a_length_is_exact() -> None:
+    lengths = np.arange(1, 400)
+    for hundredths in range(100):
+        most = ambiguity.allowed(hundredths / 100, lengths)
+        assert most.tolist() == [hundredths * length // 100 for length in range(1, 400)]
+
+
+def test_limit__in_python_is_a_number_or_a_share(reads: str, signatures: str) -> None:
+    for limit in (0, 1, np.int64(2), 0.25, np.float64(0.5)):
+        table = multigpu.scan(reads, signatures, gpus="none", hits="all", max_ambiguous=limit)
+        counts = table.to_table()["ambiguous"].to_pylist()
+        most = limit.item() if isinstance(limit, np.generic) else limit
+        assert counts == [row[6] for row in answer(every=True, most=most)]
+
+
+@pytest.mark.parametrize("bad", [True, -1, 1.0, "1", -0.5, float("nan")])
+def test_limit__in_python_of_another_kind_is_refused(
+    reads: str, signatures: str, bad: object
+) -> None:
+    with pytest.raises(multigpu.UsageError, match=r"^max_ambiguous is .*; it must be a whole"):
+        multigpu.scan(reads, signatures, gpus="none", max_ambiguous=bad)  # type: ignore[arg-type]
+
+
+def test_limit__does_not_hide_an_illegal_base(main: Run, store: Any, signatures: str) -> None:
+    for bases in ("N" * 50 + "!" + "N" * 50, "ACGT!" + "N" * 50):
+        path = store("bad.fa", fasta([("n", "N" * 90), ("bad", bases)]))
+        options = ("--max-ambiguous", "0", "--gpus", "none", "-q")
+        ended = main("scan", path, "-s", signatures, *options)
+        place = f"record 'bad', position {bases.index('!')} (from 0): '!' is not a base"
+        assert ended.problem.startswith(f"{path}: {place}")
+
+
+def test_limit__on_workers_and_resumed(
+    store: Any, signatures: str, scheduler: str, tmp_path: Path
+) -> None:
+    path = store("reads.fq", fastq(READS * 3))
+    expected = tsv_with_ambiguous(answer(READS * 3, most=1))
+    options: dict[str, Any] = {"max_ambiguous": 1, "max_chunk_bytes": 30, "gpus": "none"}
+    there = multigpu.scan(path, signatures, scheduler=scheduler, **options).to_table()
+    here = multigpu.scan(path, signatures, **options).to_table()
+    assert there.equals(here)
+    assert there.num_rows == expected.count(b"\n") - 1
+    journal = tmp_path / "journal"
+    batches = iter(multigpu.scan(path, signatures, journal=journal, threads=1, **options))
+    taken = list(itertools.islice(batches, 2))
+    batches.close()  # type: ignore[attr-defined]
+    assert journal.exists()
+    again = multigpu.scan(path, signatures, journal=journal, resume=True, **options)
+    assert again.to_table().equals(here)
+    assert sum(map(len, taken)) < there.num_rows
+
+
+# ---- what is said -----------------------------------------------------------------------------
+
+
+def test_note__of_rows_that_rest_on_ambiguous_bases(
+    main: Run, store: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = store("given.fa", fasta([("s", "ACGT"), ("t", "GGGG")]))
+    command = ("-s", given, "--gpus", "none")
+    ended = main("scan", store("n.fa", fasta([("n", "NNNNNNN"), ("m", "NACGTN")])), *command)
+    assert ended.status == 0
+    (note,) = caplog.messages
+    assert note == (
+        "multigpu: 2 of 3 rows rest mostly on ambiguous bases of the samples, which match others:"
+        " --max-ambiguous 0.1 allows 10 % of a match"
+    )
+    caplog.clear()
+    few = main("scan", store("few.fa", fasta([("n", "ACGTNNGGG")])), *command)
+    assert (few.status, caplog.messages) == (0, [])
+
+
+def test_note__does_not_depend_on_the_chunks(
+    main: Run, store: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = store("n.fa", fasta([("n", "N" * 30), ("n", "ACGT" * 9), ("n", "N" * 30)]))
+    given = store("given.fa", fasta([*SIGNATURES, ("long", "A" * 37)]))
+    said = set()
+    for size in ("1", "9", "100000"):
+        summary = tmp_path / "summary.json"
+        options = ("--max-chunk-bytes", size, "--summary", str(summary), "--gpus", "none")
+        caplog.clear()
+        assert main("scan", path, "-s", given, *options).status == 0
+        said.add("\n".join(caplog.messages))
+        notes = json.loads(summary.read_text())["notes"]
+        assert [f"multigpu: {note}" for note in notes] == caplog.messages
+    (text,) = said
+    assert text.count("\n") == 3
+    assert "samples with the name of an earlier one: 2, e.g. 'n'" in text
+    assert "1 of 6 signatures cannot occur: they are longer than the longest sample (36" in text
+    assert "signatures with the name of an earlier one: 1, e.g. 'sig1' (2 times)" in text
+
+
+def test_limit__may_be_larger_than_any_match(reads: str, signatures: str) -> None:
+    every = {"gpus": "none", "hits": "all"}
+    found = multigpu.scan(reads, signatures, **every, max_ambiguous=10**20).to_table()  # type: ignore[arg-type]
+    assert found.equals(multigpu.scan(reads, signatures, **every).to_table())  # type: ignore[arg-type]

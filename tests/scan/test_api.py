@@ -1,0 +1,168 @@
+"""`multigpu.scan`: the answer as batches, tables and frames."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.scanned import HALVES, READS, STORED, Row, answer, expected_indices, fastq, jsonl
+
+import multigpu
+from multigpu import Batch, InputError, UsageError
+
+
+def rows_of(batches: list[Batch], names: list[str]) -> list[Row]:
+    return [
+        (
+            batch.sample[i].decode(),
+            names[batch.signature[i]],
+            int(batch.start[i]),
+            int(batch.end[i]),
+            "-" if batch.reverse[i] else "+",
+            None if math.isnan(batch.score[i]) else float(batch.score[i]),
+            int(batch.ambiguous[i]),
+        )
+        for batch in batches
+        for i in range(len(batch))
+    ]
+
+
+@pytest.mark.parametrize("size", [20, 1 << 20])
+def test_api__gives_batches_in_order_with_samples_numbered_through(
+    store: Any, signatures: str, size: int
+) -> None:
+    paths = [store("a.fq", HALVES[0]), Path(store("b.fq", HALVES[1]))]
+    found = multigpu.scan(
+        paths, signatures, gpus="none", hits="all", strand="both", max_chunk_bytes=size
+    )
+    batches = list(found)
+    assert rows_of(batches, found.signature_names) == answer(every=True, both=True)
+    assert [n for batch in batches for n in batch.sample_index.tolist()] == expected_indices(READS)
+    assert (len(batches) > 2) == (size == 20)
+
+
+def test_api__computes_batches_as_they_are_taken(store: Any, signatures: str) -> None:
+    """The error of a later chunk comes after the rows before it."""
+    content = fastq() * 50 + b"@bad\nACXT\n+\nIIII\n"
+    path = store("late.fq", content)
+    batches = iter(multigpu.scan(path, signatures, gpus="none", max_chunk_bytes=200, threads=1))
+    assert len(next(batches)) > 0
+    with pytest.raises(InputError, match=r"record 'bad', position 2 \(from 0\): 'X' is not a base"):
+        list(batches)
+
+
+def test_api__table_has_the_columns_of_parquet(reads: str, signatures: str) -> None:
+    table = multigpu.scan(reads, signatures, gpus="none", hits="all", strand="both").to_table()
+    rows = table.drop_columns(["sample_index", "signature_index"]).to_pylist()
+    assert rows == jsonl(answer(every=True, both=True))
+    assert table.column("sample_index").to_pylist() == expected_indices(READS)
+
+
+def test_api__frame_has_the_same_rows(reads: str, signatures: str) -> None:
+    frame = multigpu.scan([reads], [signatures], gpus="none").to_pandas()
+    rows = frame.drop(columns=["sample_index", "signature_index"])
+    assert rows.to_dict("records") == jsonl(answer())
+
+
+def test_api__of_no_hit_gives_an_empty_table(store: Any, signatures: str) -> None:
+    path = store("none.fq", fastq([("a", "TTTTTTT", "IIIIIII")]))
+    table = multigpu.scan(path, signatures, gpus="none").to_table()
+    assert (table.num_rows, len(table.column_names)) == (0, 9)
+
+
+def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
+    found = multigpu.scan(reads, signatures, gpus="none")
+    assert found.to_table().num_rows
+    with pytest.raises(UsageError, match=r"taken already.* call multigpu\.scan once more"):
+        found.to_table()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"samples": []}, "no samples given"),
+        ({"samples": [3]}, "samples is 3; it must be a path"),
+        ({"samples": b"reads"}, "samples is b'reads'; it must be a path"),
+        ({"signatures": ()}, "no signatures given"),
+        ({"signatures": None}, "signatures is None; it must be a path"),
+        ({"samples": "-", "signatures": "-"}, "-: standard input can be given only once"),
+        ({"min_score": "x"}, "min_score is 'x'; it must be a number"),
+        ({"min_score": True}, "min_score is True; it must be a number"),
+        ({"hits": ["all"]}, r"hits is \['all'\]; it can be first or all"),
+        ({"phred_offset": "33"}, "phred_offset is '33'; it can be 33 or 64"),
+        ({"journal": 5}, "journal is 5; it must be a path"),
+        ({"threads": 1.5}, r"threads is 1\.5; it must be a whole number"),
+        ({"memory_fraction": "half"}, "memory_fraction is 'half'; it must be a number"),
+        ({"gpus": 0}, "gpus is 0; it must be text"),
+    ],
+)
+def test_api__refuses_what_is_of_another_kind(
+    reads: str, signatures: str, change: dict[str, Any], problem: str
+) -> None:
+    given: dict[str, Any] = {"samples": reads, "signatures": signatures, "gpus": "none", **change}
+    with pytest.raises(UsageError, match=f"^{problem}$"):
+        multigpu.scan(given.pop("samples"), given.pop("signatures"), **given)
+
+
+def test_api__takes_the_other_options(store: Any, signatures: str) -> None:
+    unscored = [read for read in READS if "~" not in read[2]]
+    path = store("old.fq", fastq(unscored, shift=31))
+    options: dict[str, Any] = {"sample_n": "mismatch", "min_score": 15.0, "phred_offset": 64}
+    found = multigpu.scan(path, signatures, gpus="none", **options)
+    expected = [row for row in answer(unscored, strict=True) if (row[5] or 0.0) >= 15]
+    assert rows_of(list(found), found.signature_names) == expected != []
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as connected,
+    ):
+        yield connected
+
+
+@pytest.mark.parametrize("stored", ["plain", "gzip"])
+def test_api__takes_an_existing_client_and_leaves_it_open(
+    store: Any, signatures: str, client: Any, stored: str
+) -> None:
+    path = store("reads.dat", STORED[stored](fastq()))
+    found = multigpu.scan(
+        path, signatures, client=client, gpus="none", hits="all", strand="both", max_chunk_bytes=50
+    )
+    assert rows_of(list(found), found.signature_names) == answer(every=True, both=True)
+    assert client.status == "running"
+    assert client.submit(sum, [1, 2]).result() == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"hits": "last"}, r"hits is 'last'; it can be first or all"),
+        ({"strand": "reverse"}, r"strand is 'reverse'; it can be forward or both"),
+        ({"sample_n": "no"}, r"sample_n is 'no'; it can be match or mismatch"),
+        ({"phred_offset": 50}, r"phred_offset is 50; it can be 33 or 64"),
+        ({"max_chunk_bytes": 0}, r"--max-chunk-bytes 0: it must be 1 or more"),
+        ({"memory_fraction": 2.0}, r"memory fraction 2: expected a share above 0, at most 1"),
+    ],
+)
+def test_api__refuses_wrong_options(
+    reads: str, signatures: str, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        multigpu.scan(reads, signatures, gpus="none", **options)
+
+
+def test_api__refuses_a_missing_file_at_once(signatures: str) -> None:
+    with pytest.raises(InputError, match=r"^absent\.fq: cannot be read: there is no such file$"):
+        multigpu.scan("absent.fq", signatures, gpus="none")
+
+
+def test_api__refuses_an_option_that_it_does_not_know(reads: str, signatures: str) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+        multigpu.scan(reads, signatures, gpus="none", speed="high")

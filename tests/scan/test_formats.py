@@ -1,0 +1,292 @@
+"""One answer in every format and compression, and which rows are in it."""
+
+import gc
+import gzip
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from backports import zstd
+from support.program import ROOT, remarks
+from support.scanned import (
+    ALL,
+    HEADER,
+    MEANING,
+    READS,
+    Scan,
+    answer,
+    bed,
+    expected_indices,
+    fasta,
+    fasta_of,
+    fastq,
+    jsonl,
+    text,
+    tsv,
+)
+
+from multigpu import InputError
+from multigpu.cli import cli
+
+# ---- formats ----------------------------------------------------------------------------------
+
+
+def test_answer__has_what_the_formats_must_show() -> None:
+    """Ambiguous letters, both strands, several hits, repeated names, scores with many digits."""
+    rows = answer(every=True, both=True)
+    assert {row[4] for row in rows} == {"+", "-"}
+    assert {row[0] for row in rows} == {"read1", "read2", "café", "last"}
+    assert any(row[5] is not None and len(repr(row[5])) > 10 for row in rows)
+    assert len(answer(every=True, both=True, strict=True)) < len(rows)
+    assert len(answer(both=True)) < len(rows)
+    assert len(answer()) < len(answer(both=True))
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "tsv")])
+@pytest.mark.parametrize(
+    ("flags", "every", "both"),
+    [
+        ((), False, False),
+        (("--hits", "all"), True, False),
+        (("--strand", "both"), False, True),
+        (ALL, True, True),
+    ],
+    ids=["first", "all", "both", "all, both"],
+)
+def test_tsv__is_the_answer_with_a_header_and_round_trip_scores(
+    scan: Scan,
+    reads: str,
+    options: tuple[str, ...],
+    flags: tuple[str, ...],
+    every: bool,
+    both: bool,
+) -> None:
+    assert scan(reads, options=(*options, *flags)) == tsv(answer(every=every, both=both))
+
+
+@pytest.mark.parametrize(("name", "options"), [("hits.txt", ()), ("hits", ("--format", "text"))])
+def test_text__is_a_line_for_each_hit_with_three_decimals(
+    scan: Scan, reads: str, name: str, options: tuple[str, ...]
+) -> None:
+    got = scan(reads, options=(*ALL, *options), name=name)
+    assert got == text(answer(every=True, both=True))
+    assert re.fullmatch(rb"([^\t\n]+: [^\t\n]+ \(\d+\.\d{3}\)\n)+", got)
+
+
+@pytest.mark.parametrize(("name", "options"), [("hits.bed", ()), ("hits", ("--format", "bed"))])
+def test_bed__has_six_columns(scan: Scan, reads: str, name: str, options: tuple[str, ...]) -> None:
+    got = scan(reads, options=(*ALL, *options), name=name)
+    assert got == bed(answer(every=True, both=True))
+
+
+@pytest.mark.parametrize("name", ["hits.jsonl", "hits.json"])
+def test_jsonl__is_an_object_on_each_line(scan: Scan, reads: str, name: str) -> None:
+    lines = scan(reads, options=ALL, name=name).decode().splitlines()
+    assert [json.loads(line) for line in lines] == jsonl(answer(every=True, both=True))
+
+
+@pytest.mark.parametrize("name", ["hits.parquet", "hits.pq"])
+def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
+    scan: Scan, reads: str, tmp_path: Path, name: str
+) -> None:
+    scan(reads, options=ALL, name=name)
+    table = pq.read_table(tmp_path / "out" / name)
+    assert table.column_names == [
+        "sample", "sample_index", "signature", "signature_index", "start", "end", "strand", "score",
+        "ambiguous",
+    ]  # fmt: skip
+    indices = table.column("sample_index").to_pylist()
+    rows = table.drop_columns(["sample_index", "signature_index"]).to_pylist()
+    assert rows == jsonl(answer(every=True, both=True))
+    assert indices == expected_indices(READS)
+
+
+def test_parquet__tells_signatures_of_one_name_apart(
+    store: Callable[[str, bytes], str], tmp_path: Path
+) -> None:
+    """By their place in all the files of signatures."""
+    one, two = store("one.fa", b">a\nACGT\n>b\nGGG\n"), store("two.fa", b">a\nCGTN\n")
+    samples = store("some.fa", b">s\nTTACGTAA\n")
+    output = str(tmp_path / "hits.parquet")
+    cli.main(
+        ["scan", samples, "-s", one, "-s", two, "-o", output, "--gpus", "none"],
+        standalone_mode=False,
+    )
+    table = pq.read_table(output)
+    assert table.column("signature").to_pylist() == ["a", "a"]
+    assert table.column("signature_index").to_pylist() == [0, 2]
+    assert table.column("start").to_pylist() == [2, 3]
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "txt", "bed", "jsonl"])
+@pytest.mark.parametrize(
+    ("compression", "decompress"), [("gz", gzip.decompress), ("zst", zstd.decompress)]
+)
+def test_compressed_output__decodes_to_the_same_bytes(
+    scan: Scan, reads: str, suffix: str, compression: str, decompress: Callable[[bytes], bytes]
+) -> None:
+    plain = scan(reads, options=ALL, name=f"hits.{suffix}")
+    stored = scan(reads, options=ALL, name=f"hits.{suffix}.{compression}")
+    assert stored != plain
+    assert decompress(stored) == plain
+
+
+@pytest.mark.parametrize("name", ["hits.tsv", "hits.bed", "hits.jsonl.gz", "hits.tsv.zst"])
+def test_output__does_not_depend_on_the_chunks(scan: Scan, reads: str, name: str) -> None:
+    outputs = {
+        scan(reads, options=(*ALL, "--max-chunk-bytes", size), name=name)
+        for size in ("3", "20", "1000")
+    }
+    assert len(outputs) == 1
+
+
+def test_parquet__does_not_depend_on_the_chunks(scan: Scan, reads: str) -> None:
+    outputs = {
+        scan(reads, options=(*ALL, "--max-chunk-bytes", size), name="hits.parquet")
+        for size in ("3", "20", "1000")
+    }
+    assert len(outputs) == 1
+
+
+def test_parquet__of_a_run_that_fails_leaves_nothing_to_fail_later(
+    scan: Scan, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda failed: unraisable.append(failed.object))
+    bad = store("bad.fq", fastq() + b"@bad\nACXT\n+\nIIII\n")
+    with pytest.raises(InputError, match="record 'bad'") as caught:
+        scan(bad, options=("--max-chunk-bytes", "20"), name="hits.parquet")
+    del caught
+    gc.collect()
+    assert unraisable == []
+
+
+def test_output__without_a_hit_has_only_the_header(scan: Scan, store: Any, tmp_path: Path) -> None:
+    path = store("none.fq", fastq([("a", "TTTTTTT", "IIIIIII")]))
+    assert scan(path) == HEADER.encode()
+    assert scan(path, name="hits.bed") == b""
+    scan(path, name="hits.parquet")
+    assert pq.read_table(tmp_path / "out" / "hits.parquet").num_rows == 0
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "-")], ids=["no -o", "-o -"])
+@pytest.mark.parametrize("fmt", ["tsv", "bed", "parquet"])
+def test_standard_output__has_the_results_and_nothing_else(
+    scan: Scan,
+    reads: str,
+    signatures: str,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    output: tuple[str, ...],
+    fmt: str,
+) -> None:
+    expected = scan(reads, options=ALL, name=f"hits.{fmt}")
+    capfdbinary.readouterr()
+    command = ["scan", reads, "-s", signatures, *output, *ALL, "--format", fmt, "--gpus", "none"]
+    cli.main(command, standalone_mode=False)
+    out, err = capfdbinary.readouterr()
+    assert (out, remarks(err)) == (expected, "")
+
+
+# ---- what counts ------------------------------------------------------------------------------
+
+
+def test_min_score__drops_weaker_rows_after_the_first_hit_is_determined(
+    scan: Scan, store: Any
+) -> None:
+    path = store("two.fq", fastq([("a", "ACGTACGT", "!!!!IIII"), ("b", "ACGT", "5555")]))
+    only = store("one.fa", fasta([("s", "ACGT")]))
+    first = scan(path, options=("-s", only, "--min-score", "20"))
+    assert first == tsv([("b", "s", 0, 4, "+", 20.0, 0)])
+    every = scan(path, options=("-s", only, "--min-score", "20", "--hits", "all"))
+    assert every == tsv([("a", "s", 4, 8, "+", 40.0, 0), ("b", "s", 0, 4, "+", 20.0, 0)])
+    assert scan(path, options=("-s", only, "--min-score", "40.1")) == HEADER.encode()
+
+
+@pytest.mark.parametrize("score", [0.0, 10.0, 25.5])
+@pytest.mark.parametrize("size", ["5", "100000"])
+def test_min_score__keeps_exactly_the_rows_that_reach_it(
+    scan: Scan, reads: str, score: float, size: str
+) -> None:
+    options = (*ALL, "--min-score", str(score), "--max-chunk-bytes", size)
+    kept = [row for row in answer(every=True, both=True) if (row[5] or 0.0) >= score]
+    assert scan(reads, options=options) == tsv(kept)
+
+
+def test_sample_n_mismatch__needs_the_samples_base_to_be_a_subset(scan: Scan, reads: str) -> None:
+    got = scan(reads, options=(*ALL, "--sample-n", "mismatch"))
+    assert got == tsv(answer(every=True, both=True, strict=True))
+
+
+@pytest.mark.parametrize("sample", MEANING)
+def test_sample_n_mismatch__for_every_pair_of_letters(scan: Scan, store: Any, sample: str) -> None:
+    path = store("one.fa", fasta([("a", sample)]))
+    wanted = [(letter, letter) for letter in MEANING]
+    letters = store("letters.fa", fasta(wanted))
+    for options, strict in (((), False), (("--sample-n", "mismatch"), True)):
+        expected = answer([("a", sample, "")], wanted, strict=strict, scored=False)
+        assert scan(path, options=("-s", letters, *options)) == tsv(expected)
+
+
+def test_phred_offset_64__gives_the_same_scores(scan: Scan, store: Any) -> None:
+    shifted = store("old.fq", fastq([(n, b, q) for n, b, q in READS if "~" not in q], shift=31))
+    expected = answer([read for read in READS if "~" not in read[2]], every=True, both=True)
+    assert scan(shifted, options=(*ALL, "--phred-offset", "64")) == tsv(expected)
+
+
+@pytest.mark.parametrize("size", ["1", "7", "100000"])
+def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path, size: str) -> None:
+    path = store("reads.fa", fasta_of())
+    options = (*ALL, "--max-chunk-bytes", size)
+    rows = answer(every=True, both=True, scored=False)
+    assert scan(path, options=options) == tsv(rows)
+    assert scan(path, options=options, name="hits.txt") == text(rows)
+    assert scan(path, options=options, name="hits.bed") == bed(rows)
+    lines = scan(path, options=options, name="hits.jsonl").splitlines()
+    assert [json.loads(line) for line in lines] == jsonl(rows)
+    scan(path, options=options, name="hits.parquet")
+    table = pq.read_table(tmp_path / "out" / "hits.parquet")
+    assert table.column("score").null_count == len(rows) == table.num_rows
+    assert table.column("sample_index").to_pylist() == expected_indices(READS)
+
+
+def test_min_score__keeps_rows_without_a_score(scan: Scan, store: Any) -> None:
+    path = store("reads.fa", fasta_of())
+    assert scan(path, options=("--min-score", "90")) == tsv(answer(scored=False))
+
+
+# ---- the program ------------------------------------------------------------------------------
+
+
+def program(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "multigpu", "scan", *arguments, "--gpus", "none"],
+        cwd=ROOT,
+        input=stdin,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_program__reads_standard_input_and_writes_standard_output(signatures: str) -> None:
+    run = program("-", "-s", signatures, *ALL, "--quiet", stdin=gzip.compress(fastq()))
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout == tsv(answer(every=True, both=True))
+
+
+def test_program__without_input_scans_the_demo_and_says_so_on_stderr() -> None:
+    run = program()
+    assert run.returncode == 0
+    assert remarks(run.stderr) == "multigpu: no samples given: scanning the built-in demo\n"
+    table = np.array([line.split("\t") for line in run.stdout.decode().splitlines()])
+    assert table.shape[1] == 6
+    assert len(table) > 20
+    again = program("--quiet", "--max-chunk-bytes", "100000")
+    assert (again.returncode, again.stderr, again.stdout) == (0, b"", run.stdout)

@@ -1,0 +1,116 @@
+"""One answer from files of every form, from streams and from several files."""
+
+import gzip
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from backports import zstd
+from support.scanned import (
+    ALL,
+    HALVES,
+    LAYOUTS,
+    READS,
+    SIGNATURES,
+    STORED,
+    Row,
+    Scan,
+    answer,
+    expected_indices,
+    fasta,
+    fasta_of,
+    fastq,
+    tsv,
+)
+
+
+@pytest.mark.parametrize("size", ["11", "100000"])
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("layout", ["fastq", "fasta"])
+def test_input__is_told_by_content_in_every_compression(
+    scan: Scan, store: Any, layout: str, stored: str, size: str
+) -> None:
+    content = fastq() if layout == "fastq" else fasta_of()
+    path = store("reads.dat", STORED[stored](content))
+    got = scan(path, options=(*ALL, "--max-chunk-bytes", size))
+    assert got == tsv(answer(every=True, both=True, scored=layout == "fastq"))
+
+
+@pytest.mark.parametrize("size", ["1", "13", "100000"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_input__in_every_layout_gives_the_same(
+    scan: Scan, store: Any, layout: str, size: str
+) -> None:
+    path = store("reads.fq", LAYOUTS[layout])
+    got = scan(path, options=(*ALL, "--max-chunk-bytes", size))
+    assert got == tsv(answer(every=True, both=True))
+
+
+@pytest.mark.parametrize("size", ["17", "100000"])
+def test_input__of_several_files_is_read_in_the_order_given(
+    scan: Scan, store: Any, tmp_path: Path, size: str
+) -> None:
+    first, second = store("z.fq", HALVES[0]), store("a.fq.gz", gzip.compress(HALVES[1]))
+    options = (*ALL, "--max-chunk-bytes", size)
+    assert scan(first, second, options=options) == tsv(answer(every=True, both=True))
+    scan(first, second, first, options=options, name="hits.parquet")
+    table = pq.read_table(tmp_path / "out" / "hits.parquet")
+    indices = expected_indices(READS + READS[:3])
+    assert table.column("sample_index").to_pylist() == indices
+
+
+def test_input__of_a_folder_is_its_sequence_files_by_name(scan: Scan, store: Any) -> None:
+    store("in/b.fastq.zst", zstd.compress(HALVES[1]))
+    store("in/a.fq", HALVES[0])
+    store("in/notes.txt", b"no sequences")
+    folder = str(Path(store("in/.hidden.fq", b"no sequences")).parent)
+    assert scan(folder, options=ALL) == tsv(answer(every=True, both=True))
+
+
+def test_input__of_a_quoted_pattern_is_what_it_matches_by_name(scan: Scan, store: Any) -> None:
+    store("lane2.fq", HALVES[1])
+    folder = Path(store("lane1.fq", HALVES[0])).parent
+    assert scan(str(folder / "lane*.fq"), options=ALL) == tsv(answer(every=True, both=True))
+
+
+def test_input__of_a_url_is_read_through_fsspec(scan: Scan, reads: str) -> None:
+    assert scan(f"file://{reads}", options=ALL) == tsv(answer(every=True, both=True))
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_input__from_standard_input_is_the_same(
+    scan: Scan, monkeypatch: pytest.MonkeyPatch, stored: str
+) -> None:
+    content = io.BytesIO(STORED[stored](fastq()))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=content))
+    options = (*ALL, "--max-chunk-bytes", "30")
+    assert scan("-", options=options) == tsv(answer(every=True, both=True))
+
+
+def test_signatures__in_several_files_are_taken_in_the_order_given(
+    scan: Scan, store: Any, reads: str
+) -> None:
+    first = store("z.fa", fasta(SIGNATURES[:2]).replace(b"\n", b"\r\n"))
+    second = store("a.fa.gz", gzip.compress(fasta(SIGNATURES[2:])))
+    got = scan(reads, options=(*ALL, "-s", first, "-s", second))
+    assert got == tsv(answer(every=True, both=True))
+
+
+def test_names__that_are_repeated_are_kept_and_told_apart_by_order(
+    scan: Scan, store: Any, tmp_path: Path
+) -> None:
+    path = store("same.fq", fastq([("x", "AC", "I5"), ("x", "AC", "55"), ("x", "CA", "+5")]))
+    same = store("same.fa", fasta([("s", "AC"), ("s", "A")]))
+    rows: list[Row] = [
+        ("x", "s", 0, 2, "+", 30.0, 0), ("x", "s", 0, 1, "+", 40.0, 0),
+        ("x", "s", 0, 2, "+", 20.0, 0),
+        ("x", "s", 0, 1, "+", 20.0, 0), ("x", "s", 1, 2, "+", 20.0, 0),
+    ]  # fmt: skip
+    assert scan(path, options=("-s", same)) == tsv(rows)
+    scan(path, options=("-s", same), name="hits.parquet")
+    indices = pq.read_table(tmp_path / "out" / "hits.parquet").column("sample_index").to_pylist()
+    assert indices == [0, 0, 1, 1, 2]

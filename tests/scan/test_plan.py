@@ -1,0 +1,89 @@
+"""How a scan is cut, and how many GPUs the program itself works with."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multigpu.cluster.engine.plan import Capacity
+from multigpu.errors import UsageError
+from multigpu.formats.sequences.signatures import Joined, Signatures
+from multigpu.formats.storage import sources
+from multigpu.formats.storage.sources import Source, plain_bytes
+from multigpu.run.options import RunOptions
+from multigpu.scan.work import ScanPlan, plan_scan
+
+FREE = 100 << 30  # bytes on each GPU
+MUCH = Source("a.fq", 1 << 40, "none", "fastq")
+SIGNATURES = Signatures([b"s"], [np.frombuffer(b"ACGT", np.uint8)])
+
+
+def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
+    return plan_scan([source], SIGNATURES, here, RunOptions(**run))
+
+
+@pytest.mark.parametrize(
+    ("here", "chunk"),
+    [
+        (Capacity(FREE, 6, 6, gpu=True, in_process=True), 32_000_000),
+        (Capacity(FREE, 12, 6, gpu=True, in_process=True), 128 << 20),
+        (Capacity(FREE, 24, 3, gpu=True, in_process=True), 128 << 20),
+        # The chunks in progress of all lanes together are limited.
+        (Capacity(FREE, 96, 12, gpu=True, in_process=True), 32 << 20),
+        (Capacity(FREE, 24, 3, gpu=True), 256 << 20),  # worker processes only
+        (Capacity(FREE, 24, 6, gpu=True), 128 << 20),
+        (Capacity(FREE, 4, 4, gpu=False, in_process=True), 64 << 20),
+    ],
+)
+def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> None:
+    assert plan(here).chunk_bytes == chunk
+    assert plan(here, max_chunk_bytes=4_000_000).chunk_bytes == 4_000_000
+
+
+def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
+    one = plan(Capacity(FREE, 24, 3, gpu=True), max_chunk_bytes=128 << 20)
+    eight = plan(Capacity(FREE, 24, 3, gpu=True, in_process=True))
+    assert (one.lanes, one.in_hand) == (eight.lanes, eight.in_hand // 8) == (3, 3)
+    assert eight.host_bytes > one.host_bytes + 21 * 1.75 * eight.chunk_bytes
+
+
+def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
+    letters = np.full(31 * 10**6, ord("A"), np.uint8)
+    offsets = np.arange(10**6 + 1) * 31
+    many = Signatures([b""] * 10**6, Joined(letters, offsets))
+    here = Capacity(500 << 20, 2, 2, gpu=False, in_process=True)
+    message = (
+        r"^1,000,000 signatures of 31,000,000 bases need [3-5]\d\d,\d{3},\d{3} bytes of memory"
+    )
+    with pytest.raises(UsageError, match=message):
+        plan_scan([MUCH], many, here, RunOptions())
+    planned = plan_scan([MUCH], many, replace(here, free=2 << 30), RunOptions())
+    assert planned.host_bytes > planned.index.memory > planned.index.entries >= 10**6
+
+
+def test_plain_bytes__are_those_of_files_that_are_not_compressed(tmp_path: Path) -> None:
+    sizes = {"a.fq": 10, "b.fastq.gz": 100, "c.fa.zst": 1000, "d.fa": 10_000, "e.FQ.GZ": 5}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(b">" * size)
+
+    assert plain_bytes([str(tmp_path)]) == 10_010
+    assert plain_bytes([f"{tmp_path}/*.f*", str(tmp_path / "a.fq")]) == 10_020
+    assert plain_bytes(["-", "https://example.org/a.fq", str(tmp_path / "a.fq")]) == 10
+    assert plain_bytes([]) == 0
+
+
+def test_plain_bytes__of_very_many_files_are_those_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "WEIGHED", 2)
+    for number, size in enumerate((10, 20, 1000, 1000)):
+        (tmp_path / f"{number}.fq").write_bytes(b"@" * size)
+    assert plain_bytes([str(tmp_path)]) == 60
+
+
+def test_plain_bytes__what_is_wrong_is_told_by_others(tmp_path: Path) -> None:
+    (tmp_path / "a.fq").write_bytes(b"@")
+    assert plain_bytes([str(tmp_path / "a.fq"), str(tmp_path / "missing.fq")]) == 0
+    assert plain_bytes(["a\0b"]) == 0

@@ -1,0 +1,128 @@
+"""What a run says of itself, and what a plan says of a run beforehand."""
+
+import gzip
+import json
+import os
+import platform
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click.testing
+import pytest
+from support.scanned import ALL, HALVES, READS, SIGNATURES, Scan, answer, fasta_of, fastq
+
+import multigpu
+from multigpu import InputError
+from multigpu.cli import cli
+
+
+def test_summary__says_what_was_done(scan: Scan, store: Any, tmp_path: Path) -> None:
+    paths = [store("a.fq", HALVES[0]), store("b.fa.gz", gzip.compress(fasta_of(READS[3:])))]
+    summary = tmp_path / "summary.json"
+    options = (*ALL, "--max-chunk-bytes", "40", "--summary", str(summary))
+    got = scan(*paths, options=options, name="hits.tsv.gz")
+    facts = json.loads(summary.read_text())
+    assert facts["version"] == 1
+    assert facts["program"]["multigpu"] == multigpu.__version__
+    assert {"python", "numpy", "numba"} <= set(facts["program"])
+    assert facts["options"] == {
+        "hits": "all", "strand": "both", "sample_n": "match", "min_score": None, "phred_offset": 33,
+        "max_ambiguous": None,
+    }  # fmt: skip
+    described = [
+        {key: source[key] for key in ("path", "size", "compression", "layout")}
+        for source in facts["samples"]
+    ]
+    assert described == [
+        {"path": paths[0], "size": len(HALVES[0]), "compression": "none", "layout": "fastq"},
+        {"path": paths[1], "size": Path(paths[1]).stat().st_size, "compression": "gzip",
+         "layout": "fasta"},
+    ]  # fmt: skip
+    assert facts["signatures"] == len(SIGNATURES)
+    assert facts["records"] == len(READS)
+    assert facts["bases"] == sum(len(bases) for _, bases, _ in READS)
+    assert facts["hits"] == gzip.decompress(got).count(b"\n") - 1
+    assert facts["output"] == {
+        "path": str(tmp_path / "out" / "hits.tsv.gz"), "format": "tsv", "bytes": len(got)
+    }  # fmt: skip
+    assert facts["devices"] == []
+    assert facts["workers"] == {f"{platform.node()}:{os.getpid()}:cpu": facts["chunks"]["run"]}
+    assert facts["chunks"]["bytes"] == 40
+    assert facts["chunks"]["run"] > -(-len(HALVES[0]) // 40)
+    assert 0 < facts["memory"]["device_bytes"] <= facts["memory"]["budget_bytes"]
+    assert facts["seconds"]["wall"] > 0
+    assert {name.split(" ")[0] for name in facts["seconds"]} >= {"load", "compute", "finish"}
+
+
+@pytest.mark.parametrize("layout", ["fastq", "fasta"])
+@pytest.mark.parametrize("size", ["1", "9", "100000"])
+def test_summary__counts_records_and_bases_once_whatever_the_chunks(
+    scan: Scan, store: Any, tmp_path: Path, layout: str, size: str
+) -> None:
+    path = store("reads", fastq() if layout == "fastq" else fasta_of())
+    summary = tmp_path / "summary.json"
+    scan(path, options=(*ALL, "--max-chunk-bytes", size, "--summary", str(summary)))
+    facts = json.loads(summary.read_text())
+    counts = (facts["records"], facts["bases"], facts["hits"])
+    bases = sum(len(bases) for _, bases, _ in READS)
+    assert counts == (len(READS), bases, len(answer(every=True, both=True)))
+
+
+def test_summary__of_a_run_that_fails_is_not_written(
+    scan: Scan, store: Any, tmp_path: Path
+) -> None:
+    bad = store("bad.fq", fastq() + b"@bad\nACXT\n+\nIIII\n")
+    summary = tmp_path / "summary.json"
+    with pytest.raises(InputError, match="record 'bad'"):
+        scan(bad, options=("--summary", str(summary)))
+    assert not summary.exists()
+
+
+@pytest.fixture
+def plan(signatures: str) -> Callable[..., str]:
+    def run(*arguments: str) -> str:
+        command = ["plan", "scan", *arguments, "-s", signatures, "--gpus", "none"]
+        result = click.testing.CliRunner().invoke(cli, command, catch_exceptions=False)
+        assert (result.exit_code, result.stderr) == (0, "")
+        return result.stdout
+
+    return run
+
+
+def test_plan__as_json_is_what_a_run_does(
+    plan: Callable[..., str], scan: Scan, store: Any, tmp_path: Path
+) -> None:
+    plain, packed = store("a.fq", fastq() * 9), store("b.fq.gz", gzip.compress(fastq()))
+    options = ("--max-chunk-bytes", "70", "--threads", "2")
+    facts = json.loads(plan(plain, packed, *options, "--json"))
+    size = len(fastq()) * 9
+    assert facts["sources"] == [
+        {"path": plain, "bytes": size, "compression": "none", "layout": "fastq",
+         "chunks": -(-size // 70)},
+        {"path": packed, "bytes": Path(packed).stat().st_size, "compression": "gzip",
+         "layout": "fastq", "chunks": None},
+    ]  # fmt: skip
+    assert (facts["version"], facts["devices"], facts["signatures"]) == (1, [], len(SIGNATURES))
+    assert 0 < facts["device_bytes"] <= facts["budget_bytes"]
+    assert facts["host_bytes"] > 0
+    summary = tmp_path / "summary.json"
+    scan(plain, options=(*options, "--summary", str(summary)))
+    run = json.loads(summary.read_text())["chunks"]
+    assert (run["bytes"], run["run"]) == (facts["chunk_bytes"], facts["sources"][0]["chunks"])
+    assert run["lanes"] == facts["lanes"] == 2
+
+
+def test_plan__as_a_table_names_the_files_and_the_numbers(
+    plan: Callable[..., str], store: Any
+) -> None:
+    plain, packed = store("a.fq", fastq() * 9), store("b.fa.gz", gzip.compress(fasta_of()))
+    lines = plan(plain, packed, "--max-chunk-bytes", "70").splitlines()
+    size = len(fastq()) * 9
+    chunks, stored = -(-size // 70), Path(packed).stat().st_size
+    assert f"{plain}: fastq, none, {size:,} bytes, {chunks:,} chunks" in lines
+    assert f"{packed}: fasta, gzip, {stored:,} bytes, a stream" in lines
+    assert re.search(r"^where +CPU$", "\n".join(lines), re.MULTILINE)
+    assert re.search(rf"^signatures +{len(SIGNATURES)}$", "\n".join(lines), re.MULTILINE)
+    assert re.search(r"^chunk +up to 70 bytes", "\n".join(lines), re.MULTILINE)

@@ -1,0 +1,33 @@
+"""The ways in which a kernel runs: plain, on the CPU, on an emulated GPU, on a real one.
+
+@pytest.fixture
+def backend(device):
+    return backend_of("cnmops", device)
+
+@pytest.mark.parametrize("device", DEVICES)
+"""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from emulation import emulated
+
+DEVICES = ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
+EMULATED: dict[str, Any] = {}
+
+
+def backend_of(kernel: str, device: str) -> Any:
+    """The module kernels.<kernel>.<device>; "emulated": its cuda module on an emulated GPU."""
+    if device != "emulated":
+        return import_module(f"multigpu.kernels.{kernel}.{device}")
+    if emulated.why_not():
+        pytest.skip(emulated.why_not())
+    if kernel not in EMULATED:
+        EMULATED[kernel] = emulated.load(kernel)[1]
+    return EMULATED[kernel]
+
+
+def on_host(array: Any) -> Any:
+    """Return an array of NumPy; None stays None."""
+    return array.get() if hasattr(array, "get") else array

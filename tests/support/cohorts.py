@@ -1,0 +1,67 @@
+"""Small simulated cohorts and what comes of them."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from multigpu.cnv.job import CnvJob
+from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.output import matrices
+from multigpu.cnv.result import CnvResult
+from multigpu.cnv.simulate import Cohort, Truth, cohort_counts
+from multigpu.formats.alignments.regions import windows
+from multigpu.formats.tables.counts import Counts
+from multigpu.run.options import RunOptions
+
+SMALL: dict[str, Any] = {
+    "regions": 1500, "samples": 6, "chromosomes": 3, "coverage": 80.0, "dispersion": 0.005,
+    "cnvs": 12, "min_length": 5, "max_length": 40, "max_carriers": 2, "width": 25_000, "seed": 1,
+}  # fmt: skip
+CPU = RunOptions(gpus="none")
+SEXES = ("male", "female", "female", "male", "female", "male")
+
+
+@cache
+def cohort(**changes: Any) -> tuple[Counts, Truth]:
+    """Counts and what was planted."""
+    return cohort_counts(Cohort(**{**SMALL, **changes}))
+
+
+@cache
+def result(**changes: Any) -> CnvResult:
+    """All matrices and some figures of a small cohort, with the defaults of cn.mops."""
+    counts, _ = cohort(**changes)
+    job = CnvJob(counts, CnvOptions(), CPU)
+    return job.result(keep=matrices.names(posterior=False), shown=4)
+
+
+def of_sexes(
+    names: tuple[str, ...] = ("chr1", "chrX", "chrY"),
+    sexes: tuple[str, ...] = SEXES,
+    planted: dict[tuple[str, int], float] | None = None,
+    coverage: int = 100,
+    seed: int = 3,
+    width: int = 1000,
+    par: int = 0,
+) -> Counts:
+    """200 regions a chromosome; males have half the reads on X, and females few on Y.
+
+    planted  (chromosome, sample) to how many times as many reads there are in regions 90 to 110
+    par      regions at the beginning of X in which males have as many reads as females
+    """
+    regions = windows([(name, 200 * width) for name in names], width)
+    male = np.array([each == "male" for each in sexes])
+    share = {
+        "chr1": np.ones(len(sexes)),
+        "chrX": np.where(male, 0.5, 1.0),
+        "chrY": np.where(male, 0.5, 0.002),
+    }
+    mean = np.array([share[names[k]] for k in regions.chrom]) * coverage
+    if par:
+        mean[np.flatnonzero(regions.chrom == names.index("chrX"))[:par]] = coverage
+    for (name, sample), times in (planted or {}).items():
+        rows = np.flatnonzero(regions.chrom == names.index(name))
+        mean[rows[90:110], sample] *= times
+    values = np.random.default_rng(seed).poisson(mean).astype(np.int32)
+    return Counts(regions, tuple(f"s{k}" for k in range(len(sexes))), values)

@@ -1,0 +1,55 @@
+"""Helpers of the tests of docking."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multigpu.dock import ligands, scores
+from multigpu.formats.molecules.registry import FORMATS, parse
+
+COUNT = 30  # ligands of the library
+SOME_SKIPPED = 3  # exit status
+
+ATOM = "HETATM{:5d}  C   LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 C\n"
+
+Dock = Callable[..., int]
+
+
+def table(path: str) -> list[dict[str, str]]:
+    names, *rows = [line.split("\t") for line in Path(path).read_text().splitlines()]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def files(folder: str = ".") -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def names_in(path: str) -> list[str]:
+    text = Path(path).read_bytes()
+    ends = FORMATS["sdf"].find_ends(text, True)
+    return [text[a:].split(b"\n", 1)[0].decode() for a in [0, *ends[:-1]]]
+
+
+def read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all ligands and tables read and written one by one, not in columns."""
+    monkeypatch.setattr(ligands, "COLUMN_FORMATS", {})
+    monkeypatch.setattr(scores, "are_several", lambda _: False, raising=False)
+
+
+def molecules(path: Path) -> list[Any]:
+    text = path.read_bytes()
+    ends = FORMATS["sdf"].find_ends(text, True)
+    return [parse(text[a:b], "sdf") for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def pdbqt(number: int, molecule: Any) -> str:
+    atoms = [ATOM.format(i, *place) for i, place in enumerate(molecule.positions.tolist(), 1)]
+    said = f"REMARK  Name = {molecule.name}\n" if number % 3 else ""
+    return "".join([f"MODEL {number}\n{said}ROOT\n", *atoms, "ENDROOT\nTORSDOF 0\nENDMDL\n"])
+
+
+def sdf(number: int, molecule: Any) -> str:
+    text: str = molecule.text.decode()
+    return text if number % 3 else "\n" + text.partition("\n")[2]

@@ -1,0 +1,169 @@
+"""Schedulers, workers and commands as processes, here or on hosts that network namespaces play."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.program import remarks
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60.0  # seconds for anything to happen
+
+
+@dataclass
+class Ended:
+    """End of a command: its status and lines; warnings: the lines before its error."""
+
+    status: int
+    out: str
+    lines: list[str]
+
+    @property
+    def problem(self) -> str:
+        return self.lines[-1].removeprefix("multigpu: error: ") if self.lines else ""
+
+
+@dataclass
+class Host:
+    """A machine: this one, or a network namespace of it.
+
+    settings  Dask's, by the names of its environment variables
+    """
+
+    folder: Path
+    address: str = "127.0.0.1"
+    namespace: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def start(
+        self, *command: str, log: str | None = None, **settings: str
+    ) -> "subprocess.Popen[str]":
+        """`python -m COMMAND`. What it says goes into the file `log`, or can be read."""
+        inside = ["ip", "netns", "exec", self.namespace] if self.namespace else []
+        environment = {
+            **os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **self.settings, **settings,
+        }  # fmt: skip
+        with (self.folder / (log or os.devnull)).open("a") as file:
+            return subprocess.Popen(
+                [*inside, sys.executable, "-m", *command], cwd=ROOT, text=True, env=environment,
+                stdout=file if log else subprocess.PIPE, stderr=file if log else subprocess.PIPE,
+            )  # fmt: skip
+
+    def run(self, *command: str, timeout: float = PATIENCE) -> Ended:
+        return end(self.start(*command), timeout)
+
+    @contextmanager
+    def scheduler(self, *options: str) -> Iterator[Path]:
+        """A scheduler; the file that workers and clients find it by."""
+        path = self.folder / "scheduler.json"
+        where = ("--host", self.address, "--port", "0", "--scheduler-file", str(path))
+        with ended(self.start("dask", "scheduler", *where, *options, log="scheduler.log")):
+            wait_for(path.exists, "a scheduler")
+            yield path
+        path.unlink(missing_ok=True)  # it does so itself when it may
+
+    @contextmanager
+    def worker(self, *options: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
+        """A worker of one thread, once it is there."""
+        path = str(self.folder / "scheduler.json")
+        log = f"worker-{self.address}-{time.monotonic_ns()}.log"
+        where = ("--host", self.address, "--scheduler-file", path, "--nthreads", "1")
+        scratch = ("--local-directory", str(self.folder))
+        process = self.start(
+            "dask", "worker", *where, *scratch, "--no-dashboard", *options, log=log, **settings
+        )
+        with ended(process):
+            text = (self.folder / log).read_text
+            wait_for(lambda: "Registered to" in text() or process.poll() is not None, "a worker")
+            yield process
+
+
+def end(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Ended:
+    """Wait for a command."""
+    out, err = process.communicate(timeout=timeout)
+    return Ended(process.returncode, out, remarks(err).splitlines())
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """The process is gone after the block; it may end before."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_for(happened: Callable[[], Any], what: str) -> None:
+    give_up = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < give_up, f"no sign of {what}"
+        time.sleep(0.05)
+
+
+def events(log: Path, name: str) -> int:
+    """Return how often something happened so far, by a `--log-json` file."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return sum(f'"{name}"' in line for line in lines)
+
+
+# ---- two hosts --------------------------------------------------------------------------------
+
+
+@dataclass
+class Link:
+    """The cable between two hosts."""
+
+    namespace: str
+
+    def cut(self) -> None:
+        _ip("-n", self.namespace, "link", "set", "eth0", "down")
+
+    def restore(self) -> None:
+        _ip("-n", self.namespace, "link", "set", "eth0", "up")
+
+
+@contextmanager
+def two_hosts(folder: Path, settings: dict[str, str]) -> Iterator[tuple[Host, Host, Link]]:
+    """Two hosts with an address each, and the link between them. Skips where that cannot be."""
+    names = [f"multigpu-{os.getpid()}-{letter}" for letter in "ab"]
+    with ExitStack() as stack:
+        for name in names:
+            _ip_or_skip("netns", "add", name)
+            stack.callback(_ip, "netns", "delete", name)
+        _ip_or_skip("link", "add", "eth0", "netns", names[0], "type", "veth",
+                    "peer", "name", "eth0", "netns", names[1])  # fmt: skip
+        hosts = []
+        for number, name in enumerate(names, 1):
+            address = f"192.0.2.{number}"  # of the block that is kept for documents
+            _ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                _ip("-n", name, "link", "set", device, "up")
+            hosts.append(Host(folder, address, name, settings))
+        yield hosts[0], hosts[1], Link(names[1])
+
+
+def _ip_or_skip(*arguments: str) -> None:
+    if shutil.which("ip") is None:
+        pytest.skip("two hosts need the program ip (package iproute2)")
+    try:
+        _ip(*arguments)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"two hosts need network namespaces, that is root: {error.stderr.strip()}")
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)

@@ -1,0 +1,101 @@
+"""The commands of a Markdown page, run one after the other, and what they print."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FENCE = "```"
+PROMPT = "$ "
+END = "END"
+MARK = "\x1e"  # parts the outputs of commands from each other
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the page. line: the number of its last line, from 1; shown: those below it."""
+
+    line: int
+    text: str
+    shown: tuple[str, ...]
+
+
+def commands(page: str) -> Iterator[Command]:
+    """Yield the commands in fenced blocks: lines that begin with `$ `, and what follows each.
+
+    A command with `<<'END'` goes on to the line END.
+    """
+    inside, here, found, shown, at = False, False, "", [], 0
+    for number, line in enumerate(page.splitlines(), 1):
+        if here:
+            found, at, here = f"{found}\n{line}", number, line != END
+            continue
+        if inside and not line.startswith((FENCE, PROMPT)):
+            shown.append(line)
+            continue
+        if found:
+            yield Command(at, found, tuple(shown))
+        found, shown, at = "", [], number
+        if line.startswith(FENCE):
+            inside = not inside
+        elif inside:
+            found = line.removeprefix(PROMPT)
+            here = found.endswith(f"<<'{END}'")
+
+
+def printed(wanted: list[Command], folder: Path, seconds: float) -> list[list[str]]:
+    """Run all commands in one shell in `folder`; return the lines that each printed."""
+    script = "".join(f"{command.text}\nprintf '\\x1e'\n" for command in wanted)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    shell = subprocess.Popen(
+        ["bash"], cwd=folder, env={**os.environ, "PATH": path, "CUDA_VISIBLE_DEVICES": ""},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        shell.stdin.write(f"{script}\nexit\n".encode())
+        shell.stdin.close()
+        out = _read(shell.stdout.fileno(), len(wanted), seconds)
+    finally:
+        os.killpg(shell.pid, signal.SIGTERM)  # what still runs in the background, too
+        shell.wait()
+        if shell.stdout is not None:
+            shell.stdout.close()
+    return [text.splitlines() for text in out.split(MARK)[: len(wanted)]]
+
+
+def _read(file: int, marks: int, seconds: float) -> str:
+    """Return what comes until all commands have ended; some go on in the background."""
+    got, deadline = b"", time.monotonic() + seconds
+    while got.count(MARK.encode()) < marks:
+        if not select.select([file], [], [], max(0, deadline - time.monotonic()))[0]:
+            raise TimeoutError(got.decode(errors="replace")[-500:])
+        new = os.read(file, 1 << 16)
+        if not new:
+            break
+        got += new
+    return got.decode()
+
+
+def with_outputs(page: str, wanted: list[Command], outputs: list[list[str]]) -> str:
+    """Return the page with these outputs below the commands that show one."""
+    lines = page.splitlines()
+    for command, output in reversed(list(zip(wanted, outputs, strict=True))):
+        if command.shown:
+            lines[command.line : command.line + len(command.shown)] = output
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    # python tests/support/readme.py README.md FOLDER: write today's outputs into it.
+    page_path, where = Path(sys.argv[1]), Path(sys.argv[2])
+    text = page_path.read_text()
+    found = list(commands(text))
+    page_path.write_text(with_outputs(text, found, printed(found, where, 600)))

@@ -1,0 +1,146 @@
+"""Cases of the pose search that several test files use: the golden ones and random ones."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    Ligands,
+    ListedRotations,
+    Search,
+    Shifts,
+    energy_channels,
+    energy_terms,
+    near_uniform,
+)
+
+Array = NDArray[Any]
+PLAIN = (
+    "few_atoms", "grid_linear_clamp", "grid_linear_zero", "grid_nearest_clamp", "many_atoms",
+    "odd_precision",
+)  # fmt: skip
+TYPES = ("A", "C", "OA", "N", "SA", "HD")
+ORIGIN, SPACING = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
+
+
+@dataclass(frozen=True)
+class Case:
+    field: Field
+    ligands: Ligands
+    search: Search
+    expected: dict[str, Array]  # atoms, score
+    given: dict[str, Array]
+    facts: dict[str, Any]
+
+
+def golden_case(folder: Path, precision: float | None = None, **search: Any) -> Case:
+    facts = json.loads((folder / "case.json").read_text())
+    given, expected = dict(np.load(folder / "input.npz")), dict(np.load(folder / "expected.npz"))
+    if "charges" in given:
+        values, ligands = _energies(folder, given)
+    else:
+        values, ligands = given["grid"][None], Ligands.plain([given["atoms"]])
+    origin, spacing = np.array(facts["origin"]), np.full(3, facts["spacing"])
+    field = Field(
+        np.ascontiguousarray(values), origin, spacing, facts["interpolation"], facts["outside"]
+    )
+    rotations = EulerRotations(facts["precision_deg"] if precision is None else precision)
+    return Case(field, ligands, Search(rotations, **search), expected, given, facts)
+
+
+def _energies(folder: Path, given: dict[str, Array]) -> tuple[Array, Ligands]:
+    maps = np.stack([_map(folder, name) for name in TYPES])
+    values = energy_channels(maps, _map(folder, "e"), _map(folder, "d"))
+    types = np.array([TYPES.index(name) for name in given["types"]], np.int32)
+    terms = energy_terms(types, given["charges"], len(TYPES))
+    return values, Ligands(given["atoms"], np.array([0, len(types)]), *terms)
+
+
+def _map(folder: Path, name: str) -> NDArray[np.float32]:
+    """float32[nx, ny, nz]; the file has six lines of header, and x runs fastest."""
+    lines = (folder / f"1stp_protein.{name}.map").read_text().split("\n")
+    nx, ny, nz = (int(word) + 1 for word in lines[4].split()[1:])
+    values = np.array(lines[6 : 6 + nx * ny * nz], float).astype(np.float32)
+    return values.reshape(nz, ny, nx).transpose(2, 1, 0)
+
+
+def random_field(
+    rng: np.random.Generator,
+    channels: int = 1,
+    interpolation: Any = "linear",
+    outside: Any = "clamp",
+    steep: bool = False,
+    shape: tuple[int, int, int] = (9, 12, 10),
+) -> Field:
+    """Values of -1 to 1; a steep one has some hundred thousand times as low, as near a clash."""
+    values = rng.uniform(-1, 1, (channels, *shape))
+    if steep:
+        depth = np.where(rng.random(values.shape) < 0.3, rng.uniform(0, 5.5, values.shape), -1)
+        values -= np.where(depth > 0, 10**depth, 0)
+    return Field(values.astype(np.float32), ORIGIN, SPACING, interpolation, outside)
+
+
+def random_ligands(
+    rng: np.random.Generator, sizes: list[int], channels: int = 1, terms: int = 1
+) -> Ligands:
+    """Around the middle of a random field; large enough to reach out of it."""
+    atoms = sum(sizes)
+    middle = ORIGIN + SPACING * (4, 5.5, 4.5)
+    positions = middle + rng.normal(0, 1.2, (atoms, 3))
+    weights = rng.uniform(0, 2, (atoms, terms)).round(2)
+    return Ligands(
+        positions,
+        np.r_[0, np.cumsum(sizes)],
+        rng.integers(0, channels, (atoms, terms), np.int32),
+        weights,
+    )
+
+
+def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: Any) -> Case:
+    """Return a case that is decided by a difference too small for single precision.
+
+    Turned by right angles, atoms come to lie within 1e-8 of borders between nodes, or of the
+    grid's, and many poses score the same, but for a spacing that is not quite the same.
+    """
+    values = rng.integers(-3, 4, (1, 11, 11, 11))
+    if rng.random() < 0.5:
+        values = np.indices((11, 11, 11)).sum(axis=0)[None]
+    spacing = 1 + rng.integers(-2, 3, 3) * 1e-9
+    field = Field(values.astype(np.float32), np.zeros(3), spacing, interpolation, outside)
+    middle = 5.3
+    borders = rng.integers(0, 11, (8, 3)) + (0.5 if interpolation == "nearest" else 0)
+    places = np.where(rng.random((8, 3)) < 0.1, borders, rng.uniform(0.7, 9.3, (8, 3)))
+    half = places - middle + rng.choice([-1e-8, 0, 1e-8], places.shape)
+    ligands = Ligands.plain([np.concatenate([half, -half])])
+    search = Search(EulerRotations(90), center=(middle,) * 3)
+    return Case(field, ligands, search, {}, {}, {})
+
+
+def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: Any) -> Search:
+    rotations: EulerRotations | ListedRotations = EulerRotations(
+        float(rng.choice([30, 36, 45, 50]))
+    )
+    if listed:
+        rotations = near_uniform(int(rng.integers(1, 300)))
+    cube = Shifts(0.3, 0.3) if shifts else Shifts()
+    return Search(rotations, cube, **more)
+
+
+def poses_on_the_border(apart: float) -> tuple[Field, Search]:
+    """A search all of whose poses are apart, some of them by exactly as much as they must be.
+
+    One rotation and 27 shifts; or, where they need not be apart, five equal rotations.
+    """
+    turn = np.array([[0.3, 0.5, 0.1, 0.7]])
+    if not apart:
+        turns = ListedRotations(np.repeat(turn, 5, axis=0))
+        return random_field(np.random.default_rng(10)), Search(turns, top=9)
+    shifts = Shifts(apart, apart)
+    search = Search(ListedRotations(turn), shifts, top=99, min_rmsd=apart)
+    return random_field(np.random.default_rng(10)), search

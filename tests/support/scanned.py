@@ -1,0 +1,186 @@
+"""Helpers of the tests of the scan: small reads, and their matches in plain Python."""
+
+import gzip
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from backports import zstd
+
+from support.bgzf_data import bgzf
+
+HEADER = "sample\tsignature\tstart\tend\tstrand\tscore\n"
+MEANING = {
+    "A": "A", "C": "C", "G": "G", "T": "T", "U": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT",
+    "K": "GT", "M": "AC", "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
+}  # fmt: skip
+OTHER = dict(zip("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN", strict=True))  # complements
+
+Read = tuple[str, str, str]  # header, bases, quality
+Row = tuple[str, str, int, int, str, float | None, int]  # the last: ambiguous bases
+
+READS: list[Read] = [
+    ("read1 first", "TTACGTNNACGTTT", "!5I+@I~,5@+I!I"),
+    ("read2", "acgt", "IIII"),
+    ("empty", "", ""),
+    ("read1", "GGCCAARGUACGTACGW", "@@@@@@@@@@@@@@@@@"),
+    ("short", "ACG", "III"),
+    ("café", "NNNNNNNN", "5555!!!!"),
+    ("last", "TTTACGCATTTACGT", "!!!!!!!!!!!~~~~"),
+]
+SIGNATURES = [
+    ("sig1 one", "ACGT"),
+    ("sig2", "AAR"),
+    ("sig1", "CGTNNAC"),
+    ("four", "CC"),
+    ("y", "YRAC"),
+]
+ALL = ("--strand", "both", "--hits", "all")
+
+
+# ---- the answer, in plain Python --------------------------------------------------------------
+
+
+def answer(
+    reads: list[Read] = READS,
+    signatures: list[tuple[str, str]] = SIGNATURES,
+    *,
+    every: bool = False,
+    both: bool = False,
+    strict: bool = False,
+    scored: bool = True,
+    most: float | None = None,
+) -> list[Row]:
+    """Return the rows that a scan should find, letter by letter.
+
+    most: ambiguous bases that a match may have; a float is a share of its length
+    """
+    rows: list[Row] = []
+    for header, bases, quality in reads:
+        for name, signature in signatures:
+            found = starts(bases, signature, "+", strict)
+            if both:
+                reverse = "".join(OTHER[letter] for letter in reversed(signature))
+                found = sorted(found + starts(bases, reverse, "-", strict))
+            if most is not None:
+                limit = most if isinstance(most, int) else math.floor(most * len(signature))
+                found = [
+                    (start, strand) for start, strand in found
+                    if unclear(bases[start : start + len(signature)]) <= limit
+                ]  # fmt: skip
+            for start, strand in found if every else found[:1]:
+                end = start + len(signature)
+                values = [ord(character) - 33 for character in quality[start:end]]
+                score = sum(values) / len(values) if scored else None
+                names, many = (header.split()[0], name.split()[0]), unclear(bases[start:end])
+                rows.append((*names, start, end, strand, score, many))
+    return rows
+
+
+def unclear(bases: str) -> int:
+    return sum(base.upper() not in "ACGTU" for base in bases)
+
+
+def starts(bases: str, signature: str, strand: str, strict: bool) -> list[tuple[int, str]]:
+    def agree(ours: str, theirs: str) -> bool:
+        mine, wanted = set(MEANING[ours.upper()]), set(MEANING[theirs.upper()])
+        return mine <= wanted if strict else bool(mine & wanted)
+
+    size = len(signature)
+    places = range(len(bases) - size + 1)
+    return [(i, strand) for i in places if all(map(agree, bases[i : i + size], signature))]
+
+
+def tsv(rows: list[Row]) -> bytes:
+    return (HEADER + "".join(f"{line}\n" for line in map(_line, rows))).encode()
+
+
+def tsv_with_ambiguous(rows: list[Row]) -> bytes:
+    lines = [f"{_line(row)}\t{row[6]}\n" for row in rows]
+    return (HEADER.rstrip() + "\tambiguous\n" + "".join(lines)).encode()
+
+
+def _line(row: Row) -> str:
+    return "\t".join([*map(str, row[:5]), "" if row[5] is None else repr(row[5])])
+
+
+def text(rows: list[Row]) -> bytes:
+    shown = [(row, "-" if row[5] is None else f"{row[5]:.3f}") for row in rows]
+    return "".join(f"{row[0]}: {row[1]} ({score})\n" for row, score in shown).encode()
+
+
+def bed(rows: list[Row]) -> bytes:
+    lines = []
+    for sample, signature, start, end, strand, score, _ in rows:
+        value = 0 if score is None else min(1000, round(10 * score))
+        lines.append(f"{sample}\t{start}\t{end}\t{signature}\t{value}\t{strand}\n")
+    return "".join(lines).encode()
+
+
+def jsonl(rows: list[Row]) -> list[dict[str, Any]]:
+    return [dict(zip([*HEADER.split(), "ambiguous"], row, strict=True)) for row in rows]
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+
+def fastq(reads: list[Read] = READS, shift: int = 0) -> bytes:
+    return "".join(
+        f"@{name}\n{bases}\n+\n{''.join(chr(ord(c) + shift) for c in quality)}\n"
+        for name, bases, quality in reads
+    ).encode()
+
+
+def fasta(records: list[tuple[str, str]]) -> bytes:
+    return "".join(f">{name}\n{bases}\n" for name, bases in records).encode()
+
+
+def fasta_of(reads: list[Read] = READS) -> bytes:
+    return fasta([(name, bases) for name, bases, _ in reads])
+
+
+def members(data: bytes) -> bytes:
+    """Gzip members of 40 bytes."""
+    return b"".join(gzip.compress(data[at : at + 40]) for at in range(0, len(data), 40))
+
+
+def frames(data: bytes) -> bytes:
+    return b"".join(zstd.compress(data[at : at + 40]) for at in range(0, len(data), 40))
+
+
+STORED = {
+    "plain": bytes, "gzip": gzip.compress, "gzip, several members": members,
+    "bgzf": partial(bgzf, block=40),
+    "zstd": zstd.compress, "zstd, several frames": frames,
+}  # fmt: skip
+LAYOUTS = {
+    "crlf": fastq().replace(b"\n", b"\r\n"),
+    "no last line end": fastq().rstrip(b"\n"),
+    "wrapped": "".join(
+        f"@{name}\n{bases[:5]}\n{bases[5:]}\n+\n{quality[:3]}\n{quality[3:]}\n"
+        if len(bases) > 5
+        else f"@{name}\n{bases}\n+\n{quality}\n"
+        for name, bases, quality in READS
+    ).encode(),
+    "blank lines": b"\n\n" + fastq().replace(b"\n@last", b"\n\n\r\n@last") + b"\n\n",
+    "names repeated behind +": "".join(
+        f"@{name}\n{bases}\n+{name}\n{quality}\n" for name, bases, quality in READS
+    ).encode(),
+}
+
+Scan = Callable[..., bytes]
+
+
+# ---- formats ----------------------------------------------------------------------------------
+
+
+def expected_indices(reads: list[Read]) -> list[int]:
+    return [
+        number for number, read in enumerate(reads) for _ in answer([read], every=True, both=True)
+    ]
+
+
+# ---- input ------------------------------------------------------------------------------------
+
+HALVES = (fastq(READS[:3]), fastq(READS[3:]))

@@ -1,0 +1,52 @@
+"""Reads in every compression, and what is read of a file."""
+
+import gzip
+import random
+import struct
+from functools import partial
+
+from backports import zstd
+
+from multigpu.formats.storage.sources import blocks, inspect_source
+from support import bgzf_data
+
+TRUNCATED = "data ends early: the file is truncated"
+
+
+def fastq(reads: int, seed: int = 1) -> bytes:
+    draw = random.Random(seed)
+    lines = []
+    for number in range(reads):
+        letters = "".join(draw.choices("ACGT", k=50))
+        quality = "".join(draw.choices("!+5?I", k=50))
+        lines.append(f"@read{number}\n{letters}\n+\n{quality}\n")
+    return "".join(lines).encode()
+
+
+bgzf = partial(bgzf_data.bgzf, block=4000)
+
+
+def zstd_frame(data: bytes) -> bytes:
+    return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+def thirds(data: bytes) -> list[bytes]:
+    step = -(-len(data) // 3)
+    return [data[at : at + step] for at in range(0, len(data), step)]
+
+
+def skippable_frame(size: int) -> bytes:
+    return b"\x50\x2a\x4d\x18" + struct.pack("<I", size) + bytes(range(size))
+
+
+READS = fastq(400)
+STORED = {
+    "none": READS,
+    "gzip": b"".join(map(gzip.compress, thirds(READS))),
+    "bgzf": bgzf(READS),
+    "zstd": b"".join(map(zstd_frame, thirds(READS))),
+}
+
+
+def content(path: str, size: int = 1000) -> bytes:
+    return b"".join(block.tobytes() for block in blocks(inspect_source(path), size))
