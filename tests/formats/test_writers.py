@@ -68,14 +68,14 @@ def random_rows(count: int, seed: int = 1) -> Batch:
     scores[draw.random(count) < 0.2] = np.nan
     starts = draw.integers(0, 1000, count)
     return Batch(
-        np.arange(count),
-        [b"read%d" % number for number in range(count)],
-        draw.integers(0, len(NAMES), count).astype(np.int32),
-        starts,
-        starts + 12,
-        draw.random(count) < 0.5,
-        scores,
-        draw.integers(0, 13, count).astype(np.int32),
+        sample_index=np.arange(count),
+        sample=[b"read%d" % number for number in range(count)],
+        signature=draw.integers(0, len(NAMES), count).astype(np.int32),
+        start=starts,
+        end=starts + 12,
+        reverse=draw.random(count) < 0.5,
+        score=scores,
+        ambiguous=draw.integers(0, 13, count).astype(np.int32),
     )
 
 

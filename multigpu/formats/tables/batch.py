@@ -18,7 +18,7 @@ DTYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Batch:
     """Hits, one in each row; all columns have the same length.
 
@@ -61,7 +61,7 @@ class Batch:
         """Return some of the rows; those of a slice are views."""
         if isinstance(rows, np.ndarray):
             return self.take(np.flatnonzero(rows))
-        return Batch(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Batch(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def take(self, order: NDArray[np.intp]) -> "Batch":
         """Return the rows of these indices, in this order."""
@@ -107,7 +107,7 @@ POSE_DTYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PoseBatch:
     """Poses, one in each row: best first for every ligand, ligands in the order of the input.
 
