@@ -16,7 +16,13 @@ from support.stored import READS, STORED, TRUNCATED, bgzf, skippable_frame
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import sources
-from multigpu.formats.storage.sources import expand, fingerprint, inspect_source, opened, read_into
+from multigpu.formats.storage.sources import (
+    expand,
+    fingerprint,
+    inspect_source,
+    open_content,
+    read_into,
+)
 
 # ---- expand -----------------------------------------------------------------------------------
 
@@ -254,7 +260,7 @@ def test_fingerprint__is_for_regular_files(tmp_path: Path) -> None:
 def test_opened__is_the_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     content = random.Random(1).randbytes(3 << 20)
     (tmp_path / "a").write_bytes(compress(content))
-    with opened(str(tmp_path / "a")) as file:
+    with open_content(str(tmp_path / "a")) as file:
         assert file.peek(4)[:4] == content[:4]
         assert file.read() == content
 
@@ -264,7 +270,7 @@ def test_opened__of_a_cut_file_raises_when_its_end_is_read(
     tmp_path: Path, compress: Callable[[bytes], bytes]
 ) -> None:
     (tmp_path / "a").write_bytes(compress(random.Random(1).randbytes(3 << 20))[:-100])
-    with opened(str(tmp_path / "a")) as file:
+    with open_content(str(tmp_path / "a")) as file:
         assert len(file.read(1000)) == 1000
         with pytest.raises(InputError, match="ends early"):
             file.read()

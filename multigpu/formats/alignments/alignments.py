@@ -17,7 +17,13 @@ from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.storage.sources import Kind, beginning, expand, is_regular, stands_for_others
+from multigpu.formats.storage.sources import (
+    Kind,
+    expand,
+    is_regular,
+    read_beginning,
+    stands_for_others,
+)
 from multigpu.formats.tables import misread
 from multigpu.kernels.counting.types import Reads
 
@@ -49,10 +55,10 @@ def inspect_alignments(path: str) -> Alignments:
     """Return what a file has. Raises InputError where it is no BAM or CRAM file, or is damaged."""
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
-    start = beginning(path)
+    start = read_beginning(path)
     magic = start[:4]
     if start.decode("latin-1").startswith(misread.SAM):
-        raise InputError(path, misread.sam(path))
+        raise InputError(path, misread.advise_on_sam(path))
     if magic == cram.MAGIC:
         cram.check_end(path)
         return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.decompress import BGZF_END, GzipContent
-from multigpu.formats.storage.sources import ending, read_into
+from multigpu.formats.storage.sources import read_ending, read_into
 from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
@@ -20,7 +20,7 @@ MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
 LONGEST_NAME = 1 << 16  # bytes of a reference's name
 SMALLEST = 36  # bytes of a record: the fixed fields
-ANYWHERE = 1 << 62  # behind every place
+ANYWHERE = 1 << 62  # after every place
 NO_END = "ends early: the file is truncated (its end marker is missing)"
 NOT_SORTED = "is not sorted by position: run `samtools sort` on it first"
 
@@ -94,7 +94,7 @@ class _Content:
 
 def check_end(path: str) -> None:
     """Raise InputError where the block is missing that ends every whole file."""
-    if ending(path, len(BGZF_END)) != BGZF_END:
+    if read_ending(path, len(BGZF_END)) != BGZF_END:
         raise InputError(path, NO_END)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 from multigpu.kernels.compiled.alignments import read_bins
 
 BAI, CSI = b"BAI\x01", b"CSI\x01"
@@ -32,7 +32,7 @@ class Entries:
 
 def read_index(path: str) -> list[Entries]:
     """Return the entries of every reference. Raises InputError for no index, or one that is cut."""
-    with opened(path) as file:
+    with open_content(path) as file:
         raw = np.frombuffer(file.read(), np.uint8)
     magic = raw[:4].tobytes()
     if magic not in (BAI, CSI):

@@ -18,7 +18,7 @@ from multigpu.formats.alignments.bam import (
     place,
 )
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.storage.sources import beginning, ending
+from multigpu.formats.storage.sources import read_beginning, read_ending
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
@@ -42,10 +42,10 @@ def absolute(path: str) -> str:
 
 def check_end(path: str) -> None:
     """Raise InputError where the container is missing that ends every whole file."""
-    wanted = ENDS.get(beginning(path)[4:6])
+    wanted = ENDS.get(read_beginning(path)[4:6])
     if wanted is None:
         return  # older versions have none
-    found = bytearray(ending(path, len(wanted)).ljust(len(wanted), b"\0"))
+    found = bytearray(read_ending(path, len(wanted)).ljust(len(wanted), b"\0"))
     found[FREE] &= 0x0F
     if found != wanted:
         raise InputError(path, NO_END)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 from multigpu.kernels.counting.types import check_columns
 
 LONGEST = 1 << 40  # bases of a chromosome
@@ -120,7 +120,7 @@ def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
 
     Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
     """
-    with opened(path) as file:
+    with open_content(path) as file:
         found = Regions.of(_bed_rows(path, file))
     if not len(found):
         raise InputError(path, "there are no regions")

@@ -94,14 +94,14 @@ def _next_bytes(
     if block is None:
         return left, True
     if len(left) + len(block) >= least:
-        return _behind(left, block), False
+        return _prepend(left, block), False
     parts = [left, block]
     while sum(map(len, parts)) < least and (block := next(content, None)) is not None:
         parts.append(block)
     return np.concatenate(parts), block is None
 
 
-def _behind(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _prepend(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return a block with what was left before it; in its headroom, where that is enough."""
     if len(left) > HEADROOM:
         return np.concatenate([left, block])

@@ -277,10 +277,10 @@ def _inspect(path: str, kind: Kind) -> Source:
         return Source(path, inlet.size, compression, layout)
 
 
-def beginning(path: str) -> bytes:
+def read_beginning(path: str) -> bytes:
     """Return the first bytes of the content, whatever it is.
 
-    They are kept for `opened` where they are read of a pipe. Raises InputError where the file
+    They are kept for `open_content` where they are read of a pipe. Raises InputError where the file
     cannot be read or is visibly damaged.
     """
     with Inlet(path, looking=True) as inlet:
@@ -289,7 +289,7 @@ def beginning(path: str) -> bytes:
         return bytes(start[: fill(content, memoryview(start))])
 
 
-def ending(path: str, count: int) -> bytes:
+def read_ending(path: str, count: int) -> bytes:
     """Return the last stored bytes of a local file, fewer where it is shorter."""
     with errors_named(path):
         size = status_of(path).st_size
@@ -458,7 +458,7 @@ class _Rooms:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[io.BufferedReader]:
+def open_content(path: str) -> Iterator[io.BufferedReader]:
     """Yield the decompressed content of a file, a pipe or a URL as a file object.
 
     Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.

@@ -20,15 +20,15 @@ from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
 from multigpu.formats.storage.compressed import Compressed, compressed_output
-from multigpu.formats.storage.sources import is_regular, is_repeatable, opened
+from multigpu.formats.storage.sources import is_regular, is_repeatable, open_content
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
 from multigpu.formats.tables import arrow, misread
 
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
 ROWS = 1 << 15  # read or written at a time
-THREADS = 16  # at most, that decode row groups; each holds such rows and some pages, so there is
-THREAD_ROWS = 8 * ROWS  # one for so many rows: together they hold a quarter of the counts at most
+THREADS = 16  # at most, that decode row groups; each holds such rows and some pages
+THREAD_ROWS = 8 * ROWS  # a thread for these: all together hold a quarter of the counts at most
 COLUMN_BUFFER = 1 << 16  # bytes of every column read at a time, not all that a row group has
 ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
@@ -117,7 +117,7 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
 
 
 def _read(path: str, empty: Empty) -> Counts:
-    with opened(path) as file:
+    with open_content(path) as file:
         if file.peek(4)[:4] != PARQUET_MAGIC:
             samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
             return _in_order(path, samples, *_text(path, file, samples))
@@ -210,7 +210,7 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
 
 def _samples(path: str, header: str) -> tuple[str, ...]:
     """Return the names in a line `chrom start end sample1 …`, which a # may begin."""
-    if problem := misread.stranger(path, header):
+    if problem := misread.identify(path, header):
         raise InputError(path, problem)
     return _checked_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
@@ -275,8 +275,8 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
         columns = [*COLUMNS, *samples]
-        found = misread.explained(path, columns) if is_repeatable(path) else None
-        raise found or misread.translated(path, columns, str(error)) from error
+        found = misread.explain(path, columns) if is_repeatable(path) else None
+        raise found or misread.translate(path, columns, str(error)) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:

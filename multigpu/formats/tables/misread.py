@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 from multigpu.formats.tables import arrow
 
 WHOLE, NUMBER = "whole number below 2^40", "number"  # what a column has: a place, or a count
@@ -31,10 +31,10 @@ CNVKIT = (
 )
 
 
-def stranger(path: str, header: str) -> str:
+def identify(path: str, header: str) -> str:
     """Return what a file is that is no counts table, by its first line, and what helps."""
     if header.startswith(SAM):
-        return sam(path)
+        return advise_on_sam(path)
     columns = header.lstrip("#").rstrip("\r\n").split("\t")
     if columns[:3] == ["chromosome", "start", "end"] and {"log2", "depth"} & {*columns}:
         return CNVKIT
@@ -45,7 +45,7 @@ def stranger(path: str, header: str) -> str:
     return ""
 
 
-def sam(path: str) -> str:
+def advise_on_sam(path: str) -> str:
     """Return what is wrong with a SAM file, and what helps."""
     made = shlex.quote(re.sub(r"(\.sam)?(\.gz)?$", ".bam", path, count=1))
     return f"is a SAM file, which is not read: samtools sort -o {made} {shlex.quote(path)}"
@@ -58,9 +58,9 @@ def _with_tabs(path: str, sign: str) -> str:
     return f"tr -d '\"' < {source} | tr {squeezed}'{sign}' '\\t' > {made}"
 
 
-def explained(path: str, columns: Sequence[str]) -> InputError | None:
+def explain(path: str, columns: Sequence[str]) -> InputError | None:
     """Return which row and column of a text are wrong, or None."""
-    with opened(path) as file:
+    with open_content(path) as file:
         file.readline()
         rows = (line.rstrip(b"\r\n") for line in file)
         for number, row in enumerate(filter(None, rows), 1):
@@ -96,7 +96,7 @@ def _are(texts: Sequence[str], kind: str) -> bool:
     return True
 
 
-def translated(path: str, columns: Sequence[str], said: str) -> InputError:
+def translate(path: str, columns: Sequence[str], said: str) -> InputError:
     """Return an error of Arrow in our words, for a text that cannot be read again."""
     if found := MISFIT.fullmatch(said):
         column, row, misfit = found.groups()
