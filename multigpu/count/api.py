@@ -21,7 +21,7 @@ from multigpu.formats.alignments.alignments import (
     Alignments,
     check_references,
     files_of,
-    inspect,
+    inspect_alignments,
     numbers_of,
     sample_of,
     with_index,
@@ -111,7 +111,7 @@ class CountJob(Job):
             raise UsageError("no alignment files given")
         super().__init__(replace(run, gpus="none"), client=client, devices=())
         self.options = options
-        self.files = [inspect(path) for path in files_of(files)]
+        self.files = [inspect_alignments(path) for path in files_of(files)]
         self.samples = _sample_names(self.files, options.sample_names)
         check_references(self.files, self._rename)
         self.regions, self.numbers, self.notes = self._asked()

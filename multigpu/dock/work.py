@@ -182,19 +182,20 @@ class DockWorkload:
         rotations = poses.pose // search.shifts.count
         rank = np.arange(len(poses)) - np.searchsorted(poses.ligand, poses.ligand) + 1
         return PoseBatch(
-            [loaded.names[i] for i in which],
-            [loaded.sources[i].path for i in which],
-            loaded.index[poses.ligand],
-            rank.astype(np.int32),
-            rotations,
-            poses.score,
-            self._angles(rotations),
-            quaternions(matrices) + 0.0,  # no -0.0
-            search.targets(ligands)[poses.ligand] + shifts,
-            _rmsds(ligands, poses, positions),
-            ligands.sizes[poses.ligand].astype(np.int32),
-            self._atoms_outside(ligands, poses, positions),
-            np.empty((0, 3)) if self.fmt else positions,
+            ligand=[loaded.names[i] for i in which],
+            source=[loaded.sources[i].path for i in which],
+            ligand_index=loaded.index[poses.ligand],
+            pose=rank.astype(np.int32),
+            rotation=rotations,
+            score=poses.score,
+            angles=self._angles(rotations),
+            # No -0.0.
+            quaternion=quaternions(matrices) + 0.0,
+            place=search.targets(ligands)[poses.ligand] + shifts,
+            rmsd_to_input=_rmsds(ligands, poses, positions),
+            atoms=ligands.sizes[poses.ligand].astype(np.int32),
+            atoms_outside=self._atoms_outside(ligands, poses, positions),
+            coordinates=np.empty((0, 3)) if self.fmt else positions,
         )
 
     def _angles(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from multigpu.formats.storage.sources import (
     Source,
     check_stdin,
     expand,
-    inspect,
+    inspect_source,
     is_repeatable,
     plain_bytes,
 )
@@ -86,7 +86,7 @@ class ScanJob(Job):
         check_stdin([*samples, *signatures])
         self.notes: list[str] = []
         self.signatures: Signatures = read_signatures(signatures)
-        self.sources: list[Source] = [inspect(path) for path in expand(samples)]
+        self.sources: list[Source] = [inspect_source(path) for path in expand(samples)]
         self._before = list(
             notes_before(self.sources, expand(signatures), self.signatures, options)
         )

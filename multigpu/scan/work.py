@@ -316,14 +316,14 @@ class ScanSession:
         unique, row = np.unique(record, return_inverse=True)
         names = pieces.names(unique)
         return Batch(
-            record,
-            [names[i] for i in row.tolist()],
-            (hits.pattern[kept] // strands).astype(np.int32),
-            start,
-            start + lengths[kept],
-            hits.pattern[kept] % strands == 1,
-            score[kept],
-            ambiguous[kept],
+            sample_index=record,
+            sample=[names[i] for i in row.tolist()],
+            signature=(hits.pattern[kept] // strands).astype(np.int32),
+            start=start,
+            end=start + lengths[kept],
+            reverse=hits.pattern[kept] % strands == 1,
+            score=score[kept],
+            ambiguous=ambiguous[kept],
         )
 
     def _sure(self, pieces: Pieces, hits: Hits) -> Hits:

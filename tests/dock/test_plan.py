@@ -15,7 +15,7 @@ from multigpu.dock.options import DockOptions
 from multigpu.dock.prepare import FEW, prepare
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.formats.storage.sources import Source, inspect
+from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.run.options import RunOptions
 
 
@@ -92,7 +92,7 @@ def test_spans__carry_the_text_of_their_records_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(ligands, "READ_BYTES", block)
     path = library / "ligands.sdf"
-    source = inspect(str(path), ligands.LIGANDS)
+    source = inspect_source(str(path), ligands.LIGANDS)
     plan = dock_plan.DockPlan(2000, 7, ((0, 9),), 0, Cost(1, 0), 1)
     spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan))
     assert len(spans) > COUNT // 7

@@ -14,7 +14,7 @@ from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
-from multigpu.formats.storage.sources import inspect
+from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.scan import work as scan
 from multigpu.scan.options import ScanOptions
@@ -90,7 +90,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> Outcome[Any]:
     samples, signatures = files
-    source = inspect(samples)
+    source = inspect_source(samples)
     workload = ScanWorkload(
         "scarce", [source], read_signatures([signatures]), ScanOptions(hits, max_ambiguous=most),
         "tsv+ambiguous",

@@ -75,19 +75,19 @@ def test_scores__are_the_same_lines_one_by_one_and_at_once(monkeypatch: pytest.M
     chance = np.random.default_rng(1)
     n = 200
     rows = PoseBatch(
-        [f"lig {i}é" for i in range(n)],
-        ["a.pdbqt", "b\udcff.pdbqt"] * (n // 2),
-        np.arange(n),
-        chance.integers(1, 9, n).astype(np.int32),
-        chance.integers(0, 1 << 40, n),
-        chance.normal(size=n) * 10.0 ** chance.integers(-20, 20, n),
-        np.where(chance.random((n, 3)) < 0.1, np.nan, chance.integers(0, 3600, (n, 3)) / 10),
-        chance.normal(size=(n, 4)),
-        chance.normal(size=(n, 3)) * 10.0 ** chance.integers(-6, 9, (n, 3)),
-        chance.random(n) / 1000,
-        chance.integers(1, 99, n).astype(np.int32),
-        chance.integers(0, 12, n).astype(np.int32),
-        np.empty((0, 3)),
+        ligand=[f"lig {i}é" for i in range(n)],
+        source=["a.pdbqt", "b\udcff.pdbqt"] * (n // 2),
+        ligand_index=np.arange(n),
+        pose=chance.integers(1, 9, n).astype(np.int32),
+        rotation=chance.integers(0, 1 << 40, n),
+        score=chance.normal(size=n) * 10.0 ** chance.integers(-20, 20, n),
+        angles=np.where(chance.random((n, 3)) < 0.1, np.nan, chance.integers(0, 3600, (n, 3)) / 10),
+        quaternion=chance.normal(size=(n, 4)),
+        place=chance.normal(size=(n, 3)) * 10.0 ** chance.integers(-6, 9, (n, 3)),
+        rmsd_to_input=chance.random(n) / 1000,
+        atoms=chance.integers(1, 99, n).astype(np.int32),
+        atoms_outside=chance.integers(0, 12, n).astype(np.int32),
+        coordinates=np.empty((0, 3)),
     )
     monkeypatch.setattr(scores, "are_several", lambda _: True)
     at_once = as_tsv(rows)
