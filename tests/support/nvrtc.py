@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import files, version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def _compile(source: str, options: list[str]) -> bytes:
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _bytes(size_of, get, program: ctypes.c_void_p) -> bytes:
+def _bytes(size_of: Any, get: Any, program: ctypes.c_void_p) -> bytes:
     """One of NVRTC's pairs of calls: how long it is, then the bytes."""
     size = ctypes.c_size_t()
     _check(size_of(program, ctypes.byref(size)))

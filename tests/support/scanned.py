@@ -149,7 +149,7 @@ def frames(data: bytes) -> bytes:
     return b"".join(zstd.compress(data[at : at + 40]) for at in range(0, len(data), 40))
 
 
-STORED = {
+STORED: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes, "gzip": gzip.compress, "gzip, several members": members,
     "bgzf": partial(bgzf, block=40),
     "zstd": zstd.compress, "zstd, several frames": frames,
