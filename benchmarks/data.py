@@ -17,6 +17,7 @@ from searches import Letters
 
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
 from multigpu.scan import simulate
 
 MOST_BUFFERS = 1000  # of one pwritev
@@ -114,7 +115,7 @@ def copy_prefix(number: int) -> bytes:
 def _write_copies(target: Path, samples: Path, count: int) -> None:
     raw = np.fromfile(samples, np.uint8)
     table = parsed(raw)
-    begins = np.r_[table[:, records.NAME], len(raw) + 1].tolist()
+    begins = np.r_[table[:, NAME], len(raw) + 1].tolist()
     rests = [memoryview(raw[a : b - 1]) for a, b in pairwise(begins)]
     size = len(raw) + len(rests) * len(copy_prefix(0))
 
@@ -149,7 +150,7 @@ def _write_gzip(target: Path, samples: Path, copies: int) -> None:
 
 
 def parsed(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the table of a FASTQ's records (see `multigpu.formats.sequences.records`)."""
+    """Return the table of a FASTQ's records (see `multigpu.kernels.compiled.text.records`)."""
     return records.parse(raw, 0, len(raw), "fastq", final=True, offset=33).table
 
 
@@ -157,10 +158,10 @@ def letters_of(samples: Path) -> Letters:
     """Return the bases of a FASTQ file, in ordinary memory."""
     raw = np.fromfile(samples, np.uint8)
     table = parsed(raw)
-    letters = np.empty(int(table[:, records.LENGTH].sum()), np.uint8)
+    letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
     offsets = np.empty(len(table) + 1, np.int64)
     records.set_offsets(table, offsets)
-    records.gather(raw, table, letters)
+    gather(raw, table, letters, 0)
     return Letters(letters, offsets)
 
 

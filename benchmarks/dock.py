@@ -20,9 +20,9 @@ from data import made
 from processes import process, python
 
 from multigpu.dock.simulate import ligands, pocket
-from multigpu.formats.molecules.borders import sdf_ends
-from multigpu.formats.molecules.molecules import parse
 from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.molecules.registry import parse
+from multigpu.formats.molecules.sdf import SDF
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
@@ -74,7 +74,7 @@ def _write_library(path: Path, count: int) -> None:
         ligands(out, count, FEWEST, MOST, SEED)
     text, begin = sdf.read_bytes(), 0
     with path.open("w") as file:
-        for number, end in enumerate(sdf_ends(text, True)):
+        for number, end in enumerate(SDF.find_ends(text, True)):
             file.write(_as_pdbqt(number, text[begin:end]))
             begin = end
     sdf.unlink()
@@ -227,13 +227,13 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     from multigpu.dock.options import DockOptions
     from multigpu.dock.plan import field_of, search_of
     from multigpu.dock.work import DockSpan, DockWorkload
-    from multigpu.formats.molecules.ligands import ligand_sources, records
+    from multigpu.formats.molecules.ligands import open_sources, read_records
 
     grid = read_pocket(str(bench.pocket))
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
     field, search = field_of(grid, options), search_of(options)
-    (source,), _ = ligand_sources([str(library(bench.folder, count))], skip=False)
-    some = next(records(0, source))[:CHECKED]
+    (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
+    some = next(read_records(0, source))[:CHECKED]
     workload = DockWorkload("check", [source], field, grid.types, search)
     loaded = workload.load(DockSpan(0, (some,), (0, search.stop), last=True, whole=True))
     plain = reference.Searcher(field, search).best(loaded.ligands)

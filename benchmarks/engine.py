@@ -14,7 +14,8 @@ import cloudpickle
 import common
 from common import Figure, require
 
-from multigpu.cluster.deploy import Deployment, workers
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import workers
 from multigpu.cluster.engine.dispatch import dispatch
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 

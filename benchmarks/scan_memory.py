@@ -169,7 +169,7 @@ def samples_of(path: Path) -> list[Sample]:
             raw[first : first + length].copy(),
             raw[quality : quality + length].copy(),
         )
-        for name, name_end, first, length, quality in parsed(raw).tolist()
+        for name, name_end, first, length, quality, _ in parsed(raw).tolist()
     ]
 
 

@@ -9,8 +9,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster import deploy
-from multigpu.cluster.deploy import Coming, Deployment
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import PendingWorkers, start_workers, workers_of_client
+from multigpu.cluster.deploy.threads_or_processes import threads_or_processes
+from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import Faults, dispatch, resumed
@@ -107,7 +109,7 @@ class Job:
 
     lanes    chunks in hand on each GPU, where --threads does not say how many
     client   a `dask.distributed.Client` to use instead of what `run` says
-    coming   the workers, where they were started before (`multigpu.cluster.deploy.starting`)
+    coming   the workers, where they were started before (see `start_workers`)
     journal  where a run keeps what it has finished; None: nowhere
     """
 
@@ -117,7 +119,7 @@ class Job:
         lanes: Lanes = NO_LANES,
         client: Any = None,
         devices: tuple[Device, ...] | None = None,
-        coming: Coming | None = None,
+        coming: PendingWorkers | None = None,
         journal: Path | None = None,
     ) -> None:
         self.run, self.lanes = run, lanes
@@ -143,11 +145,6 @@ class Job:
         return self._client is None and self.deployment.in_process
 
     @property
-    def uses_own_threads(self) -> bool:
-        """Whether threads of this process are among the workers, or all of them."""
-        return self._client is None and self.deployment.own_threads > 0
-
-    @property
     def resuming(self) -> bool:
         """Whether a run before this one has left something to go on with."""
         return self._journal is not None and self._journal.continued
@@ -168,22 +165,23 @@ class Job:
         return None
 
     def free_here(self) -> int:
-        """Bytes that are free on the device of this machine that has least.
-
-        With a head start two processes share one for a while.
-        """
+        """Return the bytes that are free on the device of this machine that has least."""
         if self.devices:
-            shares = 2 if self.deployment.head_start else 1
-            return min(device.free_bytes for device in self.devices) // shares
-        return worker.free_bytes(None)
+            return min(device.free_bytes for device in self.devices)
+        return memory.free_bytes(None)
 
     @property
     def capacity(self) -> Capacity:
         """That of this machine."""
         here = self.deployment
         threads = here.lanes * here.workers
-        gpu, own = bool(self.devices), here.own_threads
-        return Capacity(self.free_here(), threads, here.lanes, gpu, own)
+        return Capacity(
+            free=self.free_here(),
+            threads=threads,
+            lanes=here.lanes,
+            gpu=bool(self.devices),
+            in_process=here.in_process,
+        )
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """The workers, all fit for a job with these inputs, which have absolute paths.
@@ -214,16 +212,12 @@ class Job:
     def _workers(self, stack: ExitStack) -> Workers:
         """Those of a running cluster."""
         if self._client is not None:
-            return deploy.of_client(self._client, worker.OWN, self.run.worker_timeout)
+            return workers_of_client(self._client, worker.OWN, self.run.worker_timeout)
         return self._started(stack)
 
     def _started(self, stack: ExitStack) -> Workers:
-        coming = self._coming or stack.enter_context(deploy.starting(self.deployment))
-        return coming(self._left)
-
-    def _left(self) -> int | None:
-        """About how many chunks are not finished, where that is known."""
-        return None if self.chunks is None else self.chunks - self.facts.chunks
+        coming = self._coming or stack.enter_context(start_workers(self.deployment))
+        return coming.wait()
 
     # ---- running ------------------------------------------------------------------------------
 
@@ -233,7 +227,9 @@ class Job:
         """Open the journal, if there is to be one; the plan that holds. See `Journal`."""
         if self._journal_path is None:
             return plan
-        self._journal = Journal(self._journal_path, about, plan, codec, self.run.resume)
+        self._journal = Journal(
+            self._journal_path, about, plan, codec=codec, resume=self.run.resume
+        )
         if self._journal.thrown_away:
             logger.warning(STARTING_OVER)
         return self._journal.plan
@@ -271,11 +267,19 @@ class Job:
         before: Iterator[Outcome[P]] = iter(())
         if journal is not None:
             before = resumed(journal, workload, self.emit)
-            if not self.uses_own_threads:  # they may come meanwhile
+            if not self.in_process:  # worker processes may start meanwhile
                 yield from before
         self._planned(crew.workers, **plan)
         faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
-        yield from dispatch(crew.workers, workload, spans, journal, faults, self.emit, before)
+        yield from dispatch(
+            crew.workers,
+            workload,
+            spans,
+            journal=journal,
+            faults=faults,
+            tell=self.emit,
+            before=before,
+        )
 
     def _planned(self, workers: Workers, **plan: Any) -> None:
         """Tell of the plan."""
@@ -331,21 +335,23 @@ class Job:
 
 
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
-    """Where a job with these options runs."""
+    """Return where a job with these options runs: see `threads_or_processes`."""
+    processes = 0
+    if not run.elsewhere:
+        devices, processes = threads_or_processes(devices, run.processes, lanes.estimate)
     cores = len(os.sched_getaffinity(0))
     usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
     threads = run.threads or usual
     return Deployment(
-        devices,
-        threads,
-        run.processes,
-        lanes.here if len(devices) > 1 and not run.processes else 0,
-        run.scheduler,
-        run.scheduler_file,
-        run.connect_timeout,
-        run.worker_timeout,
-        run.cpu_fallback,
-        run.dashboard,
+        devices=devices,
+        threads=threads,
+        processes=processes,
+        scheduler=run.scheduler,
+        scheduler_file=run.scheduler_file,
+        connect_timeout=run.connect_timeout,
+        worker_timeout=run.worker_timeout,
+        cpu_fallback=run.cpu_fallback,
+        dashboard=run.dashboard,
     )
 
 

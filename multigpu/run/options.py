@@ -1,10 +1,11 @@
 """Where and how a job runs, as one frozen object that is handed on whole."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from math import inf
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.cluster.devices.gpus import Device, select, survey
 from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.errors import UsageError
@@ -23,13 +24,13 @@ class Lanes:
     most      where that is useful
     alone     on the only GPU; None: as many as on others
     together  on all GPUs of a machine, unless each had fewer than `least`
-    here      GPUs that the program itself works with until there are workers, and keeps busy
+    estimate  of the job's work, by which threads or worker processes are chosen
     """
 
     most: int
     together: int = MOST
     least: int = 1
-    here: int = 1
+    estimate: WorkEstimate = field(default_factory=WorkEstimate)
     alone: int | None = None
 
     def each(self, gpus: int) -> int:
