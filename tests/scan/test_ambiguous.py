@@ -26,6 +26,7 @@ from support.scanned import (
 )
 
 import multigpu
+from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.scan import ambiguity
 
 LIMITS = ["0", "1", "3", "0.0", "0.2", "0.5", "0.99"]
@@ -101,8 +102,8 @@ def test_column__does_not_depend_on_the_chunks(
 def test_count__of_every_letter() -> None:
     letters = np.frombuffer(b"ACGTUacgtuNRYSWKMBDHVnryswkmbdhv", np.uint8)
     starts, lengths = np.arange(len(letters)), np.ones(len(letters), np.int64)
-    assert ambiguity.count(letters, starts, lengths).tolist() == [0] * 10 + [1] * 22
-    assert ambiguity.count(letters, np.array([0, 8]), np.array([32, 4])).tolist() == [22, 2]
+    assert count_ambiguous(letters, starts, lengths).tolist() == [0] * 10 + [1] * 22
+    assert count_ambiguous(letters, np.array([0, 8]), np.array([32, 4])).tolist() == [22, 2]
 
 
 # ---- the limit --------------------------------------------------------------------------------

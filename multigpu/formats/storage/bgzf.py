@@ -114,7 +114,8 @@ def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
 def _decompress(blocks: bytes) -> bytes:
     from isal import igzip
 
-    return igzip.decompress(blocks)
+    content: bytes = igzip.decompress(blocks)  # type: ignore[no-untyped-call]
+    return content
 
 
 def threads_for_bgzf() -> int:
