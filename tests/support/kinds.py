@@ -1,4 +1,4 @@
-"""What kind of test a test is: by where it lies, its fixtures, its parameters and what it calls."""
+"""Kinds of tests, found by folder, fixtures, parameters and the helpers that a test calls."""
 
 from functools import cache
 from pathlib import Path
