@@ -266,7 +266,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", [True, False])
 def test_model__is_that_of_the_reference(
     backend: Any, shape: tuple[int, int, float], whole: bool, unit: bool
