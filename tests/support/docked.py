@@ -1,4 +1,4 @@
-"""Helpers of the tests of docking."""
+"""Inputs and helpers of tests of docking."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +33,7 @@ def names_in(path: str) -> list[str]:
 
 
 def read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have all ligands and tables read and written one by one, not in columns."""
+    """Make all ligands and tables be read and written one by one, not in columns."""
     monkeypatch.setattr(ligands, "COLUMN_FORMATS", {})
     monkeypatch.setattr(scores, "are_several", lambda _: False, raising=False)
 

@@ -1,4 +1,4 @@
-"""Reads in every compression, and what is read of a file."""
+"""Reads in every compression, and the content of a file."""
 
 import gzip
 import random
