@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.formats.molecules.pose_files import check_poses, pose_output, tables_beside
+from multigpu.dock.output.pose_files import check_poses, pose_output, tables_beside
 from multigpu.formats.tables.texts import Texts
 
 
@@ -106,7 +106,7 @@ def test_folder__has_names_for_all_ligands_however_they_are_called(tmp_path: Pat
 def test_folder__that_a_stopped_run_has_published_is_the_resumed_runs(tmp_path: Path) -> None:
     path = f"{tmp_path}/poses/"
     write(tmp_path / "poses", "a", "b")
-    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to go on with"):
+    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to resume"):
         check_poses(path, resume=True)
     (tmp_path / ".poses.journal").write_bytes(b"")
     check_poses(path, resume=True)
@@ -122,7 +122,7 @@ def test_folder__that_holds_something_else_is_refused_and_the_run_can_be_resumed
     tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     write(tmp_path / "poses", "a", "b")
-    with pytest.raises(Failure, match=r"not what this run writes .*: empty it, and resume") as said:
+    with pytest.raises(Failure, match=r"not what this run writes: empty it and resume") as said:
         write(tmp_path / "poses", *names)
     assert not isinstance(said.value, UsageError)  # after which the journal would go
     assert left(tmp_path / "poses") == ["a.sdf", "b.sdf"]

@@ -28,19 +28,19 @@ from multigpu.cluster.engine.output import (
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
 from multigpu.formats.storage.compressed import Compressed, compression_of
-from multigpu.formats.tables.texts import Texts, are_several
+from multigpu.formats.tables.texts import Texts
 
 MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
-LONGEST_NAME, MOST_BYTES = 100, 200  # letters and bytes of a ligand's name in that of its file
+LONGEST_NAME, MOST_BYTES = 100, 200  # characters and bytes of a ligand's name in a file name
 
 
 class PoseSink(Protocol):
-    """Where poses go, in order.
+    """Poses that are being written, in the order of the input.
 
-    scores, errors  paths of the tables that belong to them and to no others beside them; None
-                    where there is no place for it
+    scores  path of the table of scores beside them; None where they have no place
+    errors  path of the table of skipped ligands
     """
 
     @property
@@ -52,33 +52,37 @@ class PoseSink(Protocol):
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
     ) -> None:
-        """The poses of some ligands, how many each has, and the formats of their texts."""
+        """Write the poses of some ligands.
+
+        layouts  format of each ligand's poses
+        counts   int64[ligands]: poses of each
+        """
 
 
 def pose_format(path: str | None) -> str:
-    """Of the poses' texts; `SAME` for a directory. Raises UsageError for an unknown suffix."""
+    """Return the format of poses; `SAME` for a directory. Raises UsageError for other suffixes."""
     if path is None or path in STDOUT:
         return "sdf"
     return SAME if is_folder(path) else format_of(path)
 
 
 def is_folder(path: str) -> bool:
+    """Whether poses go to a directory, with a file for each ligand."""
     with failures_named(path, UsageError):
         return path.endswith("/") or Path(path).is_dir()
 
 
 def pose_journal(path: str | None) -> Path | None:
-    """Where a run that writes these poses keeps what is finished; None for pipes and devices."""
+    """Return the journal of a run that writes these poses; None for pipes and devices."""
     if path is None or not (is_folder(path) or is_replaced(path)):
         return None
     return beside(path.rstrip("/"))
 
 
 def check_poses(path: str | None, resume: bool = False) -> None:
-    """Raises UsageError where poses cannot be written: to be asked before hours of work.
+    """Raise UsageError where poses cannot be written.
 
-    resume: whether the run goes on with one that was stopped, which may have published its
-            directory already
+    resume: whether the run continues an interrupted one, which may have published its directory
     """
     if path is None or not is_folder(path):
         check_output(path)
@@ -88,7 +92,7 @@ def check_poses(path: str | None, resume: bool = False) -> None:
     if _is_filled(folder) and not stopped:
         problem = "the directory is not empty: name a new one for the poses"
         if resume:
-            problem += " (there is no interrupted run to go on with)"
+            problem += " (there is no interrupted run to resume)"
         raise UsageError(f"{path}: {problem}")
     parent = folder.resolve().parent
     if not parent.is_dir():
@@ -100,9 +104,10 @@ def check_poses(path: str | None, resume: bool = False) -> None:
 
 
 def tables_beside(path: str | None) -> tuple[str | None, str]:
-    """The tables of scores and of skipped ligands that belong to the poses of a file.
+    """Return the tables of scores and of skipped ligands that belong to a file of poses.
 
-    Named as it is without its suffix; those of standard output are no file, and in this folder.
+    They have its name with other suffixes. Poses on standard output have no table of scores, and
+    their table of skipped ligands is in the current directory.
     """
     if path is None or path in STDOUT:
         return None, ERRORS
@@ -115,7 +120,7 @@ def tables_beside(path: str | None) -> tuple[str | None, str]:
 
 @contextmanager
 def pose_output(path: str | None) -> Iterator[PoseSink]:
-    """A file or directory that appears under its name when the block ends well."""
+    """Open a file or directory that gets its name when the block ends without an error."""
     fmt = pose_format(path)
     if path is not None and is_folder(path):
         with _replacing_folder(path) as part:
@@ -128,6 +133,8 @@ def pose_output(path: str | None) -> Iterator[PoseSink]:
 
 
 class _PoseFile:
+    """One file with the poses of all ligands."""
+
     def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
         self._out, self._fmt, self._count = out, fmt, 0
         self.scores, self.errors = tables_beside(path)
@@ -135,15 +142,18 @@ class _PoseFile:
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
     ) -> None:
-        self._out.write(_together(texts, self._fmt, self._count + 1))
+        self._out.write(_framed(texts.each(), self._fmt, self._count + 1))
         self._count += len(texts)
 
 
 class _PoseFolder:
+    """A directory with a file for each ligand."""
+
     def __init__(self, folder: Path, target: str) -> None:
         self._folder, self._target = folder, target
         self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
-        self._taken: dict[str, int] = {"scores": 1, "errors": 1}  # and a number that was tried
+        # Names in use, each with the last number that was tried for it.
+        self._taken: dict[str, int] = {"scores": 1, "errors": 1}
 
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
@@ -155,7 +165,7 @@ class _PoseFolder:
                 path.write_bytes(_framed(list(islice(each, count)), layout, 1))
 
     def _unique(self, name: str) -> str:
-        """A name for a file that no other ligand has, on any file system."""
+        """Return a file name that no other ligand has, whatever the file system."""
         letters = UNSAFE.sub("_", name)[:LONGEST_NAME].encode()[:MOST_BYTES]
         safe = letters.decode("utf-8", "ignore").lstrip(".") or "ligand"
         unique, number = safe, self._taken.get(safe.lower(), 1)
@@ -167,19 +177,8 @@ class _PoseFolder:
         return unique
 
 
-def _together(texts: Texts, fmt: str, number: int) -> "bytes | memoryview":
-    """As `_framed`, of many."""
-    if not are_several(len(texts)):
-        return _framed(texts.each(), fmt, number)
-    from multigpu.formats.tables.columns import glued
-
-    models = Texts.of([b"MODEL %8d\n" % k for k in range(number, number + len(texts))])
-    framed = glued(models, texts, b"ENDMDL\n") if fmt in MODELS else glued(texts)
-    return framed.raw.data
-
-
 def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
-    """Poses one after the other; in some formats each a model, the first of them `number`."""
+    """Return the poses as one text; in some formats as models with numbers from `number` on."""
     if fmt not in MODELS:
         return b"".join(texts)
     models = ((b"MODEL %8d\n" % k, text, b"ENDMDL\n") for k, text in enumerate(texts, number))
@@ -188,17 +187,18 @@ def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
 
 @contextmanager
 def _replacing_folder(path: str) -> Iterator[Path]:
-    """Write beside the target, then rename.
+    """Yield a directory beside the target, which takes the target's name at the end.
 
-    The target is empty or not there; or it holds the same files already, where a run was stopped
-    after that and resumed.
+    The target is empty or not there, or it has the same files already, because an earlier run was
+    interrupted after it had published them.
     """
     target = Path(path).resolve()
     part, lock = hidden(target, "part"), hidden(target, "lock")
     with own(lock, path):
         try:
             with failures_named(path):
-                shutil.rmtree(part, ignore_errors=True)  # what a run that was killed has left
+                # A run that was killed may have left it.
+                shutil.rmtree(part, ignore_errors=True)
                 part.mkdir()
             yield part
             with failures_named(path):
@@ -208,12 +208,14 @@ def _replacing_folder(path: str) -> Iterator[Path]:
                 else:
                     sync_folder(part)
                     part.rename(target)
-                sync_directory(target.parent)  # before the journal goes
+                # Before the journal is removed.
+                sync_directory(target.parent)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
         finally:
-            with suppress(OSError):  # what went wrong before is what is told
+            # An earlier error is the one to report.
+            with suppress(OSError):
                 lock.unlink()
 
 
@@ -222,12 +224,12 @@ def _is_filled(folder: Path) -> bool:
 
 
 def _check_same(part: Path, target: Path, path: str) -> None:
-    """Raises Failure, after which the run can be resumed, where `target` differs from `part`."""
+    """Raise Failure where the directories differ; the run can be resumed after that."""
     names = [entry.name for entry in part.iterdir()]
-    strange = {entry.name for entry in target.iterdir()} - set(names)
+    unknown = {entry.name for entry in target.iterdir()} - set(names)
     _, differing, missing = filecmp.cmpfiles(part, target, names, shallow=False)
-    if wrong := sorted([*strange, *differing, *missing]):
+    if wrong := sorted([*unknown, *differing, *missing]):
         raise Failure(
-            f"{path}: the directory is not empty, and not what this run writes ({wrong[0]}): empty"
-            " it, and resume"
+            f"{path}: the directory is not empty, and {wrong[0]} is not what this run writes: empty"
+            " it and resume"
         )

@@ -1,0 +1,265 @@
+"""A docking job: opened, planned and run once."""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
+from multigpu.dock.facts import DockFacts, absent_map_notes, result_notes
+from multigpu.dock.options import DockOptions
+from multigpu.dock.output.error_table import Skipped
+from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
+from multigpu.dock.poses import BestLigand
+from multigpu.dock.work import PART_CLASSES, DockedLigands, DockPart, DockWorkload, SearchedPoses
+from multigpu.errors import InputError
+from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
+from multigpu.formats.molecules.pockets import Vector, read_pocket
+from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.kernels.rotation import ListedRotations, covering_radius
+from multigpu.run import fitness
+from multigpu.run.device_chart import DeviceChart
+from multigpu.run.job import Crew, Job, check_unchanged, inputs_about
+from multigpu.run.options import RunOptions
+
+logger = logging.getLogger(__name__)
+LONGEST_NAME = 80  # characters of a ligand's name in a message
+SMALL_FILE = 1 << 16  # bytes; a worker would take longer to open it than to receive its text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockRequest:
+    """What to dock, as the command and the Python function ask for it.
+
+    ligands          files, directories, patterns and URLs
+    pocket           file of the score grid
+    origin, spacing  of a NumPy grid, Å; None: as the file says
+    run              where and how the job runs
+    """
+
+    ligands: Sequence[str]
+    pocket: str
+    origin: Vector | None = None
+    spacing: float | None = None
+    options: DockOptions
+    run: RunOptions
+
+
+class DockJob(Job):
+    """A docking job. All inputs are inspected when it is opened.
+
+    report     number of the best ligands that are kept for a report
+    placement  what `multigpu.run.job.Job` takes besides: client, devices, coming, journal
+    """
+
+    def __init__(self, request: DockRequest, *, report: int = 0, **placement: Any) -> None:
+        options = request.options
+        super().__init__(request.run, options.lanes, **placement)
+        self.request, self.options, self.report = request, options, report
+        self.facts: DockFacts = DockFacts()
+        self.chunk_plan: DockPlan | None = None
+        self.best: list[BestLigand] = []
+        self.chart = DeviceChart()
+        if report:
+            self.listeners.append(self.chart)
+        check_stdin([*request.ligands, options.rotation_file])
+        self.ligand_paths = expand(request.ligands, LIGANDS)
+        self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
+        self.field, self.search = field_of(self.pocket, options), search_of(options)
+        skip = options.on_error == "skip"
+        self.sources, self._broken_sources = ligand_sources(self.ligand_paths, skip)
+        if not all(map(is_repeatable, self.ligand_paths)):
+            self._journal_path = None
+        self._warn_of_center()
+
+    @property
+    def input_paths(self) -> Iterator[str]:
+        """All files that the job reads."""
+        yield from self.ligand_paths
+        yield self.request.pocket
+        if self.options.rotation_file is not None:
+            yield self.options.rotation_file
+
+    @cached_property
+    def covering_radius(self) -> float | None:
+        """Degrees from any rotation to the nearest that is tried; None for rotations by angles."""
+        rotations = self.search.rotations
+        return covering_radius(rotations) if isinstance(rotations, ListedRotations) else None
+
+    def _warn_of_center(self) -> None:
+        if self.options.center is None:
+            return
+        distance = self.pocket.distance(np.array(self.options.center))
+        if distance > 0:
+            logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
+
+    def plan(self, crew: Crew | None = None) -> DockPlan:
+        """Return how the input is cut for a crew, else for this machine."""
+        here = crew.capacity if crew else self.capacity
+        return plan_dock(self.sources, self.field, self.search, here, self.run)
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def parts(
+        self, pose_format: str | None = None, score_lines: bool = False
+    ) -> Iterator[DockedLigands]:
+        """Yield docked ligands in the order of the input.
+
+        pose_format  of the poses' text; None: no text
+        score_lines  whether they come with lines for a table of scores
+
+        Raises what stopped the job: with `on_error` "stop" the first ligand that cannot be docked,
+        else InputError where no ligand could be docked.
+        """
+        with ExitStack() as stack:
+            # Workers elsewhere are sent the text of the ligands: they need no files.
+            crew = self.crew(stack, [])
+            plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
+            kept = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
+            self.chunk_plan = plan = replace(plan, **kept)
+            workload = DockWorkload(
+                key=uuid.uuid4().hex,
+                sources=self.sources,
+                field=self.field,
+                types=self.pocket.types,
+                search=self.search,
+                pose_format=pose_format,
+                score_lines=score_lines,
+                report=self.report,
+                expected=crew.expected,
+                allow_flat=self.options.allow_flat,
+            )
+            outcomes = self.dispatched(crew, workload, self._remaining_spans(plan), **kept)
+            for docked in _merge_spans(workload, outcomes):
+                self._take(docked)
+                yield docked
+            check_unchanged(about, self.ligand_paths)
+        self._conclude()
+
+    def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
+        """Return what must be the same for another run to continue with the journal of this one."""
+        digest = blake2b(digest_size=16)
+        for array in (self.field.values, self.field.origin, self.field.spacing):
+            digest.update(np.ascontiguousarray(array).data)
+        if isinstance(self.search.rotations, ListedRotations):
+            digest.update(self.search.rotations.quaternions.data)
+        return {
+            "program": fitness.program(),
+            "job": "dock",
+            "poses": pose_format or "columns",
+            "scores": "text" if score_lines else "columns",
+            "report": str(self.report),
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "pocket and rotations": digest.hexdigest()[:16],
+            **inputs_about(self.ligand_paths),
+        }
+
+    def _remaining_spans(self, plan: DockPlan) -> Iterator[DockSpan]:
+        """Yield the spans that are not in the journal, from the last border that is in it."""
+        border: Border | None = getattr(self.last_kept(), "next_border", None)
+        if border is None:
+            return self.left(dock_spans(self._records(Border()), plan))
+        return dock_spans(self._records(border), plan, border.first)
+
+    def _records(self, begin: Border) -> Iterator[Records]:
+        """Yield the records of all sources from a border on."""
+        broken = {each.source: each for each in self._broken_sources}
+        in_process = self.in_process
+        for number in range(begin.source, len(self.sources)):
+            source = self.sources[number]
+            if number in broken:
+                yield broken[number]
+            else:
+                yield from records(number, source, self._sends_text(source, in_process), begin)
+            begin = Border()
+
+    def _sends_text(self, source: Source, in_process: bool) -> bool:
+        """Whether workers are sent the text of records, as they cannot read it, or not as fast."""
+        small = in_process and (source.size or 0) <= SMALL_FILE
+        return self.remote or not source.cuttable or small
+
+    def _take(self, docked: DockedLigands) -> None:
+        self.facts.take(docked)
+        if docked.skipped and self.options.on_error == "stop":
+            raise _input_error(docked.skipped[0])
+        best = sorted([*self.best, *docked.best], key=lambda best: (-best.score, best.ligand_index))
+        self.best = best[: self.report]
+
+    def _conclude(self) -> None:
+        """Warn of what the user probably did not mean. Raises InputError without any ligand."""
+        facts = self.facts
+        self._warn(absent_map_notes(facts, self.pocket))
+        if not facts.ligands:
+            raise _input_error(
+                facts.skipped[0], f" (none of {len(facts.skipped)} ligands could be docked)"
+            )
+        centered = self.options.center is not None
+        self._warn(result_notes(facts, self.pocket, self.field.outside, centered))
+
+    def _warn(self, notes: Iterator[str]) -> None:
+        for note in notes:
+            logger.warning("multigpu: %s", note)
+
+    # ---- facts --------------------------------------------------------------------------------
+
+    def summary_entries(self) -> dict[str, Any]:
+        """Return the entries that only the summary of docking has."""
+        pocket, facts = self.pocket, self.facts
+        return {
+            "pocket": {
+                "path": pocket.path,
+                "layout": pocket.layout,
+                "points": list(pocket.shape),
+                "origin": pocket.origin.tolist(),
+                "spacing": pocket.spacing.tolist(),
+                "types": list(pocket.types),
+            },
+            "sources": [asdict(source) for source in self.sources],
+            "rotations": self.search.rotations.count,
+            "covering_radius_degrees": self.covering_radius,
+            "shifts": self.search.shifts.count,
+            # Of each ligand; all others repeat one of these.
+            "poses_tried": self.search.stop,
+            "ligands": facts.ligands,
+            "skipped": len(facts.skipped),
+            "without_hydrogens": facts.without_hydrogens,
+            "poses": facts.poses,
+        }
+
+    @property
+    def chunks(self) -> int | None:
+        """Estimated number of chunks, from the bytes of the ligands so far; None: unknown."""
+        facts, sizes = self.facts, [source.size for source in self.sources if source.cuttable]
+        if not facts.text_bytes or len(sizes) < len(self.sources):
+            return None
+        done = facts.text_bytes / max(1, sum(size or 0 for size in sizes))
+        return max(facts.chunks, round(facts.chunks / done))
+
+
+def _input_error(skipped: Skipped, more: str = "") -> InputError:
+    name = skipped.ligand[:LONGEST_NAME] + "…" * (len(skipped.ligand) > LONGEST_NAME)
+    where = f"record {skipped.number} ({name})"
+    return InputError(skipped.path, skipped.reason + more, where)
+
+
+def _merge_spans(
+    workload: DockWorkload, outcomes: Iterator[Outcome[DockPart]]
+) -> Iterator[DockedLigands]:
+    """Yield docked ligands: the parts of their spans of poses are merged."""
+    searched: list[SearchedPoses] = []
+    for outcome in outcomes:
+        part = outcome.part
+        if isinstance(part, DockedLigands):
+            yield part
+            continue
+        searched.append(part)
+        if part.span.last:
+            yield workload.merge(searched)
+            searched = []
