@@ -102,7 +102,7 @@ class Codec:
             raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
             return np.frombuffer(bytearray(raw), dtype).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
-            return self._classes[value[0]](*value[1:])
+            return _restored_object(self._classes[value[0]], value[1:])
         raise ValueError("not a value of this program")
 
 
@@ -112,3 +112,11 @@ def _contents(value: Any) -> list[Any]:
     if isinstance(value, BaseException):
         return list(value.args)
     raise TypeError(f"a part may not hold a {type(value).__name__}")
+
+
+def _restored_object(kind: Any, contents: list[Any]) -> Any:
+    """Return an object of a class from what `_contents` gave."""
+    if issubclass(kind, BaseException):
+        return kind(*contents)
+    names = [field.name for field in fields(kind)]
+    return kind(**dict(zip(names, contents, strict=True)))

@@ -189,8 +189,8 @@ class CountJob(Job):
             )  # fmt: skip
             stored = sum(Path(files[number].path).stat().st_size for number in numbers)
             size = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
-            spans = self.left(self._spans(workload, numbers, size))
-            for outcome in self.dispatched(crew, workload, spans):
+            spans = self.skip_finished(self._spans(workload, numbers, size))
+            for outcome in self.run_spans(crew, workload, spans):
                 yield outcome.part
 
     def _spans(

@@ -2,11 +2,13 @@
 
 import logging
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.run.command import CLUSTER, FILE, WATCH, options, run_options
+from multigpu.run.command import CLUSTER, FILE, WATCH, Reporting, options, options_from
+from multigpu.run.options import RunOptions
 
 if TYPE_CHECKING:
     from multigpu.count.api import CountOptions
@@ -86,20 +88,22 @@ def command(**values: Any) -> None:
     from multigpu.formats.storage.suffixes import check_table
     from multigpu.formats.tables.counts import write_counts
     from multigpu.run import command as running
-    from multigpu.run.command import keep_inputs, outputs, watched
+    from multigpu.run.command import check_outputs, keep_inputs, watch
     from multigpu.run.compiling import compilation_reported
 
     if values["quiet"]:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     output, regions = values["output"], values["regions"]
+    reporting = Reporting.of(values)
     files = files_of(values["files"])
-    keep_inputs([*files, *([regions] if regions else [])], *outputs(values, output))
+    keep_inputs([*files, *([regions] if regions else [])], *check_outputs(reporting, output))
     check_table(output)
-    job = CountJob(files, count_options(values), run_options(values))
+    job = CountJob(files, count_options(values), options_from(RunOptions, values))
     with ExitStack() as stack:
         if not values["quiet"]:
             stack.enter_context(compilation_reported())
-        stack.enter_context(watched(values, job, "count", counted))
+        results = partial(counted, job)
+        stack.enter_context(watch(job, reporting, name="count", results=results, rows_to=output))
         counts = job.counts()
     write_counts(output, counts)
     if not values["quiet"]:
@@ -107,7 +111,7 @@ def command(**values: Any) -> None:
             click.echo(f"multigpu: note: {note}", err=True)
     read, regions = running.number_of(job.reads, "read"), len(counts.regions)
     found = f"{read} of {running.number_of(len(counts.samples), 'sample')} in"
-    running.conclude(values, f"{found} {running.number_of(regions, 'region')}", output)
+    running.print_outcome(reporting, f"{found} {running.number_of(regions, 'region')}", output)
 
 
 def counted(job: Any) -> str:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from multigpu.dock.job import DockJob, DockRequest
-from multigpu.dock.options import DockOptions
+from multigpu.dock.job import DockJob
+from multigpu.dock.options import DockOptions, DockRequest
 from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.output.score_table import to_arrow
 from multigpu.formats.molecules.pockets import Vector
@@ -42,11 +42,11 @@ class DockResult:
 
     def __iter__(self) -> Iterator[PoseBatch]:
         """Return batches in the order of the input; `ligand_index` counts through all of it."""
-        self._job.take("poses", "multigpu.dock")
+        self._job.take_once("poses", "multigpu.dock")
         return self._batches()
 
     def _batches(self) -> Iterator[PoseBatch]:
-        with self._job.kept():
+        with self._job.keep_journal():
             for docked in self._job.parts():
                 yield docked.rows
 

@@ -12,7 +12,7 @@ from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import PENALTY
-from multigpu.run.job import Facts
+from multigpu.run.job import JobFacts
 
 OUTSIDE = {
     "clamp": "as at its border",
@@ -22,7 +22,7 @@ OUTSIDE = {
 
 
 @dataclass
-class DockFacts(Facts):
+class DockFacts(JobFacts):
     """What a docking job has done so far.
 
     ligands            that were docked

@@ -2,9 +2,9 @@
 
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -14,42 +14,23 @@ import numpy as np
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.dock.facts import DockFacts, absent_map_notes, result_notes
-from multigpu.dock.options import DockOptions
+from multigpu.dock.options import DockRequest
 from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.poses import BestLigand
 from multigpu.dock.work import PART_CLASSES, DockedLigands, DockPart, DockWorkload, SearchedPoses
 from multigpu.errors import InputError
 from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
-from multigpu.formats.molecules.pockets import Vector, read_pocket
+from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.device_chart import DeviceChart
-from multigpu.run.job import Crew, Job, check_unchanged, inputs_about
-from multigpu.run.options import RunOptions
+from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # characters of a ligand's name in a message
 SMALL_FILE = 1 << 16  # bytes; a worker would take longer to open it than to receive its text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DockRequest:
-    """What to dock, as the command and the Python function ask for it.
-
-    ligands          files, directories, patterns and URLs
-    pocket           file of the score grid
-    origin, spacing  of a NumPy grid, Å; None: as the file says
-    run              where and how the job runs
-    """
-
-    ligands: Sequence[str]
-    pocket: str
-    origin: Vector | None = None
-    spacing: float | None = None
-    options: DockOptions
-    run: RunOptions
 
 
 class DockJob(Job):
@@ -122,7 +103,7 @@ class DockJob(Job):
             # Workers elsewhere are sent the text of the ligands: they need no files.
             crew = self.crew(stack, [])
             plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
-            kept = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
+            kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **kept)
             workload = DockWorkload(
                 key=uuid.uuid4().hex,
@@ -136,7 +117,7 @@ class DockJob(Job):
                 expected=crew.expected,
                 allow_flat=self.options.allow_flat,
             )
-            outcomes = self.dispatched(crew, workload, self._remaining_spans(plan), **kept)
+            outcomes = self.run_spans(crew, workload, self._remaining_spans(plan), **kept)
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
                 yield docked
@@ -158,14 +139,14 @@ class DockJob(Job):
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket and rotations": digest.hexdigest()[:16],
-            **inputs_about(self.ligand_paths),
+            **describe_inputs(self.ligand_paths),
         }
 
     def _remaining_spans(self, plan: DockPlan) -> Iterator[DockSpan]:
         """Yield the spans that are not in the journal, from the last border that is in it."""
-        border: Border | None = getattr(self.last_kept(), "next_border", None)
+        border: Border | None = getattr(self.last_finished(), "next_border", None)
         if border is None:
-            return self.left(dock_spans(self._records(Border()), plan))
+            return self.skip_finished(dock_spans(self._records(Border()), plan))
         return dock_spans(self._records(border), plan, border.first)
 
     def _records(self, begin: Border) -> Iterator[Records]:

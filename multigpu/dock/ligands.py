@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.dock.scores import Skipped, one_line
+from multigpu.dock.output.error_table import Skipped, one_line
+from multigpu.dock.output.pose_files import MODELS
 from multigpu.formats.molecules.autodock import Atoms, atoms_for
 from multigpu.formats.molecules.ligand_checks import FLAT, is_drawn, lacks_hydrogens
 from multigpu.formats.molecules.ligands import LIGANDS, Records
 from multigpu.formats.molecules.molecules import Molecule, MoleculeError, Positions, parse, title
-from multigpu.formats.molecules.pose_files import MODELS
 from multigpu.formats.molecules.poses import MOST_IN_PDB, MOST_IN_V2000, SAME, render
 from multigpu.formats.storage.inlets import STDIN
 from multigpu.formats.storage.sources import Source, suffix_of

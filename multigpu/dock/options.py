@@ -1,11 +1,12 @@
-"""Options of docking, as one frozen object."""
+"""What a docking job is asked for, as frozen objects."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
 from multigpu.errors import UsageError
-from multigpu.run.options import MOST, Lanes
+from multigpu.run.options import MOST, Lanes, RunOptions
 from multigpu.run.values import check_choice, convert_fields, number, numbers, path_of, whole
 
 Outside = Literal["clamp", "zero", "penalty"]
@@ -111,3 +112,22 @@ class DockOptions:
         """Lanes of a GPU, and the number of GPUs that one process can read and write for."""
         gpus = int(min(MOST, max(1, self.poses / POSES_PER_LIGAND_IO)))
         return Lanes(MOST_LANES, here=gpus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockRequest:
+    """A docking job as the command line and the Python function ask for it.
+
+    ligands          files, directories, patterns and URLs
+    pocket           file of the score grid
+    origin, spacing  of a NumPy grid, Å; None: as the file says
+    options          what is computed
+    run              where and how
+    """
+
+    ligands: Sequence[str]
+    pocket: str
+    origin: tuple[float, float, float] | None = None
+    spacing: float | None = None
+    options: DockOptions
+    run: RunOptions

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from multigpu.cluster.engine.output import STDOUT
+from multigpu.cluster.engine.output import STDOUT, check_output
 from multigpu.dock.output.error_table import Skipped, check_errors_path, write_errors
 from multigpu.dock.output.pose_files import (
     ERRORS,
@@ -62,17 +62,20 @@ class DockFiles:
         pose_format(self.poses)
         check_poses(self.poses, resume)
         check_scores(self.scores)
+        check_output(self.scores)
         if self.scores in STDOUT and (self.poses is None or self.poses in STDOUT):
             raise UsageError("poses and scores would both go to standard output: name a file")
         if not self._in_folder:
             check_errors_path(self.errors)
 
-    def check_other(self, path: str | None) -> None:
-        """Raise UsageError for a file that would lie in the directory of the poses.
+    def check_outside(self, *others: str | None) -> None:
+        """Raise UsageError for a file in the directory of the poses.
 
         The directory gets its name when all poses are there, so no file can be in it before.
         """
-        if path is not None and self.poses is not None and self._in_folder:
+        if self.poses is None or not self._in_folder:
+            return
+        for path in filter(None, others):
             if Path(self.poses).resolve() in Path(path).resolve().parents:
                 raise UsageError(
                     f"{path}: {self.poses} appears when all poses are there: name it elsewhere"
