@@ -1,4 +1,4 @@
-"""What a docking job has done, and what its user should know of the result."""
+"""Facts about a docking job, and notes that its user should read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ OUTSIDE = {
 
 @dataclass
 class DockFacts(JobFacts):
-    """What a docking job has done so far.
+    """Counts and scores of the ligands that a docking job has finished.
 
     ligands            that were docked
     poses              that were written
@@ -82,7 +82,7 @@ def absent_map_notes(facts: DockFacts, pocket: Pocket) -> Iterator[str]:
 
 
 def result_notes(facts: DockFacts, pocket: Pocket, outside: str, centered: bool) -> Iterator[str]:
-    """Yield what a user probably did not mean.
+    """Yield a note for everything that the user probably did not mean.
 
     outside   what atoms outside of the grid score: a key of OUTSIDE
     centered  whether the user says where centroids are

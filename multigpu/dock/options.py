@@ -1,4 +1,4 @@
-"""What a docking job is asked for, as frozen objects."""
+"""Request for a docking job and its options, as frozen objects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ POSES_PER_LIGAND_IO = 150_000
 
 @dataclass(frozen=True, kw_only=True)
 class DockOptions:
-    """What docking computes; docs/dock.md explains every option.
+    """Options that decide the result of docking; docs/dock.md explains each.
 
     precision      degrees between neighbouring angles; None: PRECISION, unless one of the next
                    two is given

@@ -1,4 +1,4 @@
-"""What a docking job searches, how its input is cut into spans, and the memory that they take."""
+"""Plan of a docking job: poses to search, spans of the input, and the memory that they take."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -112,7 +112,7 @@ class DockSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockPlan:
-    """How the input is cut.
+    """Sizes by which the input is cut.
 
     chunk_bytes    most bytes of text of a span's ligands
     chunk_ligands  most ligands of a span

@@ -94,9 +94,10 @@ def _facts(job: "DockJob", summary: dict[str, Any], scores: Any) -> list[tuple[s
 def _html(figure: Any, name: str) -> Any:
     """Return the figure as a part of a page; plotly escapes what could end its script."""
     figure.update_layout(
-        template="plotly_white", margin={"l": 50, "r": 20, "t": 20, "b": 45},
+        template="plotly_white",
+        margin={"l": 50, "r": 20, "t": 20, "b": 45},
         font={"color": INK, "family": "system-ui, sans-serif"},
-    )  # fmt: skip
+    )
     config = {"displaylogo": False, "responsive": True}
     return Markup(
         figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=config)
@@ -107,10 +108,13 @@ def _histogram(scores: Any) -> Any:
     counts, edges = _binned(scores)
     figure = plot.Figure(
         plot.Bar(
-            x=(edges[1:] + edges[:-1]) / 2, y=counts, width=np.diff(edges), marker_color=BRAND,
+            x=(edges[1:] + edges[:-1]) / 2,
+            y=counts,
+            width=np.diff(edges),
+            marker_color=BRAND,
             hovertemplate="score %{x:.3f}: %{y} ligands<extra></extra>",
         )
-    )  # fmt: skip
+    )
     figure.update_layout(
         xaxis_title="best score of a ligand", yaxis_title="ligands", height=320, bargap=0.02
     )
@@ -141,9 +145,15 @@ def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
         )
         x, y, z = molecule.positions.T
         figure.add_scatter3d(
-            x=x, y=y, z=z, mode="markers", showlegend=False, name=name,
-            marker={"size": 5, "color": _colours(molecule), "line": {"width": 0}}, **common,
-        )  # fmt: skip
+            x=x,
+            y=y,
+            z=z,
+            mode="markers",
+            showlegend=False,
+            name=name,
+            marker={"size": 5, "color": _colours(molecule), "line": {"width": 0}},
+            **common,
+        )
     axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
     figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})
     return figure
@@ -159,15 +169,13 @@ def _pose(best: BestLigand) -> Molecule | None:
 
 def _surface(pocket: Pocket) -> Any:
     """Return the surface around the highest scores of a plain grid, or of AutoGrid's carbon."""
-    values, label = pocket.values[0].astype(np.float64), "score"
+    values, label = pocket.values[0], "score"
     if pocket.types:
         kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
-        values, label = (
-            -pocket.values[pocket.types.index(kind)].astype(np.float64),
-            f"score of {literal(kind)}",
-        )
+        # AutoGrid's maps are energies.
+        values, label = -pocket.values[pocket.types.index(kind)], f"score of {literal(kind)}"
     step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
-    values = values[::step, ::step, ::step]
+    values = values[::step, ::step, ::step].astype(np.float64)
     places = [
         start + width * step * np.arange(count)
         for start, width, count in zip(pocket.origin, pocket.spacing, values.shape, strict=True)
@@ -175,11 +183,21 @@ def _surface(pocket: Pocket) -> Any:
     x, y, z = (axis.ravel() for axis in np.meshgrid(*places, indexing="ij"))
     level = float(np.quantile(values, SURFACE))
     return plot.Isosurface(
-        x=x, y=y, z=z, value=values.ravel(), isomin=level, isomax=level, surface_count=1,
-        opacity=0.25, showscale=False, colorscale=[[0, BRAND], [1, BRAND]],
+        x=x,
+        y=y,
+        z=z,
+        value=values.ravel(),
+        isomin=level,
+        isomax=level,
+        surface_count=1,
+        opacity=0.25,
+        showscale=False,
+        colorscale=[[0, BRAND], [1, BRAND]],
         caps={"x_show": False, "y_show": False, "z_show": False},
-        name=f"{label} ≥ {level:.3g}", showlegend=True, hoverinfo="skip",
-    )  # fmt: skip
+        name=f"{label} ≥ {level:.3g}",
+        showlegend=True,
+        hoverinfo="skip",
+    )
 
 
 def _bond_lines(positions: Any, bonds: Sequence[Bond]) -> tuple[list[Any], ...]:

@@ -20,7 +20,7 @@ def write(path: Path, *names: str) -> None:
 
 
 def one_pose(ligands: int) -> tuple[NDArray[np.int64], Texts]:
-    """Of each."""
+    """Return one pose for each ligand."""
     return np.ones(ligands, np.int64), Texts.of([b"pose\n"] * ligands)
 
 
@@ -43,7 +43,7 @@ def test_tables__have_the_name_of_the_poses_without_its_suffix(path: str, name: 
     assert tables_beside(path) == (f"{name}.scores.tsv", f"{name}.errors.tsv")
 
 
-def test_folder__behind_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+def test_folder__named_by_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
     (tmp_path / "poses").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "poses")
     write(tmp_path / "link", "a")
@@ -71,7 +71,7 @@ def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:
 def test_folder__that_is_a_mount_point_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of containers are: a folder cannot take the place of one."""
+    """Containers have such directories, which no other can replace."""
     monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path / "poses")
     (tmp_path / "poses" / "inner").mkdir(parents=True)
     (tmp_path / "other").mkdir()
@@ -82,7 +82,7 @@ def test_folder__that_is_a_mount_point_is_refused(
         check_poses(str(tmp_path / "poses"))
 
 
-def test_disk_full__is_told_and_leaves_nothing(
+def test_disk_full__is_reported_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, data: bytes) -> Any:

@@ -8,7 +8,6 @@ from support.docked import COUNT, SOME_SKIPPED, Dock, molecules, pdbqt, sdf
 
 from multigpu.dock import ligands as dock_ligands
 from multigpu.dock import plan as dock_plan
-from multigpu.dock import scores
 
 
 def test_dock__gives_the_same_bytes_however_it_is_cut(
@@ -59,12 +58,14 @@ def assert_same_at_once(
     dock: Dock, monkeypatch: pytest.MonkeyPatch, name: str, some: list[str], output: str,
     options: tuple[str, ...], reason: bytes,
 ) -> None:  # fmt: skip
-    """Of records of which some are plain; for the others a reason is told."""
+    """Assert that records give the same bytes read together and one by one.
+
+    reason: why one of them is skipped
+    """
     Path(name).write_bytes("".join(some).encode())
 
     def written(several: int) -> dict[str, bytes]:
-        for module in (dock_ligands, scores):
-            monkeypatch.setattr(module, "are_several", lambda count: count >= several)
+        monkeypatch.setattr(dock_ligands, "are_several", lambda count: count >= several)
         assert dock("-o", output, *options, of=name) == SOME_SKIPPED
         found = [path for path in Path().rglob("*") if path.is_file()]
         return {str(path): path.read_bytes() for path in found}
@@ -88,7 +89,7 @@ def test_dock__of_several_poses_gives_the_same_bytes_in_tiny_chunks(
 def test_dock__on_worker_processes_gives_the_same_bytes(
     dock: Dock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They read the ligands themselves; what they give in spans of poses goes into a journal."""
+    """Processes read the ligands themselves; parts of spans of poses go into a journal."""
     dock("-o", "whole.sdf")
     dock("-o", "cut.sdf", "--workers", "2", "--max-chunk-bytes", "20000")
     monkeypatch.setattr(dock_plan, "CPU_POSES", 500)

@@ -24,7 +24,7 @@ from multigpu.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockFiles:
-    """Where the poses and their tables go.
+    """Paths of the poses and their tables.
 
     poses   file, or directory with a file for each ligand; None: standard output
     scores  table of scores; None: beside the poses
