@@ -63,8 +63,9 @@ DOCK = (
         help="Distance between points of a NumPy grid, Å.  [default: as the file says]",
     ),
     click.option(
-        "--precision", type=float, show_default=f"{PRECISION:g}", metavar="P",
-        help="Degrees between neighbouring angles; all three angles run through 360.",
+        "--precision", type=float, metavar="P",
+        help="Degrees between neighbouring angles; all three angles run through 360."
+        f"  [default: {PRECISION:g}]",
     ),
     click.option(
         "--rotations", type=int, metavar="N",
@@ -88,8 +89,8 @@ DOCK = (
     ),
     click.option(
         "--outside", type=click.Choice(["clamp", "zero", "penalty"]),
-        show_default="penalty for AutoGrid, else clamp",
-        help="Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty.",
+        help="Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty."
+        "  [default: penalty for AutoGrid, else clamp]",
     ),
     click.option(
         "--top", type=int, default=1, show_default=True, metavar="K",
@@ -185,7 +186,7 @@ def _check_files(
 ) -> Iterable[str | None]:
     """Return all outputs. Raises UsageError for one that cannot be written."""
     files.check(resume)
-    files.check_outside(files.scores, reporting.log_json)
+    files.check_not_in_folder(files.scores, reporting.log_json)
     others = check_outputs(reporting, report)
     if report:
         from multigpu.dock.report import check_report
@@ -207,7 +208,7 @@ def _count_docked(job: "DockJob") -> str:
 
 def _write_files(job: "DockJob", files: "DockFiles") -> None:
     with files.open() as writer:
-        for docked in job.parts(files.format, writer.takes_score_lines):
+        for docked in job.parts(files.format, files.score_lines):
             begin = now()
             writer.write(docked)
             job.emit(Event("written", facts={"begin": begin}))

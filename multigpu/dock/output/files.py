@@ -9,7 +9,8 @@ from multigpu.cluster.engine.output import STDOUT, check_output
 from multigpu.dock.output.error_table import Skipped, check_errors_path, write_errors
 from multigpu.dock.output.pose_files import (
     ERRORS,
-    PoseSink,
+    PoseFile,
+    PoseFolder,
     check_poses,
     is_folder,
     pose_format,
@@ -17,7 +18,12 @@ from multigpu.dock.output.pose_files import (
     pose_output,
     tables_beside,
 )
-from multigpu.dock.output.score_table import ScoreTable, check_scores, score_output
+from multigpu.dock.output.score_table import (
+    WriteScores,
+    check_scores,
+    is_parquet,
+    score_output,
+)
 from multigpu.dock.work import DockedLigands
 from multigpu.errors import UsageError
 
@@ -37,6 +43,13 @@ class DockFiles:
     def format(self) -> str:
         """Format of the poses. Raises UsageError for an unknown suffix."""
         return pose_format(self.poses)
+
+    @property
+    def score_lines(self) -> bool:
+        """Whether the table of scores is text; there is none beside standard output."""
+        if self.scores is not None:
+            return not is_parquet(self.scores)
+        return self.poses not in (None, *STDOUT)
 
     @property
     def journal(self) -> Path | None:
@@ -63,12 +76,12 @@ class DockFiles:
         check_poses(self.poses, resume)
         check_scores(self.scores)
         check_output(self.scores)
-        if self.scores in STDOUT and (self.poses is None or self.poses in STDOUT):
+        if self.scores in STDOUT and self.poses in (None, *STDOUT):
             raise UsageError("poses and scores would both go to standard output: name a file")
         if not self._in_folder:
             check_errors_path(self.errors)
 
-    def check_outside(self, *others: str | None) -> None:
+    def check_not_in_folder(self, *others: str | None) -> None:
         """Raise UsageError for a file in the directory of the poses.
 
         The directory gets its name when all poses are there, so no file can be in it before.
@@ -93,8 +106,8 @@ class DockFiles:
     def open(self) -> Iterator["DockWriter"]:
         """Open the files, which get their names when the block ends without an error."""
         with pose_output(self.poses) as poses:
-            with score_output(self.scores or poses.scores) as scores:
-                writer = DockWriter(poses, scores)
+            with score_output(self.scores or poses.scores) as write_scores:
+                writer = DockWriter(poses, write_scores)
                 yield writer
             write_errors(poses.errors, writer.skipped)
 
@@ -102,17 +115,12 @@ class DockFiles:
 class DockWriter:
     """Files of a job that are being written, in the order of the input."""
 
-    def __init__(self, poses: PoseSink, scores: ScoreTable) -> None:
-        self._poses, self._scores = poses, scores
+    def __init__(self, poses: PoseFile | PoseFolder, write_scores: WriteScores) -> None:
+        self._poses, self._write_scores = poses, write_scores
         self.skipped: list[Skipped] = []
-
-    @property
-    def takes_score_lines(self) -> bool:
-        """Whether scores are written as lines of text."""
-        return self._scores.takes_lines
 
     def write(self, docked: DockedLigands) -> None:
         """Write the poses and scores of some ligands."""
         self._poses.write(docked.names, docked.layouts, docked.pose_counts, docked.pose_texts)
-        self._scores.write(docked.rows, docked.score_lines)
+        self._write_scores(docked.rows, docked.score_lines)
         self.skipped += docked.skipped

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.journal import beside
 from multigpu.cluster.engine.output import (
     STDOUT,
-    atomic_output,
     check_output,
     failures_named,
     hidden,
@@ -27,36 +25,13 @@ from multigpu.cluster.engine.output import (
 )
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
-from multigpu.formats.storage.compressed import Compressed, compression_of
+from multigpu.formats.storage.compressed import Compressed, compressed_output, compression_of
 from multigpu.formats.tables.texts import Texts
 
 MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
 LONGEST_NAME, MOST_BYTES = 100, 200  # characters and bytes of a ligand's name in a file name
-
-
-class PoseSink(Protocol):
-    """Poses that are being written, in the order of the input.
-
-    scores  path of the table of scores beside them; None where they have no place
-    errors  path of the table of skipped ligands
-    """
-
-    @property
-    def scores(self) -> str | None: ...
-
-    @property
-    def errors(self) -> str: ...
-
-    def write(
-        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
-    ) -> None:
-        """Write the poses of some ligands.
-
-        layouts  format of each ligand's poses
-        counts   int64[ligands]: poses of each
-        """
 
 
 def pose_format(path: str | None) -> str:
@@ -119,20 +94,18 @@ def tables_beside(path: str | None) -> tuple[str | None, str]:
 
 
 @contextmanager
-def pose_output(path: str | None) -> Iterator[PoseSink]:
+def pose_output(path: str | None) -> Iterator["PoseFile | PoseFolder"]:
     """Open a file or directory that gets its name when the block ends without an error."""
     fmt = pose_format(path)
     if path is not None and is_folder(path):
         with _replacing_folder(path) as part:
-            yield _PoseFolder(part, path)
+            yield PoseFolder(part, path)
         return
-    with atomic_output(path) as raw:
-        out = Compressed(raw, compression_of(path))
-        yield _PoseFile(out, fmt, path)
-        out.close()
+    with compressed_output(path) as out:
+        yield PoseFile(out, fmt, path)
 
 
-class _PoseFile:
+class PoseFile:
     """One file with the poses of all ligands."""
 
     def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
@@ -146,7 +119,7 @@ class _PoseFile:
         self._count += len(texts)
 
 
-class _PoseFolder:
+class PoseFolder:
     """A directory with a file for each ligand."""
 
     def __init__(self, folder: Path, target: str) -> None:
