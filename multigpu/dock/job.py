@@ -25,8 +25,8 @@ from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
-from multigpu.run.device_chart import DeviceChart
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
+from multigpu.run.report import DeviceChart
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # characters of a ligand's name in a message

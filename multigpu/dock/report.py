@@ -12,7 +12,7 @@ from multigpu.formats.molecules.molecules import Bond, Molecule, MoleculeError, 
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.optional import needed
 from multigpu.formats.storage.suffixes import check_page
-from multigpu.run.figure_text import literal
+from multigpu.run.report import literal
 
 if TYPE_CHECKING:
     from multigpu.dock.job import DockJob

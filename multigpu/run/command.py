@@ -147,7 +147,7 @@ def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporting:
-    """What a run writes and shows beside its output.
+    """Files that a run writes, and lines that it shows, beside its output.
 
     summary   file for the summary as JSON, or None
     log_json  file for every event as a line of JSON, or None

@@ -195,7 +195,7 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
 def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("multigpu.run.progress.SAID_EVERY", 0.02)
+    monkeypatch.setattr("multigpu.run.progress.PRINTED_EVERY", 0.02)
     facts = SimpleNamespace(chunks=0, resumed=0)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
     with Progress(job, "scan", lambda: "5 matches", drawn=sys.stderr.isatty()) as progress:
@@ -206,7 +206,7 @@ def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
         said = capsys.readouterr().err.splitlines()
         assert len(said) > 1  # without any event
         assert said[-1].startswith("scan  6 of 12 chunks  5 matches  0:0")
-        monkeypatch.setattr("multigpu.run.progress.SAID_EVERY", 60.0)
+        monkeypatch.setattr("multigpu.run.progress.PRINTED_EVERY", 60.0)
         facts.chunks = 12
     assert capsys.readouterr().err.splitlines()[-1].startswith("scan  12 of 12 chunks")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from multigpu.cluster.engine.events import Event
-from multigpu.run.device_chart import BINS, DeviceChart, _covered
+from multigpu.run.report import BINS, DeviceChart, _covered
 
 
 def finished(worker: str, *spans: tuple[float, float]) -> Event:

@@ -1,4 +1,4 @@
-"""How busy every device was through a run: a picture for reports."""
+"""Parts that reports share: a picture of busy devices, and names as figures show them."""
 
 from html import escape
 
@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.events import Event
 
 BINS = 240
-LEFT, WIDTH, ROW, BAR = 260, 720, 24, 16  # pixels: of the names, of the bars, between rows
+LEFT, WIDTH, ROW, BAR = 260, 720, 24, 16  # pixels: names, all bars, a row, a bar
 COLOUR = "#2a6f97"
+TEMPLATE = "%{"  # begins a value in what is shown under the mouse
 
 
 class DeviceChart:
-    """A listener that notes when each device computed."""
+    """Listener that notes when each device computed."""
 
     def __init__(self) -> None:
         self._spans: dict[str, list[tuple[float, float]]] = {}
@@ -25,7 +26,7 @@ class DeviceChart:
             spans += [(a, b) for step, a, b, _ in event.facts["steps"] if step == "compute"]
 
     def svg(self) -> str:
-        """A row a device, from the first to the last chunk; the darker, the busier."""
+        """Return the picture: a row for each device; the darker, the busier it was."""
         ends = [time for spans in self._spans.values() for span in spans for time in span]
         if not ends:
             return ""
@@ -58,7 +59,7 @@ class DeviceChart:
 
 
 def _covered(spans: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[BINS]: the share of each bin of 0..1 that spans, float64[n, 2], cover together."""
+    """Return float64[BINS]: the share of each bin of 0..1 that spans, float64[n, 2], cover."""
     covered = np.zeros(BINS)
     reached = 0.0
     for begin, end in spans[np.argsort(spans[:, 0])].tolist():
@@ -67,3 +68,9 @@ def _covered(spans: NDArray[np.float64]) -> NDArray[np.float64]:
             borders = np.clip(np.linspace(0, 1, BINS + 1), begin, end)
             covered += np.diff(borders) * BINS
     return covered
+
+
+def literal(name: str) -> str:
+    """Return `name` so that plotly shows it letter by letter: it knows tags and templates."""
+    text = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace(TEMPLATE, "%&#123;")
