@@ -154,6 +154,18 @@ def test_dock__refuses_what_makes_no_sense(
     assert files() == []
 
 
+@pytest.mark.parametrize("option", ["-o", "--scores", "--summary"])
+def test_dock__does_not_replace_ligands_that_a_pattern_names(
+    dock: Dock, library: Path, option: str
+) -> None:
+    text = (library / "ligands.sdf").read_bytes()
+    Path("ligands.sdf").write_bytes(text)
+    output = () if option == "-o" else ("-o", "poses.xyz")
+    with pytest.raises(UsageError, match=r"^ligands\.sdf is named twice: it would be replaced$"):
+        dock(*output, option, "ligands.sdf", of="lig*.sdf")
+    assert Path("ligands.sdf").read_bytes() == text
+
+
 @pytest.mark.parametrize("option", ["--scores", "--log-json"])
 def test_dock__refuses_what_would_be_in_a_directory_before_its_poses(
     dock: Dock, option: str
