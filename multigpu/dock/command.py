@@ -1,6 +1,6 @@
 """`multigpu dock`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -157,8 +157,8 @@ def command(output: str | None, scores: str | None, report: str | None, **values
         from multigpu.dock.job import DockJob
         from multigpu.dock.output.files import DockFiles
 
-        files = DockFiles(poses=output, scores=scores)
-        outputs = _check_files(files, report, reporting, request.run.resume)
+        files = DockFiles(poses=output, scores=scores, report=report)
+        outputs = _check_files(files, reporting, request.run.resume)
         job = DockJob(
             request,
             report=REPORTED if report else 0,
@@ -174,25 +174,22 @@ def command(output: str | None, scores: str | None, report: str | None, **values
         with watched, job.keep_journal():
             _write_files(job, files)
             job.published = True
-            _write_facts(job, files, report, reporting, started)
+            _write_facts(job, files, reporting, started)
     if not reporting.quiet:
         _print_skipped(job, files)
     print_outcome(reporting, _found(job), output)
     return SOME_SKIPPED if job.facts.skipped else 0
 
 
-def _check_files(
-    files: "DockFiles", report: str | None, reporting: Reporting, resume: bool
-) -> Iterable[str | None]:
+def _check_files(files: "DockFiles", reporting: Reporting, resume: bool) -> list[str | None]:
     """Return all outputs. Raises UsageError for one that cannot be written."""
     files.check(resume)
     files.check_not_in_folder(files.scores, reporting.log_json)
-    others = check_outputs(reporting, report)
-    if report:
+    if files.report:
         from multigpu.dock.report import check_report
 
-        check_report(report)
-    return [*files.paths, *others]
+        check_report(files.report)
+    return [*files.paths, *check_outputs(reporting)]
 
 
 def _print_covering_radius(job: "DockJob") -> None:
@@ -207,6 +204,7 @@ def _count_docked(job: "DockJob") -> str:
 
 
 def _write_files(job: "DockJob", files: "DockFiles") -> None:
+    """Run the job and write its poses and their tables."""
     with files.open() as writer:
         for docked in job.parts(files.format, files.score_lines):
             begin = now()
@@ -214,17 +212,16 @@ def _write_files(job: "DockJob", files: "DockFiles") -> None:
             job.emit(Event("written", facts={"begin": begin}))
 
 
-def _write_facts(
-    job: "DockJob", files: "DockFiles", report: str | None, reporting: Reporting, started: float
-) -> None:
+def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, started: float) -> None:
+    """Write the summary and the report."""
     from multigpu.run.summary import summary, write_summary
 
     if reporting.summary:
         write_summary(reporting.summary, job, files.poses, files.format, started)
-    if report:
+    if files.report:
         from multigpu.dock.report import write_report
 
-        write_report(report, job, summary(job, files.poses, files.format, started))
+        write_report(files.report, job, summary(job, files.poses, files.format, started))
 
 
 def _print_skipped(job: "DockJob", files: "DockFiles") -> None:

@@ -30,14 +30,16 @@ from multigpu.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockFiles:
-    """Paths of the poses and their tables.
+    """Paths of the poses, their tables and the report.
 
     poses   file, or directory with a file for each ligand; None: standard output
     scores  table of scores; None: beside the poses
+    report  HTML page, or None
     """
 
     poses: str | None
     scores: str | None
+    report: str | None
 
     @property
     def format(self) -> str:
@@ -76,6 +78,7 @@ class DockFiles:
         check_poses(self.poses, resume)
         check_scores(self.scores)
         check_output(self.scores)
+        check_output(self.report)
         if self.scores in STDOUT and self.poses in (None, *STDOUT):
             raise UsageError("poses and scores would both go to standard output: name a file")
         if not self._in_folder:
@@ -98,9 +101,9 @@ class DockFiles:
     def paths(self) -> list[str | None]:
         """All files, without those inside of a directory of poses."""
         if self._in_folder:
-            return [self.poses, self.scores]
+            return [self.poses, self.scores, self.report]
         scores, errors = tables_beside(self.poses)
-        return [self.poses, self.scores or scores, errors]
+        return [self.poses, self.scores or scores, errors, self.report]
 
     @contextmanager
     def open(self) -> Iterator["DockWriter"]:
