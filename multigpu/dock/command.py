@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.engine.events import Event, now
-from multigpu.dock.options import PRECISION, DockOptions, DockRequest
+from multigpu.dock.options import PRECISION, DockOptions
 from multigpu.run.command import (
     FILE,
     RUN,
@@ -28,6 +28,7 @@ from multigpu.run.options import RunOptions
 if TYPE_CHECKING:
     from multigpu.dock.job import DockJob
     from multigpu.dock.output.files import DockFiles
+    from multigpu.dock.request import DockRequest
 
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # ligands in a report
@@ -126,11 +127,13 @@ OUTPUT = (
 )  # fmt: skip
 
 
-def dock_request(values: Mapping[str, Any]) -> DockRequest:
-    """Return the request that the options of DOCK and RUN make."""
-    return DockRequest(
-        ligands=values["ligands"],
-        pocket=values["pocket"],
+def request_of(values: Mapping[str, Any]) -> "DockRequest":
+    """Return the request of a command with the options DOCK and RUN."""
+    from multigpu.dock.request import dock_request
+
+    return dock_request(
+        values["ligands"],
+        values["pocket"],
         origin=values["origin"],
         spacing=values["spacing"],
         options=options_from(DockOptions, values),
@@ -151,14 +154,14 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     started = now()
     from multigpu.dock.prepare import prepare
 
-    request, reporting = dock_request(values), Reporting.of(values)
+    request, reporting = request_of(values), Reporting.of(values)
     ready = partial(prepare, request.ligands[0], request.pocket, request.options)
-    with start_workers(request.run, reporting, request.options.lanes, prepare=ready) as workers:
+    with start_workers(request.run, reporting, request.lanes, prepare=ready) as workers:
         from multigpu.dock.job import DockJob
         from multigpu.dock.output.files import DockFiles
 
         files = DockFiles(poses=output, scores=scores, report=report)
-        outputs = _check_files(files, reporting, request.run.resume)
+        _check_files(files, request, reporting)
         job = DockJob(
             request,
             report=REPORTED if report else 0,
@@ -166,7 +169,6 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             coming=workers.coming,
             journal=files.journal,
         )
-        keep_inputs(job.input_paths, *outputs)
         if not reporting.quiet:
             _print_covering_radius(job)
         docked = partial(_count_docked, job)
@@ -181,15 +183,15 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     return SOME_SKIPPED if job.facts.skipped else 0
 
 
-def _check_files(files: "DockFiles", reporting: Reporting, resume: bool) -> list[str | None]:
-    """Return all outputs. Raises UsageError for one that cannot be written."""
-    files.check(resume)
+def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reporting) -> None:
+    """Raise UsageError for outputs that cannot be written, or would replace an input."""
+    files.check(request.run.resume)
     files.check_not_in_folder(files.scores, reporting.log_json)
+    keep_inputs(request.paths, *files.paths, *check_outputs(reporting))
     if files.report:
         from multigpu.dock.report import check_report
 
         check_report(files.report)
-    return [*files.paths, *check_outputs(reporting)]
 
 
 def _print_covering_radius(job: "DockJob") -> None:

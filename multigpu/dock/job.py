@@ -4,33 +4,95 @@ import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.dock.facts import DockFacts, absent_map_notes, result_notes
-from multigpu.dock.options import DockRequest
+from multigpu.dock.notes import absent_map_notes, result_notes
 from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.poses import BestLigand
+from multigpu.dock.request import DockRequest
 from multigpu.dock.work import PART_CLASSES, DockedLigands, DockPart, DockWorkload, SearchedPoses
 from multigpu.errors import InputError
-from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
+from multigpu.formats.molecules.ligands import (
+    INPUT_BEGIN,
+    LigandRecords,
+    RecordBorder,
+    open_sources,
+    read_records,
+)
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.formats.storage.sources import Source, is_repeatable
+from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
-from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
+from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
 from multigpu.run.report import DeviceChart
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # characters of a ligand's name in a message
 SMALL_FILE = 1 << 16  # bytes; a worker would take longer to open it than to receive its text
+
+
+@dataclass
+class DockFacts(JobFacts):
+    """Counts and scores of the ligands that a docking job has finished.
+
+    ligands            that were docked
+    poses              that were written
+    centroids_outside  ligands with their centroid outside of the grid
+    farthest           the largest distance of these, Å, and the ligand's name
+    without_hydrogens  ligands
+    reaching_out       ligands whose best pose has atoms outside of the grid
+    most_outside       the largest number of such atoms, and the ligand's name
+    text_bytes         of the ligands' records
+    scores             float64 arrays: the best score of every ligand, in the order of the input
+    """
+
+    ligands: int = 0
+    poses: int = 0
+    centroids_outside: int = 0
+    farthest: tuple[float, str] = (0.0, "")
+    without_hydrogens: int = 0
+    reaching_out: int = 0
+    most_outside: tuple[int, str] = (0, "")
+    text_bytes: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    scores: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def take(self, docked: DockedLigands) -> None:
+        """Count some more ligands."""
+        self.ligands += len(docked.names)
+        self.poses += len(docked.rows)
+        self.without_hydrogens += docked.without_hydrogens
+        self.text_bytes += docked.text_bytes
+        self.skipped += docked.skipped
+        self.scores.append(docked.rows.score[docked.rows.pose == 1])
+        self.centroids_outside += int((docked.outside > 0).sum())
+        if len(docked.outside):
+            most = int(docked.outside.argmax())
+            self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
+        self._take_atoms_outside(docked.rows)
+
+    def _take_atoms_outside(self, rows: PoseBatch) -> None:
+        best = np.flatnonzero(rows.pose == 1)
+        atoms = rows.atoms_outside[best]
+        self.reaching_out += int((atoms > 0).sum())
+        if atoms.max(initial=0) > self.most_outside[0]:
+            most = int(atoms.argmax())
+            self.most_outside = int(atoms[most]), rows.ligand[best[most]]
+
+    @property
+    def best_score(self) -> float | None:
+        """The highest score of all ligands; None without any."""
+        return max((scores.max() for scores in self.scores if len(scores)), default=None)
 
 
 class DockJob(Job):
@@ -42,7 +104,7 @@ class DockJob(Job):
 
     def __init__(self, request: DockRequest, *, report: int = 0, **placement: Any) -> None:
         options = request.options
-        super().__init__(request.run, options.lanes, **placement)
+        super().__init__(request.run, request.lanes, **placement)
         self.request, self.options, self.report = request, options, report
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None
@@ -50,23 +112,13 @@ class DockJob(Job):
         self.chart = DeviceChart()
         if report:
             self.listeners.append(self.chart)
-        check_stdin([*request.ligands, options.rotation_file])
-        self.ligand_paths = expand(request.ligands, LIGANDS)
         self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         skip = options.on_error == "skip"
-        self.sources, self._broken_sources = ligand_sources(self.ligand_paths, skip)
-        if not all(map(is_repeatable, self.ligand_paths)):
+        self.sources, self._broken_sources = open_sources(request.ligands, skip)
+        if not all(map(is_repeatable, request.ligands)):
             self._journal_path = None
         self._warn_of_center()
-
-    @property
-    def input_paths(self) -> Iterator[str]:
-        """All files that the job reads."""
-        yield from self.ligand_paths
-        yield self.request.pocket
-        if self.options.rotation_file is not None:
-            yield self.options.rotation_file
 
     @cached_property
     def covering_radius(self) -> float | None:
@@ -121,7 +173,7 @@ class DockJob(Job):
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
                 yield docked
-            check_unchanged(about, self.ligand_paths)
+            check_unchanged(about, self.request.ligands)
         self._conclude()
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
@@ -139,17 +191,17 @@ class DockJob(Job):
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket and rotations": digest.hexdigest()[:16],
-            **describe_inputs(self.ligand_paths),
+            **describe_inputs(self.request.ligands),
         }
 
     def _remaining_spans(self, plan: DockPlan) -> Iterator[DockSpan]:
         """Yield the spans that are not in the journal, from the last border that is in it."""
-        border: Border | None = getattr(self.last_finished(), "next_border", None)
+        border: RecordBorder | None = getattr(self.last_finished(), "next_border", None)
         if border is None:
-            return self.skip_finished(dock_spans(self._records(Border()), plan))
+            return self.skip_finished(dock_spans(self._records(INPUT_BEGIN), plan))
         return dock_spans(self._records(border), plan, border.first)
 
-    def _records(self, begin: Border) -> Iterator[Records]:
+    def _records(self, begin: RecordBorder) -> Iterator[LigandRecords]:
         """Yield the records of all sources from a border on."""
         broken = {each.source: each for each in self._broken_sources}
         in_process = self.in_process
@@ -158,8 +210,8 @@ class DockJob(Job):
             if number in broken:
                 yield broken[number]
             else:
-                yield from records(number, source, self._sends_text(source, in_process), begin)
-            begin = Border()
+                yield from read_records(number, source, self._sends_text(source, in_process), begin)
+            begin = INPUT_BEGIN
 
     def _sends_text(self, source: Source, in_process: bool) -> bool:
         """Whether workers are sent the text of records, as they cannot read it, or not as fast."""

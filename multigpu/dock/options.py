@@ -1,12 +1,12 @@
-"""Request for a docking job and its options, as frozen objects."""
+"""Options of docking, as one frozen object, and the lanes that they take."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError
-from multigpu.run.options import MOST, Lanes, RunOptions
+from multigpu.run.options import MOST, Lanes
 from multigpu.run.values import check_choice, convert_fields, number, numbers, path_of, whole
 
 Outside = Literal["clamp", "zero", "penalty"]
@@ -15,8 +15,9 @@ MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
 FARTHEST = 1e9  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
 PRECISION = 10.0  # degrees
 MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
-# A GPU searches about as many poses of a ligand while a process reads and writes that ligand.
-POSES_PER_LIGAND_IO = 150_000
+POSE_RATE = 1.2e10  # poses a second on one GPU
+LIGAND_BYTES = 2000  # of text, about
+LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,27 +108,13 @@ class DockOptions:
         rotations = 1 if self.rotation_file else self.rotations or angles * angles * angles
         return rotations * side * side * side
 
-    @property
-    def lanes(self) -> Lanes:
-        """Lanes of a GPU, and the number of GPUs that one process can read and write for."""
-        gpus = int(min(MOST, max(1, self.poses / POSES_PER_LIGAND_IO)))
-        return Lanes(MOST_LANES, here=gpus)
 
+def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
+    """Return the lanes of docking ligands with `text_bytes` of text.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DockRequest:
-    """A docking job as the command line and the Python function ask for it.
-
-    ligands          files, directories, patterns and URLs
-    pocket           file of the score grid
-    origin, spacing  of a NumPy grid, Å; None: as the file says
-    options          what is computed
-    run              where and how
+    One process keeps as many GPUs busy as it reads and writes ligands for.
     """
-
-    ligands: Sequence[str]
-    pocket: str
-    origin: tuple[float, float, float] | None = None
-    spacing: float | None = None
-    options: DockOptions
-    run: RunOptions
+    computing = options.poses / POSE_RATE
+    busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
+    seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
+    return Lanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))

@@ -11,7 +11,7 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
 from multigpu.dock.options import DockOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.formats.molecules.ligands import READ_BYTES, Border, Records
+from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords, RecordBorder
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.rotations import read_quaternions
 from multigpu.formats.storage.sources import Source
@@ -95,19 +95,24 @@ class DockSpan:
     """
 
     first: int
-    records: tuple[Records, ...]
+    records: tuple[LigandRecords, ...]
     poses: tuple[int, int]
     last: bool
     whole: bool
 
     @property
-    def next_border(self) -> Border:
+    def next_border(self) -> RecordBorder:
         """Begin of the ligands after these; after a broken source, that of the next source."""
         records = self.records[-1]
         first = self.first + sum(map(len, self.records))
         if records.error:
-            return Border(records.source + 1, first=first)
-        return Border(records.source, records.at + records.size, records.last, first)
+            return RecordBorder(source=records.source + 1, first=first)
+        return RecordBorder(
+            source=records.source,
+            at=records.at + records.size,
+            before=records.last,
+            first=first,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,18 +185,19 @@ def plan_dock(
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
     known = [source.size or 0 for source in sources if source.cuttable]
+    chunk_bytes = balanced(sum(known), most, here.threads, CHUNKS_PER_THREAD) if known else most
     share = GPU_POSES if here.gpu else CPU_POSES
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses
     # could not be merged.
     pieces = -(-search.stop // share) if search.top == 1 else 1
     return DockPlan(
-        chunk_bytes=_chunk_bytes(sum(known), most, here) if known else most,
+        chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, share // search.stop),
         pose_spans=_pose_spans(search.stop, pieces),
         budget=budget,
         cost=cost,
         lanes=here.lanes,
-        in_progress=max(here.lanes, here.own),
+        in_progress=here.chunks_in_process,
         threads=here.threads,
         top=search.top,
         once_bytes=_once_bytes(field, search, here),
@@ -207,23 +213,15 @@ def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
     return program + held + 4 * READ_BYTES  # streams are read in blocks
 
 
-def _chunk_bytes(size: int, most: int, here: Capacity) -> int:
-    """Return the bytes of a chunk of `size` bytes of ligands, `most` at most.
-
-    Threads of this process may do all the work, so each gets many chunks. Worker processes, where
-    they take over, still get enough chunks to finish at about the same time.
-    """
-    own = balanced(size, most, here.own or here.threads, CHUNKS_PER_THREAD)
-    return min(own, balanced(size, most, here.threads))
-
-
 def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
     """Return `pieces` consecutive spans of nearly the same length."""
     borders = [stop * i // pieces for i in range(pieces + 1)]
     return tuple(pairwise(borders))
 
 
-def dock_spans(records: Iterable[Records], plan: DockPlan, first: int = 0) -> Iterator[DockSpan]:
+def dock_spans(
+    records: Iterable[LigandRecords], plan: DockPlan, first: int = 0
+) -> Iterator[DockSpan]:
     """Yield spans of consecutive records; the spans of a ligand's poses follow each other.
 
     first: index of the first record in the whole input
@@ -240,11 +238,11 @@ def dock_spans(records: Iterable[Records], plan: DockPlan, first: int = 0) -> It
 
 
 def _record_groups(
-    records: Iterable[Records], plan: DockPlan, first: int
-) -> Iterator[tuple[int, tuple[Records, ...]]]:
+    records: Iterable[LigandRecords], plan: DockPlan, first: int
+) -> Iterator[tuple[int, tuple[LigandRecords, ...]]]:
     """Yield the index of the first record, and as many records as a span may have."""
     count, size = 0, 0
-    group: list[Records] = []
+    group: list[LigandRecords] = []
     for some in records:
         done, ends = 0, np.cumsum(some.lengths)
         while done < len(some):

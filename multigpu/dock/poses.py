@@ -1,16 +1,15 @@
 """Rows and texts of the best poses of some ligands."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.dock.ligands import Loaded
-from multigpu.formats.molecules import pdbqt, sdf
-from multigpu.formats.molecules.molecules import Positions
+from multigpu.dock.ligands import LoadedLigands
+from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import drawing, render
+from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.columns import decimals, whole
 from multigpu.formats.tables.texts import Texts
@@ -23,8 +22,6 @@ from multigpu.kernels.rotation import (
     placed,
     quaternions,
 )
-
-WRITE_TOGETHER = {"pdbqt": pdbqt.posed, "sdf": sdf.posed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,7 +41,7 @@ class DockedPoses:
     found  the poses: ligands in their order, the best pose of each first
     """
 
-    loaded: Loaded
+    loaded: LoadedLigands
     field: Field
     search: Search
     found: Poses
@@ -128,7 +125,7 @@ class DockedPoses:
 
     def texts(self, fmt: str) -> Texts:
         """Return the poses in a format: regular records together, the others one by one."""
-        regular = ~np.isin(self.found.ligand, list(self.loaded.parsed))
+        regular = ~np.isin(self.found.ligand, list(self.loaded.molecules))
         together = self._write_together(regular)
         if regular.all() and together.lengths.all():
             return together
@@ -151,13 +148,16 @@ class DockedPoses:
         }
         # Only records that do not say their name get one.
         names = [
-            "" if named else self.loaded.names[i]
-            for i, named in zip(ligand.tolist(), self.loaded.named[ligand].tolist(), strict=True)
+            "" if is_named else self.loaded.names[i]
+            for i, is_named in zip(
+                ligand.tolist(), self.loaded.is_named[ligand].tolist(), strict=True
+            )
         ]
         atoms = rows.atoms.astype(np.int64)
         positions = self.positions[np.repeat(regular, atoms)]
-        write = WRITE_TOGETHER[self.loaded.sources[ligand[0]].layout]
-        return write(self.loaded.texts.take(ligand), atoms[regular], positions, names, notes)
+        columns = COLUMN_FORMATS[self.loaded.sources[ligand[0]].layout]
+        texts = self.loaded.texts.take(ligand)
+        return columns.write(texts, atoms[regular], positions, names, notes)
 
     def _write_one(self, row: int, fmt: str) -> bytes:
         molecule = self.loaded.molecule(int(self.found.ligand[row]))
@@ -185,7 +185,7 @@ class DockedPoses:
         """Positions of each pose."""
         return self.rows.positions
 
-    def _notes(self, row: int) -> Mapping[str, str]:
+    def _notes(self, row: int) -> PoseNotes:
         """Return what a pose's text says about it, as `_write_together` does."""
         rows = self.rows
         return {

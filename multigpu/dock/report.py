@@ -8,9 +8,10 @@ import numpy as np
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.dock.poses import BestLigand
-from multigpu.formats.molecules.molecules import Bond, Molecule, MoleculeError, parse
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.optional import needed
+from multigpu.formats.molecules.registry import parse
+from multigpu.formats.optional import import_package
 from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.report import literal
 
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
     from multigpu.dock.job import DockJob
 
 # A missing package is a UsageError when this module is imported, before hours of work.
-jinja2 = needed("jinja2", "reports")
-plot = needed("plotly.graph_objects", "reports")
-get_plotlyjs = needed("plotly.offline", "reports").get_plotlyjs
-chem = needed("rdkit.Chem", "reports")
-depictor = needed("rdkit.Chem.rdDepictor", "reports")
-drawing = needed("rdkit.Chem.Draw.rdMolDraw2D", "reports")
-BlockLogs = needed("rdkit.rdBase", "reports").BlockLogs
-Markup: Any = needed("markupsafe", "reports").Markup
+jinja2 = import_package("jinja2", "reports")
+plot = import_package("plotly.graph_objects", "reports")
+get_plotlyjs = import_package("plotly.offline", "reports").get_plotlyjs
+chem = import_package("rdkit.Chem", "reports")
+depictor = import_package("rdkit.Chem.rdDepictor", "reports")
+drawing = import_package("rdkit.Chem.Draw.rdMolDraw2D", "reports")
+BlockLogs = import_package("rdkit.rdBase", "reports").BlockLogs
+Markup: Any = import_package("markupsafe", "reports").Markup
 
 BINS = 60
 SKIPPED = 20  # ligands in the table, at most

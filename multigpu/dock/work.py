@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.dock.ligands import Loaded, Loader
+from multigpu.dock.ligands import LigandLoader, LoadedLigands
 from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.output.score_table import as_tsv
 from multigpu.dock.plan import DockSpan
 from multigpu.dock.poses import BestLigand, DockedPoses
-from multigpu.formats.molecules.ligands import Border, Records
+from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
@@ -57,7 +57,7 @@ class DockedLigands:
     without_hydrogens: int
     best: list[BestLigand]
     text_bytes: int
-    next_border: Border
+    next_border: RecordBorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +68,7 @@ class SearchedPoses:
     poses: Poses
 
     @property
-    def next_border(self) -> Border | None:
+    def next_border(self) -> RecordBorder | None:
         """Begin of the ligands after these; None while these have more poses."""
         return self.span.next_border if self.span.last else None
 
@@ -80,8 +80,8 @@ PART_CLASSES = (
     DockedLigands,
     SearchedPoses,
     DockSpan,
-    Records,
-    Border,
+    LigandRecords,
+    RecordBorder,
     Poses,
     PoseBatch,
     Skipped,
@@ -95,7 +95,7 @@ class DockChunk:
     """A span and its loaded ligands."""
 
     span: DockSpan
-    loaded: Loaded
+    loaded: LoadedLigands
 
 
 class Searcher(Protocol):
@@ -144,19 +144,19 @@ class DockWorkload:
     def correct(self, span: DockSpan | None, part: DockPart) -> None:
         """Return None: spans are cut at borders of records, so there is nothing to correct."""
 
-    def load(self, span: DockSpan) -> Loaded:
+    def load(self, span: DockSpan) -> LoadedLigands:
         """Return the ligands of a span, and why others are skipped."""
-        loader = Loader(
-            self.sources,
-            self.types,
-            self.pose_format,
-            self.search,
+        loader = LigandLoader(
+            sources=self.sources,
+            types=self.types,
+            fmt=self.pose_format,
+            search=self.search,
             report=self.report > 0,
             flat=self.allow_flat,
         )
         return loader.load(span.records, span.first)
 
-    def finish(self, span: DockSpan, loaded: Loaded, found: Poses) -> DockedLigands:
+    def finish(self, span: DockSpan, loaded: LoadedLigands, found: Poses) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
         docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=found)
         rows, fmt = docked.rows, self.pose_format
@@ -170,7 +170,7 @@ class DockWorkload:
             pose_counts=docked.counts,
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
-            without_hydrogens=int(loaded.bare.sum()),
+            without_hydrogens=int(loaded.lacks_hydrogens.sum()),
             best=docked.best_ligands(self.report),
             text_bytes=int(loaded.texts.lengths.sum()),
             next_border=span.next_border,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 
 from multigpu import __version__
+from multigpu.cluster.devices import memory
 from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Unfit
 from multigpu.cluster.workers import worker
@@ -56,7 +57,7 @@ def expected(paths: Sequence[str], folders: Sequence[str] = ()) -> Expected:
 def examine(wanted: Expected, gpu: str | None) -> Fitness:
     """Return the fitness of the worker that this runs on, with all its problems at once."""
     device = worker.device_of(gpu)
-    return Fitness(tuple(_problems(wanted, device)), device is not None, worker.free(device))
+    return Fitness(tuple(_problems(wanted, device)), device is not None, memory.free_bytes(device))
 
 
 def unanswered(error: Exception) -> Fitness:

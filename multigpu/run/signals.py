@@ -58,9 +58,9 @@ def _end_late(reader: int) -> NoReturn:
                 faulthandler.dump_traceback()
             os.write(2, f"multigpu: error: {message}\n".encode())
         # Not imported here: an import might be what hangs.
-        clients = sys.modules.get("multigpu.cluster.deploy.clients")
-        if clients is not None:
-            clients.kill_workers("")
+        workers = sys.modules.get("multigpu.cluster.deploy.worker_processes")
+        if workers is not None:
+            workers.kill_workers("")
     finally:
         os._exit(ENDED_BY + number)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from multigpu.cluster.engine.events import Event
-from multigpu.cluster.engine.output import atomic_output, opened
+from multigpu.cluster.engine.output import atomic_output, open_unbuffered
 from multigpu.cluster.errors import Failure
 
 MICRO = 1e6  # microseconds, which the timeline counts in
@@ -86,7 +86,7 @@ def logged(path: str | None) -> Iterator[Log | None]:
     if path is None:
         yield None
         return
-    with opened(path) as file:
+    with open_unbuffered(path) as file:
         yield Log(file)
 
 

@@ -24,7 +24,8 @@ from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.cnv.simulate import Cohort, cohort_counts
 from multigpu.dock.job import DockJob
-from multigpu.dock.options import DockOptions, DockRequest
+from multigpu.dock.options import DockOptions
+from multigpu.dock.request import dock_request
 from multigpu.dock.simulate import pocket
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.options import RunOptions
@@ -357,14 +358,8 @@ def _maps(folder: Path) -> Path:
 def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
     options = DockOptions(precision=120, allow_flat=True)
-    job = DockJob(
-        DockRequest(
-            ligands=[str(ligands)],
-            pocket=str(grid),
-            options=options,
-            run=RunOptions(**ONE, **run),
-        )
-    )
+    where = RunOptions(**ONE, **run)
+    job = DockJob(dock_request([str(ligands)], str(grid), options=options, run=where))
     with job.keep_journal():
         return [
             text
@@ -541,7 +536,7 @@ def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
     def unpack() -> list[str]:
         """The parts alone: what they say is true where their checksums are right."""
         about = codec.unpack(records[0])["about"]
-        with closing(Journal(path, about, kept.plan, codec, True)) as journal:
+        with closing(Journal(path, about, kept.plan, codec=codec, resume=True)) as journal:
             return [repr(part) for part in journal.parts()]
 
     def prepare() -> None:

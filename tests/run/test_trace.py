@@ -17,7 +17,7 @@ from support.program import Run
 
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.cluster.workers import worker
+from multigpu.cluster.workers import history
 from multigpu.run.progress import Progress
 from multigpu.run.trace import Log, Timeline, logged, traced
 
@@ -176,10 +176,10 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
         monkeypatch.setattr(time, "time", lambda clock=clock: clock)
         assert 0 <= now() - before < 60
         assert 0 <= Event("split").at - before < 60
-        worker._history.steps = []
-        with worker.step("model"):
+        history.HISTORY.start()
+        with history.step("model"):
             monkeypatch.setattr(time, "time", lambda clock=clock: clock - 3600)
-        (step,) = worker._history.steps
+        (step,) = history.HISTORY.steps
         assert 0 <= step.end - step.begin < 60
         monkeypatch.undo()
     facts = SimpleNamespace(chunks=6, resumed=0)

@@ -6,29 +6,30 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.journal import beside
+from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.engine.output import (
     STDOUT,
     check_output,
     failures_named,
-    hidden,
+    hidden_path,
     is_replaced,
-    own,
+    open_locked,
     sync_directory,
     sync_folder,
 )
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
+from multigpu.formats.molecules.registry import FORMATS
+from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.compressed import Compressed, compressed_output, compression_of
 from multigpu.formats.tables.texts import Texts
 
-MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
 LONGEST_NAME, MOST_BYTES = 100, 200  # characters and bytes of a ligand's name in a file name
@@ -37,7 +38,7 @@ LONGEST_NAME, MOST_BYTES = 100, 200  # characters and bytes of a ligand's name i
 def pose_format(path: str | None) -> str:
     """Return the format of poses; `SAME` for a directory. Raises UsageError for other suffixes."""
     if path is None or path in STDOUT:
-        return "sdf"
+        return SDF.name
     return SAME if is_folder(path) else format_of(path)
 
 
@@ -51,7 +52,7 @@ def pose_journal(path: str | None) -> Path | None:
     """Return the journal of a run that writes these poses; None for pipes and devices."""
     if path is None or not (is_folder(path) or is_replaced(path)):
         return None
-    return beside(path.rstrip("/"))
+    return journal_of(path.rstrip("/"))
 
 
 def check_poses(path: str | None, resume: bool = False) -> None:
@@ -152,10 +153,9 @@ class PoseFolder:
 
 def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
     """Return the poses as one text; in some formats as models with numbers from `number` on."""
-    if fmt not in MODELS:
+    if not FORMATS[fmt].has_models:
         return b"".join(texts)
-    models = ((b"MODEL %8d\n" % k, text, b"ENDMDL\n") for k, text in enumerate(texts, number))
-    return b"".join(chain.from_iterable(models))
+    return b"".join(b"MODEL %8d\n%bENDMDL\n" % (k, text) for k, text in enumerate(texts, number))
 
 
 @contextmanager
@@ -166,8 +166,8 @@ def _replacing_folder(path: str) -> Iterator[Path]:
     interrupted after it had published them.
     """
     target = Path(path).resolve()
-    part, lock = hidden(target, "part"), hidden(target, "lock")
-    with own(lock, path):
+    part, lock = hidden_path(target, "part"), hidden_path(target, "lock")
+    with open_locked(lock, path):
         try:
             with failures_named(path):
                 # A run that was killed may have left it.
