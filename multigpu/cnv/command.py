@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from multigpu.cnv.result import CnvResult
     from multigpu.cnv.samples.cohort import Given
     from multigpu.cnv.uncounted import Uncounted
-    from multigpu.count.api import CountJob, CountOptions
+    from multigpu.count.job import CountJob
+    from multigpu.count.options import CountOptions
     from multigpu.formats.tables.counts import Counts, Empty
 
 MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up,
@@ -416,7 +417,7 @@ def _opened(
     import numpy as np
 
     from multigpu.cnv.samples import cohort
-    from multigpu.count.api import CountJob
+    from multigpu.count.job import CountJob
     from multigpu.formats.tables.counts import read_counts
 
     if aligned:

@@ -13,7 +13,7 @@ from support.cohorts import SEXES, cohort, of_sexes
 import multigpu
 from multigpu import UsageError
 from multigpu.cnv.result import CnvResult
-from multigpu.count.api import CountOptions
+from multigpu.count.options import CountOptions
 from multigpu.formats.tables import arrow
 from multigpu.formats.tables.counts import Counts, write_counts
 
