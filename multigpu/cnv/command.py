@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,18 @@ from click.core import ParameterSource
 from multigpu.cluster.engine.events import now
 from multigpu.cnv.options import MODELS, PRESETS, CnvOptions, copy_number_lanes
 from multigpu.cnv.output.colours import CHOICES, Palette
-from multigpu.count.command import COUNT, count_options, counted
+from multigpu.count.command import COUNT, count_options, reads_found
 from multigpu.errors import UsageError, quoted
-from multigpu.run.command import FILE, RUN, SUMMARY, WATCH, Decorator, options, run_options
+from multigpu.run.command import (
+    FILE,
+    RUN,
+    SUMMARY,
+    WATCH,
+    Decorator,
+    Reporting,
+    options,
+    options_from,
+)
 from multigpu.run.options import Lanes, RunOptions
 
 if TYPE_CHECKING:
@@ -173,15 +183,17 @@ def command(**values: Any) -> None:
     started = now()
     values = _expanded(values)
     from multigpu.cnv.prepare import prepare
-    from multigpu.run.command import begun, conclude, number_of, watched
+    from multigpu.run.command import number_of, print_outcome, start_workers, watch
 
-    running = run_options(values)
+    running, reporting = options_from(RunOptions, values), Reporting.of(values)
     with ExitStack() as stack:
         size = _bytes([*values["inputs"], *values["controls"]])
         lanes = copy_number_lanes(size)
-        devices, coming = begun(stack, running, values, lanes, prepare, size >= SOME_BYTES)
+        workers = stack.enter_context(
+            start_workers(running, reporting, lanes, prepare=prepare, here_too=size >= SOME_BYTES)
+        )
         if size >= MANY_BYTES:
-            coming.begin()
+            workers.coming.begin()
         from multigpu.cnv import summary
         from multigpu.cnv.output import folder as output
         from multigpu.cnv.output import vcf
@@ -193,11 +205,12 @@ def command(**values: Any) -> None:
         with output.output_folder(values["output"], running.resume) as folder:
             job, given = _job(
                 values, running, folder, lanes,
-                devices=devices, coming=coming, journal=folder / output.JOURNAL,
+                devices=workers.devices, coming=workers.coming, journal=folder / output.JOURNAL,
             )  # fmt: skip
             if values["vcf"]:
                 vcf.check_names(job.regions.names)
-            with watched(values, job, "cnv", _called), job.kept():
+            called = partial(_called, job)
+            with watch(job, reporting, name="cnv", results=called), job.keep_journal():
                 result = _run(job, given, values, folder)
                 job.published = True
                 if values["summary"]:
@@ -208,7 +221,7 @@ def command(**values: Any) -> None:
     carriers, regions = len(set(result.called.sample.tolist())), len(result.called_regions)
     found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"
     found += f" {number_of(len(result.samples), 'sample')}, {number_of(regions, 'CNV region')}"
-    conclude(values, found, _place(values))
+    print_outcome(reporting, found, _place(values))
 
 
 def _place(values: dict[str, Any]) -> str:
@@ -254,14 +267,14 @@ def _check(values: dict[str, Any]) -> None:
     """Raises UsageError for outputs that cannot be written, or would replace an input."""
     from multigpu.cnv.output.folder import COUNTS, OURS
     from multigpu.cnv.samples.inputs import are_alignments
-    from multigpu.run.command import keep_inputs, outputs
+    from multigpu.run.command import check_outputs, keep_inputs
 
     others = [values["regions"], values["ploidy"], values["sex"]]
     inputs = [path for path in (*values["inputs"], *values["controls"], *others) if path]
     aligned = bool(values["inputs"]) and are_alignments(list(values["inputs"]))
     made = [*OURS, COUNTS] if aligned else OURS
     folder = [str(Path(values["output"]) / name) for name in made]
-    keep_inputs(inputs, *outputs(values), *folder)
+    keep_inputs(inputs, *check_outputs(Reporting.of(values)), *folder)
 
 
 def _run(job: "CnvJob", given: "Given", values: dict[str, Any], folder: Path) -> "CnvResult":
@@ -375,9 +388,10 @@ def _check_counting(values: dict[str, Any], aligned: bool, others_aligned: bool)
 
 def _counts(job: "CountJob", values: dict[str, Any]) -> "Counts":
     """Those of alignments; the log is of the run behind it."""
-    from multigpu.run.command import watched
+    from multigpu.run.command import watch
 
-    with watched({**values, "log_json": None, "trace": None}, job, "count", counted):
+    reporting = replace(Reporting.of(values), log_json=None, trace=None)
+    with watch(job, reporting, name="count", results=partial(reads_found, job)):
         return job.counts()
 
 

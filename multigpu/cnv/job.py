@@ -36,7 +36,7 @@ from multigpu.kernels.normalization import NormalizationError
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
-from multigpu.run.job import Crew, Facts, Job, check_unchanged, inputs_about
+from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
 from multigpu.run.options import Lanes, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ SHOWN_REGIONS = 10  # in the report
 
 
 @dataclass
-class CnvFacts(Facts):
+class CnvFacts(JobFacts):
     """What a run has done so far; a chunk is a chromosome."""
 
     cnvs: int = 0
@@ -231,11 +231,11 @@ class CnvJob(Job):
             files = [source.path] if isinstance(source, InFile) else []
             crew = self.crew(stack, files, [str(store.parent)] if store else [])
             about = self._about(keep, store is not None, shown)
-            self.journal(about, {}, Codec(PART_CLASSES))
+            self.open_journal(about, {}, Codec(PART_CLASSES))
             if store is not None:
                 self._open_store(store, keep)
             workload = self._workload(source, keep, store, shown, crew.expected)
-            outcomes = self.dispatched(crew, workload, self.left(self.spans()))
+            outcomes = self.run_spans(crew, workload, self.skip_finished(self.spans()))
             parts = [outcome.part for outcome in outcomes]
             check_unchanged(about, self.inputs)
         return parts
@@ -259,7 +259,7 @@ class CnvJob(Job):
             "samples": f"{len(self.names)}, content {blake2b(facts, digest_size=4).hexdigest()}",
             "regions": f"{len(self.regions):,} in {len(self.blocks)} chromosomes",
             "counts": f"content {self._content()}",
-            **inputs_about(self.inputs),
+            **describe_inputs(self.inputs),
         }
 
     def _content(self) -> str:

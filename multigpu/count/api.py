@@ -6,6 +6,7 @@ from typing import Any
 
 from multigpu.count.job import CountJob
 from multigpu.count.options import WINDOW, CountOptions
+from multigpu.formats.alignments.alignments import files_of
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.job import Paths, path_list
 from multigpu.run.keywords import run_options
@@ -57,4 +58,4 @@ def count(
         index=index,
         cache=cache,
     )
-    return CountJob(path_list(files), options, running, client).counts()
+    return CountJob(files_of(path_list(files)), options, running, client).counts()

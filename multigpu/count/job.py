@@ -18,7 +18,6 @@ from multigpu.errors import UsageError
 from multigpu.formats.alignments.alignments import (
     Alignments,
     check_references,
-    files_of,
     inspect,
     with_index,
 )
@@ -34,11 +33,12 @@ class CountJob(Job):
     def __init__(
         self, paths: Sequence[str], options: CountOptions, run: RunOptions, client: Any = None
     ) -> None:
+        """Look at the files of these paths: directories and patterns are expanded before."""
         if not paths:
             raise UsageError("no alignment files given")
         super().__init__(replace(run, gpus="none"), client=client, devices=())
         self.options = options
-        self.files = [inspect(path) for path in files_of(paths)]
+        self.files = [inspect(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)
         check_references(self.files, rename=options.rename == "auto")
         counted = choose_regions(self.files[0], options)
@@ -93,8 +93,8 @@ class CountJob(Job):
                 expected=crew.expected,
             )
             chunk_bytes = plan_chunk_bytes(counted, self.run, crew.capacity.threads)
-            spans = self.left(self._spans(numbers, chunk_bytes))
-            for outcome in self.dispatched(crew, workload, spans):
+            spans = self.skip_finished(self._spans(numbers, chunk_bytes))
+            for outcome in self.run_spans(crew, workload, spans):
                 self.reads += outcome.part.reads
                 yield outcome.part
 

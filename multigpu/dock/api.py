@@ -30,11 +30,11 @@ from multigpu.run import fitness
 from multigpu.run.device_chart import DeviceChart
 from multigpu.run.job import (
     Crew,
-    Facts,
     Job,
+    JobFacts,
     Paths,
     check_unchanged,
-    inputs_about,
+    describe_inputs,
     journal_path,
     path_list,
 )
@@ -57,7 +57,7 @@ SMALL = 1 << 16  # bytes of a file: opening it again would take longer than to h
 
 
 @dataclass
-class DockFacts(Facts):
+class DockFacts(JobFacts):
     """What a docking run has done so far.
 
     scores  float64 arrays: the best of every ligand, in the order of the input
@@ -160,13 +160,13 @@ class DockJob(Job):
         with ExitStack() as stack:
             crew = self.crew(stack, [])  # workers of other machines get the text of the ligands
             plan, about = self.plan(crew), self._about(fmt, lines)
-            held = self.journal(about, plan.spans_by(), Codec(PART_CLASSES))
+            held = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **held)
             workload = DockWorkload(
                 uuid.uuid4().hex, self.sources, self.field, self.pocket.types, self.search, fmt,
                 lines, self.report, crew.expected, self.options.allow_flat,
             )  # fmt: skip
-            outcomes = self.dispatched(crew, workload, self._spans(plan), **held)
+            outcomes = self.run_spans(crew, workload, self._spans(plan), **held)
             for part in _whole_parts(workload, outcomes):
                 self._take(part)
                 yield part
@@ -188,14 +188,14 @@ class DockJob(Job):
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket and rotations": digest.hexdigest()[:16],
-            **inputs_about(self._paths),
+            **describe_inputs(self._paths),
         }
 
     def _spans(self, plan: DockPlan) -> Iterator[DockSpan]:
         """Those that are left, without a look at what is before them between two ligands."""
-        border: Border | None = getattr(self.last_kept(), "behind", None)
+        border: Border | None = getattr(self.last_finished(), "behind", None)
         if border is None:
-            return self.left(dock_spans(self._records(Border()), plan))
+            return self.skip_finished(dock_spans(self._records(Border()), plan))
         return dock_spans(self._records(border), plan, border.first)
 
     def _records(self, begin: Border) -> Iterator[Records]:
@@ -258,7 +258,7 @@ class DockJob(Job):
                 "multigpu: %s names maps of %s, which are not there", self.pocket.path, names
             )
 
-    def told(self) -> dict[str, Any]:
+    def summary_entries(self) -> dict[str, Any]:
         """What only docking has to tell in a summary."""
         return {
             "pocket": {
@@ -329,11 +329,11 @@ class DockResult:
 
     def __iter__(self) -> Iterator[PoseBatch]:
         """Batches in the order of the input; `ligand_index` counts through all of it."""
-        self._job.take("poses", "multigpu.dock")
+        self._job.take_once("poses", "multigpu.dock")
         return self._batches()
 
     def _batches(self) -> Iterator[PoseBatch]:
-        with self._job.kept():
+        with self._job.keep_journal():
             for part in self._job.parts():
                 yield part.rows
 

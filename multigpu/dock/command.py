@@ -13,7 +13,8 @@ from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.engine.output import STDOUT
 from multigpu.dock.options import PRECISION, DockOptions
 from multigpu.errors import UsageError
-from multigpu.run.command import FILE, RUN, SUMMARY, WATCH, options, run_options
+from multigpu.run.command import FILE, RUN, SUMMARY, WATCH, Reporting, options, options_from
+from multigpu.run.options import RunOptions
 
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # of the best ligands
@@ -118,12 +119,15 @@ def command(**values: Any) -> int:
     """
     started = now()
     from multigpu.dock.prepare import prepare
-    from multigpu.run.command import begun, conclude, number_of, watched
+    from multigpu.run.command import number_of, print_outcome, start_workers, watch
 
-    docking, running = dock_options(values), run_options(values)
+    docking, running = dock_options(values), options_from(RunOptions, values)
+    reporting = Reporting.of(values)
     with ExitStack() as stack:
         ready = partial(prepare, next(iter(values["ligands"]), ""), values["pocket"], docking)
-        devices, coming = begun(stack, running, values, docking.lanes, ready)
+        workers = stack.enter_context(
+            start_workers(running, reporting, docking.lanes, prepare=ready)
+        )
         from multigpu.dock.api import DockJob
         from multigpu.formats.molecules.pose_files import pose_format, pose_journal
 
@@ -131,15 +135,16 @@ def command(**values: Any) -> int:
         output, report = values["output"], values["report"]
         job = DockJob(
             list(values["ligands"]), values["pocket"], docking, running, values["origin"],
-            values["spacing"], REPORTED if report else 0, devices=devices, coming=coming,
-            journal=pose_journal(output),
+            values["spacing"], REPORTED if report else 0, devices=workers.devices,
+            coming=workers.coming, journal=pose_journal(output),
         )  # fmt: skip
         if job.covering_radius is not None and not values["quiet"]:
             count, radius = job.search.rotations.count, job.covering_radius
             click.echo(
                 f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True
             )
-        with watched(values, job, "dock", _docked), job.kept():
+        docked = partial(_docked, job)
+        with watch(job, reporting, name="dock", results=docked, rows_to=output), job.keep_journal():
             errors = _write(job, values)
             job.published = True
             _tell(job, values, pose_format(output), started)
@@ -149,7 +154,7 @@ def command(**values: Any) -> int:
     best = max((scores.max() for scores in job.facts.scores if len(scores)), default=None)
     if best is not None:
         found += f", best score {best:.4g}"
-    conclude(values, found, output)
+    print_outcome(reporting, found, output)
     return SOME_SKIPPED if job.facts.skipped else 0
 
 
@@ -162,13 +167,13 @@ def _check(values: dict[str, Any]) -> None:
         pose_format,
         tables_beside,
     )
-    from multigpu.run.command import keep_inputs, outputs
+    from multigpu.run.command import check_outputs, keep_inputs
 
     output = values["output"]
     pose_format(output)
     check_poses(output, values["resume"])
     check_scores(values["scores"])
-    written = outputs(values, values["scores"], values["report"])
+    written = check_outputs(Reporting.of(values), values["scores"], values["report"])
     if output is not None and is_folder(output):
         _check_beside(output, values["scores"], values["log_json"])
     else:
@@ -215,7 +220,7 @@ def _write(job: Any, values: dict[str, Any]) -> str:
                 begin = now()
                 poses.write(part.names, part.layouts, part.counts, part.texts)
                 table.write(part.rows, part.lines)
-                job.tell(Event("written", facts={"begin": begin}))
+                job.emit(Event("written", facts={"begin": begin}))
         write_errors(poses.errors, job.facts.skipped)
         return poses.errors
 

@@ -3,16 +3,17 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TextIO
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from multigpu.cluster.deploy import Coming, starting
 from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.engine.events import Listener
 from multigpu.cluster.engine.output import STDOUT, check_output, failures_named, is_replaced
 from multigpu.cluster.workers.worker import free_bytes
 from multigpu.errors import UsageError
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Options = TypeVar("Options")
+
+
+# ---- options ----------------------------------------------------------------------------------
 
 
 class FileName(click.ParamType[str]):
@@ -41,64 +46,69 @@ class FileName(click.ParamType[str]):
 
 FILE = FileName()
 
-
 CLUSTER = (
-    click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler to use."),
-    click.option("--scheduler-file", type=FILE, metavar="FILE", help="The same by its file."),
+    click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
+    click.option(
+        "--scheduler-file", type=FILE, metavar="FILE", help="File of a running Dask scheduler."
+    ),
     click.option(
         "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
-        help="How long the scheduler may take to answer.",
+        help="Seconds to wait for the scheduler to answer.",
     ),
     click.option(
         "--max-chunk-bytes", type=int, metavar="N",
-        help="No chunk is larger; else as serves: 32 MB to 256 MiB.",
+        help="Maximum chunk size in bytes.  [default: automatic, 32 to 256 MiB]",
     ),
     click.option(
         "--threads", type=int, default=0, metavar="N",
-        help="CPU threads, or chunks in hand per GPU; 0: as many as serve.",
+        help="CPU threads, or chunks in progress on each GPU.  [default: automatic]",
     ),
     click.option(
         "--workers", "processes", type=int, default=0, metavar="N",
-        help="Worker processes on this machine, which do all work; 0: as few as possible.",
+        help="Worker processes on this machine.  [default: automatic]",
     ),
     click.option(
         "--chunk-timeout", type=float, metavar="SECONDS",
-        help="A chunk that takes longer is begun on another worker, too; else by the others.",
+        help="Seconds after which a chunk is also started on another worker."
+        "  [default: by the time of the others]",
     ),
     click.option(
         "--worker-timeout", type=float, default=RunOptions.worker_timeout, show_default=True,
-        metavar="SECONDS", help="How long to go on without any worker.",
+        metavar="SECONDS", help="Seconds to wait for a worker when none is left.",
     ),
     click.option(
-        "--dashboard", is_flag=True, help="Serve Dask's status page, and say where."
+        "--dashboard", is_flag=True, help="Serve Dask's status page and print its address."
     ),
 )  # fmt: skip
 
 RUN = (
     click.option(
         "--gpus", default="auto", show_default=True, metavar="WHICH",
-        help="auto, all, none, or numbers and UUIDs: 0,1 or 0-3 or GPU-5a1f…",
+        help="GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…).",
     ),
     click.option(
         "--memory-fraction", type=float, default=RunOptions.memory_fraction, show_default=True,
-        help="The share of a device's free memory to use.",
+        help="Share of a device's free memory to use.",
     ),
     *CLUSTER,
     click.option(
-        "--mixed", is_flag=True, help="Let workers of a scheduler that have no GPU help the others."
+        "--mixed", is_flag=True,
+        help="Use the workers of a scheduler that have no GPU as well.",
     ),
     click.option(
         "--cpu-fallback/--no-cpu-fallback", default=True, show_default=True,
-        help="The CPU does what does not fit on a GPU, or what a broken one leaves.",
+        help="Compute on the CPU what does not fit on a GPU, or what a failed GPU leaves.",
     ),
     click.option(
         "--resume", is_flag=True,
-        help="Go on with what an interrupted run has finished; else begin anew.",
+        help="Continue an interrupted run.  [default: start over]",
     ),
 )  # fmt: skip
 
 SUMMARY = (
-    click.option("--summary", type=FILE, metavar="FILE", help="Write what was done as JSON."),
+    click.option(
+        "--summary", type=FILE, metavar="FILE", help="Write a summary of the run as JSON."
+    ),
 )
 
 WATCH = (
@@ -108,14 +118,18 @@ WATCH = (
     click.option(
         "--trace", type=FILE, metavar="FILE", help="Write a timeline for Perfetto or Chrome."
     ),
-    click.option("--progress/--no-progress", default=None, help="Else on a terminal."),
-    click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
-    click.option("--debug", is_flag=True, help="Show where an error comes from."),
+    click.option(
+        "--progress/--no-progress",
+        default=None,
+        help="Show the progress.  [default: on a terminal]",
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
+    click.option("--debug", is_flag=True, help="Print the traceback of an error."),
 )
 
 
 def options(*groups: tuple[Any, ...]) -> Decorator:
-    """All options of the groups, in their order in the help."""
+    """Return a decorator that adds all options of the groups, in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed([option for group in groups for option in group]):
@@ -125,52 +139,98 @@ def options(*groups: tuple[Any, ...]) -> Decorator:
     return decorate
 
 
-def run_options(values: dict[str, Any]) -> RunOptions:
-    """Those that the command has; the others as they are by default."""
-    names = [field.name for field in fields(RunOptions)]
-    return RunOptions(**{name: values[name] for name in names if name in values})
+def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
+    """Return a dataclass with the values of its fields' names; the others have their defaults."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: values[name] for name in names if name in values})
 
 
-def begun(
-    stack: ExitStack,
-    running: RunOptions,
-    values: dict[str, Any],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporting:
+    """What a run writes and shows beside its output.
+
+    summary   file for the summary as JSON, or None
+    log_json  file for every event as a line of JSON, or None
+    trace     file for the timeline, or None
+    progress  whether progress is shown; None: where standard error is a terminal
+    quiet     whether only errors are printed
+    """
+
+    summary: str | None = None
+    log_json: str | None = None
+    trace: str | None = None
+    progress: bool | None = None
+    quiet: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return those that a command has among its options."""
+        return options_from(cls, values)
+
+
+# ---- around a run -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartedWorkers:
+    """GPUs of this machine that a run uses, and its workers, which may still be starting."""
+
+    devices: tuple[Device, ...]
+    coming: Coming
+
+
+@contextmanager
+def start_workers(
+    run: RunOptions,
+    reporting: Reporting,
     lanes: Lanes,
+    *,
     prepare: Callable[[str | None], object] = free_bytes,
     here_too: bool = False,
-) -> tuple[tuple[Device, ...], Coming]:
-    """The devices, and their workers, which may start while the input is read: see `starting`."""
+) -> Iterator[StartedWorkers]:
+    """Start the workers of a run, while the caller reads its input; see `deploy.starting`."""
     from multigpu.run.compiling import compilation_reported
     from multigpu.run.job import deployment
 
-    if values["quiet"]:
-        logging.getLogger("multigpu").setLevel(logging.ERROR)
-    else:
-        stack.enter_context(compilation_reported())
-    devices = running.devices()
-    where = deployment(running, devices, lanes)
-    for problem in _without_effect(running, where):
-        logger.warning("multigpu: %s", problem)
-    return devices, stack.enter_context(starting(where, prepare, here_too))
+    with ExitStack() as stack:
+        if reporting.quiet:
+            logging.getLogger("multigpu").setLevel(logging.ERROR)
+        else:
+            stack.enter_context(compilation_reported())
+        devices = run.devices()
+        where = deployment(run, devices, lanes)
+        for problem in _without_effect(run, where):
+            logger.warning("multigpu: %s", problem)
+        yield StartedWorkers(devices, stack.enter_context(starting(where, prepare, here_too)))
 
 
-def _without_effect(running: RunOptions, where: "Deployment") -> Iterator[str]:
-    """Options that change nothing where the job runs."""
-    if running.dashboard and not where.local_cluster:
+def _without_effect(run: RunOptions, where: "Deployment") -> Iterator[str]:
+    """Yield a sentence for each option that changes nothing where the job runs."""
+    if run.dashboard and not where.local_cluster:
         cure = "the scheduler serves its own" if where.remote else "give --workers 1 or more"
         yield f"--dashboard has no effect: only worker processes of this machine have one; {cure}"
-    if running.mixed and not where.remote:
+    if run.mixed and not where.remote:
         yield "--mixed has no effect without --scheduler or --scheduler-file"
-    if running.processes and where.remote:
+    if run.processes and where.remote:
         yield "--workers has no effect: the scheduler has its own workers"
 
 
 @contextmanager
-def watched(
-    values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
+def watch(
+    job: "Job",
+    reporting: Reporting,
+    *,
+    name: str,
+    results: Callable[[], str],
+    rows_to: str | None = "",
 ) -> Iterator[None]:
-    """The log, the timeline and the progress of a job, as asked for."""
-    if values.get("resume") and not job.keeps_journal:
+    """Write the log and the timeline of a job, and show its progress, as `reporting` asks for.
+
+    name     the command's, in the progress
+    results  returns what the job has found so far, in words
+    rows_to  the output file; None and "-": rows go to standard output
+    """
+    if job.run.resume and not job.keeps_journal:
         logger.warning(
             "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
             " cannot be continued"
@@ -178,20 +238,18 @@ def watched(
     from multigpu.run.trace import logged, traced
 
     with ExitStack() as stack:
-        for listener in (
-            stack.enter_context(logged(values["log_json"])),
-            stack.enter_context(traced(values["trace"])),
-            stack.enter_context(progress)
-            if (progress := _progress(values, job, name, results))
-            else None,
-        ):
-            if listener is not None:
-                job.listeners.append(listener)
+        listeners: list[Listener | None] = [
+            stack.enter_context(logged(reporting.log_json)),
+            stack.enter_context(traced(reporting.trace)),
+        ]
+        if progress := _progress(job, reporting, name, results, rows_to):
+            listeners.append(stack.enter_context(progress))
+        job.listeners += [listener for listener in listeners if listener is not None]
         yield
 
 
 def _progress(
-    values: dict[str, Any], job: "Job", name: str, results: Callable[["Job"], str]
+    job: "Job", reporting: Reporting, name: str, results: Callable[[], str], rows_to: str | None
 ) -> "Progress | None":
     """Return what shows the progress, where it is asked for; else on a terminal, but for rows.
 
@@ -199,10 +257,10 @@ def _progress(
     """
     from multigpu.run.progress import Progress
 
-    rows_shown = values.get("output") in (None, *STDOUT) and _is_terminal(sys.stdout)
+    rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
     drawable = _is_terminal(sys.stderr) and not rows_shown
-    wanted = drawable if values["progress"] is None else values["progress"]
-    if values["quiet"] or not wanted:
+    wanted = drawable if reporting.progress is None else reporting.progress
+    if reporting.quiet or not wanted:
         return None
     return Progress(job, name, results, drawn=drawable)
 
@@ -218,29 +276,32 @@ def number_of(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def conclude(values: dict[str, Any], found: str, place: str | None) -> None:
+def print_outcome(reporting: Reporting, found: str, place: str | None) -> None:
     """Print one line on standard error: what a run found, and where it is; not with --quiet."""
-    if not values["quiet"]:
+    if not reporting.quiet:
         where = "standard output" if place in (None, *STDOUT) else place
         with suppress(OSError):  # nobody reads it any more
             click.echo(f"multigpu: {found}; written to {where}", err=True)
 
 
-def outputs(values: dict[str, Any], *own: str | None) -> list[str | None]:
-    """The files that a run writes: its own, the summary, the log and the timeline.
+# ---- files ------------------------------------------------------------------------------------
+
+
+def check_outputs(reporting: Reporting, *own: str | None) -> list[str | None]:
+    """Return the files that a run writes: its own, the summary, the log and the timeline.
 
     Raises UsageError for one that cannot be written.
     """
-    written = [*own, values.get("summary"), values["log_json"], values["trace"]]
+    written = [*own, reporting.summary, reporting.log_json, reporting.trace]
     for path in written:
         check_output(path)
     return written
 
 
 def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
-    """Raises UsageError where an output would replace an input, or another output.
+    """Raise UsageError where an output would replace an input, or another output.
 
-    inputs: are asked for only where an output is there before the run
+    inputs: taken only where an output is there before the run
     """
     kept: set[str] = set()
     looked = False
@@ -260,7 +321,7 @@ def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
 
 
 def _place(path: str) -> str:
-    """Where it lies. What is wrong with it is told by who reads or writes it."""
+    """Return the path without links; problems with it are reported by who reads or writes it."""
     try:
         return os.path.realpath(path)
     except (OSError, ValueError):  # the folder that we are in is gone; a zero byte

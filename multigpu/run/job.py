@@ -31,7 +31,7 @@ from multigpu.run.values import path_of
 
 logger = logging.getLogger(__name__)
 
-BEGUN_ANEW = "multigpu: starting over; --resume would have continued the interrupted run"
+STARTING_OVER = "multigpu: starting over; --resume would have continued the interrupted run"
 KEPT = "multigpu: what is finished is kept: --resume continues from there"
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
 SAID = {  # events that a user is told of, as warnings
@@ -62,7 +62,7 @@ def journal_path(journal: str | os.PathLike[str] | None) -> Path | None:
 
 
 @dataclass
-class Facts:
+class JobFacts:
     """What a run has done so far. resumed: chunks that an earlier run had finished."""
 
     chunks: int = 0
@@ -125,7 +125,7 @@ class Job:
         if devices is None:
             devices = () if client else run.devices()
         self.devices = devices
-        self.facts = Facts()
+        self.facts = JobFacts()
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
         self._taken = False
@@ -143,7 +143,7 @@ class Job:
         return self._client is None and self.deployment.in_process
 
     @property
-    def at_hand(self) -> bool:
+    def uses_own_threads(self) -> bool:
         """Whether threads of this process are among the workers, or all of them."""
         return self._client is None and self.deployment.own_threads > 0
 
@@ -227,27 +227,29 @@ class Job:
 
     # ---- running ------------------------------------------------------------------------------
 
-    def journal(self, about: dict[str, str], plan: dict[str, Any], codec: Codec) -> dict[str, Any]:
+    def open_journal(
+        self, about: dict[str, str], plan: dict[str, Any], codec: Codec
+    ) -> dict[str, Any]:
         """Open the journal, if there is to be one; the plan that holds. See `Journal`."""
         if self._journal_path is None:
             return plan
         self._journal = Journal(self._journal_path, about, plan, codec, self.run.resume)
         if self._journal.thrown_away:
-            logger.warning(BEGUN_ANEW)
+            logger.warning(STARTING_OVER)
         return self._journal.plan
 
-    def left(self, spans: Iterator[S]) -> Iterator[S]:
+    def skip_finished(self, spans: Iterator[S]) -> Iterator[S]:
         """Without those that a run before this one has finished."""
         for _ in range(self._journal.held if self._journal else 0):
             if next(spans, None) is None:
                 raise Failure("the journal holds more than the input")
         return spans
 
-    def last_kept(self) -> Any | None:
+    def last_finished(self) -> Any | None:
         """The last part that a run before this one has finished, if any."""
         return self._journal.last() if self._journal else None
 
-    def dispatched(
+    def run_spans(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
     ) -> Iterator[Outcome[P]]:
         """The parts in order, those of the journal first, for which no worker is needed.
@@ -268,20 +270,20 @@ class Job:
         journal = self._journal
         before: Iterator[Outcome[P]] = iter(())
         if journal is not None:
-            before = resumed(journal, workload, self.tell)
-            if not self.at_hand:  # they may come meanwhile
+            before = resumed(journal, workload, self.emit)
+            if not self.uses_own_threads:  # they may come meanwhile
                 yield from before
         self._planned(crew.workers, **plan)
         faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
-        yield from dispatch(crew.workers, workload, spans, journal, faults, self.tell, before)
+        yield from dispatch(crew.workers, workload, spans, journal, faults, self.emit, before)
 
     def _planned(self, workers: Workers, **plan: Any) -> None:
         """Tell of the plan."""
         present = sorted(workers.present())  # which may change the threads
         facts = {"chunks": self.chunks, "threads": workers.threads, **plan}
-        self.tell(Event("planned", facts={**facts, "workers": present}))
+        self.emit(Event("planned", facts={**facts, "workers": present}))
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Something happened."""
         for listener in self.listeners:
             listener(event)
@@ -291,7 +293,7 @@ class Job:
         if event.name in SAID:
             logger.warning("multigpu: %s", SAID[event.name].format_map(event.facts))
 
-    def take(self, results: str, function: str) -> None:
+    def take_once(self, results: str, function: str) -> None:
         """Raises UsageError the second time: results are computed as they are taken."""
         if self._taken:
             again = f"keep them, or call {function} once more"
@@ -299,7 +301,7 @@ class Job:
         self._taken = True
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def keep_journal(self) -> Iterator[None]:
         """Around all that makes the output: the journal stays where a run can go on with it.
 
         With a wrong input or option none can: when it is mended, it is another one. An input that
@@ -356,7 +358,7 @@ def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
     }
 
 
-def inputs_about(paths: Sequence[str]) -> dict[str, str]:
+def describe_inputs(paths: Sequence[str]) -> dict[str, str]:
     """What a journal says of input files, so that a changed one is noticed."""
     return {f"input {path}": str(fingerprint_or_none(path) or NO_FILE) for path in paths}
 

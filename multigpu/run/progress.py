@@ -108,9 +108,7 @@ class Progress:
     drawn    on a terminal: lines that are drawn again; else lines are printed from time to time
     """
 
-    def __init__(
-        self, job: "Job", name: str, results: Callable[["Job"], str], *, drawn: bool
-    ) -> None:
+    def __init__(self, job: "Job", name: str, results: Callable[[], str], *, drawn: bool) -> None:
         self._job, self._name, self._results = job, name, results
         self._lanes: dict[str, _Lane] = {}
         self._shown: Shown
@@ -153,7 +151,7 @@ class Progress:
         facts, total = self._job.facts, self._job.chunks
         spent = max(time.monotonic() - self._begin, 1e-9)
         done = f"{facts.chunks:,} of {total:,} chunks" if total else f"{facts.chunks:,} chunks"
-        line = f"{self._name}  {done}  {self._results(self._job)}"
+        line = f"{self._name}  {done}  {self._results()}"
         here = facts.chunks - facts.resumed
         if total and here:
             left = (total - facts.chunks) * spent / here

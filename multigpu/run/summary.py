@@ -28,7 +28,7 @@ class Finished(Protocol):
     facts: Any
     chunk_plan: Any
 
-    def told(self) -> dict[str, Any]:
+    def summary_entries(self) -> dict[str, Any]:
         """What only this sort of job has to tell, as JSON."""
 
 
@@ -49,7 +49,7 @@ def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict
         "version": 1,
         "program": {"multigpu": __version__, "python": platform.python_version(), **versions()},
         "options": asdict(job.options),
-        **job.told(),
+        **job.summary_entries(),
         "output": {
             "path": output,
             "format": fmt,

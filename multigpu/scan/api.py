@@ -25,11 +25,11 @@ from multigpu.formats.tables.batch import Batch
 from multigpu.run import fitness
 from multigpu.run.job import (
     Crew,
-    Facts,
     Job,
+    JobFacts,
     Paths,
     check_unchanged,
-    inputs_about,
+    describe_inputs,
     journal_path,
     path_list,
 )
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class ScanFacts(Facts):
+class ScanFacts(JobFacts):
     """What a scan has done so far."""
 
     records: int = 0
@@ -93,7 +93,7 @@ class ScanJob(Job):
         if not all(map(is_repeatable, self._paths)):
             self._journal_path = None
 
-    def told(self) -> dict[str, Any]:
+    def summary_entries(self) -> dict[str, Any]:
         """What only a scan has to tell in a summary."""
         return {
             "samples": [asdict(source) for source in self.sources],
@@ -132,13 +132,13 @@ class ScanJob(Job):
             crew = self.crew(stack, self.inputs)
             plan = self.plan(crew)
             about = self._about(fmt)
-            held = self.journal(about, {"chunk_bytes": plan.chunk_bytes}, Codec(PART_CLASSES))
+            held = self.open_journal(about, {"chunk_bytes": plan.chunk_bytes}, Codec(PART_CLASSES))
             self.chunk_plan = plan.with_chunks(held["chunk_bytes"], sources)
             workload = ScanWorkload(
                 uuid.uuid4().hex, sources, self.signatures, self.options, fmt, crew.expected
             )
             spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
-            yield from self.dispatched(crew, workload, self.left(spans), **held)
+            yield from self.run_spans(crew, workload, self.skip_finished(spans), **held)
             check_unchanged(about, self._paths)
 
     def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
@@ -176,7 +176,7 @@ class ScanJob(Job):
             "rows": fmt or "columns",
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "signatures": f"{len(self.signatures):,}, content {digest.hexdigest()[:8]}",
-            **inputs_about(self._paths),
+            **describe_inputs(self._paths),
         }
 
 
@@ -198,11 +198,11 @@ class ScanResult:
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches in the order of the input; `sample_index` counts through all of it."""
-        self._job.take("rows", "multigpu.scan")
+        self._job.take_once("rows", "multigpu.scan")
         return self._batches()
 
     def _batches(self) -> Iterator[Batch]:
-        with self._job.kept():
+        with self._job.keep_journal():
             for rows in self._job.rows():
                 assert isinstance(rows, Batch)  # no text format was asked for
                 yield rows

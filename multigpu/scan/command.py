@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import click
 
 from multigpu.cluster.engine.events import Event, now
 from multigpu.errors import UsageError
-from multigpu.run.command import FILE, RUN, SUMMARY, WATCH, options, run_options
+from multigpu.run.command import FILE, RUN, SUMMARY, WATCH, Reporting, options, options_from
+from multigpu.run.options import RunOptions
 from multigpu.scan.options import ScanOptions, scan_lanes
 from multigpu.scan.strays import KeepsOrder, refuse_strays
 
@@ -94,37 +96,46 @@ def command(**values: Any) -> None:
         streams = stack.enter_context(Streams())
         streams.begin(values["samples"])  # before all else is loaded
         from multigpu.formats.storage.sources import expand, plain_bytes
-        from multigpu.run.command import begun, conclude, keep_inputs, number_of, outputs, watched
+        from multigpu.run.command import (
+            check_outputs,
+            keep_inputs,
+            number_of,
+            print_outcome,
+            start_workers,
+            watch,
+        )
 
-        scanning, running = scan_options(values), run_options(values)
+        scanning, running = scan_options(values), options_from(RunOptions, values)
+        reporting = Reporting.of(values)
         output = values["output"]
         lanes = scan_lanes(plain_bytes(values["samples"]))
-        devices, coming = begun(stack, running, values, lanes)
+        workers = stack.enter_context(start_workers(running, reporting, lanes))
         from multigpu.cluster.engine.journal import beside
         from multigpu.cluster.engine.output import is_replaced
         from multigpu.formats.tables.writers import format_of, with_ambiguous
         from multigpu.run.summary import write_summary
         from multigpu.scan.api import ScanJob
 
-        written = outputs(values, output)
+        written = check_outputs(reporting, output)
         samples, signatures = _inputs(stack, values)
         keep_inputs([*expand(samples), *signatures], *written)
         fmt = format_of(output, values["chosen"])
         job = ScanJob(
-            samples, signatures, scanning, running, streams, lanes, devices=devices, coming=coming,
-            journal=beside(output) if is_replaced(output) else None,
+            samples, signatures, scanning, running, streams, lanes, devices=workers.devices,
+            coming=workers.coming, journal=beside(output) if is_replaced(output) else None,
         )  # fmt: skip
         refuse_strays(samples, job.sources, job.signatures)
         shown = values["ambiguous"] or scanning.max_ambiguous is not None
         if values["ambiguous"] and fmt == "text":
             logger.warning("multigpu: --ambiguous has no effect: text has no columns")
-        with watched(values, job, "scan", _matches), job.kept():
+        found = partial(_matches, job)
+        with watch(job, reporting, name="scan", results=found, rows_to=output), job.keep_journal():
             _write(job, output, with_ambiguous(fmt) if shown else fmt)
             job.published = True
-            if values["summary"]:
-                write_summary(values["summary"], job, output, fmt, started)
+            if reporting.summary:
+                write_summary(reporting.summary, job, output, fmt, started)
         records = number_of(job.facts.records, "sample")
-        conclude(values, f"{number_of(job.facts.hits, 'match')} in {records}", output)
+        print_outcome(reporting, f"{number_of(job.facts.hits, 'match')} in {records}", output)
 
 
 def _write(job: Any, output: str | None, fmt: str) -> None:
@@ -140,7 +151,7 @@ def _write(job: Any, output: str | None, fmt: str) -> None:
         for rows in job.rows(None if fmt == "parquet" else fmt):
             begin = now()
             sink.write(rows)
-            job.tell(Event("written", facts={"begin": begin}))
+            job.emit(Event("written", facts={"begin": begin}))
 
 
 def _matches(job: Any) -> str:

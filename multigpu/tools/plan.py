@@ -12,7 +12,8 @@ import click
 from multigpu.cnv.command import CALLING, MODEL, NORMALIZATION, say_defaults
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, dock_options
-from multigpu.run.command import RUN, options, run_options
+from multigpu.run.command import RUN, options, options_from
+from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
 from multigpu.tools.answers import answer
 
@@ -49,7 +50,7 @@ def scan(**values: Any) -> None:
 
     job = ScanJob(
         list(values["samples"]), list(values["signatures"]), scan_options(values),
-        run_options(values),
+        options_from(RunOptions, values),
     )  # fmt: skip
     plan, workers = _planned(job, job.inputs)
     rows = [
@@ -84,11 +85,12 @@ def dock(**values: Any) -> None:
     from multigpu.dock.api import DockJob
 
     job = DockJob(
-        list(values["ligands"]), values["pocket"], dock_options(values), run_options(values),
+        list(values["ligands"]), values["pocket"], dock_options(values),
+        options_from(RunOptions, values),
         origin=values["origin"], spacing=values["spacing"],
     )  # fmt: skip
     plan, workers = _planned(job, [])  # they get the text of the ligands
-    told = job.told()
+    told = job.summary_entries()
     if values["as_json"]:
         more = {
             "chunk_ligands": plan.chunk_ligands, "pose_spans": len(plan.pose_spans),
@@ -121,7 +123,7 @@ def cnv(**values: Any) -> None:
     from multigpu.cnv.command import planned
     from multigpu.cnv.plan import normalized_by
 
-    job = planned(values, run_options(values))
+    job = planned(values, options_from(RunOptions, values))
     files = getattr(job, "files", [])  # that are not counted yet
     plan, workers = _planned(job, [str(Path(path).absolute()) for path in files])
     by, first = normalized_by(job.options), len(job.deployment.own_gpus)

@@ -124,7 +124,7 @@ def test_refused__a_genome_that_is_no_name() -> None:
 
 
 def test_refused__a_window_that_is_no_number() -> None:
-    with pytest.raises(UsageError, match="window is '5': it must be a whole number"):
+    with pytest.raises(UsageError, match="window is '5'; it must be a whole number"):
         cnv("x.bam", window="5")
 
 

@@ -358,7 +358,7 @@ def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
     options = DockOptions(precision=120, allow_flat=True)
     job = DockJob([str(ligands)], str(grid), options, RunOptions(**ONE, **run))
-    with job.kept():
+    with job.keep_journal():
         return [
             bytes(part.texts[i])
             for part in job.parts(_chosen(ligands, *poses))

@@ -70,7 +70,7 @@ def test_progress__shows_the_run_and_every_device(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     facts = SimpleNamespace(chunks=3, resumed=1)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda _: "5 matches", drawn=sys.stderr.isatty()) as progress:
+    with Progress(job, "scan", lambda: "5 matches", drawn=sys.stderr.isatty()) as progress:
         progress(finished(2, "one", 10.0))
         progress(finished(9, "two", 10.0))
         lines = progress._lines()
@@ -184,7 +184,7 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
         monkeypatch.undo()
     facts = SimpleNamespace(chunks=6, resumed=0)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda _: "5 matches", drawn=False) as progress:
+    with Progress(job, "scan", lambda: "5 matches", drawn=False) as progress:
         monkeypatch.setattr(time, "time", lambda: clock + 36_000)
         progress(finished(2, "one", 10.0))
         lines = progress._lines()
@@ -198,7 +198,7 @@ def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
     monkeypatch.setattr("multigpu.run.progress.SAID_EVERY", 0.02)
     facts = SimpleNamespace(chunks=0, resumed=0)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda _: "5 matches", drawn=sys.stderr.isatty()) as progress:
+    with Progress(job, "scan", lambda: "5 matches", drawn=sys.stderr.isatty()) as progress:
         assert capsys.readouterr().err == "scan  0 of 12 chunks  5 matches\n"
         facts.chunks = 6
         progress(finished(2, "one", 10.0))

@@ -29,7 +29,7 @@ from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples import genomes
 from multigpu.cnv.samples.cohort import Given
 from multigpu.errors import UsageError
-from multigpu.run.job import BEGUN_ANEW
+from multigpu.run.job import STARTING_OVER
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ def _clear(part: Path, resume: bool) -> None:
     """Of what a run that was stopped has left, only what one with `resume` goes on with stays."""
     begun = (part / JOURNAL).exists()
     if begun and not resume:
-        logger.warning(BEGUN_ANEW)
+        logger.warning(STARTING_OVER)
     kept = (JOURNAL, MATRICES, KEPT_COUNTS, PUBLISHED) if begun else (KEPT_COUNTS,)
     if not resume:
         _remove(part / JOURNAL)  # first, as it is about the others
