@@ -363,12 +363,12 @@ class Steady:
 
 
 def _steady(bench: Bench, samples: Path, signatures: Path) -> Steady:
-    from multigpu.scan.api import ScanJob
+    from multigpu.scan.inputs import expand_inputs
+    from multigpu.scan.job import ScanJob
 
     begin = time.monotonic()
-    job = ScanJob(
-        [str(samples)], [str(signatures)], ScanOptions(), RunOptions(gpus=bench.gpus)
-    )  # fmt: skip
+    inputs = expand_inputs([str(samples)], [str(signatures)])
+    job = ScanJob(inputs, ScanOptions(), RunOptions(gpus=bench.gpus))
     outcomes: list[Any] = []
     job.outcomes = partial(_noted, job.outcomes, outcomes)  # type: ignore[method-assign]
     rows = b"".join(bytes(some) for some in job.rows("tsv"))

@@ -102,8 +102,16 @@ class Codec:
             raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
             return np.frombuffer(bytearray(raw), dtype).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
-            return self._classes[value[0]](*value[1:])
+            return _restore_object(self._classes[value[0]], value[1:])
         raise ValueError("not a value of this program")
+
+
+def _restore_object(kind: type, contents: list[Any]) -> Any:
+    """Return an object from what `_contents` gave. Raises ValueError for other contents."""
+    if not is_dataclass(kind):
+        return kind(*contents)
+    names = [field.name for field in fields(kind)]
+    return kind(**dict(zip(names, contents, strict=True)))
 
 
 def _contents(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What a scan answers, as one frozen object."""
+"""Options of a scan, as one frozen object."""
 
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -13,19 +13,28 @@ HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = Lanes(6, together=12, least=3)
-SCANNED_MEANWHILE = 4e9  # bytes by a GPU, while the next one comes up
+# Bytes that a GPU scans while the context of the next one is made.
+BYTES_PER_OWN_GPU = 4e9
 
 
 def scan_lanes(plain_bytes: int) -> Lanes:
-    """Of a scan of files with so many bytes that are not compressed: others are slower anyway."""
-    return replace(SCAN_LANES, here=1 + int(plain_bytes / SCANNED_MEANWHILE))
+    """Return the lanes of a scan of `plain_bytes` that are not compressed.
+
+    Compressed files are read too slowly for more GPUs.
+    """
+    return replace(SCAN_LANES, here=1 + int(plain_bytes / BYTES_PER_OWN_GPU))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScanOptions:
-    """What a scan answers; docs/scan.md has the meaning of each.
+    """Which matches are searched; docs/scan.md has the meaning of each option.
 
-    max_ambiguous  ambiguous bases that a match may have: an int, or a float below 1, which is a
+    hits           "first": the lowest start of every sample and signature, or "all"
+    strand         "forward", or "both": reverse complements too
+    sample_n       "match" or "mismatch": whether ambiguous sample bases may match others
+    min_score      lowest score of a row, or None
+    phred_offset   quality character of score 0: 33 or 64
+    max_ambiguous  most ambiguous sample bases of a match: an int, or a float below 1, which is a
                    share of its length
     """
 
@@ -37,6 +46,7 @@ class ScanOptions:
     max_ambiguous: int | float | None = None
 
     def __post_init__(self) -> None:
+        """Raise UsageError for impossible options."""
         for name, choices in (
             ("hits", ("first", "all")),
             ("strand", ("forward", "both")),
@@ -51,7 +61,7 @@ class ScanOptions:
         self._check_max_ambiguous()
 
     def _check_min_score(self) -> None:
-        """Raises UsageError for a score that no row can have."""
+        """Raise UsageError for a score that no row can have."""
         highest = HIGHEST_QUALITY - self.phred_offset
         if self.min_score is not None and self.min_score > highest:
             raise UsageError(
@@ -60,7 +70,7 @@ class ScanOptions:
             )
 
     def _check_max_ambiguous(self) -> None:
-        """Raises UsageError for what is neither a number of bases nor a share of them."""
+        """Raise UsageError for what is neither a number of bases nor a share of them."""
         value: Any = self.max_ambiguous
         if value is None:
             return

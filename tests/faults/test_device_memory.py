@@ -61,14 +61,14 @@ def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(worker, "free", lambda device: GENEROUS)
     monkeypatch.setattr(worker, "_pooled", lambda device: 0)
     monkeypatch.setattr(worker, "_release_pool", lambda device: synchronize(gpu))
-    on_cpu = scan._backend
+    on_cpu = scan.open_scanner
 
     def backend(place: Any, *about: Any) -> Any:
         if place.gpu is None:
             return on_cpu(place, *about)
         return cuda.Scanner(*about), lambda size: np.empty(size, np.uint8)
 
-    monkeypatch.setattr(scan, "_backend", backend)
+    monkeypatch.setattr(scan, "open_scanner", backend)
     yield device
     device.fails = range(0)
 
@@ -91,9 +91,12 @@ def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> O
     samples, signatures = files
     source = inspect(samples)
     workload = ScanWorkload(
-        "scarce", [source], read_signatures([signatures]), ScanOptions(hits, max_ambiguous=most),
-        "tsv+ambiguous",
-    )  # fmt: skip
+        key="scarce",
+        sources=[source],
+        signatures=read_signatures([signatures]),
+        options=ScanOptions(hits=hits, max_ambiguous=most),
+        fmt="tsv+ambiguous",
+    )
     worker.admit(workload)
     try:
         span = FileSpan(0, 0, source.size or 0, exact=True)

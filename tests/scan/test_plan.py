@@ -10,11 +10,12 @@ import pytest
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.errors import UsageError
 from multigpu.formats.sequences.signatures import Joined, Signatures
-from multigpu.formats.storage import sources
-from multigpu.formats.storage.sources import Source, plain_bytes
+from multigpu.formats.storage.sources import Source
 from multigpu.run.options import RunOptions
+from multigpu.scan import inputs
+from multigpu.scan.inputs import ScanInputs, expand_inputs
 from multigpu.scan.options import scan_lanes
-from multigpu.scan.work import ScanPlan, plan_scan
+from multigpu.scan.plan import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU
 MUCH = Source("a.fq", 1 << 40, "none", "fastq")
@@ -45,7 +46,7 @@ def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> 
 def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
     one = plan(Capacity(FREE, 24, 3, gpu=True, own=3))
     eight = plan(Capacity(FREE, 24, 3, gpu=True, own=24))
-    assert (one.lanes, one.in_hand) == (eight.lanes, eight.in_hand // 8) == (3, 3)
+    assert (one.lanes, one.process_chunks) == (eight.lanes, eight.process_chunks // 8) == (3, 3)
     assert eight.host_bytes > one.host_bytes + 21 * 1.75 * eight.chunk_bytes
 
 
@@ -69,27 +70,31 @@ def test_the_program_begins_on_as_many_gpus_as_there_is_work_for(size: int, gpus
     assert scan_lanes(size).each(4) == scan_lanes(0).each(4)
 
 
+def plain_bytes(*samples: str) -> int:
+    return expand_inputs(samples, []).plain_bytes
+
+
 def test_plain_bytes__are_those_of_files_that_are_not_compressed(tmp_path: Path) -> None:
     sizes = {"a.fq": 10, "b.fastq.gz": 100, "c.fa.zst": 1000, "d.fa": 10_000, "e.FQ.GZ": 5}
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(b">" * size)
 
-    assert plain_bytes([str(tmp_path)]) == 10_010
-    assert plain_bytes([f"{tmp_path}/*.f*", str(tmp_path / "a.fq")]) == 10_020
-    assert plain_bytes(["-", "https://example.org/a.fq", str(tmp_path / "a.fq")]) == 10
-    assert plain_bytes([]) == 0
+    assert plain_bytes(str(tmp_path)) == 10_010
+    assert plain_bytes(f"{tmp_path}/*.f*", str(tmp_path / "a.fq")) == 10_020
+    assert plain_bytes("-", "https://example.org/a.fq", str(tmp_path / "a.fq")) == 10
+    assert plain_bytes() == 0
 
 
 def test_plain_bytes__of_very_many_files_are_those_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "WEIGHED", 2)
+    monkeypatch.setattr(inputs, "MOST_WEIGHED", 2)
     for number, size in enumerate((10, 20, 1000, 1000)):
         (tmp_path / f"{number}.fq").write_bytes(b"@" * size)
-    assert plain_bytes([str(tmp_path)]) == 60
+    assert plain_bytes(str(tmp_path)) == 60
 
 
-def test_plain_bytes__what_is_wrong_is_told_by_others(tmp_path: Path) -> None:
+def test_plain_bytes__of_a_file_that_is_gone_are_none(tmp_path: Path) -> None:
     (tmp_path / "a.fq").write_bytes(b"@")
-    assert plain_bytes([str(tmp_path / "a.fq"), str(tmp_path / "missing.fq")]) == 0
-    assert plain_bytes(["a\0b"]) == 0
+    paths = (str(tmp_path / "a.fq"), str(tmp_path / "missing.fq"))
+    assert ScanInputs(samples=paths, signatures=()).plain_bytes == 1

@@ -15,7 +15,6 @@ from multigpu.errors import Failure, UsageError
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.bases import encode
 from multigpu.scan import simulate
-from multigpu.scan.demo import demo_files
 from multigpu.tools.simulate import command
 
 SAMPLES: dict[str, Any] = {
@@ -63,7 +62,6 @@ def occurs(signature: NDArray[np.uint8], sample: bytes) -> bool:
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "BLOCK_BASES", 1000)
-    monkeypatch.setattr(simulate, "STEP", 64)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**70])
@@ -245,14 +243,14 @@ def test_signatures__impossible_quantities_are_refused() -> None:
 
 
 def test_demo__is_small_and_a_third_of_it_is_infected(tmp_path: Path) -> None:
-    searched, wanted = demo_files(tmp_path / "new" / "demo")
+    searched, wanted = simulate.write_demo(tmp_path / "new" / "demo")
     assert (searched.name, wanted.name) == ("samples.fastq", "signatures.fasta")
     signatures = read_signatures([str(wanted)]).letters
     samples = searched.read_bytes().split(b"\n")[1::4]
     assert (len(signatures), len(samples)) == (40, 60)
     assert 2e6 < searched.stat().st_size < 7.5e6
     assert sum(any(occurs(s, sample) for s in signatures) for sample in samples) == 20
-    again, _ = demo_files(tmp_path)
+    again, _ = simulate.write_demo(tmp_path)
     assert again.read_bytes() == searched.read_bytes()
 
 
