@@ -113,7 +113,7 @@ def test_scan__gives_the_same_whichever_allocation_fails(
 ) -> None:
     whole = run(files, hits, most)
     assert (whole.device, whole.events) == ("gpu0", ())
-    assert whole.part.hits > (20 if most is None else 5)
+    assert whole.part.facts.hits > (20 if most is None else 5)
     happened = set()
     for failing in range(scarce.allocations):
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)
