@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from multigpu.count.options import CountOptions
     from multigpu.formats.tables.counts import Counts, Empty
 
-MANY_BYTES = 2_000_000_000  # of input: to read them takes as long as workers take to come up,
-SOME_BYTES = 300_000_000  # and these, as kernels take to load, which is memory beside the counts
+# Of input: to read them takes as long as kernels take to load, which is memory beside the counts.
+SOME_BYTES = 300_000_000
 
 
 def _real(name: str, metavar: str, text: str) -> Decorator:
@@ -192,8 +192,6 @@ def command(**values: Any) -> None:
         workers = stack.enter_context(
             start_workers(running, reporting, lanes, prepare=prepare, here_too=size >= SOME_BYTES)
         )
-        if size >= MANY_BYTES:
-            workers.coming.begin()
         from multigpu.cnv import summary
         from multigpu.cnv.output import folder as output
         from multigpu.cnv.output import vcf
@@ -351,10 +349,9 @@ def _job(
     aligned = inputs.are_alignments(cases)
     others_aligned = bool(others) and inputs.are_alignments(others)
     told = _check_counting(values, aligned, others_aligned)
-    here, size = deployment(running, more["devices"], lanes), _bytes([*cases, *others])
-    at_once = here.local_cluster and (not here.head_start or size >= MANY_BYTES)
-    # Worker processes that come at once find the counts where they were read; else a copy of them.
-    empty = shareable.empty if at_once else np.empty
+    here = deployment(running, more["devices"], lanes)
+    # Worker processes find the counts where they were read.
+    empty = shareable.empty if here.local_cluster else np.empty
     opened_cases = _opened(cases, aligned, counting, running, empty)
 
     def count(job: "CountJob") -> "Counts":

@@ -6,6 +6,7 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, quoted
 from multigpu.run.options import Lanes
 
@@ -39,12 +40,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
 COPY_NUMBER_LANES = Lanes(5, alone=3)
-CALLED_MEANWHILE, KEPT_BUSY = 3e8, 4  # bytes of counts by a GPU; GPUs by one process
+COUNTS_RATE, COUNTS_KEPT_BUSY = 1e9, 2  # bytes a second on one GPU; GPUs that one process feeds
 
 
 def copy_number_lanes(size: int) -> Lanes:
-    """Of so many bytes of counts, in files or in memory."""
-    return replace(COPY_NUMBER_LANES, here=min(KEPT_BUSY, 1 + int(size / CALLED_MEANWHILE)))
+    """Return the lanes of calling copy numbers in `size` bytes of counts."""
+    seconds = size / COUNTS_RATE  # and to read them takes as long
+    estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=COUNTS_KEPT_BUSY, reading=seconds)
+    return replace(COPY_NUMBER_LANES, estimate=estimate)
 
 
 @dataclass(frozen=True)

@@ -145,10 +145,9 @@ def plan_cnv(
         if own.columns:
             rows = own.piece_rows(options, budget, at_once, run.chunk_bytes())
         planned.append(_chromosome(span, own, min(rows, own.regions), options, copied))
-    in_hand = max(here.lanes, here.own)
     return CnvPlan(
-        shape, tuple(planned), run.chunk_bytes(), budget, here.lanes, at_once, in_hand, here.gpu,
-        not in_process,
+        shape, tuple(planned), run.chunk_bytes(), budget, here.lanes, at_once,
+        here.chunks_in_process, here.gpu, not in_process,
     )  # fmt: skip
 
 

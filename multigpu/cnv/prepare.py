@@ -18,8 +18,8 @@ def prepare(gpu: str | None) -> None:
     from multigpu.cnv import backends
     from multigpu.cnv.options import CnvOptions
 
-    device, options = worker.device_of(gpu), CnvOptions()
-    backend = backends.backend_of(worker.Here(worker.name(), device, worker.free(device)), 1)
+    options = CnvOptions()
+    backend = backends.backend_of(worker.place_of(gpu), 1)
     normalization = backends.normalization_options(options, None)
     segmentation = backends.segmentation_options(options)
     counts = (np.arange(2 * FEW, dtype=np.int32) * 37 % 50 + 50).reshape(FEW, 2)

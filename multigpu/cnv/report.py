@@ -16,7 +16,7 @@ from multigpu.cnv.output.windows import Window
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.cohort import COUNTING, Given
 from multigpu.count.options import CountOptions
-from multigpu.run.figure_text import literal
+from multigpu.run.report import literal
 
 PLOTLY = "package_data/plotly.min.js"
 OTHER = "#b8bcc4"

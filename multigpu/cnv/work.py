@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.cluster.engine.workload import Place
-from multigpu.cluster.workers.worker import step
+from multigpu.cluster.workers.history import step
 from multigpu.cnv.backends import (
     Backend,
     backend_of,

@@ -136,7 +136,7 @@ def command(
         lanes = scan_lanes(inputs.plain_bytes)
         workers = stack.enter_context(start_workers(running, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
-        from multigpu.cluster.engine.journal import beside
+        from multigpu.cluster.engine.journal import journal_of
         from multigpu.cluster.engine.output import is_replaced
         from multigpu.formats.tables.writers import format_of, with_ambiguous
         from multigpu.run.summary import write_summary
@@ -153,7 +153,7 @@ def command(
             streams,
             devices=workers.devices,
             coming=workers.coming,
-            journal=beside(output) if output and is_replaced(output) else None,
+            journal=journal_of(output) if output and is_replaced(output) else None,
         )
         arguments = click.get_current_context().meta[ARGUMENTS]
         refuse_strays(arguments, samples, job.sources, job.signatures)

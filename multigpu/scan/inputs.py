@@ -1,15 +1,10 @@
 """The files of a scan, by the paths that a user gives."""
 
-import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from multigpu.formats.storage.inlets import STDIN, is_remote, status_of
-from multigpu.formats.storage.sources import COMPRESSED, check_stdin, expand
-
-MOST_WEIGHED = 1000  # files whose sizes are looked at: there may be a hundred thousand
+from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,13 +16,8 @@ class ScanInputs:
 
     @cached_property
     def plain_bytes(self) -> int:
-        """About the bytes of the samples that are not compressed, by their names.
-
-        The first files stand for all. Problems with a file are reported when it is read.
-        """
-        weighed = self.samples[:MOST_WEIGHED]
-        size = sum(map(_plain_size, weighed))
-        return size * len(self.samples) // max(1, len(weighed))
+        """About how many bytes the samples have that are not compressed, by their names."""
+        return plain_bytes(self.samples)
 
 
 def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInputs:
@@ -38,13 +28,3 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
     """
     check_stdin([*samples, *signatures])
     return ScanInputs(samples=tuple(expand(samples)), signatures=tuple(expand(signatures)))
-
-
-def _plain_size(path: str) -> int:
-    """Return the size of a regular file that is not compressed, else 0."""
-    if path == STDIN or is_remote(path) or path.lower().endswith(COMPRESSED[1:]):
-        return 0
-    with suppress(OSError):
-        status = status_of(path)
-        return status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return 0

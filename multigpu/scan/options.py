@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError
 from multigpu.run.options import Lanes
 from multigpu.run.values import check_choice, convert_fields, number, shown
@@ -13,16 +14,17 @@ HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = Lanes(6, together=12, least=3)
-# Bytes that a GPU scans while the context of the next one is made.
-BYTES_PER_OWN_GPU = 4e9
+SCAN_RATE = 2e10  # bytes a second on one GPU
+GPUS_KEPT_BUSY = 4  # by one process
 
 
 def scan_lanes(plain_bytes: int) -> Lanes:
-    """Return the lanes of a scan of `plain_bytes` that are not compressed.
+    """Return the lanes of a scan of files with `plain_bytes` that are not compressed.
 
-    Compressed files are read too slowly for more GPUs.
+    Compressed ones do not count: to decompress them takes longer than to scan them.
     """
-    return replace(SCAN_LANES, here=1 + int(plain_bytes / BYTES_PER_OWN_GPU))
+    estimate = WorkEstimate(seconds=plain_bytes / SCAN_RATE, gpus_kept_busy=GPUS_KEPT_BUSY)
+    return replace(SCAN_LANES, estimate=estimate)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,7 +115,7 @@ def plan_scan(
         budget=budget,
         cost=cost,
         lanes=capacity.lanes,
-        process_chunks=max(capacity.lanes, capacity.own),
+        process_chunks=capacity.chunks_in_process,
         index=index,
     )
 
@@ -124,12 +124,12 @@ def _best_chunk_bytes(capacity: Capacity) -> int:
     """Return the bytes of a chunk with which a scan of much input is fastest."""
     if not capacity.gpu:
         return DEFAULT_CHUNK_BYTES
-    if capacity.own and capacity.threads == capacity.lanes:
+    if capacity.in_process and capacity.threads == capacity.lanes:
         return CHUNK_BYTES_ALONE
     dispatched = min(CHUNK_BYTES_DISPATCHED, LANE_BYTES_DISPATCHED // capacity.lanes)
-    if not capacity.own:
+    if not capacity.in_process:
         return dispatched
-    return min(CHUNK_BYTES_SHARED, dispatched, PROCESS_BYTES_SHARED // capacity.own)
+    return min(CHUNK_BYTES_SHARED, dispatched, PROCESS_BYTES_SHARED // capacity.threads)
 
 
 def _count_chunks(sources: Sequence[Source], chunk_bytes: int) -> tuple[int | None, ...]:

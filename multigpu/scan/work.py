@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.cluster.workers.worker import stepped_on_device
+from multigpu.cluster.workers.history import add_device_steps
 from multigpu.errors import Failure, InputError
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.reader import SpanReader
-from multigpu.formats.sequences.records import LENGTH, QUALITY
 from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, Span
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import render
+from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import (
     BadBaseError,
@@ -29,6 +29,7 @@ from multigpu.kernels.scan import (
     TooManyPatternsError,
     split,
 )
+from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.run.fitness import Expected, require
 from multigpu.scan import ambiguity
 from multigpu.scan.ambiguity import Stretches, Windows
@@ -153,7 +154,12 @@ class ScanSession:
         self._index_bytes = index_size(self.patterns.lengths, bases, place.gpu is not None).memory
         self.scanner, allocate = open_scanner(place, self.patterns, self.rules, bases)
         overlap = int(self.patterns.lengths.max()) - 1
-        self.reader = SpanReader(workload.sources, overlap, options.phred_offset, allocate)
+        self.reader = SpanReader(
+            workload.sources,
+            overlap=overlap,
+            phred_offset=options.phred_offset,
+            allocate=allocate,
+        )
         self._stretch_buffers = Buffers(allocate)
         self._windows: Windows | None = None
         if options.max_ambiguous is not None:
@@ -180,7 +186,7 @@ class ScanSession:
         except TooManyPatternsError as problem:
             needs = describe_index(self.workload.signatures, self._index_bytes)
             raise Failure(f"{needs}: {problem}") from problem
-        stepped_on_device(self.scanner.seconds())
+        add_device_steps(self.scanner.seconds())
         return SearchResult(hits=hits)
 
     def need(self, loaded: LoadedPieces) -> int:
@@ -217,7 +223,7 @@ class ScanSession:
         pieces, hits = loaded.pieces, computed.hits
         if loaded.stretches is not None:
             hits = loaded.stretches.placed(hits)
-        rows = self._rows(pieces, hits.where(hits.start < pieces.own[hits.record]))
+        rows = self._rows(pieces, hits.where(hits.start < pieces.inside[hits.record]))
         part = self._part(pieces, rows, *self._problems(loaded, computed.illegal))
         if loaded.stretches is not None:
             self._stretch_buffers.give(loaded.stretches.chunk.letters)
@@ -239,10 +245,10 @@ class ScanSession:
         rows = replace(rows, sample_index=rows.sample_index - first)
         lead = tail = None
         if pieces.lead:
-            lead = RecordPiece(name=b"", bases=int(pieces.own[0]), rows=rows[is_lead])
+            lead = RecordPiece(name=b"", bases=int(pieces.inside[0]), rows=rows[is_lead])
         if has_tail:
             tail = RecordPiece(
-                name=pieces.name(last), bases=int(pieces.own[-1]), rows=rows[is_tail]
+                name=pieces.name(last), bases=int(pieces.inside[-1]), rows=rows[is_tail]
             )
         whole = rows[~(is_lead | is_tail)]
         fmt = self.workload.fmt
@@ -251,7 +257,7 @@ class ScanSession:
             begin=pieces.begin,
             stop=pieces.stop,
             records=len(pieces.table) - first,
-            bases=int(pieces.own.sum()),
+            bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
             rows=whole if fmt is None else render(whole, self.workload.signatures.names, fmt),
             facts=RowFacts.of(whole),
@@ -315,10 +321,10 @@ class ScanSession:
         self, pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return the mean quality under every hit: an exact sum, divided once. NaN for FASTA."""
-        qualities = pieces.table[hits.record, QUALITY]
-        if not len(hits) or qualities[0] < 0:
+        rows = pieces.table[hits.record]
+        if not len(hits) or rows[0, QUALITY] < 0:
             return np.full(len(hits), np.nan)
-        total = pieces.text.sums(qualities + hits.start, lengths)
+        total = pieces.text.sum_qualities(rows, hits.start, lengths)
         total -= lengths * self.workload.options.phred_offset
         score: NDArray[np.float64] = total / lengths
         return score
@@ -332,7 +338,7 @@ class ScanSession:
 
 def _count_ambiguous(pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the number of ambiguous sample bases under every hit."""
-    found: NDArray[np.int32] = ambiguity.count(
+    found: NDArray[np.int32] = count_ambiguous(
         pieces.letters, pieces.offsets[hits.record] + hits.start, lengths
     )
     return found

@@ -10,11 +10,9 @@ import pytest
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.errors import UsageError
 from multigpu.formats.sequences.signatures import Joined, Signatures
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage import sources
+from multigpu.formats.storage.sources import Source, plain_bytes
 from multigpu.run.options import RunOptions
-from multigpu.scan import inputs
-from multigpu.scan.inputs import ScanInputs, expand_inputs
-from multigpu.scan.options import scan_lanes
 from multigpu.scan.plan import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU
@@ -29,13 +27,14 @@ def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
 @pytest.mark.parametrize(
     ("here", "chunk"),
     [
-        (Capacity(FREE, 6, 6, gpu=True, own=6), 32_000_000),
-        (Capacity(FREE, 12, 6, gpu=True, own=6), 128 << 20),  # the program begins on one of two
-        (Capacity(FREE, 24, 3, gpu=True, own=24), 128 << 20),
-        (Capacity(FREE, 96, 12, gpu=True, own=96), 32 << 20),  # all that is in hand is limited
+        (Capacity(FREE, 6, 6, gpu=True, in_process=True), 32_000_000),
+        (Capacity(FREE, 12, 6, gpu=True, in_process=True), 128 << 20),
+        (Capacity(FREE, 24, 3, gpu=True, in_process=True), 128 << 20),
+        # The chunks in progress of all lanes together are limited.
+        (Capacity(FREE, 96, 12, gpu=True, in_process=True), 32 << 20),
         (Capacity(FREE, 24, 3, gpu=True), 256 << 20),  # worker processes only
         (Capacity(FREE, 24, 6, gpu=True), 128 << 20),
-        (Capacity(FREE, 4, 4, gpu=False, own=4), 64 << 20),
+        (Capacity(FREE, 4, 4, gpu=False, in_process=True), 64 << 20),
     ],
 )
 def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> None:
@@ -44,8 +43,8 @@ def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> 
 
 
 def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
-    one = plan(Capacity(FREE, 24, 3, gpu=True, own=3))
-    eight = plan(Capacity(FREE, 24, 3, gpu=True, own=24))
+    one = plan(Capacity(FREE, 24, 3, gpu=True), max_chunk_bytes=128 << 20)
+    eight = plan(Capacity(FREE, 24, 3, gpu=True, in_process=True))
     assert (one.lanes, one.process_chunks) == (eight.lanes, eight.process_chunks // 8) == (3, 3)
     assert eight.host_bytes > one.host_bytes + 21 * 1.75 * eight.chunk_bytes
 
@@ -54,7 +53,7 @@ def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
     letters = np.full(31 * 10**6, ord("A"), np.uint8)
     offsets = np.arange(10**6 + 1) * 31
     many = Signatures([b""] * 10**6, Joined(letters, offsets))
-    here = Capacity(500 << 20, 2, 2, gpu=False, own=2)
+    here = Capacity(500 << 20, 2, 2, gpu=False, in_process=True)
     message = (
         r"^1,000,000 signatures of 31,000,000 bases need [3-5]\d\d,\d{3},\d{3} bytes of memory"
     )
@@ -64,37 +63,27 @@ def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
     assert planned.host_bytes > planned.index.memory > planned.index.entries >= 10**6
 
 
-@pytest.mark.parametrize(("size", "gpus"), [(0, 1), (10**9, 1), (10**10, 3), (4 * 10**10, 11)])
-def test_the_program_begins_on_as_many_gpus_as_there_is_work_for(size: int, gpus: int) -> None:
-    assert scan_lanes(size).here == gpus
-    assert scan_lanes(size).each(4) == scan_lanes(0).each(4)
-
-
-def plain_bytes(*samples: str) -> int:
-    return expand_inputs(samples, []).plain_bytes
-
-
 def test_plain_bytes__are_those_of_files_that_are_not_compressed(tmp_path: Path) -> None:
     sizes = {"a.fq": 10, "b.fastq.gz": 100, "c.fa.zst": 1000, "d.fa": 10_000, "e.FQ.GZ": 5}
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(b">" * size)
 
-    assert plain_bytes(str(tmp_path)) == 10_010
-    assert plain_bytes(f"{tmp_path}/*.f*", str(tmp_path / "a.fq")) == 10_020
-    assert plain_bytes("-", "https://example.org/a.fq", str(tmp_path / "a.fq")) == 10
-    assert plain_bytes() == 0
+    assert plain_bytes([str(tmp_path)]) == 10_010
+    assert plain_bytes([f"{tmp_path}/*.f*", str(tmp_path / "a.fq")]) == 10_020
+    assert plain_bytes(["-", "https://example.org/a.fq", str(tmp_path / "a.fq")]) == 10
+    assert plain_bytes([]) == 0
 
 
 def test_plain_bytes__of_very_many_files_are_those_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "MOST_WEIGHED", 2)
+    monkeypatch.setattr(sources, "WEIGHED", 2)
     for number, size in enumerate((10, 20, 1000, 1000)):
         (tmp_path / f"{number}.fq").write_bytes(b"@" * size)
-    assert plain_bytes(str(tmp_path)) == 60
+    assert plain_bytes([str(tmp_path)]) == 60
 
 
-def test_plain_bytes__of_a_file_that_is_gone_are_none(tmp_path: Path) -> None:
+def test_plain_bytes__are_none_where_a_file_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.fq").write_bytes(b"@")
-    paths = (str(tmp_path / "a.fq"), str(tmp_path / "missing.fq"))
-    assert ScanInputs(samples=paths, signatures=()).plain_bytes == 1
+    assert plain_bytes([str(tmp_path / "a.fq"), str(tmp_path / "missing.fq")]) == 0
+    assert plain_bytes(["a\0b"]) == 0

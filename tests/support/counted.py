@@ -1,6 +1,6 @@
 """What tests of counting share."""
 
-import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -25,11 +25,5 @@ def in_windows(rows: list[Row], width: int, references: Any = REFERENCES) -> lis
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    found = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name.partition(".")[0] == package:
-            raise ImportError(f"No module named {name!r}")
-        return found(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    """Have imports of a package fail."""
+    monkeypatch.setitem(sys.modules, package, None)

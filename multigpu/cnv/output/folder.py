@@ -17,7 +17,7 @@ from typing import Any
 from multigpu.cluster.engine.output import (
     atomic_output,
     failures_named,
-    own,
+    open_locked,
     sync_directory,
     sync_folder,
 )
@@ -59,7 +59,7 @@ NEEDED = {
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
 }
-OF_TABLES = ("pyarrow.compute",)
+OF_TABLES = ("pyarrow.compute", "pysam")
 LOADED = {  # what of the others the program imports
     MATRICES: ("zarr",),
     REPORT: ("jinja2",),
@@ -106,7 +106,7 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
     part, lock = folder / PART, folder / LOCK
     with failures_named(path, UsageError):
         folder.mkdir(parents=True, exist_ok=True)
-    with own(lock, path):
+    with open_locked(lock, path):
         try:
             with failures_named(path, UsageError):
                 part.mkdir(exist_ok=True)
