@@ -1,4 +1,4 @@
-"""What tests of docking share."""
+"""Helpers of the tests of docking."""
 
 from collections.abc import Callable
 from pathlib import Path

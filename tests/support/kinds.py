@@ -1,4 +1,4 @@
-"""What kind of test a test is: by where it lies, its fixtures, its parameters and what it calls."""
+"""Kind of a test, found by its folder, fixtures, parameters and the helpers it calls."""
 
 from functools import cache
 from pathlib import Path
