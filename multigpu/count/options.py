@@ -1,4 +1,4 @@
-"""Which reads are counted in which regions, as one frozen object."""
+"""Options of a count, as one frozen object."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace

@@ -1,4 +1,4 @@
-"""How alignment files are cut into spans."""
+"""Spans of alignment files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ScanFacts(JobFacts):
-    """What a scan has done so far."""
+    """Numbers of a scan so far."""
 
     records: int = 0
     bases: int = 0

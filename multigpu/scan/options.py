@@ -29,7 +29,7 @@ def scan_lanes(plain_bytes: int) -> Lanes:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOptions:
-    """Which matches are searched; docs/scan.md has the meaning of each option.
+    """Rules for matches and rows; docs/scan.md has the meaning of each option.
 
     hits           "first": the lowest start of every sample and signature, or "all"
     strand         "forward", or "both": reverse complements too

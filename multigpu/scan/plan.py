@@ -1,4 +1,4 @@
-"""How the samples of a scan are cut into spans, and the memory that these take."""
+"""Plan of a scan: spans of the samples, and the memory that these take."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

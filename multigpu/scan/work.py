@@ -31,8 +31,7 @@ from multigpu.kernels.scan import (
 )
 from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.run.fitness import Expected, require
-from multigpu.scan import ambiguity
-from multigpu.scan.ambiguity import Stretches, Windows
+from multigpu.scan.ambiguity import Stretches, Windows, allowed_ambiguous
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.parts import IllegalBase, RecordPiece, RowFacts, ScanPart
 from multigpu.scan.plan import describe_index, expected_bases, index_size
@@ -171,7 +170,7 @@ class ScanSession:
         if self._windows is None:
             return loaded
         buffer = self._stretch_buffers.take(len(loaded.pieces.letters))
-        stretches = self._windows.stretches(loaded.chunk, buffer)
+        stretches = self._windows.find_stretches(loaded.chunk, buffer)
         if stretches is None:
             self._stretch_buffers.give(buffer)
         return replace(loaded, stretches=stretches)
@@ -222,7 +221,7 @@ class ScanSession:
         """Return the part, rows as text where the job has a text format."""
         pieces, hits = loaded.pieces, computed.hits
         if loaded.stretches is not None:
-            hits = loaded.stretches.placed(hits)
+            hits = loaded.stretches.in_records(hits)
         rows = self._rows(pieces, hits.where(hits.start < pieces.inside[hits.record]))
         part = self._part(pieces, rows, *self._problems(loaded, computed.illegal))
         if loaded.stretches is not None:
@@ -313,7 +312,7 @@ class ScanSession:
         options = self.workload.options
         assert options.max_ambiguous is not None
         lengths = self.patterns.lengths[hits.pattern]
-        most = ambiguity.allowed(options.max_ambiguous, lengths)
+        most = allowed_ambiguous(options.max_ambiguous, lengths)
         few = hits.where(_count_ambiguous(pieces, hits, lengths) <= most)
         return few.ordered(self.patterns.strands, options.hits == "first")
 
