@@ -3,7 +3,6 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +13,13 @@ from multigpu.formats.alignments.alignments import RG, Alignments, numbers_of, s
 from multigpu.formats.alignments.regions import Regions, read_bed, windows
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountedRegions:
-    """Regions to count in.
-
-    references  numbers of the references that the chromosomes of the regions stand for
-    notes       what was noticed in a BED file: one sentence each
-    """
-
-    regions: Regions
-    references: list[int]
-    notes: tuple[str, ...] = ()
-
-
-def choose_regions(file: Alignments, options: CountOptions) -> CountedRegions:
+def choose_regions(
+    file: Alignments, options: CountOptions
+) -> tuple[Regions, list[int], tuple[str, ...]]:
     """Return the regions of a BED file, or windows over the references of an alignment file.
+
+    With them go the numbers of the references that their chromosomes stand for, and notes: what
+    was noticed in a BED file, one sentence each.
 
     Raises InputError for chromosomes that the alignment file does not have.
     """
@@ -36,8 +27,7 @@ def choose_regions(file: Alignments, options: CountOptions) -> CountedRegions:
     if options.regions is not None:
         regions, notes = read_bed(options.regions)
         references = numbers_of(regions.names, file, rename, options.regions, regions)
-        notes = (*notes, *_notes_of_long_regions(regions, references, file))
-        return CountedRegions(regions=regions, references=references, notes=notes)
+        return regions, references, (*notes, *_notes_of_long_regions(regions, references, file))
     names = options.chromosomes or tuple(name for name, _ in file.references)
     references = numbers_of(names, file, rename, "--chromosomes")
     covered = [file.references[number] for number in references]
@@ -45,8 +35,7 @@ def choose_regions(file: Alignments, options: CountOptions) -> CountedRegions:
         _check_lengths_differ(file, covered)
     if not any(length for _, length in covered):
         raise InputError(file.path, "its references have no bases: there are no windows")
-    regions = windows(covered, options.window, options.compat_r)
-    return CountedRegions(regions=regions, references=references)
+    return windows(covered, options.window, options.compat_r), references, ()
 
 
 def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tuple[str, ...]:

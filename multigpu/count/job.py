@@ -41,9 +41,7 @@ class CountJob(Job):
         self.files = [inspect(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)
         check_references(self.files, rename=options.rename == "auto")
-        counted = choose_regions(self.files[0], options)
-        self.regions, self.references = counted.regions, counted.references
-        self.notes = counted.notes
+        self.regions, self.references, self.notes = choose_regions(self.files[0], options)
         self.reads = 0  # mapped reads seen so far
 
     @property

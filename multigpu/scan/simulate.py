@@ -9,7 +9,6 @@ and in every version; each part (lengths, bases, Ns, qualities, planting) has it
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
+from multigpu.run.values import shown
 
 # uint8[256, 4]: the four letters that a random byte stands for.
 BASES = np.frombuffer(b"ACGT", np.uint8)[np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3]
@@ -28,6 +28,8 @@ BLOCK_BASES = 1 << 20  # bases made at a time, unless one record is longer
 WORDS = 1 << 16  # values of a random uint16
 LIMIT = 1 << 32  # lengths and counts stay below
 DEMO_SEED = 1
+
+Letters = NDArray[np.uint8]
 
 # Numbers of the streams of random numbers: changing one changes what every seed gives.
 SIGNATURES, SAMPLES = range(2)
@@ -54,14 +56,14 @@ def signatures(
     records = _Records(SIGNATURES, min_length, max_length, n_ratio, seed)
     _check_count("count", count)
     ns = records.stream(NS)
-    for block in records.blocks(count):
-        _put_ns(block.letters, n_ratio, ns)
-        out.write(block.fasta(b"sig"))
+    for first, letters, each in records.blocks(count):
+        _put_ns(letters, n_ratio, ns)
+        out.write(_fasta(b"sig", first, each))
 
 
 def samples(
     out: Sink,
-    signatures: Sequence[NDArray[np.uint8]],
+    signatures: Sequence[Letters],
     clean: int,
     infected: int,
     min_signatures: int,
@@ -96,16 +98,15 @@ def samples(
     is_infected = _choose(infected, clean + infected, records.stream(ORDER))
     spread = max_signatures - min_signatures + 1
     plants, ns, scores = map(records.stream, (PLANTS, NS, QUALITIES))
-    for block in records.blocks(clean + infected):
-        for record in np.flatnonzero(is_infected[block.first : block.first + len(block)]).tolist():
+    for first, letters, each in records.blocks(clean + infected):
+        for record in np.flatnonzero(is_infected[first : first + len(each)]).tolist():
             wanted = min_signatures + plants.below(spread, 1).item()
-            _plant(block.record(record), signatures, wanted, plants)
-        _put_ns(block.letters, n_ratio, ns)
+            _plant(each[record], signatures, wanted, plants)
+        _put_ns(letters, n_ratio, ns)
         if fasta:
-            out.write(block.fasta(b"smp"))
+            out.write(_fasta(b"smp", first, each))
         else:
-            qualities = _qualities(block.letters.size, min_phred, max_phred, scores)
-            out.write(block.fastq(b"smp", qualities))
+            out.write(_fastq(first, each, _qualities(letters.size, min_phred, max_phred, scores)))
 
 
 class DemoFiles(NamedTuple):
@@ -152,7 +153,7 @@ class _Stream:
     def __init__(self, seed: int, *key: int) -> None:
         self._bits = PCG64(SeedSequence(seed, spawn_key=key))
 
-    def bytes(self, count: int) -> NDArray[np.uint8]:
+    def bytes(self, count: int) -> Letters:
         """Return uint8[count]."""
         words: NDArray[np.uint64] = self._bits.random_raw(-(-count // 8))
         return words.astype("<u8", copy=False).view(np.uint8)[:count]
@@ -168,46 +169,6 @@ class _Stream:
 
 
 @dataclass(frozen=True)
-class _Block:
-    """Consecutive records.
-
-    first    number of the first record
-    borders  int64[records + 1]    record i has the letters borders[i] up to borders[i + 1]
-    letters  uint8[borders[-1]]    ASCII, writeable
-    """
-
-    first: int
-    borders: NDArray[np.int64]
-    letters: NDArray[np.uint8]
-
-    def __len__(self) -> int:
-        return self.borders.size - 1
-
-    def record(self, number: int) -> NDArray[np.uint8]:
-        """Return the letters of a record of the block, counted from 0: a view."""
-        return self.letters[self.borders[number] : self.borders[number + 1]]
-
-    def _spans(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Yield the number of every record in the file, and where its letters begin and end."""
-        return enumerate(pairwise(self.borders.tolist()), self.first)
-
-    def fasta(self, prefix: bytes) -> bytes:
-        """Return the records as FASTA."""
-        text = self.letters.tobytes()
-        lines = [b">%b%d\n%b\n" % (prefix, i, text[a:b]) for i, (a, b) in self._spans()]
-        return b"".join(lines)
-
-    def fastq(self, prefix: bytes, qualities: NDArray[np.uint8]) -> bytes:
-        """Return the records as FASTQ."""
-        text, marks = self.letters.tobytes(), qualities.tobytes()
-        lines = [
-            b"@%b%d\n%b\n+\n%b\n" % (prefix, i, text[a:b], marks[a:b])
-            for i, (a, b) in self._spans()
-        ]
-        return b"".join(lines)
-
-
-@dataclass(frozen=True)
 class _Records:
     """Quantities that all records of a file share. Raises UsageError for impossible ones."""
 
@@ -219,42 +180,62 @@ class _Records:
 
     def __post_init__(self) -> None:
         _check_range("length", self.min_length, self.max_length, 1, LIMIT - 1)
-        _check_at_least(0, "seed", self.seed)
+        if self.seed < 0:
+            raise UsageError(f"seed is {shown(self.seed)}; it must be 0 or more")
         if not 0 <= self.n_ratio <= 1:
-            raise UsageError(f"n-ratio is {self.n_ratio}: it must lie within 0 to 1")
+            raise UsageError(f"n-ratio is {self.n_ratio}; it must be 0 to 1")
 
     def stream(self, part: int) -> _Stream:
         """Return a stream of random numbers: signatures and samples of one seed share nothing."""
         return _Stream(self.seed, self.kind, part)
 
-    def blocks(self, count: int) -> Iterator[_Block]:
-        """Yield `count` records of random bases, in blocks: one long record or many short ones."""
-        lengths, letters = self.stream(LENGTHS), self.stream(LETTERS)
+    def blocks(self, count: int) -> Iterator[tuple[int, Letters, list[Letters]]]:
+        """Yield `count` records of random bases, in blocks: one long record or many short ones.
+
+        A block is the number of its first record, the letters of all, and those of each: views.
+        """
+        lengths, bases = self.stream(LENGTHS), self.stream(LETTERS)
         size = max(1, BLOCK_BASES // self.max_length)
         spread = self.max_length - self.min_length + 1
         for first in range(0, count, size):
             here = self.min_length + lengths.below(spread, min(size, count - first))
-            borders = np.concatenate([[0], np.cumsum(here)])
-            yield _Block(first, borders, _random_letters(int(borders[-1]), letters))
+            letters = _random_letters(int(here.sum()), bases)
+            yield first, letters, np.split(letters, np.cumsum(here[:-1]))
+
+
+def _fasta(prefix: bytes, first: int, records: Sequence[Letters]) -> bytes:
+    """Return records as FASTA; `first` is the number of the first one."""
+    numbered = enumerate(records, first)
+    return b"".join([b">%b%d\n%b\n" % (prefix, i, record.tobytes()) for i, record in numbered])
+
+
+def _fastq(first: int, records: Sequence[Letters], qualities: Letters) -> bytes:
+    """Return samples as FASTQ; the qualities of all stand one after the other."""
+    lines, marks, begin = [], qualities.tobytes(), 0
+    for number, record in enumerate(records, first):
+        end = begin + record.size
+        lines.append(b"@smp%d\n%b\n+\n%b\n" % (number, record.tobytes(), marks[begin:end]))
+        begin = end
+    return b"".join(lines)
 
 
 # ---- letters ------------------------------------------------------------------------------------
 
 
-def _random_letters(size: int, random: _Stream) -> NDArray[np.uint8]:
+def _random_letters(size: int, random: _Stream) -> Letters:
     """Return uint8[size] of A, C, G and T, each as likely: four from every random byte."""
-    letters: NDArray[np.uint8] = BASES[random.bytes(-(-size // 4))].ravel()[:size]
+    letters: Letters = BASES[random.bytes(-(-size // 4))].ravel()[:size]
     return letters
 
 
-def _put_ns(letters: NDArray[np.uint8], ratio: float, random: _Stream) -> None:
+def _put_ns(letters: Letters, ratio: float, random: _Stream) -> None:
     """Turn about `ratio` of the letters into N, in place."""
     limit = round(ratio * WORDS)
     if limit:
         letters[random.words(letters.size) < limit] = N
 
 
-def _qualities(size: int, low: int, high: int, random: _Stream) -> NDArray[np.uint8]:
+def _qualities(size: int, low: int, high: int, random: _Stream) -> Letters:
     """Return uint8[size]: FASTQ letters of Phred scores low..high, each as likely."""
     scores = random.words(size).astype(np.uint32)
     scores *= high - low + 1
@@ -275,9 +256,7 @@ def _choose(count: int, total: int, random: _Stream) -> NDArray[np.bool]:
 # ---- planting -----------------------------------------------------------------------------------
 
 
-def _plant(
-    sample: NDArray[np.uint8], signatures: Sequence[NDArray[np.uint8]], wanted: int, random: _Stream
-) -> None:
+def _plant(sample: Letters, signatures: Sequence[Letters], wanted: int, random: _Stream) -> None:
     """Plant `wanted` different signatures in a sample, in random order; Ns keep what is there."""
     # The first steps of a shuffle.
     numbers = list(range(len(signatures)))
@@ -293,9 +272,7 @@ def _plant(
         start += letters.size
 
 
-def _check_planting(
-    signatures: Sequence[NDArray[np.uint8]], low: int, high: int, shortest: int
-) -> None:
+def _check_planting(signatures: Sequence[Letters], low: int, high: int, shortest: int) -> None:
     """Raise UsageError where a sample of `shortest` bases may not hold low..high signatures."""
     count = len(signatures)
     _check_range("signatures", low, high, 0, LIMIT - 1)
@@ -320,15 +297,8 @@ def _check_planting(
 
 def _check_count(what: str, value: int) -> None:
     """Raise UsageError for a number of records that cannot be made."""
-    _check_at_least(0, what, value)
-    if value >= LIMIT:
-        raise UsageError(f"{what} must be less than {LIMIT:,}")
-
-
-def _check_at_least(least: int, what: str, value: int) -> None:
-    """Raise UsageError for a smaller value."""
-    if value < least:
-        raise UsageError(f"{what} is {value}: it must be at least {least}")
+    if not 0 <= value < LIMIT:
+        raise UsageError(f"{what} is {shown(value)}; it must be 0 to {LIMIT - 1:,}")
 
 
 def _check_range(what: str, low: int, high: int, least: int, most: int) -> None:
@@ -336,4 +306,4 @@ def _check_range(what: str, low: int, high: int, least: int, most: int) -> None:
     if low > high:
         raise UsageError(f"min-{what} {low} is more than max-{what} {high}")
     if low < least or high > most:
-        raise UsageError(f"{what} {low} to {high}: it must lie within {least} to {most}")
+        raise UsageError(f"{what} {low} to {high}; it must lie within {least} to {most}")

@@ -1,4 +1,4 @@
-"""How a scan is cut, and how many GPUs the program itself works with."""
+"""Plan of a scan: sizes of chunks, memory, and input that is not compressed."""
 
 from dataclasses import replace
 from pathlib import Path
