@@ -62,14 +62,14 @@ def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
     monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
     monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
-    on_cpu = scan._backend
+    on_cpu = scan.open_scanner
 
     def backend(place: Any, *about: Any) -> Any:
         if place.gpu is None:
             return on_cpu(place, *about)
         return cuda.Scanner(*about), lambda size: np.empty(size, np.uint8)
 
-    monkeypatch.setattr(scan, "_backend", backend)
+    monkeypatch.setattr(scan, "open_scanner", backend)
     yield device
     device.fails = range(0)
 
@@ -92,9 +92,12 @@ def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> O
     samples, signatures = files
     source = inspect_source(samples)
     workload = ScanWorkload(
-        "scarce", [source], read_signatures([signatures]), ScanOptions(hits, max_ambiguous=most),
-        "tsv+ambiguous",
-    )  # fmt: skip
+        key="scarce",
+        sources=[source],
+        signatures=read_signatures([signatures]),
+        options=ScanOptions(hits=hits, max_ambiguous=most),
+        fmt="tsv+ambiguous",
+    )
     worker.WORKER.jobs.admit(workload)
     try:
         span = FileSpan(0, 0, source.size or 0, exact=True)
@@ -111,7 +114,7 @@ def test_scan__gives_the_same_whichever_allocation_fails(
 ) -> None:
     whole = run(files, hits, most)
     assert (whole.device, whole.events) == ("gpu0", ())
-    assert whole.part.hits > (20 if most is None else 5)
+    assert whole.part.facts.hits > (20 if most is None else 5)
     happened = set()
     for failing in range(scarce.allocations):
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)

@@ -17,7 +17,7 @@ from multigpu.formats.tables.counts import Counts
 
 if TYPE_CHECKING:
     from multigpu.cnv.job import CnvJob
-    from multigpu.count.api import CountOptions
+    from multigpu.count.options import CountOptions
 
 COUNTING = {  # parameters of `multigpu.count` and how the command calls them
     "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
