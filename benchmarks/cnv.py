@@ -19,8 +19,8 @@ from common import Figure, Report, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
-from multigpu.cnv.backends import model_options
 from multigpu.cnv.job import CnvJob
+from multigpu.cnv.kernel_options import model_options
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.simulate import Cohort, cohort_counts

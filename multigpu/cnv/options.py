@@ -1,9 +1,11 @@
-"""The parameters of a copy-number run, with R's defaults for every model."""
+"""Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from multigpu.errors import UsageError, quoted
@@ -39,20 +41,67 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
 COPY_NUMBER_LANES = Lanes(5, alone=3)
-CALLED_MEANWHILE, KEPT_BUSY = 3e8, 4  # bytes of counts by a GPU; GPUs by one process
+BYTES_PER_GPU = 3e8  # of counts, above which this process begins on one GPU more
+MOST_GPUS_HERE = 4  # that this process keeps busy
+SHOWN_REGIONS = 10  # CNV regions with figures of their own
 
 
 def copy_number_lanes(size: int) -> Lanes:
-    """Of so many bytes of counts, in files or in memory."""
-    return replace(COPY_NUMBER_LANES, here=min(KEPT_BUSY, 1 + int(size / CALLED_MEANWHILE)))
+    """Return the chromosomes in progress on each GPU; `size`: bytes of counts or of their files."""
+    return replace(COPY_NUMBER_LANES, here=min(MOST_GPUS_HERE, 1 + int(size / BYTES_PER_GPU)))
 
 
-@dataclass(frozen=True)
+def file_bytes(paths: Iterable[str]) -> int:
+    """Return the size of the files that can be found."""
+    size = 0
+    for path in paths:
+        with suppress(OSError, ValueError):
+            size += Path(path).stat().st_size
+    return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptResults:
+    """Results that workers keep besides the calls.
+
+    matrices  names of the matrices
+    store     Zarr store to which workers write them; None: they are kept in memory
+    shown     CNV regions of each chromosome that are kept for figures
+    """
+
+    matrices: tuple[str, ...] = ()
+    store: Path | None = None
+    shown: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """Files that a run writes.
+
+    output    folder of the files
+    vcf       whether cnvs.vcf.gz is written
+    matrices  whether matrices.zarr is written
+    report    whether report.html is written
+    plots     format of the figures as files; None: none are written
+    colors    which of gains and losses is red
+    genome    IGV's name of the genome; None: recognized by the lengths of chromosomes
+    """
+
+    output: str
+    vcf: bool = True
+    matrices: bool = True
+    report: bool = True
+    plots: Literal["png", "svg"] | None = None
+    colors: Literal["gain-red", "gain-blue"] = "gain-red"
+    genome: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class CnvOptions:
-    """What a copy-number run answers; docs/cnv.md has the meaning of each and its name in R.
+    """Parameters of the method; docs/cnv.md has the meaning of each and its name in R.
 
-    The defaults are those of R's `cn.mops`; `CnvOptions.of` gives those of another model.
-    Raises UsageError for values that mean nothing.
+    The defaults are those of R's `cn.mops`; `CnvOptions.of` has those of other models.
+    Raises UsageError for values that cannot be.
     """
 
     model: Model = "cn.mops"
@@ -87,9 +136,10 @@ class CnvOptions:
 
     @classmethod
     def of(cls, model: str, preset: str | None = None, **given: Any) -> Self:
-        """The defaults of a model, changed by a preset, changed by what is given (None: not).
+        """Return a model's defaults, changed by a preset, then by the parameters given.
 
-        `seg_median` may be one number, which stands for both signs; `compat` is "none" or "r".
+        None stands for a parameter that is not given. `seg_median` may be one number, which stands
+        for both signs; `compat` is "none" or "r".
         """
         if model not in list(MODELS):
             raise UsageError(f"unknown model {model!r}: choose from {', '.join(MODELS)}")
@@ -108,13 +158,18 @@ class CnvOptions:
 
     @property
     def main_label(self) -> str:
-        """The label of the class that means "no change"."""
+        """Label of the main class, which means "no change"."""
         return "CN1" if self.model == "haplo" else "CN2"
 
     @property
     def main(self) -> int:
-        """Its place in `classes`."""
+        """Index of the main class."""
         return self.classes.index(self.main_label)
+
+    @property
+    def is_normalized(self) -> bool:
+        """Whether counts are normalized here."""
+        return self.norm != 0 and self.model != "single"
 
     def __post_init__(self) -> None:
         for name, kind in CHOICES.items():
@@ -158,7 +213,7 @@ class CnvOptions:
         self._check_thresholds()
 
     def _check_thresholds(self) -> None:
-        """Gains must lie above losses: crossed ones would make every segment both."""
+        """Raise UsageError for crossed thresholds: every segment would be a gain and a loss."""
         if not all(map(isfinite, self.seg_median or ())):
             raise UsageError("--seg-median must be finite numbers")
         pairs = {
@@ -170,8 +225,8 @@ class CnvOptions:
                 raise UsageError(f"{said}: the threshold of gains lies below that of losses")
 
 
-LARGEST = 1e300  # what is beyond is no number of anything
-MOST = 2**31 - 1  # of what is counted: regions, rounds
+LARGEST = 1e300  # of real numbers
+MOST = 2**31 - 1  # of whole numbers: regions, cycles
 CHOICES = {
     "model": Model,
     "norm": Literal[0, 1, 2],
@@ -181,12 +236,12 @@ CHOICES = {
     "fractional": Fractional,
 }
 WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
-OF_FAST = (  # which --segmentation cbs has no use for
+FAST_ONLY = (  # parameters that --segmentation cbs has no use for
     "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
 )  # fmt: skip
-# What parameters are for, and whether there is such a thing.
-EFFECT: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
-    ("--segmentation fast", OF_FAST, lambda options: options.segmentation == "fast"),
+# What parameters are for, the parameters, and whether the run has it.
+PURPOSES: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
+    ("--segmentation fast", FAST_ONLY, lambda options: options.segmentation == "fast"),
     ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
     ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
     (
@@ -195,7 +250,7 @@ EFFECT: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] 
     ),
     (
         "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
-        lambda options: options.norm != 0 and options.model != "single",
+        lambda options: options.is_normalized,
     ),
     ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
 )  # fmt: skip
@@ -219,21 +274,21 @@ RANGES = {
 
 
 def flag(name: str) -> str:
-    """The option of the command line for a parameter."""
+    """Return the option of the command line for a parameter."""
     return "--" + name.replace("_", "-")
 
 
-def idle(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
-    """A note where parameters were given that change nothing."""
-    said = set(given)
-    for what, names, is_there in EFFECT:
-        unused = [flag(name) for name in names if name in said]
-        if unused and not is_there(options):
-            yield f"{', '.join(unused)}: without effect, for {what} only"
+def unused_parameter_notes(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
+    """Yield a note for parameters that were given and change nothing."""
+    names_given = set(given)
+    for purpose, names, has_purpose in PURPOSES:
+        unused = [flag(name) for name in names if name in names_given]
+        if unused and not has_purpose(options):
+            yield f"{', '.join(unused)}: without effect, for {purpose} only"
 
 
 def _range(name: str, value: Any) -> str:
-    """What a number that lies beyond its limits must be."""
+    """Return in words what a number beyond its limits must be."""
     lowest, highest = RANGES[name]
     if highest == LARGEST and not isfinite(value):
         return "a finite number"
@@ -243,7 +298,7 @@ def _range(name: str, value: Any) -> str:
 
 
 def _check_kind(name: str, value: Any) -> None:
-    """Raises UsageError for what is no number, or not a whole one where it must be."""
+    """Raise UsageError for a value that is no number, or not a whole one where it must be."""
     kind, wanted = (Integral, "a whole number") if name in WHOLE else (Real, "a number")
     if isinstance(value, bool) or not isinstance(value, kind):
         raise UsageError(f"{flag(name)} is {_repr(value)}; it must be {wanted}")
@@ -260,7 +315,7 @@ def _folds(given: Any) -> tuple[float, ...]:
 
 
 def _limits(given: Any) -> tuple[float, float]:
-    """Thresholds of gains and losses; one number stands for both signs."""
+    """Return thresholds of gains and losses; one number stands for both signs."""
     numbers = _numbers("seg_median", (given,) if isinstance(given, Real) else given)
     if len(numbers) == 1:
         return abs(numbers[0]), -abs(numbers[0])
@@ -289,7 +344,7 @@ def _labels(given: Any) -> tuple[str, ...]:
 
 
 def _repr(value: Any) -> str:
-    """A value of Python in a message, cut when long."""
+    """Return a Python value for a message, cut when long."""
     return quoted(repr(value))[1:-1]
 
 
