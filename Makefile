@@ -20,29 +20,53 @@ KILL_SECONDS ?= 600
 MUTANT_SECONDS ?= 600
 SEED ?= 1
 
-# Tests run in so many processes; many of them wait for others.
+# Processes of pytest; many tests wait for processes of their own.
 TEST_PROCESSES ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
+
+# What coverage is measured of: kernels compiled by Numba and CUDA do not count as run.
+MEASURED = "(unit or process or golden or emulated) and not slow and not gpu"
+CUDA_SOURCES = $(shell find kernels -name '*.cu' -o -name '*.cuh')
+
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url $(LOCK_FLAGS) --group pyproject.toml:build pyproject.toml
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo test soak check lock clean
+.PHONY: help demo quick test test-all coverage soak check format lock clean
 
 help:
-	@echo "make demo    install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
-	@echo "make test    install and run the tests (ARGS='-k scan' goes to pytest)"
-	@echo "make soak    100 random fault schedules for each job (SCHEDULES=20 for fewer), then ten minutes of kill points"
-	@echo "             (KILL_SECONDS=60, SEED=2) and ten of damaged files (MUTANT_SECONDS=60): 50 minutes"
-	@echo "make check   ruff and mypy"
-	@echo "make lock    write requirements/*.txt anew (LOCK_FLAGS=--upgrade for newer versions)"
-	@echo "make clean   remove .venv and the caches"
+	@echo "make demo     install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
+	@echo "make quick    unit tests: a minute (ARGS='-k scan' goes to pytest, here and below)"
+	@echo "make test     all tests but those marked slow: ten minutes"
+	@echo "make test-all all tests: half an hour"
+	@echo "make coverage the lines that tests run, per folder"
+	@echo "make soak     100 random fault schedules for each job (SCHEDULES=20 for fewer), then ten minutes of kill points"
+	@echo "              (KILL_SECONDS=60, SEED=2) and ten of damaged files (MUTANT_SECONDS=60): 50 minutes"
+	@echo "make check    ruff, mypy, clang-format"
+	@echo "make format   let ruff and clang-format write the sources"
+	@echo "make lock     write requirements/*.txt again (LOCK_FLAGS=--upgrade for newer versions)"
+	@echo "make clean    remove .venv and the caches"
 
 demo: $(VENV)/.installed-$$(RUNTIME)
 	@$(BIN)/python -m multigpu demo
 
-test: $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.installed-$$(RUNTIME))
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(ARGS)
+INSTALLED = $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.installed-$$(RUNTIME))
+
+quick: $(INSTALLED)
+	@$(PYTEST) -m "unit and not slow and not gpu" $(ARGS)
+
+test: $(INSTALLED)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: $(INSTALLED)
+	@$(PYTEST) $(ARGS)
+
+coverage: $(INSTALLED)
+	@$(PYTEST) -m $(MEASURED) --cov --cov-report= $(ARGS)
+	@for folder in cluster kernels multigpu/[!_]*/; do case $$folder in multigpu/cluster/|multigpu/kernels/) continue; esac; \
+		printf '%-20s %3s %%\n' $$folder "$$($(BIN)/coverage report --include="$${folder%/}/*" --format=total)"; done
+	@printf '%-20s %3s %%\n' all "$$($(BIN)/coverage report --format=total)"
 
 soak: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/faults/test_soak.py --schedules $(SCHEDULES) -n 3 $(ARGS)
@@ -55,6 +79,12 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	@# $(BIN)/clang-format --dry-run --Werror $(CUDA_SOURCES)
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(CUDA_SOURCES)
 
 # Each lock keeps to the versions of the ones before it, so that core, dev and either CUDA lock agree.
 lock: $(VENV)/.installed-uv
@@ -64,7 +94,7 @@ lock: $(VENV)/.installed-uv
 	$(COMPILE) --extra cu12 --constraint requirements/dev.txt --output-file requirements/cu12.txt
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
 	find multigpu cluster kernels tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.created:

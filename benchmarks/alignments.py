@@ -1,4 +1,4 @@
-"""A BAM file as large as one wants: paired reads of 100 bases, spread evenly over ten references.
+"""BAM files of any size: paired reads of 100 bases, spread evenly over ten references.
 
 All records are equally long, so a block of them is one NumPy array. Bases are random and qualities
 have four levels, as of current sequencers; the blocks are compressed by zlib at its usual level.
@@ -39,7 +39,7 @@ RECORD = np.dtype([
 
 
 def write_bam(path: Path, size: int) -> None:
-    """About `size` bytes; always the same for a size."""
+    """Write about `size` bytes, always the same ones for a size."""
     per_reference = max(1, size // (STORED_BYTES * PER_BLOCK * len(REFERENCES)))
     with path.open("wb") as file, ThreadPoolExecutor(common.cores()) as pool:
         content = _header()
@@ -89,7 +89,7 @@ def _records(
 
 
 def _bins(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The smallest bin of a BAI index that holds all bases of each record."""
+    """Return the smallest bin of a BAI index that holds all bases of each record."""
     bins = np.zeros(len(first), np.int64)
     for shift, offset in ((26, 1), (23, 9), (20, 73), (17, 585), (14, 4681)):
         same = first >> shift == last >> shift
@@ -98,7 +98,7 @@ def _bins(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _compressed(file: BinaryIO, pool: ThreadPoolExecutor, content: bytes) -> bytes:
-    """Write the whole blocks; the rest is given back."""
+    """Write whole blocks; return the rest."""
     whole = len(content) // BGZF_CONTENT * BGZF_CONTENT
     pieces = [content[at : at + BGZF_CONTENT] for at in range(0, whole, BGZF_CONTENT)]
     file.writelines(pool.map(_bgzf, pieces))

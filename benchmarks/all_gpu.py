@@ -1,4 +1,4 @@
-"""Tests, sanitizer and every figure of a machine with GPUs, most important first, within a time.
+"""Tests, sanitizer and every figure on a machine with GPUs, within a limit of time.
 
     python benchmarks/all_gpu.py --out DIR [--part tests kernels …] [--minutes 9.5] [--data DIR]
     python benchmarks/all_gpu.py --out DIR --device cpu --small    # try it out anywhere
@@ -40,7 +40,7 @@ LINE = 100  # characters of a log's last line
 
 @dataclass(frozen=True)
 class Step:
-    """A process. figures: whether it can write them (--json)."""
+    """A process to run. figures: whether it can write them (`--json`)."""
 
     part: str
     name: str
@@ -61,31 +61,27 @@ class Ended:
 
 
 def steps(options: argparse.Namespace) -> Iterator[Step]:
-    """All of them, most important first."""
+    """Yield all steps, most important first."""
     gpu, data = options.device == "gpu", ["--data", str(options.data)]
     runs = ["--runs", str(options.runs)]
     where = ["--device", options.device]
     tiny = ["--scale", TINY] if options.small else []
-    on = ["--gpu", "auto" if gpu else "none"]
 
     def script(part: str, name: str, limit: float, *arguments: str) -> Step:
         return Step(part, f"{part}-{name}", python(*arguments), limit)
 
-    def scan(part: str, name: str, limit: float, *only: str) -> Step:
-        return script(part, name, limit, _path("scan"), *on, *runs, *data, *tiny, "--only", *only)
-
-    def other(part: str, name: str, limit: float, file: str, *only: str) -> Step:
+    def figures(part: str, name: str, limit: float, file: str, *only: str) -> Step:
         return script(part, name, limit, _path(file), *where, *runs, *data, *tiny, "--only", *only)
 
     yield _tests("kernels", gpu)
     yield _tests("rest", gpu)
-    yield scan("kernels", "scan", 150, "kernels", "records")
-    yield other("kernels", "cnv", 150, "cnv", "model", "stages", "cohort")
-    yield other("kernels", "dock", 150, "dock", "nearest", "linear", "cpu")
-    yield scan("scan", "process", 240, "help", "process")
-    yield scan("scan", "steady", 300, "stream", "reads")
-    yield other("cnv", "process", 240, "cnv", "process")
-    yield other("dock", "library", 300, "dock", "library")
+    yield figures("kernels", "scan", 150, "scan", "kernels", "records")
+    yield figures("kernels", "cnv", 150, "cnv", "model", "stages", "cohort")
+    yield figures("kernels", "dock", 150, "dock", "nearest", "linear", "cpu")
+    yield figures("scan", "process", 240, "scan", "help", "process")
+    yield figures("scan", "steady", 300, "scan", "stream", "reads")
+    yield figures("cnv", "process", 240, "cnv", "process")
+    yield figures("dock", "library", 300, "dock", "library")
     small = ["--small"] if options.small else []
     for name in CASES:
         few = ["--runs", SCALING_RUNS.get(name, "1")]
@@ -93,7 +89,7 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
             "scaling", name, 570, _path("scaling"), *where, *few, *data, *small, "--only", name
         )
     yield from _sanitizer(options)
-    yield scan("others", "scan", 300, "cpu", "gzip", "memory", "hyperscan")
+    yield figures("others", "scan", 300, "scan", "cpu", "gzip", "memory", "hyperscan")
     yield Step("others", "others-engine", python(_path("engine"), "--chunks", "500"), 120)
     yield Step(
         "others", "others-factors",
@@ -109,7 +105,7 @@ def _path(script: str) -> str:
 
 
 def _tests(name: str, gpu: bool) -> Step:
-    """The tests marked gpu, of the files that have any: others may need what is not installed."""
+    """Return the step of tests marked gpu, in files that have any: others may need more."""
     files = [
         path
         for path in sorted(TESTS.rglob("test_*.py"))
@@ -137,7 +133,7 @@ def _sanitizer(options: argparse.Namespace) -> Iterator[Step]:
 
 
 def run(step: Step, out: Path, limit: float) -> Ended:
-    """Its output goes to a log; a process that takes too long is ended with all that it began."""
+    """Run a step with its output in a log; end it and its children after the limit."""
     command = [*step.command, *(["--json", str(out / f"{step.name}.json")] if step.figures else [])]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     begin = time.perf_counter()
@@ -160,7 +156,7 @@ def run(step: Step, out: Path, limit: float) -> Ended:
 
 
 def table(out: Path, full_size: bool) -> str:
-    """Outcomes and figures of all calls with this folder."""
+    """Return outcomes and figures of all calls with this folder."""
     ended = [Ended(**json.loads(path.read_text())) for path in sorted(out.glob("*.step"))]
     ended.sort(key=lambda each: PARTS.index(each.part))
     rows = [
@@ -185,7 +181,7 @@ def table(out: Path, full_size: bool) -> str:
 
 
 def last_line(out: Path, ended: Ended) -> str:
-    """Pytest's summary, or what a step that failed said last; of others the figures tell."""
+    """Return pytest's summary, or the last line of a step that failed."""
     lines = (out / f"{ended.name}.log").read_text(errors="replace").strip().splitlines()
     if not lines or (ended.part != "tests" and ended.outcome == "ok"):
         return ""

@@ -1,12 +1,10 @@
-"""The figures of the copy-number pipeline: checks the results, then times.
+"""The figures of the copy-number pipeline: results are checked, then runs are timed.
 
     python benchmarks/cnv.py [--only model stages …] [--device cpu|gpu] [--data DIR] [--json FILE]
 
 Prints one Markdown table. Parts that need GPUs are skipped, with the reason, where there are none.
 """
 
-import argparse
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +13,7 @@ from typing import Any
 
 import common
 import numpy as np
-from common import Figure, Report, repeated, require
+from common import Figure, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
@@ -43,7 +41,7 @@ GENES = {"coverage": 80.0, "dispersion": 0.005, "min_length": 5, "max_length": 6
 
 @dataclass
 class Bench:
-    """What the parts work with; one GPU, or the CPU."""
+    """Inputs, device and number of runs that the parts share."""
 
     folder: Path
     runs: int
@@ -52,7 +50,7 @@ class Bench:
     details: dict[str, Any] = field(default_factory=dict)
 
     def shape(self, shape: dict[str, int]) -> dict[str, Any]:
-        """All quantities of a simulated cohort, a CNV for every 1,000 regions."""
+        """Return all quantities of a simulated cohort, with a CNV for every 1,000 regions."""
         regions = max(shape["chromosomes"] * 100, round(shape["regions"] * self.scale))
         return {**GENES, **shape, "regions": regions, "cnvs": max(1, regions // 1000)}
 
@@ -79,7 +77,7 @@ Part = Callable[[Bench], Iterator[Figure]]
 
 
 def check_model(counts: NDArray[Any], found: Any, options: CnvOptions) -> None:
-    """Regions spread over all are as the plain computation has them."""
+    """Require that some regions are as the plain computation has them."""
     rows = np.linspace(0, len(counts) - 1, min(CHECKED, len(counts))).astype(int)
     plain = reference.model(counts[rows], np.ones(counts.shape[1]), model_options(options))
     ours, index = on_host(found.sini)[rows], on_host(found.cn_index)[rows]
@@ -92,7 +90,7 @@ def on_host(array: Any) -> NDArray[Any]:
 
 
 def part_model(bench: Bench) -> Iterator[Figure]:
-    """The model stage of BM-A, results where it runs."""
+    """Time the model stage of BM-A, with results where it runs."""
     counts, options = bench.bm_a.values, CnvOptions()
     ones = np.ones(counts.shape[1])
     if not bench.gpu:
@@ -134,7 +132,7 @@ def _model_cpu(bench: Bench, counts: NDArray[Any], options: CnvOptions) -> Itera
 
 
 def part_cohort(bench: Bench) -> Iterator[Figure]:
-    """The model stage of thousands of samples."""
+    """Time the model stage of thousands of samples."""
     counts = bench.counts(COHORT).values
     options = CnvOptions()
     import cupy
@@ -161,12 +159,12 @@ def shape_of(counts: NDArray[Any]) -> str:
 
 
 def stages(counts: Counts, run: RunOptions) -> CnvResult:
-    """From a counts array in host memory to call tables and signed I/NI there."""
+    """Run stages 2 to 5, from counts in host memory to call tables and signed I/NI there."""
     return CnvJob(counts, CnvOptions(), run).result(keep=("sini",))
 
 
 def check_stages(found: CnvResult, counts: Counts) -> None:
-    """Pieces and one thread on the CPU give the same calls."""
+    """Require that pieces and one thread on the CPU give the same calls."""
     run = RunOptions(gpus="none", threads=1, max_chunk_bytes=DEFAULT_CHUNK_BYTES // 8)
     plain = stages(counts, run)
     for name, table in plain.tables().items():
@@ -177,8 +175,8 @@ def check_stages(found: CnvResult, counts: Counts) -> None:
 
 
 def part_stages(bench: Bench) -> Iterator[Figure]:
-    """Stages 2 to 5: of BM-A on a GPU, of R's shape on few cores."""
-    shape, asked = (BM_A, 1.0) if bench.gpu else (R_SHAPE, None)
+    """Time stages 2 to 5: of BM-A on a GPU, of R's shape on few cores."""
+    shape, asked = (BM_A, 0.6) if bench.gpu else (R_SHAPE, None)
     counts = bench.bm_a if bench.gpu else bench.counts(shape)
     run = bench.run if bench.gpu else RunOptions(gpus="none", threads=FEW_CORES)
     few = bench.counts({**shape, "regions": min(shape["regions"], 300_000)})
@@ -202,7 +200,7 @@ def part_stages(bench: Bench) -> Iterator[Figure]:
 
 
 def repeated_counts(one: Counts, copies: int) -> Counts:
-    """The chromosomes again and again, those of copy 3 named chr1_3, chr2_3, …"""
+    """Return counts with each chromosome several times; copy 3 of chr1 is named chr1_3."""
     regions = one.regions
     names = tuple(f"{name}_{k}" for k in range(copies) for name in regions.names)
     chrom = np.concatenate([regions.chrom + k * len(regions.names) for k in range(copies)])
@@ -216,7 +214,7 @@ def repeated_counts(one: Counts, copies: int) -> Counts:
 
 
 def part_process(bench: Bench) -> Iterator[Figure]:
-    """`multigpu cnv` on a Parquet file, to all call files; and its peak memory."""
+    """Time `multigpu cnv` from a Parquet file to all call files, and measure its peak memory."""
     bench.folder.mkdir(parents=True, exist_ok=True)
     table, out = str(bench.folder / "bm_a.parquet"), bench.folder / "out"
     shape = bench.shape(BM_A)
@@ -234,7 +232,7 @@ def part_process(bench: Bench) -> Iterator[Figure]:
     size, what = counts.values.nbytes, shape_of(counts.values)
     packed = Path(table).stat().st_size / 1e9
     yield Figure("process", f"{what}: whole process, {bench.where}", "s",
-                 [each.seconds for each in ran], 8.0 if bench.gpu else None,
+                 [each.seconds for each in ran], 2.5 if bench.gpu else 20.0,
                  note=f"{packed:.2g} GB of Parquet")  # fmt: skip
     limit = 3 * size + 4 * DEFAULT_CHUNK_BYTES
     yield Figure("process", f"{what}: peak host memory, {bench.where}", "GB",
@@ -253,30 +251,18 @@ PARTS: dict[str, Part] = {
 GPU_ONLY = ("cohort",)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="NAME",
-                        help=f"some of: {' '.join(PARTS)}")  # fmt: skip
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
-                        help="where files are made")  # fmt: skip
-    parser.add_argument("--json", type=Path, help="write figures, details and the machine here")
-    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
-    parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs: 0.01")
-    return parser.parse_args()
-
-
 def main() -> None:
-    options = _options()
+    options = common.options_of(__doc__, PARTS).parse_args()
     missing = common.why_no_gpu(options.device)
-    folder = options.data / f"cnv-{options.scale:g}"
-    bench = Bench(folder, options.runs, options.scale, gpu=not missing)
-    settings = {key: str(value) for key, value in vars(options).items()}
-    report = Report(common.machine(), settings, options.json, details=bench.details)
+    bench = Bench(options.data / f"cnv-{options.scale:g}", options.runs, options.scale, not missing)
+    report = common.report_of(options)
+    report.details = bench.details
     report.run(
-        PARTS, options.only, bench,
+        PARTS,
+        options.only or PARTS,
+        bench,
         lambda name: f"needs a GPU: {missing}" if name in GPU_ONLY and missing else None,
-    )  # fmt: skip
+    )
     report.end(full_size=options.scale == 1)
 
 

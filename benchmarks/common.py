@@ -1,14 +1,15 @@
-"""What the benchmarks share: figures and tables, the machine, timed runs, checks, searches."""
+"""Figures and tables, the machine, timed runs and the options that all benchmarks share."""
 
+import argparse
 import json
 import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -16,28 +17,22 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # a clone that is not installed
 
 from multigpu.cluster.devices.gpus import survey  # noqa: E402
-from multigpu.kernels import bases  # noqa: E402
-from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules  # noqa: E402
 
 # An installation has its modules compiled; where this is set each process compiles them anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 PACKAGES = ("multigpu", "numpy", "numba", "llvmlite", "dask", "distributed", "isal", "hyperscan")
 CUDA_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x")
-LEAST_PIECE = 4 << 20  # bases that a thread searches at a time, where there are as many for all
-FIRST = Rules(first=True, strict=False)
-ANYTHING = 15  # the set of all bases
 
 
 class WrongResultError(Exception):
-    """A check before the timing failed: there is nothing to time."""
+    """A check before the timing failed, so there is nothing to time."""
 
 
 def require(right: bool, claim: str) -> None:
@@ -50,7 +45,11 @@ def require(right: bool, claim: str) -> None:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured quantity. `asked`: at most or at least so much; None: only told."""
+    """One measured quantity.
+
+    asked    the target; None: there is none
+    at_most  whether the target is an upper bound, or a lower one
+    """
 
     part: str
     what: str
@@ -71,7 +70,7 @@ class Figure:
         return self.median <= self.asked if self.at_most else self.median >= self.asked
 
     def cells(self, full_size: bool) -> list[str]:
-        """A table's row. Without the full size nothing is said to be reached."""
+        """Return the row of a table; inputs of less than full size reach nothing."""
         sign = "≤" if self.at_most else "≥"
         asked = "" if self.asked is None else f"{sign} {self.asked:.4g} {self.unit}"
         verdict = {True: "yes", False: "NO", None: ""}[self.reached] if full_size else "scaled"
@@ -87,7 +86,7 @@ HEADER = ["what", "asked", "median", "min – max", "runs", "reached", "notes"]
 
 
 def markdown(rows: Iterable[Sequence[str]], header: Sequence[str] = HEADER) -> str:
-    """A Markdown table to read here and to paste into a page; the last column is not filled up."""
+    """Return a Markdown table that is aligned, but for its last column."""
     table = [list(header), *map(list, rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(header) - 1)] + [0]
     lines = ["| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in table]
@@ -96,7 +95,7 @@ def markdown(rows: Iterable[Sequence[str]], header: Sequence[str] = HEADER) -> s
 
 
 def say(text: str) -> None:
-    """Progress: standard output is for the tables."""
+    """Print progress on standard error, as standard output is for tables."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -108,7 +107,7 @@ def cores() -> int:
 
 
 def gpu_missing() -> str | None:
-    """Why nothing can run on a GPU here; None where it can."""
+    """Return why nothing can run on a GPU here; None where it can."""
     found = survey()
     if not found.devices:
         return f"no GPU: {found.problem}"
@@ -120,7 +119,7 @@ def gpu_missing() -> str | None:
 
 
 def why_no_gpu(device: str) -> str | None:
-    """Why `--device auto|gpu|cpu` means the CPU here; None where it means a GPU."""
+    """Return why `--device auto|gpu|cpu` means the CPU here; None where it means a GPU."""
     if device == "cpu":
         return "--device cpu was given"
     missing = gpu_missing()
@@ -130,7 +129,7 @@ def why_no_gpu(device: str) -> str | None:
 
 
 def machine() -> dict[str, Any]:
-    """Devices, versions and commit: what a figure means nothing without."""
+    """Return devices, versions and commit, without which a figure means nothing."""
     found = survey()
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
@@ -172,7 +171,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str:
-    """The commit, with + where files differ from it; $COMMIT before what git says."""
+    """Return $COMMIT, or the commit that git names, with + where files differ from it."""
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(ROOT), *arguments]
@@ -196,14 +195,14 @@ def timed(run: Callable[[], Any]) -> float:
 
 
 def repeated(run: Callable[[], Any], runs: int, warm_up: bool = True) -> list[float]:
-    """Seconds of each run, after one that is not counted."""
+    """Return the seconds of each run, after one that is not counted."""
     if warm_up:
         run()
     return [timed(run) for _ in range(runs)]
 
 
 def covered(spans: Sequence[tuple[float, float]]) -> float:
-    """The length of the union of intervals."""
+    """Return the length of the union of intervals."""
     total, reached = 0.0, -np.inf
     for begin, end in sorted(spans):
         total += max(0.0, end - max(begin, reached))
@@ -211,169 +210,12 @@ def covered(spans: Sequence[tuple[float, float]]) -> float:
     return total
 
 
-# ---- records in memory ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Letters:
-    """Consecutive records in memory: `letters` uint8[n_bases], `offsets` int64[n_records + 1]."""
-
-    letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def record(self, number: int) -> NDArray[np.uint8]:
-        return self.letters[self.offsets[number] : self.offsets[number + 1]]
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Some of the records, as a chunk; the first of them is record `first`."""
-
-    first: int
-    chunk: Chunk
-
-    def moved(self, hits: Hits) -> Hits:
-        return Hits(hits.record + np.int32(self.first), hits.pattern, hits.start)
-
-
-def cut(data: Letters, pieces: int) -> list[Piece]:
-    """Cut at record borders into about `pieces` pieces of about as many bases."""
-    wanted = np.arange(1, pieces) * int(data.offsets[-1]) // pieces
-    inner = np.searchsorted(data.offsets, wanted)
-    borders = np.unique(np.r_[0, inner, len(data)])
-    out = []
-    for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        offsets = data.offsets[first : last + 1] - data.offsets[first]
-        span = slice(int(data.offsets[first]), int(data.offsets[last]))
-        out.append(Piece(first, Chunk(data.letters[span], offsets)))
-    return out
-
-
-def joined(pieces: Sequence[Piece], each: Iterable[Hits]) -> Hits:
-    return Hits.joined([piece.moved(hits) for piece, hits in zip(pieces, each, strict=True)])
-
-
-# ---- searches ---------------------------------------------------------------------------------
-
-
-def cpu_search(data: Letters, patterns: Patterns, threads: int, rules: Rules = FIRST) -> Hits:
-    """Index and search on `threads` CPU threads."""
-    from multigpu.kernels.scan import cpu
-
-    scanner = cpu.Scanner(patterns, rules, len(data.letters))
-    largest = max(threads, len(data.letters) // LEAST_PIECE)
-    pieces = cut(data, min(4 * threads, largest))
-    with ThreadPoolExecutor(threads) as pool:
-        return joined(pieces, list(pool.map(lambda piece: scanner.scan(piece.chunk), pieces)))
-
-
-class GpuSearch:
-    """Data cut into pieces, a lane for each; letters and offsets in pinned memory."""
-
-    def __init__(self, data: Letters, pieces: int) -> None:
-        from multigpu.kernels.scan import cuda
-
-        self._cuda = cuda
-        self.pieces = [
-            Piece(p.first, Chunk(p.chunk.letters, cuda.pinned_like(p.chunk.offsets)))
-            for p in cut(data, pieces)
-        ]
-        self.lanes = [cuda.Lane() for _ in self.pieces]
-
-    def run(self, patterns: Patterns, rules: Rules = FIRST) -> Hits:
-        """Copy in, index, search, hits back; the index is made while the first pieces come."""
-        self.upload()
-        bases = sum(len(piece.chunk.letters) for piece in self.pieces)
-        return self.search(self._cuda.Scanner(patterns, rules, bases))
-
-    def upload(self) -> None:
-        """Begin to copy everything in."""
-        for lane, piece in zip(self.lanes, self.pieces, strict=True):
-            lane.upload(piece.chunk)
-
-    def search(self, scanner: Any) -> Hits:
-        """Search what was uploaded, hits back, in order."""
-        for lane in self.lanes:
-            lane.search(scanner)
-        each = [self._hits(scanner, i) for i in range(len(self.lanes))]
-        return joined(self.pieces, each)
-
-    def _hits(self, scanner: Any, i: int) -> Hits:
-        hits = self.lanes[i].result()
-        if hits is None:  # more than one search may have
-            return scanner.scan(self.pieces[i].chunk)
-        return hits.ordered(scanner.patterns.strands, scanner.rules.first)
-
-
-# ---- checks -----------------------------------------------------------------------------------
-
-
-def same_hits(a: Hits, b: Hits) -> bool:
-    return all(np.array_equal(getattr(a, n), getattr(b, n)) for n in ("record", "pattern", "start"))
-
-
-def pattern_sets(patterns: Patterns, number: int) -> NDArray[np.uint8]:
-    return patterns.sets[patterns.offsets[number] : patterns.offsets[number + 1]]
-
-
-def first_start(sample: NDArray[np.uint8], pattern: NDArray[np.uint8]) -> int:
-    """The first occurrence by plain narrowing, or -1; both are sets of bases.
-
-    As `multigpu.kernels.scan.reference`, whose every comparison is made, but fast enough for long
-    records: starts that differ drop out.
-    """
-    begin, size, positions = 0, 1024, len(sample) - len(pattern) + 1
-    fixed = np.flatnonzero(pattern != ANYTHING).tolist()
-    while begin < positions:
-        starts = np.arange(begin, min(begin + size, positions))
-        for offset in fixed:
-            starts = starts[(sample[starts + offset] & pattern[offset]) != 0]
-            if not len(starts):
-                break
-        else:
-            return int(starts[0])
-        begin, size = begin + size, min(4 * size, 1 << 16)
-    return -1
-
-
-def check_hits_are_real(data: Letters, patterns: Patterns, hits: Hits, most: int = 300) -> None:
-    """Compare up to `most` of the hits base by base."""
-    for i in np.linspace(0, len(hits) - 1, min(most, len(hits))).astype(int).tolist():
-        pattern = pattern_sets(patterns, int(hits.pattern[i]))
-        start = int(hits.start[i])
-        under = bases.encode(data.record(int(hits.record[i])))[start : start + len(pattern)]
-        real = len(under) == len(pattern) and bool(((under & pattern) != 0).all())
-        require(real, f"hit {i} is no match")
-
-
-def check_against_plain(
-    data: Letters, patterns: Patterns, hits: Hits, records: Iterable[int], chosen: Iterable[int]
-) -> None:
-    """The hits of some records and patterns are those of a plain search."""
-    starts = {
-        (record, pattern): start
-        for record, pattern, start in zip(
-            hits.record.tolist(), hits.pattern.tolist(), hits.start.tolist(), strict=True
-        )
-    }
-    patterns_to_see = list(chosen)
-    for record in records:
-        sample = bases.encode(data.record(record))
-        for p in patterns_to_see:
-            found = first_start(sample, pattern_sets(patterns, p))
-            claimed = starts.get((record, p), -1)
-            require(found == claimed, f"record {record}, pattern {p}: {claimed} is not {found}")
-
-
 # ---- results ----------------------------------------------------------------------------------
 
 
 @dataclass
 class Report:
-    """What is printed and written; written after every part, so that nothing is lost."""
+    """Figures of a script, which are written after every part so that nothing is lost."""
 
     facts: dict[str, Any]
     options: dict[str, Any]
@@ -390,7 +232,7 @@ class Report:
         bench: Any,
         missing: Callable[[str], str | None],
     ) -> None:
-        """The chosen parts; `missing` says of each why it cannot run here."""
+        """Measure the chosen parts; `missing` returns why a part cannot run here, or None."""
         for name in chosen:
             if reason := missing(name):
                 self.skipped[name] = reason
@@ -398,7 +240,7 @@ class Report:
                 self.measure(name, partial(parts[name], bench))
 
     def measure(self, name: str, part: Callable[[], Iterable[Figure]]) -> None:
-        """The figures of a part, or why it failed: the other parts are worth their time."""
+        """Add the figures of a part, or why it failed; other parts are worth their time."""
         say(f"{name} …")
         begin = time.perf_counter()
         try:
@@ -411,7 +253,7 @@ class Report:
         self.write()
 
     def end(self, full_size: bool) -> NoReturn:
-        """Print all and leave, with status 1 where a part failed."""
+        """Print everything and exit, with status 1 where a part failed."""
         self.write()
         print(machine_line(self.facts), "\n")
         if self.figures:
@@ -431,3 +273,33 @@ class Report:
             "skipped": self.skipped,
         }
         self.path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+# ---- options that scripts share ---------------------------------------------------------------
+
+
+def options_of(description: str, parts: Iterable[str]) -> argparse.ArgumentParser:
+    """Return a parser of the options that all scripts with parts have."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    names = list(parts)
+    parser.add_argument(
+        "--only", nargs="+", choices=names, metavar="NAME", help=f"parts: {' '.join(names)}"
+    )
+    parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto")
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, e.g. 0.01")
+    add_folders(parser)
+    return parser
+
+
+def add_folders(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where inputs lie and where figures go."""
+    folder = Path(tempfile.gettempdir()) / "multigpu-data"
+    parser.add_argument("--data", type=Path, default=folder, help=f"inputs [default: {folder}]")
+    parser.add_argument("--json", type=Path, help="write figures, details and the machine here")
+
+
+def report_of(options: argparse.Namespace) -> Report:
+    """Return an empty report of a script with these options."""
+    settings = {key: str(value) for key, value in vars(options).items()}
+    return Report(machine(), settings, options.json)

@@ -1,13 +1,12 @@
-"""Counting reads of a BAM file: the process, and what decompression alone takes."""
+"""The figures of counting: the process on a BAM file, and decompression alone."""
 
 import argparse
-import tempfile
 from pathlib import Path
 
 import common
 import numpy as np
 from alignments import REFERENCES, write_bam
-from common import Figure, Report, repeated, require, say
+from common import Figure, repeated, require, say
 from data import in_page_cache, made
 from processes import process, python
 
@@ -22,7 +21,7 @@ CHECKED = REFERENCES[0]
 
 
 def check(path: Path, folder: Path) -> None:
-    """Every window of a reference against a loop over pysam's records."""
+    """Compare every window of a reference with a loop over pysam's records."""
     import pysam
 
     output = folder / "check.parquet"
@@ -37,7 +36,7 @@ def check(path: Path, folder: Path) -> None:
 
 
 def decompress(path: Path) -> None:
-    """By one thread, with nothing done to the bytes: on two cores half of it is the floor."""
+    """Decompress by one thread; on two cores half of its time is the least possible."""
     buffer = bytearray(4 << 20)
     with opened(str(path)) as file:
         while file.readinto(buffer):
@@ -45,7 +44,7 @@ def decompress(path: Path) -> None:
 
 
 def loop_over_pysam(path: Path) -> None:
-    """One thread: the loop holds the GIL."""
+    """Count by a loop over pysam's records, in one thread as it holds the GIL."""
     import pysam
 
     counts = np.zeros((len(REFERENCES), -(-REFERENCES[0][1] // WINDOW)), np.int64)
@@ -80,32 +79,23 @@ def measure(path: Path, folder: Path, runs: int) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
-                        help="where the file is, or is made")  # fmt: skip
-    parser.add_argument("--json", type=Path, help="write figures and the machine here")
-    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
-    parser.add_argument("--scale", type=float, default=1.0, help="smaller, to try it out: 0.1")
-    return parser.parse_args()
-
-
 def main() -> None:
     import pysam
 
-    options = _options()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the file, e.g. 0.1")
+    common.add_folders(parser)
+    options = parser.parse_args()
     folder = options.data / f"scale-{options.scale:g}"
     path = made(folder / "reads.bam", lambda part: write_bam(part, int(1e9 * options.scale)))
     made(folder / "reads.bam.bai", lambda part: pysam.index(str(path), str(part)))
     in_page_cache(path)
     say("checking …")
     check(path, folder)
-    settings = {key: str(value) for key, value in vars(options).items()}
-    report = Report(common.machine(), settings, options.json)
+    report = common.report_of(options)
     report.figures += measure(path, folder, options.runs)
-    report.write()
-    print(common.machine_line(report.facts), "\n")
-    print(common.markdown(figure.cells(options.scale == 1) for figure in report.figures))
+    report.end(full_size=options.scale == 1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Data for the benchmarks: files as the classical generators make them, and sets in memory.
+"""Inputs of the benchmarks: generated files, and data sets in memory.
 
 Files are made once and used again: a file has its name only when it is complete.
 """
@@ -12,11 +12,12 @@ from pathlib import Path
 
 import common
 import numpy as np
-from common import Letters
 from numpy.typing import NDArray
+from searches import Letters
 
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
 from multigpu.scan import simulate
 
 MOST_BUFFERS = 1000  # of one pwritev
@@ -30,7 +31,7 @@ MARKS = (np.arange(256) * 21 // 256 + 33 + 10).astype(np.uint8)  # random byte -
 
 
 def made(path: Path, write: Callable[[Path], None]) -> Path:
-    """`path`, made by `write` where it does not exist."""
+    """Return `path`, after `write` has made it where it does not exist."""
     if not path.exists():
         common.say(f"  making {path}")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ def made(path: Path, write: Callable[[Path], None]) -> Path:
 
 
 def in_page_cache(path: Path) -> Path:
-    """Read the whole file once, by all cores."""
+    """Read the whole file once, by all cores; return its path."""
     size, threads = path.stat().st_size, common.cores()
     step = -(-size // threads)
 
@@ -62,7 +63,7 @@ def in_page_cache(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class DefaultSet:
-    """The files of the course's default data set, smaller where `scale` is below 1."""
+    """Files of the default data set, smaller where `scale` is below 1."""
 
     folder: Path
     n_percent: int
@@ -86,7 +87,7 @@ class DefaultSet:
 
     @property
     def samples(self) -> Path:
-        """Another seed than the signatures', else both are the same random letters."""
+        """Samples, by another seed than the signatures: else both are the same random letters."""
 
         def write(path: Path) -> None:
             planted = read_signatures([str(self.signatures)]).letters
@@ -97,12 +98,12 @@ class DefaultSet:
         return made(self.folder / f"samples-{self.n_percent}n.fastq", write)
 
     def copies(self, count: int) -> Path:
-        """The samples `count` times, those of copy 3 named c03_smp0, c03_smp1, …"""
+        """Return the samples `count` times; those of copy 3 are named c03_smp0, c03_smp1, …."""
         path = self.folder / f"samples-{self.n_percent}n-{count}times.fastq"
         return made(path, lambda part: _write_copies(part, self.samples, count))
 
     def gzipped(self, copies: int) -> Path:
-        """The samples as a gzip file of `copies` equal members."""
+        """Return the samples as a gzip file of `copies` equal members."""
         path = self.folder / f"samples-{self.n_percent}n-{copies}times.fastq.gz"
         return made(path, lambda part: _write_gzip(part, self.samples, copies))
 
@@ -114,7 +115,7 @@ def copy_prefix(number: int) -> bytes:
 def _write_copies(target: Path, samples: Path, count: int) -> None:
     raw = np.fromfile(samples, np.uint8)
     table = parsed(raw)
-    begins = np.r_[table[:, records.NAME], len(raw) + 1].tolist()
+    begins = np.r_[table[:, NAME], len(raw) + 1].tolist()
     rests = [memoryview(raw[a : b - 1]) for a, b in pairwise(begins)]
     size = len(raw) + len(rests) * len(copy_prefix(0))
 
@@ -149,18 +150,18 @@ def _write_gzip(target: Path, samples: Path, copies: int) -> None:
 
 
 def parsed(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The table of a FASTQ's records (see `multigpu.formats.sequences.records`)."""
+    """Return the table of a FASTQ's records (see `multigpu.kernels.compiled.text.records`)."""
     return records.parse(raw, 0, len(raw), "fastq", final=True, offset=33).table
 
 
 def letters_of(samples: Path) -> Letters:
-    """The bases of a FASTQ file, in ordinary memory."""
+    """Return the bases of a FASTQ file, in ordinary memory."""
     raw = np.fromfile(samples, np.uint8)
     table = parsed(raw)
-    letters = np.empty(int(table[:, records.LENGTH].sum()), np.uint8)
+    letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
     offsets = np.empty(len(table) + 1, np.int64)
     records.set_offsets(table, offsets)
-    records.gather(raw, table, letters)
+    gather(raw, table, letters, 0)
     return Letters(letters, offsets)
 
 
@@ -169,7 +170,7 @@ def letters_of(samples: Path) -> Letters:
 
 @dataclass(frozen=True)
 class ReadSet:
-    """`count` reads of 150 bases, 0.1 % N, one in a hundred with one of 1,000 short signatures."""
+    """Reads of 150 bases, 0.1 % N, one in a hundred with one of 1,000 short signatures."""
 
     folder: Path
     count: int
@@ -188,7 +189,7 @@ class ReadSet:
 
     @property
     def planted(self) -> NDArray[np.int64]:
-        """int64[n, 3]: read, signature, start, in the order of the reads."""
+        """Planted signatures, int64[n, 3]: read, signature, start, in the order of the reads."""
         return np.load(self.folder / f"reads-{self.count}.npy")
 
     def _write(self, target: Path) -> None:
@@ -210,7 +211,7 @@ class ReadSet:
 def _read_block(
     first: int, count: int, signatures: list[NDArray[np.uint8]]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """FASTQ records of one width as rows, and what was planted in them."""
+    """Return FASTQ records of one width as rows, and what was planted in them."""
     random = np.random.default_rng([7, first])
     template = b"@r%08d\n%b\n+\n%b\n" % (0, bytes(READ_BASES), bytes(READ_BASES))
     block = np.empty((count, len(template)), np.uint8)
@@ -263,7 +264,7 @@ def put_ns(letters: NDArray[np.uint8], share: float, random: np.random.Generator
 
 @dataclass(frozen=True)
 class Shape:
-    """A data set: the eight factors. Lengths and counts from the first to the second."""
+    """The eight factors of a data set; lengths and counts are from the first to the second."""
 
     samples: int = 2020
     sample_length: tuple[int, int] = (100_000, 200_000)
@@ -281,7 +282,10 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Set:
-    """planted: int64[n, 3], record, signature and a start where it occurs for certain."""
+    """A data set in memory.
+
+    planted  int64[n, 3]  record, signature and a start where it certainly occurs
+    """
 
     data: Letters
     signatures: list[NDArray[np.uint8]]
@@ -292,7 +296,7 @@ _OTHERS, _LETTERS, _NS = 1, 2, 3  # streams of randomness; not 0: [1, 0] is the 
 
 
 def make_set(shape: Shape, seed: int, into: NDArray[np.uint8] | None = None) -> Set:
-    """A data set in memory; its bases at the front of `into` where that is given."""
+    """Return a data set in memory; its bases lie at the front of `into` where that is given."""
     random = np.random.default_rng([seed, _OTHERS])
     signatures = list(_signatures(shape, random))
     low, high = shape.sample_length
@@ -316,7 +320,7 @@ def _each_block(
     seed: list[int],
     size: int = 1 << 20,
 ) -> None:
-    """Change every block of the letters, in all cores, each block with randomness of its own."""
+    """Change every block of the letters on all cores, each with its own random numbers."""
 
     def work(begin: int) -> None:
         change(letters[begin : begin + size], np.random.default_rng([*seed, begin]))
@@ -340,7 +344,7 @@ def _plant(
     signatures: list[NDArray[np.uint8]],
     random: np.random.Generator,
 ) -> Iterator[tuple[int, int, int]]:
-    """Different signatures one behind the other, as many as fit; an N stays a random base."""
+    """Plant different signatures one after the other, as many as fit; an N stays random."""
     count = round(shape.matching * shape.samples)
     for record in np.sort(random.permutation(shape.samples)[:count]).tolist():
         wanted = int(random.integers(shape.per_sample[0], shape.per_sample[1] + 1))

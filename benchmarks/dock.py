@@ -1,11 +1,10 @@
-"""The figures of docking: checks the results, then times. `benchmarks/README.md` has the list.
+"""The figures of docking: results are checked, then runs are timed.
 
     python benchmarks/dock.py [--device gpu|cpu] [--only nearest linear …] [--json FILE] [--runs 5]
 
 Prints one Markdown table. Parts that cannot run here are skipped, with the reason.
 """
 
-import argparse
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,14 +15,14 @@ from typing import Any
 
 import common
 import numpy as np
-from common import ROOT, Figure, Report, repeated, require
+from common import ROOT, Figure, repeated, require
 from data import made
 from processes import process, python
 
 from multigpu.dock.simulate import ligands, pocket
-from multigpu.formats.molecules.borders import sdf_ends
-from multigpu.formats.molecules.molecules import parse
 from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.molecules.registry import parse
+from multigpu.formats.molecules.sdf import SDF
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
 
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
@@ -38,7 +37,7 @@ CHARGES = {"C": 0.05, "A": 0.03, "N": -0.35, "OA": -0.4, "SA": -0.15, "HD": 0.2}
 
 @dataclass
 class Bench:
-    """What the parts work with."""
+    """Inputs, device and number of runs that the parts share."""
 
     folder: Path
     runs: int
@@ -65,7 +64,7 @@ Part = Callable[[Bench], Iterator[Figure]]
 
 
 def library(folder: Path, count: int) -> Path:
-    """PDBQT with the atom types of the pocket."""
+    """Return a library of PDBQT with the atom types of the pocket."""
     return made(folder / f"library-{count}.pdbqt", lambda part: _write_library(part, count))
 
 
@@ -75,7 +74,7 @@ def _write_library(path: Path, count: int) -> None:
         ligands(out, count, FEWEST, MOST, SEED)
     text, begin = sdf.read_bytes(), 0
     with path.open("w") as file:
-        for number, end in enumerate(sdf_ends(text, True)):
+        for number, end in enumerate(SDF.find_ends(text, True)):
             file.write(_as_pdbqt(number, text[begin:end]))
             begin = end
     sdf.unlink()
@@ -99,7 +98,7 @@ def _as_pdbqt(number: int, record: bytes) -> str:
 
 
 def structure(bench: Bench) -> tuple[Any, Ligands]:
-    """The values of a grid of 100³ points, and 64 atoms in the middle of it."""
+    """Return a grid of 100³ points, and 64 atoms in the middle of it."""
     grid = bench.output / "pocket.npz"
     _write_pocket(grid)
     text = bench.output / "structure.sdf"
@@ -119,7 +118,7 @@ def part_linear(bench: Bench) -> Iterator[Figure]:
 def _one_structure(
     bench: Bench, interpolation: Any, precision: float, asked: float
 ) -> Iterator[Figure]:
-    """The search alone: atoms in host memory to the exact winner in host memory."""
+    """Time the search alone, from atoms to the exact winner, both in host memory."""
     grid, body = structure(bench)
     field = Field(grid.values, grid.origin, grid.spacing, interpolation)
     _check_against_plain(bench, field, body)
@@ -156,7 +155,7 @@ def _require_same(a: Poses, b: Poses, what: str) -> None:
 
 
 def part_cpu(bench: Bench) -> Iterator[Figure]:
-    """On two cores: the search alone, then the process with kernels compiled before."""
+    """Time the search on one core and the process on two, with kernels that are cached."""
     from multigpu.kernels.rotation import cpu
 
     grid, body = structure(bench)
@@ -185,12 +184,12 @@ def _command(library: Path, grid: Path, output: Path, *options: str) -> list[str
 
 
 def center(grid: Path) -> str:
-    """The middle of a pocket, for the command line."""
+    """Return the middle of a pocket, for the command line."""
     return ",".join(f"{x:.3f}" for x in read_pocket(str(grid)).center)
 
 
 def pocket_options(folder: Path) -> tuple[str, ...]:
-    """The real pocket; where the golden data are absent, a random one that takes every atom."""
+    """Return options with the real pocket, or a random one where golden data are absent."""
     grid = POCKET if POCKET.is_file() else made(folder / "random.npz", _write_pocket)
     return ("--pocket", str(grid), "--center", center(grid))
 
@@ -201,7 +200,7 @@ def _write_pocket(path: Path) -> None:
 
 
 def part_library(bench: Bench) -> Iterator[Figure]:
-    """The process: 10,000 ligands in a real AutoGrid pocket."""
+    """Time the process of 10,000 ligands in a real AutoGrid pocket."""
     count = round(LIBRARY * bench.scale)
     command, output = _library_command(bench, count, "0" if bench.gpu else "none")
     process(command)
@@ -210,7 +209,7 @@ def part_library(bench: Bench) -> Iterator[Figure]:
     where = "one GPU" if bench.gpu else f"{common.cores()} cores"
     yield Figure(
         "library", f"{count:,} ligands of about 30 atoms, AutoGrid, p = 10°: process, {where}", "s",
-        seconds, 30.0 if bench.gpu else None,
+        seconds, 2.0 if bench.gpu else None,
         note=f"{count / np.median(seconds):,.0f} ligands/s",
     )  # fmt: skip
 
@@ -222,19 +221,19 @@ def _library_command(bench: Bench, count: int, gpus: str) -> tuple[list[str], Pa
 
 
 def _check_library(bench: Bench, count: int, output: Path) -> None:
-    """Every ligand is there, and the plain search finds the same best score for some."""
+    """Require that every ligand is there and that the plain search agrees on some."""
     rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
     require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
     from multigpu.dock.options import DockOptions
     from multigpu.dock.plan import field_of, search_of
     from multigpu.dock.work import DockSpan, DockWorkload
-    from multigpu.formats.molecules.ligands import ligand_sources, records
+    from multigpu.formats.molecules.ligands import open_sources, read_records
 
     grid = read_pocket(str(bench.pocket))
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
     field, search = field_of(grid, options), search_of(options)
-    (source,), _ = ligand_sources([str(library(bench.folder, count))], skip=False)
-    some = next(records(0, source))[:CHECKED]
+    (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
+    some = next(read_records(0, source))[:CHECKED]
     workload = DockWorkload("check", [source], field, grid.types, search)
     loaded = workload.load(DockSpan(0, (some,), (0, search.stop), last=True, whole=True))
     plain = reference.Searcher(field, search).best(loaded.ligands)
@@ -254,7 +253,7 @@ IF_ASKED = ("library",)  # long on a CPU
 
 
 def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str | None:
-    """Why a part cannot run here."""
+    """Return why a part cannot run here, or None."""
     if name in ("nearest", "linear") and not bench.gpu:
         return f"needs a GPU: {without}"
     if name in IF_ASKED and not bench.gpu and not asked:
@@ -264,32 +263,18 @@ def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str |
     return None
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=[], metavar="NAME",
-                        help=f"some of: {' '.join(PARTS)}")  # fmt: skip
-    parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto",
-                        help="auto: a GPU if there is one")  # fmt: skip
-    parser.add_argument("--pocket", type=Path, default=POCKET, help="an AutoGrid .maps.fld")
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
-                        help="where the libraries are, or are made (0.3 GB)")  # fmt: skip
-    parser.add_argument("--json", type=Path, help="write figures, details and the machine here")
-    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
-    parser.add_argument("--scale", type=float, default=1.0,
-                        help="smaller libraries, to try it out: 0.01")  # fmt: skip
-    return parser.parse_args()
-
-
 def main() -> None:
-    options = _options()
+    parser = common.options_of(__doc__, PARTS)
+    parser.add_argument("--pocket", type=Path, default=POCKET, help="an AutoGrid .maps.fld")
+    options = parser.parse_args()
     without = common.why_no_gpu(options.device)
     bench = Bench(options.data, options.runs, not without, options.pocket, options.scale)
-    settings = {key: str(value) for key, value in vars(options).items()}
-    report = Report(common.machine(), settings, options.json, details=bench.details)
+    report = common.report_of(options)
+    report.details = bench.details
+    chosen = options.only or PARTS
     report.run(
-        PARTS, options.only or PARTS, bench,
-        lambda name: _missing(name, bench, name in options.only, without),
-    )  # fmt: skip
+        PARTS, chosen, bench, lambda name: _missing(name, bench, bool(options.only), without)
+    )
     report.end(full_size=options.scale == 1)
 
 

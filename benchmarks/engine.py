@@ -1,4 +1,4 @@
-"""What the engine itself takes for a chunk: the real one, with a workload that does nothing.
+"""The engine's own time for a chunk, measured with a workload that does nothing.
 
 python benchmarks/engine.py [--chunks N] [--runs N] [--json FILE]
 """
@@ -12,9 +12,10 @@ from typing import Any
 
 import cloudpickle
 import common
-from common import Figure, Report, markdown, require
+from common import Figure, require
 
-from multigpu.cluster.deploy import Deployment, workers
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import workers
 from multigpu.cluster.engine.dispatch import dispatch
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 
@@ -30,7 +31,7 @@ DEPLOYMENTS = {
 
 
 class Nothing:
-    """A workload, and its own session: parts are the numbers that spans are."""
+    """A workload that is its own session; parts are the numbers that spans are."""
 
     key = "nothing"
 
@@ -41,7 +42,7 @@ class Nothing:
         return f"chunk {span}"
 
     def correct(self, span: int | None, part: int) -> None:
-        """Every span is cut where it should be."""
+        """Return None: every span is cut where it should be."""
 
     def load(self, span: int) -> int:
         return span
@@ -62,11 +63,11 @@ class Nothing:
         return computed
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Release nothing: nothing is kept."""
 
 
 def overhead(name: str, crew: Workers, chunks: int, runs: int) -> list[Figure]:
-    """Milliseconds for a chunk, of runs that are warm; and those of this process's CPU time.
+    """Measure milliseconds a chunk, elapsed and of this process's CPU time, in warm runs.
 
     A cluster's scheduler is in this process too, its workers are not.
     """
@@ -91,14 +92,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write figures and the machine here")
     options = parser.parse_args()
-    settings = {key: str(value) for key, value in vars(options).items()}
-    report = Report(common.machine(), settings, options.json)
+    report = common.report_of(options)
     for name, deployment in DEPLOYMENTS.items():
         with workers(deployment) as crew:
             report.figures += overhead(name, crew, options.chunks, options.runs)
-        report.write()
-    print(common.machine_line(report.facts), "\n")
-    print(markdown(figure.cells(full_size=True) for figure in report.figures))
+    report.end(full_size=True)
 
 
 if __name__ == "__main__":

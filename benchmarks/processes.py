@@ -1,4 +1,4 @@
-"""Processes that are timed: how long they take, and their memory at its highest."""
+"""Processes that are timed, and their peak memory."""
 
 import os
 import subprocess
@@ -18,14 +18,14 @@ LOOK = 0.02  # seconds between two looks at its memory
 
 @dataclass(frozen=True)
 class Ran:
-    """A process that ended well."""
+    """A process that succeeded."""
 
     seconds: float
     peak_bytes: int  # resident memory, at its highest
 
 
 def process(command: Sequence[str], use_cores: int | None = None, limit: float = LIMIT) -> Ran:
-    """Run a process and wait for it; on the first `use_cores` cores only where told.
+    """Run a process and wait for it, on the first `use_cores` cores where that is given.
 
     Its standard output is dropped. Raises RuntimeError with its last words where it fails.
     """
@@ -52,9 +52,9 @@ def process(command: Sequence[str], use_cores: int | None = None, limit: float =
 
 
 class _HighestMemory:
-    """Looks at a running process again and again; its children do not count.
+    """Peak memory of a running process, without its children, by looking again and again.
 
-    What `wait4` tells begins with the memory of this process, of which the other was forked.
+    The figure of `wait4` starts with the memory of this process, from which it was forked.
     """
 
     def __init__(self, pid: int) -> None:
@@ -70,14 +70,14 @@ class _HighestMemory:
                 time.sleep(LOOK)
 
     def seen(self) -> int:
-        """Bytes; the process has ended."""
+        """Return the peak in bytes, after the process has ended."""
         self._looking.join()
         return self._bytes
 
 
 @contextmanager
 def _on_cores(count: int | None) -> Iterator[None]:
-    """This thread, and processes that it starts, on the first `count` cores."""
+    """Bind this thread, and processes that it starts, to the first `count` cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(before)[:count])
     try:

@@ -1,4 +1,4 @@
-"""Hyperscan on the same task, in a process of its own: literals in block mode, a sample a block.
+"""Hyperscan on the same task, as a process: literals in block mode, a sample a block.
 
     python rival_hyperscan.py SAMPLES.fastq SIGNATURES.fasta OUT.json --processes 16 --runs 5
 
@@ -26,7 +26,7 @@ BATCH = 4  # samples handed out at a time
 
 
 class Rival:
-    """The database and the samples, which forked processes inherit."""
+    """Database and samples, which forked processes inherit."""
 
     database: Any
     samples: list[bytes]
@@ -47,7 +47,7 @@ def compile_literals(signatures: list[bytes]) -> float:
 
 
 def scan_batch(first: int) -> list[tuple[int, int, int]]:
-    """(sample, signature, start) of every hit in some samples."""
+    """Return (sample, signature, start) of every hit in some samples."""
     hits: list[tuple[int, int, int]] = []
     for sample in range(first, min(first + BATCH, len(Rival.samples))):
 
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def scan_all(processes: int, runs: int) -> tuple[list[float], list[tuple[int, int, int]]]:
-    """Seconds of each run after one that is not counted, and the hits in order."""
+    """Return the seconds of each run after one that is not counted, and the hits in order."""
     batches = range(0, len(Rival.samples), BATCH)
     seconds = []
     with multiprocessing.get_context("fork").Pool(processes) as pool:

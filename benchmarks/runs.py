@@ -1,4 +1,4 @@
-"""The real command, watched through its log: when its chunks ran and where, and runs disturbed."""
+"""Runs of the real command, watched through its log, and disturbances of them."""
 
 import hashlib
 import json
@@ -27,8 +27,9 @@ Events = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Job:
-    """A command on data that are there. arguments: all but the output and where it runs.
+    """A command on existing data.
 
+    arguments  all but the output and where it runs
     small  a job of a second that brings every kernel into the caches; None: it is small itself
     read   bytes of its input
     """
@@ -46,7 +47,7 @@ class Job:
 
 
 class Running:
-    """A run under way. Its output is in the folder `out`."""
+    """A run in progress. Its output is in the folder `out`."""
 
     def __init__(self, job: Job, folder: Path, *more: str) -> None:
         (folder / "out").mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,7 @@ class Running:
             )  # fmt: skip
 
     def look(self) -> Events:
-        """What the log says so far; a line that is being written comes next time."""
+        """Return the events in the log so far, without a line that is being written."""
         if self._log.exists():
             with self._log.open("rb") as file:
                 file.seek(self._read)
@@ -79,12 +80,12 @@ class Running:
         return self._child.poll() is None
 
     def until(self, chunks: int) -> None:
-        """Wait until so many are finished."""
+        """Wait until `chunks` chunks are finished."""
         while self.alive() and len(self.finished()) < chunks:
             time.sleep(LOOK)
 
     def worker(self) -> psutil.Process:
-        """The process of the worker that finished the first chunk."""
+        """Return the process of the worker that finished the first chunk."""
         port = int(self.finished()[0]["worker"].rpartition(":")[2])
         for child in self._child.children(recursive=True):
             for connection in child.net_connections("tcp"):
@@ -93,7 +94,7 @@ class Running:
         raise RuntimeError(f"no process listens on port {port}")
 
     def kill(self) -> None:
-        """The client at once, as by a loss of power; what it started ends, or is ended."""
+        """Kill the client at once, as by a loss of power, then what it started and is left."""
         others = self._child.children(recursive=True)
         self._child.kill()
         self._child.wait()
@@ -101,7 +102,7 @@ class Running:
             left.kill()
 
     def ended(self, limit: float = LIMIT) -> "Ran":
-        """Raises RuntimeError with its last words where it fails."""
+        """Wait for the end. Raises RuntimeError with the last words of a run that fails."""
         try:
             status = self._child.wait(timeout=limit)
         except psutil.TimeoutExpired:
@@ -119,7 +120,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Ran:
-    """A run that ended well. begun: seconds since 1970, as the log has them."""
+    """A run that succeeded. begun: seconds since 1970, as in the log."""
 
     begun: float
     seconds: float
@@ -131,7 +132,7 @@ class Ran:
 
     @cached_property
     def steps(self) -> list[tuple[str, str, float, float]]:
-        """device, step, begin, end"""
+        """Steps of all chunks: device, step, begin, end."""
         return [
             (device_of(event), name, begin, end)
             for event in self.finished
@@ -140,17 +141,17 @@ class Ran:
 
     @property
     def start_up(self) -> float:
-        """From the command to the first step of a chunk."""
+        """Seconds from the command to the first step of a chunk."""
         return min(begin for _, _, begin, _ in self.steps) - self.begun
 
     @property
     def first_chunk(self) -> float:
-        """From the command to the first finished chunk."""
+        """Seconds from the command to the first finished chunk."""
         return float(self.finished[0]["at"]) - self.begun
 
     @property
     def work(self) -> float:
-        """From the first step of a chunk to the end of the last."""
+        """Seconds from the first step of a chunk to the end of the last one."""
         return self._end - self._begin
 
     @property
@@ -162,7 +163,7 @@ class Ran:
         return max(end for *_, end in self.steps)
 
     def gb_per_s(self, size: int) -> float:
-        """Of an input of `size` bytes, from the end of the first tenth of the chunks on."""
+        """Return the rate for `size` bytes of input, after the first tenth of the chunks."""
         ends = sorted(max(end for _, _, end, _ in event["steps"]) for event in self.finished)
         skipped = max(1, round(SKIPPED * len(ends)))
         if len(ends) <= 2 * skipped:
@@ -171,7 +172,7 @@ class Ran:
         return share * size / (ends[-1] - ends[skipped - 1]) / 1e9
 
     def busy(self) -> dict[str, dict[str, float]]:
-        """Of each device and step, the share of the work's time in which some chunk is at it."""
+        """Return the share of time in which some chunk is at a step, by device and step."""
         spans: dict[str, dict[str, list[tuple[float, float]]]] = {}
         for device, step, begin, end in self.steps:
             spans.setdefault(device, {}).setdefault(step, []).append((begin, end))
@@ -200,7 +201,7 @@ def device_of(event: dict[str, Any]) -> str:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """The hash of every file of the output."""
+    """Return the hash of every file of the output."""
     found = {}
     for path in sorted(path for path in (folder / "out").rglob("*") if path.is_file()):
         with path.open("rb") as file:
@@ -215,11 +216,11 @@ Disturbance = Callable[[Running], None]
 
 
 def nothing(_: Running) -> None:
-    """It is left alone."""
+    """Leave the run alone."""
 
 
 def worker_killed(after: int) -> Disturbance:
-    """SIGKILL for the worker that was first, when so many chunks are finished."""
+    """Kill the worker that was first, when `after` chunks are finished."""
 
     def kill(run: Running) -> None:
         run.until(after)
@@ -230,7 +231,7 @@ def worker_killed(after: int) -> Disturbance:
 
 
 def worker_slowed(run: Running) -> None:
-    """The worker that was first stands still for half of the time."""
+    """Stop the worker that was first for half of the time."""
     run.until(1)
     with _going(run.worker()) as worker:
         while run.alive():
@@ -242,7 +243,7 @@ def worker_slowed(run: Running) -> None:
 
 @contextmanager
 def _going(worker: psutil.Process) -> Iterator[psutil.Process]:
-    """It goes on in any case, or is gone."""
+    """Resume a worker in any case, unless it is gone."""
     try:
         yield worker
     except psutil.NoSuchProcess:
@@ -254,7 +255,7 @@ def _going(worker: psutil.Process) -> Iterator[psutil.Process]:
 
 @contextmanager
 def memory_taken(gpu: int | None, left: int) -> Iterator[None]:
-    """All but `left` bytes of a GPU's memory are held; None: of nothing."""
+    """Hold all but `left` bytes of a GPU's memory; nothing where there is no GPU."""
     if gpu is None:
         yield
         return

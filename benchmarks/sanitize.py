@@ -1,4 +1,4 @@
-"""Every kernel on small random cases against its reference, for NVIDIA's compute-sanitizer.
+"""Kernels on small random cases against their references, under compute-sanitizer.
 
     python benchmarks/sanitize.py [--tools memcheck racecheck initcheck] [--only scan …]
     python benchmarks/sanitize.py --plain [--device cpu]    # the cases alone, without the tool
@@ -22,6 +22,7 @@ import common
 import numpy as np
 from common import markdown, require, say
 from processes import python
+from searches import same_hits
 
 from multigpu.kernels import cnmops, normalization, rotation, scan, segmentation
 
@@ -47,7 +48,7 @@ def same(got: Any, expected: Any, what: str, relative: float = 0.0, absolute: fl
 
 
 def scan_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
-    """All rules and shares of N, so that every way of comparing is gone."""
+    """Compare all rules and shares of N, so that every way of searching is used."""
     for share, first, strict in product((0.0, 0.1, 0.6, 0.9, 1.0), (True, False), (True, False)):
         signatures = [letters(random, int(n), share) for n in random.integers(1, 150, 20)]
         signatures += [letters(random, int(n), share) for n in random.integers(40, 300, 10)]
@@ -61,7 +62,7 @@ def scan_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
         expected = scan.reference.scan(chunk, patterns, rules)
         scanner = backend.Scanner(patterns, rules)
         found = scanner.scan(chunk)
-        require(common.same_hits(found, expected), "the hits differ")
+        require(same_hits(found, expected), "the hits differ")
         yield f"{share:.0%} N, first {first}, strict {strict}: {len(expected)} hits"
 
 
@@ -71,7 +72,7 @@ def letters(random: np.random.Generator, size: int, share: float) -> Any:
 
 
 def rotation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
-    """Every kind of grid and of rotations, several poses of each ligand."""
+    """Compare every kind of grid and of rotations, with several poses of each ligand."""
     turns = (rotation.EulerRotations(40.0), rotation.near_uniform(200))
     for interpolation, outside, (kind, rotations), channels in product(
         ("linear", "nearest"), ("clamp", "zero", "penalty"), enumerate(turns), (1, 3)
@@ -97,7 +98,7 @@ def rotation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
 
 
 def counts_of(random: np.random.Generator, samples: int) -> Any:
-    """int32[regions, samples] with changes, and regions without reads."""
+    """Return int32[regions, samples] with changes, and regions without reads."""
     copies = random.choice([1.0, 1.0, 1.0, 0.5, 1.5, 0.02], (REGIONS, samples))
     counts = random.poisson(80 * random.gamma(4, 0.25, (REGIONS, 1)) * copies).astype(np.int32)
     counts[random.random(REGIONS) < 0.1] = 0
@@ -105,7 +106,7 @@ def counts_of(random: np.random.Generator, samples: int) -> Any:
 
 
 def cnmops_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
-    """A lane, several, and a whole warp for a region; counts and coverages of both types."""
+    """Compare regions that take a lane, several, or a whole warp, with both types of counts."""
     for samples, posterior in product((2, 15, 60, 700), (False, True)):
         counts, cov = counts_of(random, samples), random.uniform(0.5, 2, samples)
         for values, scale in ((counts, np.ones(samples)), (counts * 0.7, cov)):
@@ -172,7 +173,7 @@ CASES: dict[str, Case] = {
 
 
 def compare(kernel: str, device: str) -> int:
-    """How many comparisons were made; WrongResultError where one fails."""
+    """Return how many comparisons were made. Raises WrongResultError where one fails."""
     import_module(f"multigpu.kernels.{kernel}.reference")
     backend = import_module(f"multigpu.kernels.{kernel}.{'cpu' if device == 'cpu' else 'cuda'}")
     if device == "gpu":
@@ -181,7 +182,7 @@ def compare(kernel: str, device: str) -> int:
 
 
 def _no_pools() -> None:
-    """Every array is memory of its own: the tools see where it ends and when it is given back."""
+    """Give every array its own memory, so that the tools see its end and its release."""
     import cupy
 
     cupy.cuda.set_allocator(None)
@@ -197,7 +198,7 @@ def sanitizer() -> str | None:
 
 
 def under(tool: str, kernel: str, program: str, limit: float, log: Path | None) -> str:
-    """What came of a kernel's cases under a tool: ok, or what is wrong."""
+    """Run a kernel's cases under a tool; return "ok" or what is wrong."""
     command = [program, "--tool", tool, "--error-exitcode", "9"]
     if tool == "memcheck":  # of calls: those that fail raise, and CuPy asks for some in vain
         command += ["--report-api-errors", "no"]

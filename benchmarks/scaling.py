@@ -1,4 +1,4 @@
-"""Every workload on 1, 2, 4, 8 devices, undisturbed and disturbed: the real command, same bytes.
+"""Every workload on 1, 2, 4, 8 devices, undisturbed and disturbed, with the same bytes.
 
     python benchmarks/scaling.py [--only scan cnv dock] [--device gpu|cpu] [--small] [--json FILE]
 
@@ -58,7 +58,7 @@ HEADER = ["job", "devices", "what happens", "process", "first chunk", "work", "s
 
 @dataclass
 class Bench:
-    """What the parts work with. devices: counts that are there, the largest last."""
+    """Inputs and devices that the jobs share. devices: numbers to try, the largest last."""
 
     folder: Path
     runs: int
@@ -78,7 +78,7 @@ class Bench:
         return Path(tempfile.mkdtemp(prefix="multigpu-scaling-", dir=self.folder))
 
     def where(self, devices: int, head_start: bool = False) -> tuple[str, ...]:
-        """head_start: whether the program may begin by itself, which short jobs end with."""
+        """Return the options for a number of devices. head_start: without worker processes."""
         if self.gpu:
             workers = () if head_start or devices == 1 else ("--workers", str(devices))
             return ("--gpus", ",".join(map(str, range(devices))), *workers)
@@ -88,8 +88,8 @@ class Bench:
         kind = "GPU" if self.gpu else "worker"
         return f"{devices} {kind}{'s' * (devices > 1)}"
 
-    def tell(self, job: Job, devices: int, what: str, ran: Ran, alone: Ran | None) -> None:
-        """A row of the table, and all that was measured. alone: on one device, to compare."""
+    def add_row(self, job: Job, devices: int, what: str, ran: Ran, alone: Ran | None) -> None:
+        """Add a row to the table. alone: the run on one device, to compare with."""
         speed_up = alone.work / ran.work if alone else None
         busy = list(ran.busy().values())
         computing = [f"{100 * each.get('compute', 0):.0f}" for each in busy]
@@ -114,7 +114,7 @@ class Bench:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A job, a check of its output, and what 8 devices must be times as fast as one."""
+    """A job, a check of its output, and how many times as fast 8 devices must be as one."""
 
     job: Job
     check: Callable[[Path], None]
@@ -123,7 +123,7 @@ class Case:
 
 
 def scan_case(bench: Bench) -> Case:
-    """A long FASTQ, the default data set many times, given several times."""
+    """Return the scan of a long FASTQ: many copies of the default data set, given often."""
     scale = min(1.0, bench.gb / (2 * GB_OF_SET))
     files = DefaultSet(bench.folder / f"scale-{scale:g}", 10, scale)
     copies = min(MOST_COPIES, max(2, round(bench.gb / (GB_OF_SET * scale))))
@@ -149,7 +149,7 @@ def scan_case(bench: Bench) -> Case:
 
 
 def cnv_case(bench: Bench) -> Case:
-    """As many genomes as eight devices can share, each as BM-A."""
+    """Return the copy numbers of several genomes, each as BM-A."""
     shape = {**cnv.BM_A, "regions": SMALL_REGIONS} if bench.small else cnv.BM_A
 
     def cohort(shape: dict[str, int]) -> Counts:
@@ -164,7 +164,7 @@ def cnv_case(bench: Bench) -> Case:
     options = cnv.FEW_OUTPUTS
 
     def check(out: Path) -> None:
-        """The genomes are equal, so are their calls; how many there must be at least."""
+        """Require that equal genomes have equal calls, and that there are some."""
         rows = [line.split("\t") for line in (out / "cnvs.tsv").read_text().splitlines()[1:]]
         of = [[r[1:] for r in rows if r[0].endswith(f"_{k}")] for k in range(GENOMES)]
         require(len(of[0]) > shape["chromosomes"], "next to nothing was called")
@@ -178,14 +178,14 @@ def cnv_case(bench: Bench) -> Case:
 
 
 def _write_parquet(part: Path, counts: Counts) -> None:
-    """`part` has a suffix of its own, and the format goes by it."""
+    """Write counts as Parquet, whatever the suffix of `part`."""
     named = part.with_suffix(".parquet.making.parquet")
     write_counts(str(named), counts)
     named.rename(part)
 
 
 def dock_case(bench: Bench, *search: str, name: str = "dock", asked: float | None = None) -> Case:
-    """A library in a pocket of AutoGrid; where the golden data are absent, in a random one.
+    """Return the docking of a library in AutoGrid's pocket, or a random one.
 
     At 10° a ligand is read and written in more time than a GPU takes for it.
     """
@@ -206,7 +206,7 @@ def dock_case(bench: Bench, *search: str, name: str = "dock", asked: float | Non
 
 
 def fine_case(bench: Bench) -> Case:
-    """The same at a precision with which the GPUs have the most to do."""
+    """Return the same docking at a precision at which GPUs are the bottleneck."""
     precision = "30" if bench.small else FINE
     return dock_case(bench, "--precision", precision, name="fine", asked=7.2)
 
@@ -223,7 +223,7 @@ CASES: dict[str, Callable[[Bench], Case]] = {
 
 
 class Series:
-    """The runs of a case, all with the same bytes."""
+    """Runs of a case, which must all give the same bytes."""
 
     def __init__(self, bench: Bench, case: Case) -> None:
         self.bench, self.case, self.job = bench, case, case.job
@@ -256,7 +256,7 @@ class Series:
         require(not differs, f"other bytes: {', '.join(dict(differs))}")
 
     def warm(self) -> None:
-        """Kernels compiled and cached, packages in the page cache."""
+        """Run a small job, to have kernels cached and packages in the page cache."""
         folder = self.bench.output / "warm"
         small = Job(self.job.name, self.job.small or self.job.arguments, self.job.output, 0)
         Running(small, folder, *self.bench.where(1)).ended()
@@ -266,7 +266,7 @@ class Series:
         return sorted(ran, key=lambda each: each.work)[len(ran) // 2]
 
     def resumed(self, devices: int, chunks: int) -> tuple[int, Ran]:
-        """Killed when most chunks are finished; how many were, and the run that goes on."""
+        """Kill a run when most chunks are finished; return how many were kept, and the next run."""
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
         where = self.bench.where(devices, head_start=True)
@@ -281,32 +281,32 @@ class Series:
 
 
 def measure(bench: Bench, case: Case) -> Iterator[Figure]:
-    """All runs of a job, those that say most first."""
+    """Yield the figures of all runs of a job, the most important first."""
     series, name = Series(bench, case), case.job.name
     series.warm()
     alone = series.median(1)
-    bench.tell(case.job, 1, "", alone, alone)
+    bench.add_row(case.job, 1, "", alone, alone)
     if bench.most == 1:
         yield from undisturbed(bench, case, 1, alone, alone)
         yield from resume(bench, series, alone)
         return
     whole = series.median(bench.most)
-    bench.tell(case.job, bench.most, "", whole, alone)
+    bench.add_row(case.job, bench.most, "", whole, alone)
     yield from undisturbed(bench, case, bench.most, whole, alone)
     begun = series.run(bench.most, head_start=True)
-    bench.tell(case.job, bench.most, "as it starts", begun, None)
+    bench.add_row(case.job, bench.most, "as it starts", begun, None)
     yield from started(bench, case, bench.most, begun)
     yield from resume(bench, series, begun)
     yield from disturbed(bench, series, whole, alone)
     for devices in bench.devices[1:-1]:
         ran = series.median(devices)
-        bench.tell(case.job, devices, "", ran, alone)
+        bench.add_row(case.job, devices, "", ran, alone)
         yield from undisturbed(bench, case, devices, ran, alone)
     say(f"  {name}: the same bytes in all runs")
 
 
 def started(bench: Bench, case: Case, devices: int, ran: Ran) -> Iterator[Figure]:
-    """What a user waits for."""
+    """Yield how long a user waits."""
     name, where = case.job.name, bench.named(devices)
     yield Figure("scaling", f"{name}, {where}: process", "s", [ran.seconds],
                  note=f"{ran.work:.3g} s from the first chunk to the last")  # fmt: skip
@@ -315,7 +315,7 @@ def started(bench: Bench, case: Case, devices: int, ran: Ran) -> Iterator[Figure
 
 
 def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) -> Iterator[Figure]:
-    """The asked figures are those of eight devices."""
+    """Yield the figures of a run that nothing happens to; targets are for eight devices."""
     name, where = case.job.name, bench.named(devices)
     eight = devices == 8
     if devices > 1:
@@ -335,17 +335,17 @@ def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) ->
 
 
 def disturbed(bench: Bench, series: Series, whole: Ran, alone: Ran) -> Iterator[Figure]:
-    """On all devices: one worker killed, one slowed, one with little memory."""
+    """Yield figures with one worker killed, one slowed, one with little memory."""
     job, devices = series.job, bench.most
     what = f"{job.name}, {bench.named(devices)}"
     killed = series.run(devices, disturbed=worker_killed(len(whole.finished) // 3))
     require(killed.count("left") > 0, "the run did not notice that its worker was killed")
-    bench.tell(job, devices, "a worker killed", killed, alone)
+    bench.add_row(job, devices, "a worker killed", killed, alone)
     yield Figure("scaling", f"{what}: one worker killed, same bytes", "s", [killed.seconds],
                  note=f"{killed.count('retried')} chunks run again; undisturbed "
                  f"{whole.seconds:.3g} s")  # fmt: skip
     slowed = series.run(devices, disturbed=worker_slowed)
-    bench.tell(job, devices, "a worker at half speed", slowed, alone)
+    bench.add_row(job, devices, "a worker at half speed", slowed, alone)
     ideal = whole.work * devices / (devices - 0.5)
     its = slowed.chunks()[device_of(slowed.finished[0])]
     yield Figure("scaling", f"{what}: one worker at half speed, same bytes", "s",
@@ -355,21 +355,21 @@ def disturbed(bench: Bench, series: Series, whole: Ran, alone: Ran) -> Iterator[
     with memory_taken(0 if bench.gpu else None, LEFT_BYTES):
         little = series.run(devices, "--memory-fraction", "0.5")
     held = " and GPU 0 with 4 GiB free" if bench.gpu else ""
-    bench.tell(job, devices, f"half of the memory{held}", little, alone)
+    bench.add_row(job, devices, f"half of the memory{held}", little, alone)
     yield Figure("scaling", f"{what}: --memory-fraction 0.5{held}, same bytes", "s",
                  [little.seconds])  # fmt: skip
 
 
 def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
-    """Killed at 90 %: what the run that goes on takes, without its start-up.
+    """Yield how long a run takes that resumes one killed at 90 %, without its start-up.
 
-    That is by the start-up of the run from the beginning, so that what the journal takes counts;
-    where reading is most of it, it differs from run to run, and the other figure says more.
+    The first figure takes the start-up of the run from the beginning, so that reading the journal
+    counts. Where reading the input is most of the start-up, it varies, and the second says more.
     """
     chunks, rest, work = len(whole.finished), [], []
     for _ in range(bench.runs):
         kept, ran = series.resumed(bench.most, chunks)
-        bench.tell(series.job, bench.most, "resumed", ran, None)
+        bench.add_row(series.job, bench.most, "resumed", ran, None)
         rest.append(100 * max(0.0, ran.seconds - whole.start_up) / whole.seconds)
         work.append(100 * (ran.seconds - ran.start_up) / whole.seconds)
     what = f"{series.job.name}, {bench.named(bench.most)}: resumed after a kill at 90 %"

@@ -1,4 +1,4 @@
-"""How the scan's time depends on the eight factors of the input, and on five shapes of it.
+"""The time of a scan by eight factors of the input, and for five shapes of it.
 
     python benchmarks/scan_factors.py [--device cpu|gpu|both] [--quick] [--out DIR]
 
@@ -26,8 +26,9 @@ from typing import Any
 
 import common
 import numpy as np
-from common import Letters, require
+from common import require
 from data import Shape, make_set
+from searches import FIRST, GpuSearch, Letters, check_against_plain, check_hits_are_real, cpu_search
 
 from multigpu.kernels.scan import Hits, Patterns
 
@@ -61,7 +62,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """seconds: of each run; empty where `problem` says why."""
+    """A measured point. seconds: of each run; empty where `problem` says why."""
 
     seconds: list[float] = field(default_factory=list)
     bases: int = 0
@@ -82,7 +83,7 @@ Points = list[tuple[Point, Measured]]
 
 @dataclass(frozen=True)
 class Factor:
-    """size: the input grows with it, so time may grow as much and no more."""
+    """A factor. size: whether the input grows with it, so that time may grow as much."""
 
     name: str
     unit: str
@@ -159,7 +160,7 @@ def _some(values: Sequence[float]) -> list[float]:
 
 
 class Bench:
-    """Makes, checks and times points on one device."""
+    """A device on which points are made, checked and timed."""
 
     def __init__(self, device: str, runs: int) -> None:
         self.device, self.runs = device, runs
@@ -179,7 +180,7 @@ class Bench:
         return Measured(seconds, len(made.data.letters), len(hits), self._plan(patterns, shape))
 
     def _room(self, size: int) -> Any:
-        """Pinned memory for a GPU, kept from point to point."""
+        """Return pinned memory for a GPU, kept from point to point."""
         if self.device == "cpu":
             return None
         from multigpu.kernels.device.pinned import pinned
@@ -191,43 +192,43 @@ class Bench:
 
     def _search(self, data: Letters, patterns: Patterns) -> Callable[[], Hits]:
         if self.device == "cpu":
-            return lambda: common.cpu_search(data, patterns, common.cores())
+            return lambda: cpu_search(data, patterns, common.cores())
         import cupy
 
         cupy.get_default_memory_pool().free_all_blocks()  # those of the last point's lanes
         pieces = min(MOST_PIECES, max(1, len(data.letters) // PIECE_BASES))
-        search = common.GpuSearch(data, pieces)
+        search = GpuSearch(data, pieces)
         return lambda: search.run(patterns)
 
     def _plan(self, patterns: Patterns, shape: Shape) -> str:
-        """How the patterns are indexed: it explains where curves bend."""
+        """Return how the patterns are indexed, which explains where curves bend."""
         if self.device == "cpu":
             from multigpu.kernels.scan import cpu
 
-            plan = cpu.Scanner(patterns, common.FIRST).way(shape.sample_n).plan
+            plan = cpu.Scanner(patterns, FIRST).way(shape.sample_n).plan
         else:
             from multigpu.kernels.scan import cuda
 
-            plan = cuda.Scanner(patterns, common.FIRST).plan
+            plan = cuda.Scanner(patterns, FIRST).plan
         return f"k={plan.k} stride={plan.stride} blanks={plan.blanks}"
 
 
 def check(data: Letters, patterns: Patterns, hits: Hits, planted: Any) -> None:
-    """All that was planted was found there or before; hits are real; some by a plain search."""
+    """Require that what was planted is found, there or before, and that hits are real."""
     count = len(patterns)
     pairs = hits.record.astype(np.int64) * count + hits.pattern
     wanted = planted[:, 0] * count + planted[:, 1]
     places = np.searchsorted(pairs, wanted)  # hits are in order
     require(bool((places < len(pairs)).all()), "planted, not found")
     require(bool((pairs[places] == wanted).all()), "planted, not found")
-    require(bool((hits.start[places] <= planted[:, 2]).all()), "planted, found behind")
-    common.check_hits_are_real(data, patterns, hits, most=50)
+    require(bool((hits.start[places] <= planted[:, 2]).all()), "planted, found later")
+    check_hits_are_real(data, patterns, hits, most=50)
     record = int(planted[0, 0]) if len(planted) else 0
-    common.check_against_plain(data, patterns, hits, [record], [0, count // 2])
+    check_against_plain(data, patterns, hits, [record], [0, count // 2])
 
 
 def work(connection: Any, device: str, runs: int) -> None:
-    """The process: shapes in, Measured out."""
+    """Measure shapes that come through a connection, in a process."""
     bench = Bench(device, runs)
     bench.measure(Shape(2, (2000, 2000), 2, (100, 100)))
     connection.send("ready")
@@ -241,7 +242,7 @@ def work(connection: Any, device: str, runs: int) -> None:
 
 
 class Worker:
-    """The process, and another one when it was killed."""
+    """A measuring process, which is started again after it was killed."""
 
     def __init__(self, device: str, runs: int) -> None:
         self.device, self.runs = device, runs
@@ -283,7 +284,7 @@ class Worker:
 
 
 def sweep(device: str, options: argparse.Namespace) -> Points:
-    """All points of a device, within the time there is."""
+    """Measure all points of a device, within its budget of time."""
     end = time.monotonic() + options.budget
     worker, found = Worker(device, options.runs), []
     for point in sorted(points(BASES[device], options.quick), key=_risky):
@@ -301,7 +302,7 @@ def sweep(device: str, options: argparse.Namespace) -> Points:
 
 
 def _risky(point: Point) -> bool:
-    """Much N can take long; these points come last, so that they take no other's time."""
+    """Whether a point can take long: with much N. Such points come last."""
     return point.factor in ("N in samples", "N in signatures")
 
 
@@ -317,9 +318,9 @@ def of_factor(found: Points, name: str) -> Points:
 
 
 def steepest(found: Points) -> float:
-    """The largest exponent b of time ~ x^b between neighbours: 1 is linear.
+    """Return the largest exponent b of time ~ x^b between neighbours: 1 is linear.
 
-    Of the fastest runs, because other work on the machine would show as a slope.
+    It is taken from the fastest runs: other work on the machine would show as a slope.
     """
     good = [(float(point.x), min(m.seconds)) for point, m in found if m.seconds]
     slopes = [np.log(b[1] / a[1]) / np.log(b[0] / a[0]) for a, b in pairwise(good)]
@@ -368,7 +369,7 @@ def write_tables(path: Path, device: str, facts: dict[str, Any], found: Points) 
 
 
 def draw(path: Path, device: str, facts: dict[str, Any], found: Points) -> None:
-    """Small multiples: a panel for each factor and one for the shapes."""
+    """Draw a panel for each factor and one for the shapes."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -421,7 +422,7 @@ def _draw_factor(panel: Any, factor: Factor, base: Shape, found: Points) -> None
 
 
 def _draw_linear(panel: Any, base: float, good: Sequence[tuple[float, Measured]]) -> None:
-    """What linear growth through the point nearest to the base would be."""
+    """Draw linear growth through the point nearest to the base."""
     if not good:
         return
     nearest, measured = min(good, key=lambda item: abs(np.log(item[0] / base)))

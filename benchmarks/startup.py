@@ -1,4 +1,4 @@
-"""What of a run is only Python imports and CUDA start-up.
+"""Processes that only import what a run imports and start CUDA.
 
 python startup.py list MODULES.json scan SAMPLES -s SIGNATURES …   run, and list what it loaded
 python startup.py only MODULES.json [GPU]    load the same, start CUDA on GPU, do nothing else
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def list_modules(target: Path, arguments: list[str]) -> None:
-    """Run the command line in this process, then write which modules are there, oldest first."""
+    """Run the command in this process, then write which modules it loaded, oldest first."""
     from multigpu.cli import cli
 
     before = set(sys.modules) - {"multigpu", "multigpu.cli", "click"}
@@ -25,7 +25,7 @@ def list_modules(target: Path, arguments: list[str]) -> None:
 
 
 def only_start(source: Path, gpu: int | None) -> None:
-    """CUDA comes up beside the imports, as in the program: the shorter of the two hides."""
+    """Import modules while CUDA starts in another thread, as in the program."""
     with ThreadPoolExecutor(1) as pool:
         started = pool.submit(start_cuda, gpu) if gpu is not None else None
         for name in json.loads(source.read_text()):

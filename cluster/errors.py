@@ -16,15 +16,18 @@ class UsageError(Failure):
 
 
 class DiskFull(UsageError):
-    """There is no room for the output: the user can make some, and go on."""
+    """There is no room for the output: the user can make some, and resume."""
 
 
 class Lost(Failure):
-    """A task came to nothing for a reason that is not its own: it may be run again."""
+    """A task was lost for a reason that is not its own: it may be run again."""
 
 
 class WorkerDied(Lost):
-    """The process that ran a task ended. deaths: how many of them did, one after the other."""
+    """The process that ran a task ended.
+
+    deaths: number of processes that ended, one after the other
+    """
 
     def __init__(self, worker: str, deaths: int = 1) -> None:
         super().__init__(worker, deaths)  # args equal the signature: it pickles
@@ -35,7 +38,7 @@ class WorkerDied(Lost):
 
 
 class DeviceFailed(WorkerDied):
-    """The GPU of a worker no longer works; the worker can do nothing more with it."""
+    """The GPU of a worker no longer works, and this process can do nothing more with it."""
 
     def __init__(self, worker: str, reason: str) -> None:
         Lost.__init__(self, worker, reason)
@@ -46,7 +49,7 @@ class DeviceFailed(WorkerDied):
 
 
 class Unfit(Lost):
-    """A worker that may not take part: another version, other files."""
+    """A worker may not take part: it has another version, or other files."""
 
     def __init__(self, worker: str, reason: str) -> None:
         super().__init__(worker, reason)
@@ -57,7 +60,7 @@ class Unfit(Lost):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of a library says, without the rest: its name where it says nothing."""
+    """Return the first line of an error's text, or the error's name where it has none."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -1,4 +1,4 @@
-"""`python -m multigpu`, and the console script."""
+"""Entry of the program: `python -m multigpu`, and the console script."""
 
 import contextlib
 import gc
@@ -7,12 +7,14 @@ import sys
 
 from multigpu.run import signals
 
-OBJECTS_BEFORE_GARBAGE = 100_000  # loading makes many and throws none away: a sixth of its time
-SWITCH_SECONDS = 0.0005  # what a thread that decompresses waits for one that loads modules
+# Imports make many objects and drop none: collecting garbage would take a sixth of their time.
+OBJECTS_BEFORE_GARBAGE = 100_000
+# A thread that decompresses waits this long for one that imports modules.
+SWITCH_SECONDS = 0.0005
 
 
 def run() -> None:
-    """The command line; Ctrl-C while its modules load is Ctrl-C, too."""
+    """Run the command line; Ctrl-C works while its modules are imported, too."""
     _hold_standard_files()
     signals.listen()
     gc.set_threshold(OBJECTS_BEFORE_GARBAGE)
@@ -21,14 +23,14 @@ def run() -> None:
         from multigpu.cli import main
     except KeyboardInterrupt as error:
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"multigpu: error: {signals.how(error)}\n")
+            sys.stderr.write(f"multigpu: error: {signals.describe(error)}\n")
             sys.stderr.flush()
         os._exit(signals.ENDED_BY + signals.signal_of(error))
     main()
 
 
 def _hold_standard_files() -> None:
-    """Where one of the three is closed, no file that is opened later may have its number."""
+    """Open the null device for each closed standard file: no later file may have its number."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""The command line: commands that load when they are called, errors that become exit statuses."""
+"""The command line: commands are imported when they are called, errors become exit statuses."""
 
 import importlib
 import os
@@ -10,7 +10,7 @@ import click
 
 from multigpu import __version__
 from multigpu.errors import Failure
-from multigpu.run.signals import ENDED_BY, end_of_program, how, signal_of
+from multigpu.run.signals import ENDED_BY, describe, signal_of, stop_listening
 
 WORKLOADS = {
     "scan": "Find signatures in samples.",
@@ -28,7 +28,7 @@ COMMANDS = WORKLOADS | TOOLS
 
 
 class LazyGroup(click.Group):
-    """Commands by name; each module is imported when its command is called."""
+    """Group of commands, each imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A misspelt command gets the one that is most like it; click knows none of them."""
+        """Return the command; for a misspelt one the error names the most similar."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _leave(status if isinstance(status, int) else 0)
     except (KeyboardInterrupt, click.Abort) as error:
         cause = error.__cause__ if isinstance(error, click.Abort) else error
-        _complain(how(cause), debug)
+        _complain(describe(cause), debug)
         _leave(ENDED_BY + signal_of(cause))
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -90,14 +90,14 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except MemoryError:
         _complain("there is not enough memory: try a smaller --max-chunk-bytes", debug)
         _leave(1)
-    except Exception as error:  # noqa: BLE001 - a fault of ours: one line, unless --debug
+    except Exception as error:  # noqa: BLE001 - a bug of ours: one line, unless --debug
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
         _complain(f"{problem} (a fault of the program; --debug shows more)", debug)
         _leave(1)
 
 
 def _complain(text: str, debug: bool) -> None:
-    with suppress(OSError):  # nobody can be told
+    with suppress(OSError):  # standard error is closed or full
         if debug:
             import traceback
 
@@ -107,14 +107,14 @@ def _complain(text: str, debug: bool) -> None:
 
 
 def _printable(text: str) -> str:
-    """Names may hold line ends and what moves a terminal's cursor; a list has lines of its own."""
+    """Return a message with escapes for what moves a terminal's cursor, as names may hold it."""
     lines = text.split("\n  ")
     return "\n  ".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in x) for x in lines)
 
 
 def _leave(status: int) -> NoReturn:
-    """End at once: threads that still read or wait have nothing more to give."""
-    end_of_program()
+    """End the process at once: threads that still read or wait have nothing more to give."""
+    stop_listening()
     for file in (sys.stdout, sys.stderr):
         with suppress(OSError, AttributeError):  # AttributeError: it is closed, and so is None
             file.flush()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from support.kinds import kind_of
 from support.program import Run, main_in_process
 
 GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden"
@@ -47,6 +48,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_configure() -> None:
     """Ctrl-C reaches what tests start, also where a shell began pytest in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Give every test the marker of its kind."""
+    for item in items:
+        item.add_marker(kind_of(item))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,19 +1,19 @@
-"""Where work is to run."""
+"""The place where work is to run."""
 
 from dataclasses import dataclass
 
 from multigpu.cluster.devices.gpus import Device
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where the work is to run.
+    """The place where work is to run.
 
-    devices    the GPUs of this machine to use; none means its CPU
-    threads    CPU threads, or chunks in hand per GPU
-    processes  workers as processes of their own even without several GPUs (0: as few as possible)
-    head_start      the first devices, on which threads of this process begin before worker
-                    processes are started; 0: none
+    devices         GPUs of this machine to use; none means its CPU
+    threads         CPU threads, or chunks in progress on each GPU
+    processes       worker processes on this machine; 0: threads of this process do the work
+    scheduler       address of a running scheduler, whose workers do the work, or
+    scheduler_file  the file of one
     worker_timeout  seconds without any worker, or without an answer, after which a run fails
     cpu_fallback    whether the CPU may take over from a device that fails
     dashboard       whether Dask's status page is served, on the loopback
@@ -22,7 +22,6 @@ class Deployment:
     devices: tuple[Device, ...] = ()
     threads: int = 1
     processes: int = 0
-    head_start: int = 0
     scheduler: str | None = None
     scheduler_file: str | None = None
     connect_timeout: float = 30.0
@@ -32,36 +31,30 @@ class Deployment:
 
     @property
     def remote(self) -> bool:
-        """Whether a running cluster does the work."""
+        """Whether the workers of a running scheduler do the work."""
         return bool(self.scheduler or self.scheduler_file)
 
     @property
+    def in_process(self) -> bool:
+        """Whether threads of this process do the work."""
+        return not (self.remote or self.processes)
+
+    @property
+    def local_cluster(self) -> bool:
+        """Whether worker processes are started on this machine."""
+        return bool(self.processes) and not self.remote
+
+    @property
+    def gpus(self) -> list[str]:
+        """The UUIDs of the devices."""
+        return [device.uuid for device in self.devices]
+
+    @property
     def workers(self) -> int:
-        """How many there are, this process included, unless a running cluster has them."""
+        """Number of GPUs, else of processes; unknown of a running scheduler."""
         return len(self.devices) or max(1, self.processes)
 
     @property
     def lanes(self) -> int:
-        """Threads of each: a GPU has all of `threads`, the CPU's are divided."""
+        """Threads of each worker: a GPU has all of `threads`, processes on CPUs share them."""
         return self.threads if self.devices else max(1, self.threads // self.workers)
-
-    @property
-    def in_process(self) -> bool:
-        """Whether threads of this process do it."""
-        return not self.remote and len(self.devices) < 2 and not self.processes
-
-    @property
-    def local_cluster(self) -> bool:
-        """Whether processes of this machine do it, which are started for that."""
-        return not (self.remote or self.in_process)
-
-    @property
-    def own_threads(self) -> int:
-        """Threads of this process that work."""
-        return self.lanes * max(len(self.own_gpus), int(self.in_process))
-
-    @property
-    def own_gpus(self) -> list[str]:
-        """The UUIDs of the devices that this process works with."""
-        count = 1 if self.in_process else self.head_start
-        return [device.uuid for device in self.devices[:count]]

@@ -1,4 +1,4 @@
-"""A GPU by its UUID through the CUDA driver: NVML and CUDA may number devices differently.
+"""GPUs by their UUIDs through the CUDA driver: NVML and CUDA may number devices differently.
 
 The driver is called without the GIL, so a context can come up while Python imports modules.
 """
@@ -13,74 +13,57 @@ from typing import Any
 from multigpu.cluster.errors import Failure
 
 DRIVER = "libcuda.so.1"
-COMPUTE_MODE, ONE_PROCESS = 20, 3  # an attribute of devices, and its value for those of one alone
 
 
-def start(uuid: str) -> bool:
-    """Create the context of a device; whether it is there.
-
-    What fails here fails again where it is used, and is said.
-    """
+def start(uuid: str) -> None:
+    """Create the context of a device. What fails here fails again where the device is used."""
     with contextlib.suppress(Failure):
         context = ctypes.c_void_p()
-        return not _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal(uuid))
-    return False
-
-
-def shared(uuid: str) -> bool:
-    """Whether CUDA sees the device, and several processes may use it at a time."""
-    with contextlib.suppress(Failure):
-        mode = ctypes.c_int()
-        _driver().cuDeviceGetAttribute(ctypes.byref(mode), COMPUTE_MODE, ordinal(uuid))
-        return mode.value != ONE_PROCESS
-    return False
+        _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal(uuid))
 
 
 class Contexts:
-    """Contexts of devices, which come up one after the other behind our back.
+    """Contexts of this process's GPUs, which start in another thread, one after the other.
 
-    All but the first are left to others where CUDA does not see them, as with parts of a GPU (MIG),
-    or has them for one process alone.
-
-    prepare  called with each device whose context is up, in a thread of its own
+    prepare: called with each device whose context has started, in a thread of its own
     """
 
     def __init__(
         self, uuids: Sequence[str], prepare: Callable[[str], object] | None = None
     ) -> None:
-        self._up = {uuid: threading.Event() for uuid in uuids}
+        self._started = {uuid: threading.Event() for uuid in uuids}
         self._prepare = prepare
-        self._over = False
-        threading.Thread(target=self._start, name="contexts", daemon=True).start()
+        self._closed = False
+        threading.Thread(target=self._start_all, name="contexts", daemon=True).start()
 
-    def _start(self) -> None:
-        for number, (uuid, up) in enumerate(self._up.items()):
-            if self._over:
+    def _start_all(self) -> None:
+        for uuid, started in self._started.items():
+            if self._closed:
                 return
-            if (number == 0 or shared(uuid)) and start(uuid):
-                up.set()
-                if self._prepare:
-                    threading.Thread(target=self._prepared, args=(uuid,), daemon=True).start()
+            start(uuid)
+            started.set()
+            if self._prepare:
+                threading.Thread(target=self._call_prepare, args=(uuid,), daemon=True).start()
 
-    def _prepared(self, uuid: str) -> None:
-        """What fails here fails again where it is used, and is said."""
+    def _call_prepare(self, uuid: str) -> None:
         assert self._prepare
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # it fails again where the device is used
             self._prepare(uuid)
 
     def wait(self, uuid: str) -> None:
-        """Until it is there, which may be never, or nobody wants it any more."""
-        self._up[uuid].wait()
+        """Wait until the context has started, or failed to, or nobody wants it any more."""
+        self._started[uuid].wait()
 
     def close(self) -> None:
-        self._over = True
-        for up in self._up.values():
-            up.set()
+        """Start no further contexts, and let nobody wait for one."""
+        self._closed = True
+        for started in self._started.values():
+            started.set()
 
 
 @cache
 def ordinal(uuid: str) -> int:
-    """CUDA's number of a device in this process. Raises Failure where it is not visible to CUDA."""
+    """Return CUDA's number of a device in this process. Raises Failure where CUDA hides it."""
     for number, found in enumerate(_uuids()):
         if found in uuid.replace("-", "").lower():
             return number
@@ -88,7 +71,7 @@ def ordinal(uuid: str) -> int:
 
 
 def _uuids() -> Iterator[str]:
-    """The UUIDs of the devices that CUDA sees, as 32 hexadecimal digits."""
+    """Yield the UUIDs of the devices that CUDA sees, as 32 hexadecimal digits."""
     driver = _driver()
     count, device = ctypes.c_int(), ctypes.c_int()
     driver.cuDeviceGetCount(ctypes.byref(count))

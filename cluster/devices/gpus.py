@@ -1,4 +1,4 @@
-"""Which GPUs there are, by NVML alone: nothing here starts CUDA.
+"""The GPUs of this machine, by NVML alone: nothing here starts CUDA.
 
 NVML counts the GPUs in PCI order, as nvidia-smi does. CUDA counts them so with
 CUDA_DEVICE_ORDER=PCI_BUS_ID and otherwise puts faster ones first: give a process its GPU by UUID.
@@ -22,10 +22,10 @@ NUMBERS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")  # 3 or 0-3
 class Device:
     """A GPU, or a MIG instance of one.
 
-    index               its number among the visible ones, as `--gpus` counts; for a hidden one its
+    index               number among the visible ones, as `--gpus` counts; for a hidden one its
                         number among all
     uuid                GPU-… or MIG-…
-    total_bytes         device memory; 0 where the driver does not tell (memory shared with the CPU)
+    total_bytes         device memory; 0 where the driver does not say (memory shared with the CPU)
     free_bytes          what no process holds at the time of the survey
     compute_capability  of the GPU; None where unknown
     mig                 whether it is a MIG instance
@@ -42,7 +42,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Survey:
-    """What NVML and CUDA_VISIBLE_DEVICES say.
+    """GPUs as NVML and CUDA_VISIBLE_DEVICES describe them.
 
     devices  the visible ones, in the order of CUDA_VISIBLE_DEVICES where that is set
     driver   the driver's version, "580.95.05"; None where there is none
@@ -111,11 +111,12 @@ def survey() -> Survey:
 
 
 def select(request: str, survey: Survey) -> tuple[Device, ...]:
-    """The devices that `--gpus REQUEST` means, in the order asked for.
+    """Return the devices that `--gpus REQUEST` means, in the order asked for.
 
     request  auto (all visible ones, or none), all, none, or a list of numbers, ranges and UUIDs
              (the beginning is enough): 0,2-3,GPU-5a1f…
-    raises   UsageError that names what is there for a device that is not, or is named twice
+    raises   UsageError for a device that is not there, or is named twice; the text says which are
+             there
     """
     word = request.strip().lower()
     if word == "none":
@@ -134,7 +135,7 @@ def select(request: str, survey: Survey) -> tuple[Device, ...]:
 
 
 def _find(item: str, survey: Survey) -> Sequence[Device]:
-    """The devices that one item of a list means: a number, a range or a UUID."""
+    """Return the devices that one item of a list means: a number, a range or a UUID."""
     if item[:4].upper() in ("GPU-", "MIG-"):
         return [_by_uuid(item, survey)]
     if not (match := NUMBERS.fullmatch(item)):
@@ -152,20 +153,21 @@ def _find(item: str, survey: Survey) -> Sequence[Device]:
 
 
 def _by_uuid(start: str, survey: Survey) -> Device:
-    """The one visible device whose UUID begins with `start`."""
-    found = _beginning(start, survey.devices)
+    """Return the one visible device whose UUID begins with `start`."""
+    found = _with_prefix(start, survey.devices)
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(
             f"{start} is the beginning of {len(found)} UUIDs: {', '.join(_uuids(found))}"
         )
-    if hidden := _beginning(start, survey.hidden):
+    if hidden := _with_prefix(start, survey.hidden):
         raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={_setting()!r}")
     raise UsageError(f"there is no {start}: {_what_is_there(survey, _uuids(survey.devices))}")
 
 
-def _beginning(start: str, devices: Sequence[Device]) -> list[Device]:
+def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
+    """Return the devices whose UUID begins with `start`."""
     return [device for device in devices if device.uuid.lower().startswith(start.lower())]
 
 
@@ -174,7 +176,7 @@ def _uuids(devices: Sequence[Device]) -> list[str]:
 
 
 def _what_is_there(survey: Survey, labels: Sequence[str]) -> str:
-    """The visible devices in words, "this machine has 2 (LABEL, LABEL)", or why there is none."""
+    """Return the visible devices in words, "this machine has 2 (LABEL, LABEL)", or why not any."""
     if not survey.devices:
         return f"{survey.problem}; cure: {survey.cure}; or go without: --gpus none"
     hidden = f", and {VISIBLE} hides {len(survey.hidden)}" if survey.hidden else ""
@@ -186,7 +188,7 @@ def _setting() -> str | None:
 
 
 def _failed(nvml: ModuleType, problem: Exception) -> Survey:
-    """What an exception of NVML says about the machine."""
+    """Return what an exception of NVML says about the machine."""
     known = {
         "NVMLError_LibraryNotFound": NO_DRIVER,
         "NVMLError_DriverNotLoaded": NOT_LOADED,
@@ -209,9 +211,9 @@ def _ask(nvml: ModuleType) -> Survey:
     finally:
         nvml.nvmlShutdown()
     devices, hidden = _split(found)
-    without = Survey() if devices else _none_left(hidden, faults, bool(found))
+    problem = Survey() if devices else _why_none(hidden, faults, bool(found))
     return replace(
-        without,
+        problem,
         devices=tuple(replace(device, index=place) for place, device in enumerate(devices)),
         hidden=tuple(hidden),
         driver=driver,
@@ -221,8 +223,8 @@ def _ask(nvml: ModuleType) -> Survey:
     )
 
 
-def _none_left(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
-    """Why no device is visible although NVML answers."""
+def _why_none(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
+    """Return why no device is visible although NVML answers."""
     if hidden:
         number = "the only GPU is" if len(hidden) == 1 else f"all {len(hidden)} GPUs are"
         return Survey(
@@ -233,24 +235,24 @@ def _none_left(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
     return NO_INSTANCE if gpus else NO_GPU
 
 
-Found = list[list[Device]]  # for every GPU, in NVML's order: itself or its MIG instances
+DevicesOfGpus = list[list[Device]]  # for every GPU, in NVML's order: itself or its MIG instances
 
 
-def _all_devices(nvml: ModuleType) -> tuple[Found, list[str]]:
-    """What every GPU offers, and a line for each that cannot be asked (it offers nothing)."""
-    found: Found = []
+def _all_devices(nvml: ModuleType) -> tuple[DevicesOfGpus, list[str]]:
+    """Return the devices of every GPU, and a line for each GPU that cannot be asked."""
+    found: DevicesOfGpus = []
     faults: list[str] = []
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
-            found.append(list(_offers(nvml, index)))
+            found.append(list(_devices_of_gpu(nvml, index)))
         except nvml.NVMLError as problem:
             found.append([])
             faults.append(f"GPU {index} is there but does not answer: {problem}")
     return found, faults
 
 
-def _offers(nvml: ModuleType, index: int) -> Iterator[Device]:
-    """The GPU of this number, or its instances where it is in MIG mode."""
+def _devices_of_gpu(nvml: ModuleType, index: int) -> Iterator[Device]:
+    """Yield the GPU of this number, or its instances where it is in MIG mode."""
     gpu = nvml.nvmlDeviceGetHandleByIndex(index)
     if not _in_mig_mode(nvml, gpu):
         yield _device(nvml, gpu, gpu, index)
@@ -309,31 +311,31 @@ def _cuda_version(nvml: ModuleType) -> tuple[int, int] | None:
 
 
 def _text(value: str | bytes) -> str:
-    """NVML's Python package answered bytes before its version 12."""
+    """Return text, also where NVML's Python package, before its version 12, answers bytes."""
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _split(found: Found) -> tuple[list[Device], list[Device]]:
-    """The devices that CUDA_VISIBLE_DEVICES leaves and those it hides."""
-    everything = [device for offers in found for device in offers]
+def _split(found: DevicesOfGpus) -> tuple[list[Device], list[Device]]:
+    """Return the devices that CUDA_VISIBLE_DEVICES leaves, and those that it hides."""
+    everything = [device for devices in found for device in devices]
     setting = _setting()
     if setting is None:
         return everything, []
-    devices = list(_named(setting, found))
+    devices = list(_listed(setting, found))
     if len({device.uuid for device in devices}) < len(devices):  # CUDA then sees none at all
         devices = []
     return devices, [device for device in everything if device not in devices]
 
 
-def _named(setting: str, found: Found) -> Iterator[Device]:
-    """What the list names, up to its first entry that names nothing, which is CUDA's rule."""
-    everything = [device for offers in found for device in offers]
+def _listed(setting: str, found: DevicesOfGpus) -> Iterator[Device]:
+    """Yield the devices that a list names, up to its first entry that names none, as CUDA does."""
+    everything = [device for devices in found for device in devices]
     for entry in map(str.strip, setting.split(",")):
         if NUMBER.fullmatch(entry):
-            offers = found[int(entry)] if int(entry) < len(found) else []
+            named = found[int(entry)] if int(entry) < len(found) else []
         else:
-            offers = _beginning(entry, everything) if entry else []
-            offers = offers if len(offers) == 1 else []
-        if not offers:
+            named = _with_prefix(entry, everything) if entry else []
+            named = named if len(named) == 1 else []
+        if not named:
             return
-        yield from offers
+        yield from named

@@ -1,4 +1,4 @@
-"""Parts as bytes and back, without pickle: what a journal holds may come from anybody's disk.
+"""Packing parts as bytes and back, without pickle: a journal may come from anybody's disk.
 
 A part consists of numbers, text, bytes, None, lists, tuples, dictionaries, NumPy arrays, and of
 dataclasses and exceptions of the classes that the workload names.
@@ -25,10 +25,10 @@ NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 
 
 class Codec:
-    """Packs and unpacks values that are made of plain ones, arrays and these classes.
+    """A packer of values that are made of plain ones, arrays and these classes.
 
-    An exception is kept by its `args`, a dataclass by its fields; both are made anew by calling
-    the class with them. Raises TypeError and ValueError for anything else.
+    An exception is kept by its `args`, a dataclass by its fields; to unpack them, the class is
+    called with these. Raises TypeError and ValueError for anything else.
     """
 
     def __init__(self, classes: Sequence[type] = ()) -> None:
@@ -45,9 +45,9 @@ class Codec:
         return self._unpacked(held[:length], held[length:])
 
     def unpack_part(self, data: bytes) -> Any:
-        """As `unpack`, of a value that must be of one of the classes, where there are any.
+        """Unpack a value that must be of one of the classes, where there are any.
 
-        Raises ValueError for another one.
+        Raises ValueError for any other value.
         """
         value = self.unpack(data)
         if self._classes and self._classes.get(type(value).__name__) is not type(value):
@@ -55,7 +55,7 @@ class Codec:
         return value
 
     def _packed(self, value: Any, arrays: list[memoryview]) -> bytes:
-        """Without what is in the arrays, which is added to those."""
+        """Pack a value without the contents of its arrays, which are appended to `arrays`."""
         packed: bytes = msgpack.packb(
             value,
             default=partial(self._extended, arrays),
@@ -65,7 +65,7 @@ class Codec:
         return packed
 
     def _extended(self, arrays: list[memoryview], value: Any) -> Any:
-        """What msgpack does not know."""
+        """Pack a value of a type that msgpack does not know."""
         if isinstance(value, tuple):
             return msgpack.ExtType(TUPLE, self._packed(list(value), arrays))
         if isinstance(value, np.ndarray):
@@ -102,8 +102,16 @@ class Codec:
             raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
             return np.frombuffer(bytearray(raw), dtype).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
-            return self._classes[value[0]](*value[1:])
+            return _made(self._classes[value[0]], value[1:])
         raise ValueError("not a value of this program")
+
+
+def _made(kind: type, contents: list[Any]) -> Any:
+    """Return an object with these contents, as `_contents` gave them."""
+    if not is_dataclass(kind):
+        return kind(*contents)
+    names = [field.name for field in fields(kind)]
+    return kind(**dict(zip(names, contents, strict=True)))
 
 
 def _contents(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Spans to tasks to outcomes, in the order of the input, whatever happens to workers meanwhile."""
+"""Turn spans into outcomes in the order of the input, whatever happens to workers meanwhile."""
 
 import contextlib
 import itertools
@@ -13,33 +13,35 @@ from multigpu.cluster.engine.events import Event, Listener, unheard
 from multigpu.cluster.engine.journal import SYNC_EVERY, Journal
 from multigpu.cluster.engine.workload import P, S, Workload
 from multigpu.cluster.errors import DeviceFailed, Failure, Lost, Unfit, WorkerDied
-from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Task, Workers
-from multigpu.cluster.workers.worker import Outcome
+from multigpu.cluster.workers.worker import Outcome, run_chunk
 
-WINDOW_PER_THREAD = 2  # tasks sent for each thread of the workers: one running, one waiting
-LINE_PER_THREAD = 6  # chunks taken up and not yet given out, those done before their turn included
+# Tasks that are sent for each thread of the workers: one runs, one waits.
+WINDOW_PER_THREAD = 2
+# Chunks that are taken up and not yet given out, for each thread; some are done before their turn.
+LINE_PER_THREAD = 6
 LOOK_EVERY = 1.0  # seconds between two looks at the workers
 DEADLY = 3  # workers that a chunk may kill
-SUSPECT = 2  # after so many it runs alone
+SUSPECT = 2  # workers that a chunk has killed when it is run alone
 
-# A late chunk is begun again elsewhere. These figures come of benchmarks/simulate_cluster.py.
+# A late chunk is also run on another worker. A model of up to 10,000 devices gave these figures;
+# its results are in the log of benchmarks/.
 RECENT = 1000  # chunks to learn from
-USUAL = 0.9  # share of them whose turnaround was no longer than what is called usual
-SLOWEST = 5.0  # times the usual turnaround a chunk may take,
-LEAST_PATIENCE = 60.0  # and at least so many seconds;
-HURRIED = 1.2  # times only where threads stand idle, or where the line behind it is long:
+USUAL = 0.9  # share of the chunks that take no longer than what is called the usual turnaround
+SLOWEST = 5.0  # times the usual turnaround after which a chunk is late, but …
+LEAST_PATIENCE = 60.0  # … not before so many seconds
+HURRIED = 1.2  # times the usual turnaround, where threads stand idle or the line is long
 LONG_LINE = 4  # chunks for each thread
-ATTEMPTS = 3  # under way at a time for one chunk
+ATTEMPTS = 3  # of one chunk at a time
 
 
 @dataclass(frozen=True)
 class Faults:
-    """What to do when things go wrong.
+    """Options for what happens when things go wrong.
 
     cpu_fallback   whether a chunk that does not fit on its device runs on the CPU
-    chunk_timeout  seconds after which a chunk is begun on another worker too; None: by what the
-                   others take
+    chunk_timeout  seconds after which a chunk is run on another worker too; None: depends on what
+                   the others take
     """
 
     cpu_fallback: bool = True
@@ -48,12 +50,17 @@ class Faults:
 
 @dataclass(eq=False)
 class _Chunk(Generic[S, P]):
-    """A span on its way. attempts: tasks under way, by number; the first to end well counts."""
+    """A span on its way through a worker.
+
+    attempts  tasks in progress, by number; the first to end well counts
+    began     when the first of them was submitted
+    deaths    of workers that ran it
+    """
 
     number: int
     span: S
     attempts: dict[int, Task] = field(default_factory=dict)
-    began: float = 0.0  # the first of them
+    began: float = 0.0
     deaths: int = 0
     outcome: Outcome[P] | None = None
     error: Exception | None = None
@@ -67,6 +74,7 @@ def dispatch(
     workers: Workers,
     workload: Workload[S, P],
     spans: Iterable[S],
+    *,
     journal: Journal | None = None,
     faults: Faults = Faults(),
     tell: Listener = unheard,
@@ -74,35 +82,38 @@ def dispatch(
 ) -> Iterator[Outcome[P]]:
     """Run every span; yield the outcomes in order.
 
-    What is run is written to the journal before it is given out; `spans` are those behind what it
-    has. They are advanced only as outcomes are taken, so that neither a fast reader nor a late
-    chunk lets anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
+    Spans are taken only as outcomes are taken, so that neither a fast reader nor a late chunk lets
+    anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
 
-    before: outcomes to give out first, when the workers have begun; they go on meanwhile, as far
-            as the line is long
+    spans    those that follow the ones in the journal
+    journal  gets every part before it is given out
+    tell     called with every event
+    before   outcomes to give out first; the workers begin before that, as far as the line is long
     """
-    with contextlib.closing(_Dispatch(workers, workload, spans, journal, faults, tell)) as run:
+    run = _Dispatch(workers, workload, spans, journal=journal, faults=faults, tell=tell)
+    with contextlib.closing(run):
         yield from run.outcomes(before)
 
 
 def resumed(
     journal: Journal, workload: Workload[S, P], tell: Listener = unheard
 ) -> Iterator[Outcome[P]]:
-    """What the journal has, of the first spans, which are not run again; no worker is needed."""
+    """Yield what the journal has of the first spans, for which no worker is needed."""
     for number, part in enumerate(journal.parts()):
-        workload.correct(None, part)  # it may keep account
+        workload.correct(None, part)  # which may keep count of parts
         tell(Event("resumed", facts={"chunk": number}))
         yield Outcome(part)
 
 
 class _Dispatch(Generic[S, P]):
-    """One run: the line of chunks, and what comes in about them."""
+    """A run: the line of chunks, and the reports about them."""
 
     def __init__(
         self,
         workers: Workers,
         workload: Workload[S, P],
         spans: Iterable[S],
+        *,
         journal: Journal | None,
         faults: Faults,
         tell: Listener,
@@ -110,20 +121,21 @@ class _Dispatch(Generic[S, P]):
         self._workers, self._workload, self._journal = workers, workload, journal
         self._faults, self._listener = faults, tell
         self._spans = enumerate(spans, journal.held if journal else 0)
-        self._more = True  # spans
+        self._has_more_spans = True
         self._line: deque[_Chunk[S, P]] = deque()
-        self._under_way: dict[_Chunk[S, P], None] = {}  # the one that began first comes first
-        self._again: list[_Chunk[S, P]] = []  # lost, to be submitted when the workers are there
-        self._suspects: set[_Chunk[S, P]] = set()  # that workers seem to die of
+        self._in_progress: dict[_Chunk[S, P], None] = {}  # the one that began first comes first
+        self._lost_chunks: list[_Chunk[S, P]] = []  # to be submitted again
+        self._suspects: set[_Chunk[S, P]] = set()  # workers seem to die of them
         self._inbox = workers.inbox()
-        self._tasks = itertools.count()
+        self._task_numbers = itertools.count()
         self._present, self._threads = workers.present(), workers.threads
         self._retired: set[str] = set()
-        self._looked = workers.clock()
+        self._looked_at = workers.clock()
         self._turnarounds: deque[float] = deque(maxlen=RECENT)  # seconds
 
     def close(self) -> None:
-        for chunk in self._under_way:
+        """Withdraw the tasks in progress, and forget the job."""
+        for chunk in self._in_progress:
             for task in chunk.attempts.values():
                 task.cancel()
         self._workers.dismiss(self._workload.key)
@@ -140,20 +152,21 @@ class _Dispatch(Generic[S, P]):
             self._fill()
         while True:
             if self._line and self._line[0].settled:
-                outcome = self._given(self._line[0])
+                outcome = self._first_outcome()
                 if outcome is not None:
                     yield outcome
             elif self._has_room():
-                self._take_up()
-            elif self._line or self._more:  # with no worker there is no room, either
+                self._take_span()
+            elif self._line or self._has_more_spans:  # with no worker there is no room, either
                 self._wait()
             else:
                 break
         if self._journal is not None:
             self._journal.sync()  # what is made of the parts may take long
 
-    def _given(self, chunk: _Chunk[S, P]) -> Outcome[P] | None:
-        """The outcome of the first chunk in line; None where it has to be run anew."""
+    def _first_outcome(self) -> Outcome[P] | None:
+        """Return the outcome of the first chunk in line; None where it has to be run again."""
+        chunk = self._line[0]
         if chunk.error is not None:
             raise chunk.error
         assert chunk.outcome is not None
@@ -170,21 +183,21 @@ class _Dispatch(Generic[S, P]):
 
     def _has_room(self) -> bool:
         return (
-            self._more
-            and len(self._under_way) < self._threads * WINDOW_PER_THREAD
+            self._has_more_spans
+            and len(self._in_progress) < self._threads * WINDOW_PER_THREAD
             and len(self._line) < self._threads * LINE_PER_THREAD
             and not self._suspects
-            and not self._again
+            and not self._lost_chunks
         )
 
     def _fill(self) -> None:
         while self._has_room():
-            self._take_up()
+            self._take_span()
 
-    def _take_up(self) -> None:
+    def _take_span(self) -> None:
         number, span = next(self._spans, (-1, None))
         if span is None:
-            self._more = False
+            self._has_more_spans = False
             return
         chunk: _Chunk[S, P] = _Chunk(number, span)
         self._line.append(chunk)
@@ -192,27 +205,26 @@ class _Dispatch(Generic[S, P]):
 
     # ---- tasks --------------------------------------------------------------------------------
 
-    def _submit(self, chunk: _Chunk[S, P], apart_from: Task | None = None) -> None:
-        attempt = next(self._tasks)
+    def _submit(self, chunk: _Chunk[S, P], avoid: Task | None = None) -> None:
+        attempt = next(self._task_numbers)
 
         def report(outcome: Any, error: Exception | None) -> None:
             self._inbox.put((chunk, attempt, outcome, error))
 
         if not chunk.attempts:
             chunk.began = self._workers.clock()
-        self._under_way[chunk] = None
+        self._in_progress[chunk] = None
         self._tell("started", chunk=chunk.number, span=self._workload.name(chunk.span))
-        chunk.attempts[attempt] = self._workers.submit(
-            report, worker.run_chunk, self._workload.key, self._workers.gpu, chunk.span,
-            self._faults.cpu_fallback, apart_from=apart_from,
-        )  # fmt: skip
+        place = (self._workload.key, self._workers.gpu)
+        task = (*place, chunk.span, self._faults.cpu_fallback)
+        chunk.attempts[attempt] = self._workers.submit(report, run_chunk, *task, avoid=avoid)
 
     def _wait(self) -> None:
-        """Take all that is reported, so that what is done is not late; look at the workers."""
+        """Wait for a report and take all that are there; look at the workers now and then."""
         with contextlib.suppress(queue.Empty):
             self._take(*self._inbox.get(timeout=LOOK_EVERY))
             self._take_news()
-        if self._workers.clock() - self._looked >= LOOK_EVERY:
+        if self._workers.clock() - self._looked_at >= LOOK_EVERY:
             self._look()
 
     def _take_news(self) -> None:
@@ -241,39 +253,42 @@ class _Dispatch(Generic[S, P]):
         for event in outcome.events:
             self._listener(Event(event.name, event.at, {"chunk": chunk.number, **event.facts}))
         self._tell(
-            "finished", chunk=chunk.number, worker=outcome.worker, device=outcome.device,
+            "finished",
+            chunk=chunk.number,
+            worker=outcome.worker,
+            device=outcome.device,
             steps=[[step.name, step.begin, step.end, step.thread] for step in outcome.steps],
-        )  # fmt: skip
+        )
 
     def _settle(self, chunk: _Chunk[S, P]) -> None:
         for task in chunk.attempts.values():
             task.cancel()
         chunk.attempts.clear()
-        self._under_way.pop(chunk, None)
+        self._in_progress.pop(chunk, None)
         self._suspects.discard(chunk)
         self._resubmit()
 
     # ---- when things go wrong -----------------------------------------------------------------
 
     def _lost(self, chunk: _Chunk[S, P], error: Lost) -> None:
-        """A task came to nothing through no fault of its span, as far as one can tell."""
+        """Run a chunk again whose task was lost, through no fault of its span as far as known."""
         self._tell("retried", chunk=chunk.number, reason=str(error))
         if isinstance(error, DeviceFailed | Unfit):
             self._retire(error.worker, str(error))
         if isinstance(error, WorkerDied):
-            alone = chunk.deaths >= SUSPECT
+            ran_alone = chunk.deaths >= SUSPECT
             chunk.deaths += error.deaths
             if chunk.deaths >= SUSPECT:
                 self._suspects.add(chunk)
-            if alone and chunk.deaths >= DEADLY:
+            if ran_alone and chunk.deaths >= DEADLY:
                 self._settle(chunk)
                 name = self._workload.name(chunk.span)
                 chunk.error = Failure(f"{name}: given up, {chunk.deaths} workers died of it")
                 return
         if not chunk.attempts:
-            del self._under_way[chunk]
-            self._again.append(chunk)
-        if type(error) is not Lost:  # then the scheduler is away, and it is asked with every look
+            del self._in_progress[chunk]
+            self._lost_chunks.append(chunk)
+        if type(error) is not Lost:  # else the scheduler is away, and it is asked with every look
             self._resubmit()
 
     def _retire(self, name: str, reason: str) -> None:
@@ -287,17 +302,17 @@ class _Dispatch(Generic[S, P]):
             raise Failure(f"{reason}; {error}") from error
 
     def _resubmit(self) -> None:
-        """Lost chunks again; one that several workers died of runs when nothing else does."""
-        waiting, self._again = self._again, []
+        """Submit lost chunks; one that several workers died of runs when nothing else does."""
+        waiting, self._lost_chunks = self._lost_chunks, []
         for chunk in waiting:
-            if chunk in self._suspects and self._under_way:
-                self._again.append(chunk)
+            if chunk in self._suspects and self._in_progress:
+                self._lost_chunks.append(chunk)
             else:
                 self._submit(chunk)
 
     def _look(self) -> None:
-        """Who is there, and who is late; what the journal has got since the last part."""
-        self._looked = self._workers.clock()
+        """Look which workers are there and which chunks are late; sync the journal."""
+        self._looked_at = self._workers.clock()
         if self._journal is not None:
             self._journal.sync(SYNC_EVERY)
         present = self._workers.present()
@@ -308,14 +323,14 @@ class _Dispatch(Generic[S, P]):
         self._present, self._threads = present, self._workers.threads
         self._resubmit()
         if len(present) > 1:
-            self._begin_late_again()
+            self._move_late_chunks()
 
-    def _begin_late_again(self) -> None:
-        """Elsewhere too: the first attempt to end counts."""
+    def _move_late_chunks(self) -> None:
+        """Submit late chunks to other workers, too: the first attempt to end counts."""
         hurried, patience = self._patience()
-        idle = None  # threads: asked for once, and only where it matters
-        for chunk in self._under_way:
-            waited, attempts = self._looked - chunk.began, len(chunk.attempts)
+        idle = None  # number of idle threads: asked for once, and only where it matters
+        for chunk in self._in_progress:
+            waited, attempts = self._looked_at - chunk.began, len(chunk.attempts)
             if waited <= hurried:
                 return
             if attempts == ATTEMPTS or waited <= hurried * attempts:
@@ -326,17 +341,17 @@ class _Dispatch(Generic[S, P]):
                     continue
                 idle -= 1
             self._tell("moved", chunk=chunk.number, after=waited)
-            self._submit(chunk, apart_from=list(chunk.attempts.values())[-1])
+            self._submit(chunk, avoid=list(chunk.attempts.values())[-1])
 
     def _patience(self) -> tuple[float, float]:
-        """Seconds until a chunk is late: where a thread stands idle for it, and where none does."""
+        """Return the seconds until a chunk is late, where a thread is idle and where none is."""
         if self._faults.chunk_timeout is not None:
             return self._faults.chunk_timeout, self._faults.chunk_timeout
         if not self._turnarounds:
             return math.inf, math.inf
         usual = sorted(self._turnarounds)[int(USUAL * len(self._turnarounds))]
         hurried = HURRIED * usual
-        tasks = sum(len(chunk.attempts) for chunk in self._under_way)
+        tasks = sum(len(chunk.attempts) for chunk in self._in_progress)
         if tasks < self._threads or len(self._line) >= self._threads * LONG_LINE:
             return hurried, hurried
         return hurried, max(LEAST_PATIENCE, SLOWEST * usual)

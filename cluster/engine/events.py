@@ -1,16 +1,16 @@
-"""What happens in a run: to be written down, shown, or looked at afterwards."""
+"""Events of a run, which are written down, shown, or looked at afterwards."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-_BEGAN = time.time() - time.monotonic()  # of the clock that counts on, in seconds since 1970
+_MONOTONIC_ZERO = time.time() - time.monotonic()  # seconds since 1970
 
 
 def now() -> float:
-    """Seconds since 1970, by a clock that never jumps: what is set later makes no difference."""
-    return _BEGAN + time.monotonic()
+    """Return the seconds since 1970, by a clock that does not jump when the system's is set."""
+    return _MONOTONIC_ZERO + time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -32,4 +32,4 @@ Listener = Callable[[Event], None]
 
 
 def unheard(_: Event) -> None:
-    """The listener that does nothing."""
+    """Ignore an event."""

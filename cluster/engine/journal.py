@@ -1,13 +1,13 @@
-"""What a run has finished, beside its output, so that a run that was stopped can go on.
+r"""The journal: what a run has finished, beside its output, so that it can be resumed.
 
-    b"multigpu journal 2\\n"
+    b"multigpu journal 2\n"
     record: uint32 length, uint32 CRC-32, `length` bytes    the first: what the run is about
-    record …                                                then a part each, in the input's order
+    record …                                                each other: a part, in the input's order
 
-A record is the part itself, so that the two reach the disk together. They are written at once,
-which outlives the process, and synced every SYNC_EVERY seconds, as long as there are new ones: when
-one is appended, or by who waits for the next (`sync`). A tail that was torn is cut off, as are
-zeros, which file systems put where data were lost with the power.
+Records are written at once, so that they outlive the process. They are synced every SYNC_EVERY
+seconds, as long as there are new ones: when one is appended, or by whoever waits for the next
+(`sync`). A torn record at the end is cut off, as are zeros, which file systems put where data were
+lost with the power.
 """
 
 import os
@@ -24,45 +24,47 @@ from pathlib import Path
 from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.output import failures_named, hidden, own, sync_directory
+from multigpu.cluster.engine.output import failures_named, hidden_path, open_locked, sync_directory
 from multigpu.cluster.errors import UsageError
 
 KIND = b"multigpu journal "
 MAGIC = KIND + b"2\n"
 RECORD = struct.Struct("<II")
-NO_PART = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)
-SYNC_EVERY = 2.0
-CHECKERS, CHECKED = 4, 64  # threads that check records, so many at a time
+# Raised where bytes are unpacked that are no part.
+UNPACK_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)
+SYNC_EVERY = 2.0  # seconds
+CHECK_THREADS = 4
+CHECK_BATCH = 64  # records
 
 
 class Journal:
     """The parts of one run, appended to a file.
 
-    path   of the journal; `beside` gives the usual one
-    about  what must be the same for another run to go on with it, by name; texts
-    plan   how the input is cut: of the run that began it, whatever another one would choose
-    codec  for the parts
+    path    of the journal; `journal_of` gives the usual one
+    about   what must be the same for another run to continue it; texts, by name
+    plan    how the input is cut, which is taken from the journal where the run continues one
+    codec   of the parts
+    resume  whether to continue a journal that is there; else it starts over
 
-    With `resume` a journal that is there is gone on with, else it is begun anew. Raises UsageError
-    where another run writes it, where it is about something else (the text says what), where the
-    file is no journal, and where the disk is full.
+    Raises UsageError where another run writes it, where it is about something else (the text says
+    what), where the file is no journal, and where the disk is full.
     """
 
     def __init__(
-        self, path: Path, about: dict[str, str], plan: dict[str, Any], codec: Codec, resume: bool
+        self, path: Path, about: dict[str, str], plan: dict[str, Any], *, codec: Codec, resume: bool
     ) -> None:
         self.path, self.plan = path, plan
-        self.held = 0  # parts
-        self.continued = False  # whether there was one with parts
-        self._found: list[_Record] = []  # those
-        self.thrown_away = 0  # bytes of a journal that was there and was not gone on with
+        self.held = 0  # number of parts
+        self.continued = False  # whether there was a journal with parts
+        self.thrown_away = 0  # bytes of a journal that was there and was not continued
+        self._found: list[_Record] = []  # parts that were there
         self._codec = codec
-        self._synced, self._unsynced = time.monotonic(), False
-        self._file = own(path, str(path))
+        self._synced_at, self._has_unsynced = time.monotonic(), False
+        self._file = open_locked(path, str(path))
         try:
             with failures_named(str(path)):
-                if not (resume and self._continues(about)):
-                    self._begin(about)
+                if not (resume and self._continue(about)):
+                    self._start(about)
         except BaseException:
             if not os.fstat(self._file.fileno()).st_size:
                 with suppress(OSError):  # it was made just now, and there is no room for it
@@ -71,17 +73,17 @@ class Journal:
             raise
 
     def parts(self) -> Iterator[Any]:
-        """What a run before this one finished; `held` says how many these are."""
+        """Yield the parts that an earlier run finished; `held` is their number."""
         for record in self._found:
             try:
                 part = self._codec.unpack_part(record.read(self._file.fileno()))
-            except NO_PART as error:
-                raise self._damaged(error) from error
+            except UNPACK_ERRORS as error:
+                raise self._damage(error) from error
             yield part
 
     def last(self) -> Any | None:
-        """The last of them, if there is one; what is damaged `parts` tells."""
-        with suppress(*NO_PART):
+        """Return the last of `parts`, if there is one and it is not damaged."""
+        with suppress(*UNPACK_ERRORS):
             return self._codec.unpack_part(self._found[-1].read(self._file.fileno()))
         return None
 
@@ -90,19 +92,19 @@ class Journal:
         with failures_named(str(self.path)):
             self._write(self._codec.pack(part))
         self.held += 1
-        self._unsynced = True
+        self._has_unsynced = True
         self.sync(SYNC_EVERY)
 
     def sync(self, every: float = 0.0) -> None:
-        """What is new reaches the disk, unless less than `every` seconds have gone since the last.
+        """Write new records to the disk, unless the last time was less than `every` seconds ago.
 
         Raises UsageError where the disk is full.
         """
-        if not self._unsynced or time.monotonic() - self._synced < every:
+        if not self._has_unsynced or time.monotonic() - self._synced_at < every:
             return
         with failures_named(str(self.path)):
             os.fsync(self._file.fileno())
-        self._synced, self._unsynced = time.monotonic(), False
+        self._synced_at, self._has_unsynced = time.monotonic(), False
 
     @property
     def is_there(self) -> bool:
@@ -112,67 +114,71 @@ class Journal:
         return False
 
     def close(self) -> None:
-        """Leave it for a run that goes on. Raises Failure where it does not reach the disk."""
+        """Leave the file for a run that continues. Raises Failure where it cannot be synced."""
         try:
             self.sync()
         finally:
             self._file.close()
 
     def remove(self) -> None:
-        """The output is complete, or nobody can go on with this."""
+        """Remove the file: the output is complete, or no run can continue it."""
         if self.is_there:
-            with suppress(OSError):  # that its folder can no longer be written is told elsewhere
+            with suppress(
+                OSError
+            ):  # that its folder can no longer be written is reported elsewhere
                 self.path.unlink()
         self._file.close()
 
-    def _begin(self, about: dict[str, str]) -> None:
-        self._magic(KIND)
+    def _start(self, about: dict[str, str]) -> None:
+        """Start over, unless the file is something else."""
+        self._read_magic(KIND)
         self.thrown_away = self._file.seek(0, os.SEEK_END)
         self._file.truncate(0)
         self._write(self._codec.pack({"about": about, "plan": self.plan}), MAGIC)
         sync_directory(self.path.parent)  # its name: the parts are synced later
 
-    def _continues(self, about: dict[str, str]) -> bool:
-        """Whether there is a journal to go on with."""
+    def _continue(self, about: dict[str, str]) -> bool:
+        """Take over what is in the journal. Return whether there is anything."""
         file = self._file.fileno()
-        first = next(_records(file, len(MAGIC)), None) if self._magic(MAGIC) == MAGIC else None
+        is_journal = self._read_magic(MAGIC) == MAGIC
+        first = next(_records(file, len(MAGIC)), None) if is_journal else None
         if first is None or not first.is_whole(file):
             return False  # nothing was finished
         try:
             known = self._codec.unpack(first.read(file))
-            before, self.plan = dict(known["about"]), _alike(known["plan"], self.plan)
-        except NO_PART as error:
-            raise self._damaged(error) from error
+            before, self.plan = dict(known["about"]), _checked_plan(known["plan"], self.plan)
+        except UNPACK_ERRORS as error:
+            raise self._damage(error) from error
         if differences := _differences(before, about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
         self._found = self._whole_records(first.end)
         self.held, self.continued = len(self._found), bool(self._found)
         return True
 
-    def _damaged(self, error: Exception) -> UsageError:
+    def _damage(self, error: Exception) -> UsageError:
         return UsageError(
-            f"{self.path}: this journal is damaged: {error}; begin anew, without --resume"
+            f"{self.path}: this journal is damaged: {error}; start over, without --resume"
         )
 
-    def _magic(self, wanted: bytes) -> bytes:
-        """How the file begins, which is as `wanted`, or as that torn. Raises UsageError."""
+    def _read_magic(self, wanted: bytes) -> bytes:
+        """Return the file's first bytes: `wanted`, or a beginning of it. Raises UsageError."""
         self._file.seek(0)
         found = self._file.read(len(wanted)).rstrip(b"\0")
         if wanted.startswith(found):
             return found
         if found.startswith(KIND):
             raise UsageError(
-                f"{self.path}: this is no journal of this version; begin anew, without --resume"
+                f"{self.path}: this is no journal of this version; start over, without --resume"
             )
         raise UsageError(f"{self.path}: this is no journal of multigpu: remove it")
 
     def _whole_records(self, begin: int) -> "list[_Record]":
-        """Those from byte `begin` up to the first that is torn; with it the file is cut off."""
+        """Return the records from byte `begin` up to the first torn one; cut the file off there."""
         file = self._file.fileno()
         records = list(_records(file, begin))
-        some = [records[at : at + CHECKED] for at in range(0, len(records), CHECKED)]
-        with ThreadPoolExecutor(CHECKERS) as pool:
-            checked = pool.map(lambda few: [record.is_whole(file) for record in few], some)
+        batches = [records[at : at + CHECK_BATCH] for at in range(0, len(records), CHECK_BATCH)]
+        with ThreadPoolExecutor(CHECK_THREADS) as pool:
+            checked = pool.map(lambda batch: [record.is_whole(file) for record in batch], batches)
             whole = list(chain.from_iterable(checked))
         if not all(whole):
             records = records[: whole.index(False)]
@@ -180,7 +186,7 @@ class Journal:
         return records
 
     def _write(self, payload: bytes, before: bytes = b"") -> None:
-        """One record in one piece, or none of it."""
+        """Append one record in one piece, or none of it."""
         end = self._file.seek(0, os.SEEK_END)
         head = before + RECORD.pack(len(payload), zlib.crc32(payload))
         left = [memoryview(head), memoryview(payload)]
@@ -198,7 +204,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class _Record:
-    """Where its payload stands in a file."""
+    """A record of a file, by the place of its payload."""
 
     begin: int
     length: int
@@ -216,7 +222,7 @@ class _Record:
 
 
 def _records(file: int, at: int) -> Iterator[_Record]:
-    """What seem to be records from byte `at` on, none of which goes beyond the end."""
+    """Yield what seem to be records from byte `at` on, none of which goes beyond the end."""
     size = os.fstat(file).st_size
     while at + RECORD.size <= size:
         length, checksum = RECORD.unpack(os.pread(file, RECORD.size, at))
@@ -227,13 +233,13 @@ def _records(file: int, at: int) -> Iterator[_Record]:
         at += length
 
 
-def beside(output: str) -> Path:
-    """Where the journal of an output lies."""
-    return hidden(Path(output).resolve(), "journal")
+def journal_of(output: str) -> Path:
+    """Return the path of an output's journal."""
+    return hidden_path(Path(output).resolve(), "journal")
 
 
-def _alike(found: Any, plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan that a journal holds. Raises ValueError where it is none like this run's."""
+def _checked_plan(found: Any, plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the plan that a journal holds. Raises ValueError where it is none like `plan`."""
     if not isinstance(found, dict) or found.keys() != plan.keys():
         raise ValueError("it holds no plan of such a run")
     for name, value in found.items():
@@ -244,6 +250,7 @@ def _alike(found: Any, plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    """Return in words what has changed."""
     return [
         f"{name} was {before.get(name, 'not given')}, is {now.get(name, 'not given')}"
         for name in dict.fromkeys([*before, *now])

@@ -1,4 +1,4 @@
-"""A file that appears under its name only when it is complete.
+"""Output files, which appear under their names only when they are complete.
 
 The part is written beside the target under a hidden name and renamed at the end, so a run that
 fails leaves what was there before. Standard output, pipes and devices are written directly.
@@ -21,15 +21,15 @@ from typing import Any, BinaryIO
 
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
 
-STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` must go on appending
-BUFFER = 1 << 20
-NAME_KEPT = 200  # bytes of a name in those of hidden files: names end at 255
-FEW_FILES = 100  # and directories, that are synced one by one
+STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` has to append
+BUFFER = 1 << 20  # bytes
+KEPT_NAME = 200  # bytes of a name that a hidden file's name has: names have at most 255
+FEW_FILES = 100  # files and directories, of which each is synced by itself
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class PipeClosed(Failure):
-    """Whoever read our output wants no more, as `head` does. Nothing is to be said about it.
+    """The reader of our output wants no more, as `head` does. Nothing is printed.
 
     The text is empty; the exit status is what a filter killed by SIGPIPE leaves in a shell.
     """
@@ -39,7 +39,7 @@ class PipeClosed(Failure):
 
 @contextmanager
 def atomic_output(path: str | None) -> Iterator[BinaryIO]:
-    """A buffered binary file that becomes `path` when the block ends without an exception.
+    """Yield a buffered binary file that becomes `path` when the block ends without an exception.
 
     None and "-" stand for standard output. Raises UsageError before anything is written (see
     `check_output`), PipeClosed, and Failure where the disk is full or broken; after any
@@ -47,18 +47,19 @@ def atomic_output(path: str | None) -> Iterator[BinaryIO]:
     """
     check_output(path)
     if path is None or path in STDOUT:
-        with _closing(_Named("standard output", _standard_output(), owned=False)) as file:
+        raw = _NamedFile("standard output", _standard_output(), closes=False)
+        with _buffered(raw) as file:
             yield file
     elif _is_special(Path(path)):
-        with _closing(opened(path)) as file:
+        with _buffered(open_unbuffered(path)) as file:
             yield file
     else:
-        with _replacing(path) as file:
+        with _replace(path) as file:
             yield file
 
 
 def check_output(path: str | None) -> None:
-    """Raises UsageError where `path` cannot be written: to be asked before hours of work."""
+    """Raise UsageError where `path` cannot be written; ask before hours of work."""
     if path is None or path in STDOUT:
         return
     if not path:
@@ -72,12 +73,12 @@ def check_output(path: str | None) -> None:
 
 
 def is_replaced(path: str | None) -> bool:
-    """Whether it is, or becomes, a regular file: not a pipe, a device or standard output."""
+    """Whether `path` is, or becomes, a regular file: not a pipe, a device or standard output."""
     return path is not None and path not in STDOUT and not _is_special(Path(path))
 
 
 def _problem(path: str) -> str | None:
-    """What is wrong with the target, None where nothing is."""
+    """Return what is wrong with the target, None where nothing is."""
     target = Path(path).resolve()
     if target.is_symlink():  # Python 3.13 resolves what it can
         return "its links lead in a circle"
@@ -96,12 +97,12 @@ def _problem(path: str) -> str | None:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether it is there and no regular file: a device or a pipe."""
+    """Whether `path` is there and no regular file: a device or a pipe."""
     return path.exists() and not path.is_file()
 
 
 def _try_device(path: Path) -> None:
-    """Write nothing to a character device. Raises OSError where even that is refused."""
+    """Write no bytes to a character device. Raises OSError where even that is refused."""
     if not path.is_char_device():
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -115,12 +116,12 @@ def _try_device(path: Path) -> None:
 
 
 @contextmanager
-def _replacing(path: str) -> Iterator[BinaryIO]:
+def _replace(path: str) -> Iterator[BinaryIO]:
     """Write beside the target, then rename. A symbolic link stays one: its target is replaced."""
     target = Path(path).resolve()
-    part = hidden(target, "part")
-    raw = own(part, path)  # empty, or what a run that was killed has left
-    with _closing(_Named(path, raw, owned=True)) as file:
+    part = hidden_path(target, "part")
+    raw = open_locked(part, path)  # empty, or what a run that was killed has left
+    with _buffered(_NamedFile(path, raw, closes=True)) as file:
         try:
             with failures_named(path):
                 raw.truncate(0)
@@ -131,7 +132,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
                 os.fsync(raw.fileno())
                 part.replace(target)
         except BaseException:
-            with suppress(OSError):  # what went wrong before is what is told
+            with suppress(OSError):  # what went wrong before is what is reported
                 # Once it has its name, or is closed, another run may have a part of its own.
                 if os.path.samestat(os.fstat(raw.fileno()), part.stat()):
                     part.unlink()
@@ -139,16 +140,18 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
     sync_directory(target.parent)
 
 
-def hidden(target: Path, kind: str) -> Path:
-    """A file beside another one, for what belongs to it."""
-    name = os.fsdecode(os.fsencode(target.name)[:NAME_KEPT])
+def hidden_path(target: Path, kind: str) -> Path:
+    """Return the path of a hidden file beside `target`, for what belongs to it."""
+    name = os.fsdecode(os.fsencode(target.name)[:KEPT_NAME])
     return target.with_name(f".{name}.{kind}")
 
 
-def own(path: Path, name: str) -> io.FileIO:
+def open_locked(path: Path, name: str) -> io.FileIO:
     """Open or create a file that only one run has at a time, for reading and writing.
 
-    Raises UsageError where another one has it; the text names `name`.
+    Raises UsageError where another run has it.
+
+    name: of the output, for messages
     """
     with failures_named(name):
         while True:
@@ -161,7 +164,7 @@ def own(path: Path, name: str) -> io.FileIO:
             except BaseException:
                 raw.close()
                 raise
-            raw.close()  # it was renamed or removed before it was ours
+            raw.close()  # it was renamed or removed before it was locked
 
 
 def _lock(raw: io.FileIO, name: str) -> None:
@@ -180,9 +183,9 @@ def _keep_mode(target: Path, raw: io.FileIO) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """All below has reached the disk. Raises OSError where a file has not.
+    """Wait until everything below has reached the disk. Raises OSError where a file cannot.
 
-    Few are waited for one by one, as others may be writing much to the same disk.
+    A few files are synced one by one, as others may be writing much to the same disk.
     """
     paths = list(islice(folder.rglob("*"), FEW_FILES + 1))
     if len(paths) > FEW_FILES:
@@ -197,7 +200,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file_system(path: Path) -> None:
-    """All that was written to the file system of a path has reached the disk. Raises OSError."""
+    """Wait until all that was written to a path's file system is on the disk. Raises OSError."""
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "syncfs"):  # it is Linux's
         os.sync()
@@ -219,7 +222,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """The names in it have reached the disk; some network file systems refuse that."""
+    """Wait until the names in it are on the disk; some network file systems refuse that."""
     with suppress(OSError):
         _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
 
@@ -228,7 +231,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _standard_output() -> Any:
-    """The file under `sys.stdout`: unbuffered, so that nothing is left to fail at the exit."""
+    """Return the file under `sys.stdout`, unbuffered, so that nothing can fail at the exit."""
     if sys.stdout is None:
         raise UsageError("standard output is closed")
     with failures_named("standard output"):
@@ -239,15 +242,15 @@ def _standard_output() -> Any:
     return getattr(buffer, "raw", buffer)
 
 
-def opened(path: str) -> "_Named":
-    """A file that is written as it is, unbuffered."""
+def open_unbuffered(path: str) -> "_NamedFile":
+    """Open a file that is written in place, unbuffered."""
     with failures_named(path):
-        return _Named(path, Path(path).open("wb", buffering=0), owned=True)
+        return _NamedFile(path, Path(path).open("wb", buffering=0), closes=True)
 
 
 @contextmanager
-def _closing(raw: "_Named") -> Iterator[BinaryIO]:
-    """A buffer over `raw`: flushed at the end, thrown away after an exception."""
+def _buffered(raw: "_NamedFile") -> Iterator[BinaryIO]:
+    """Yield a buffer over `raw`, which is flushed at the end, thrown away after an exception."""
     file = io.BufferedWriter(raw, BUFFER)
     try:
         yield file
@@ -259,15 +262,19 @@ def _closing(raw: "_Named") -> Iterator[BinaryIO]:
         raise
 
 
-class _Named(io.RawIOBase):
-    """A raw file whose errors are failures that name it. Closes the file where it is `owned`."""
+class _NamedFile(io.RawIOBase):
+    """A raw file whose errors are failures that name it.
 
-    def __init__(self, name: str, raw: Any, owned: bool) -> None:
+    closes   whether `close` closes the file below
+    discard  whether what is written is thrown away
+    """
+
+    def __init__(self, name: str, raw: Any, closes: bool) -> None:
         super().__init__()
         self.name = name
-        self.discard = False  # what is written
+        self.discard = False
         self._raw = raw
-        self._owned = owned
+        self._closes = closes
 
     def writable(self) -> bool:
         return True
@@ -285,16 +292,16 @@ class _Named(io.RawIOBase):
         if self.closed:
             return
         super().close()
-        if self._owned:
+        if self._closes:
             with failures_named(self.name):
                 self._raw.close()  # network file systems report a full disk here
 
 
 @contextmanager
 def failures_named(name: str, kind: type[Failure] = Failure) -> Iterator[None]:
-    """Errors of the system as failures that say what cannot be written.
+    """Turn errors of the system into failures that say what cannot be written.
 
-    kind: of failure, but for a full disk
+    kind: class of the failure, unless the disk is full
     """
     try:
         yield

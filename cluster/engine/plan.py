@@ -1,4 +1,4 @@
-"""How the input is cut into spans that fit. Pure: no device, no Dask."""
+"""Sizes of chunks that fit the memory. Pure: no device, no Dask."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ SMALLEST_CHUNK = 1 << 20  # bytes; below it the overhead of a task shows
 
 
 class BudgetError(UsageError):
-    """Not even the smallest chunk fits."""
+    """Not even the smallest chunk fits. needed, budget: bytes."""
 
     def __init__(self, needed: int, budget: int) -> None:
         super().__init__(needed, budget)
@@ -26,7 +26,7 @@ class BudgetError(UsageError):
 
 @dataclass(frozen=True)
 class Cost:
-    """Memory that a job takes where it computes: per unit of input, and once."""
+    """Memory that a job takes where it computes: for each unit of input, and once."""
 
     unit_bytes: float
     fixed_bytes: int
@@ -34,26 +34,34 @@ class Cost:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What there is to compute with.
+    """Memory and threads to compute with.
 
-    free     bytes on the device that has least
-    threads  of all workers together
-    lanes    of the worker that has most: chunks in hand at a time
-    gpu      whether these are GPUs
-    own      threads of the process that plans: all of them, those that begin, or none
+    free        bytes on the device that has least
+    threads     of all workers together
+    lanes       of the worker that has most
+    gpu         whether the workers have GPUs
+    in_process  whether the threads are those of this process
     """
 
     free: int
     threads: int
     lanes: int
     gpu: bool
-    own: int = 0
+    in_process: bool = False
+
+    @property
+    def chunks_in_process(self) -> int:
+        """Chunks that are in progress at a time in the process that has most."""
+        return self.threads if self.in_process else self.lanes
 
 
 def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:
-    """Units that one chunk may have when `lanes` of them are on a device at a time.
+    """Return how many units a chunk may have when `lanes` chunks are on a device at a time.
 
-    budget, largest: bytes and units. Raises BudgetError where not one unit fits.
+    budget   bytes that all of them may take
+    largest  units
+
+    Raises BudgetError where not one unit fits.
     """
     fits = int((budget - cost.fixed_bytes) / lanes / cost.unit_bytes)
     if fits < 1:
@@ -62,11 +70,11 @@ def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:
 
 
 def balanced(units: int, most: int, threads: int, each: int = CHUNKS_PER_THREAD) -> int:
-    """A chunk size of at most `most` that gives `threads` about so many chunks each."""
+    """Return a chunk size of at most `most` that gives every thread about `each` chunks."""
     return max(1, min(most, max(SMALLEST_CHUNK, -(-units // (threads * each)))))
 
 
 def spans(units: int, size: int) -> Iterator[range]:
-    """Consecutive ranges of at most `size` units."""
+    """Yield consecutive ranges of at most `size` units."""
     for begin in range(0, units, size):
         yield range(begin, min(begin + size, units))

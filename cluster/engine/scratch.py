@@ -1,4 +1,4 @@
-"""Temporary folders, and the removal of those that killed runs have left."""
+"""Temporary folders, also those that killed runs have left."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ LOCK = ".multigpu-lock"  # a file with the host's name, locked as long as the fo
 
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[str]:
-    """Make a folder in `parent`, else in the system's temporary one, that ends with the block.
+    """Make a folder that is removed with the block, in `parent` or the system's temporary folder.
 
     Folders of processes that are gone are removed first. Raises OSError where none can be made.
     """
@@ -56,7 +56,7 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _remove_abandoned(lock: Path) -> None:
-    """Raises OSError where somebody holds it."""
+    """Remove the folder of a lock. Raises OSError where somebody holds the lock."""
     descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     try:
         host = platform.node().encode()

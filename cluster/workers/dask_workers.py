@@ -1,4 +1,4 @@
-"""The workers of a Dask scheduler. Imported where there is one: it takes its time."""
+"""The workers of a Dask scheduler. Imported only where there is one, as that takes a while."""
 
 import contextlib
 import logging
@@ -18,22 +18,22 @@ from distributed.comm.core import CommClosedError
 
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import Failure, Lost, WorkerDied
-from multigpu.cluster.workers import worker
-from multigpu.cluster.workers.threads import Inbox, Report, Task, within
+from multigpu.cluster.workers.threads import Inbox, Report, Task, call_within
+from multigpu.cluster.workers.worker import Outcome, admit, dismiss, set_name
 
 logger = logging.getLogger(__name__)
 
-ANSWER_TIMEOUT = 5.0  # seconds for a question to the scheduler, which is asked again,
-END_TIMEOUT = 1.0  # and for what it is told at the end of a job
-ANSWERS_TIMEOUT = 600.0  # for what every worker does at once: it may have thousands of files to see
-LOOK_EVERY = 0.2  # seconds, while the first worker is awaited
+# Seconds that the scheduler has to answer a question, which is asked again, …
+ANSWER_TIMEOUT = 5.0
+# … to forget a job at its end, …
+FORGET_TIMEOUT = 1.0
+# … and that every worker has to answer: it may have thousands of files to look at.
+ANSWERS_TIMEOUT = 600.0
+LOOK_EVERY = 0.2  # seconds, until the first worker comes
 NO_ANSWER = (OSError, TimeoutError, CancelledError)
 
 
-_here = worker  # Dask gives its own object that name in the methods below
-
-
-class Job(WorkerPlugin):
+class JobPlugin(WorkerPlugin):
     """Makes a job known on every worker, those that join later included."""
 
     def __init__(self, key: str, workload: bytes) -> None:
@@ -41,16 +41,16 @@ class Job(WorkerPlugin):
         self.name = f"multigpu-{key}"
 
     def setup(self, worker: Worker) -> None:
-        """Called by Dask on the worker."""
-        _here.called(worker.address)
-        _here.admit(pickle.loads(self.workload))
+        """Dask calls this on the worker."""
+        set_name(worker.address)
+        admit(pickle.loads(self.workload))
 
     def teardown(self, worker: Worker) -> None:
-        """Called by Dask at the end of the job."""
-        _here.dismiss(self.key)
+        """Dask calls this at the end of the job."""
+        dismiss(self.key)
 
 
-Silent = dict[str, list[Future]]
+SilentWorkers = dict[str, list[Future]]
 
 
 @dataclass
@@ -58,19 +58,19 @@ class DaskTask:
     """A task of the scheduler; the result goes away with the future.
 
     silent  workers that seem to hang, each with futures that nobody wants any more
-    where   the one that had the task when it was late, if any
+    holder  the worker that had the task when it was late, if any
     """
 
     future: Future
-    silent: Silent
-    where: str = ""
+    silent: SilentWorkers
+    holder: str = ""
 
     def cancel(self) -> None:
-        """On a worker that hangs its thread stays occupied, which the scheduler must not forget.
+        """Withdraw the task, but not on a worker that hangs, where its thread stays occupied.
 
-        It would take the worker for idle, and give it the next task.
+        The scheduler would take that worker for idle, and give it the next task.
         """
-        kept = self.silent.get(self.where)
+        kept = self.silent.get(self.holder)
         if kept is not None:
             kept.append(self.future)
             return
@@ -79,10 +79,10 @@ class DaskTask:
 
 
 class DaskWorkers:
-    """Workers that come and go. A task whose worker dies is reported as such.
+    """Workers of a Dask scheduler, which come and go.
 
-    worker_timeout: seconds without any worker, or without an answer from the scheduler, after
-    which it is given up.
+    worker_timeout: seconds without any worker, or without an answer from the scheduler, until
+    `present` raises Failure
     """
 
     def __init__(self, client: Client, gpu: str | None, worker_timeout: float = 60.0) -> None:
@@ -90,14 +90,15 @@ class DaskWorkers:
         self._client, self._timeout = client, worker_timeout
         self._nthreads: dict[str, int] = {}
         self._admitted: set[str] = set()  # keys of jobs
-        self._silent: Silent = {}  # a task was late there, and none has been returned since
-        self._seen = time.monotonic()  # the scheduler, with workers
-        self._nobody = "no worker has come"
+        # A task was late there, and none has been returned since.
+        self._silent: SilentWorkers = {}
+        self._last_seen = time.monotonic()  # when the scheduler had workers
+        self._problem = "no worker has come"
         self._wait_for_workers()
-        self._nobody = "no worker is left"
+        self._problem = "no worker is left"
 
     def _wait_for_workers(self) -> None:
-        """A batch system may start them after the command that wants them."""
+        """Wait for the first worker: a batch system may start them after this command."""
         if not self.present():
             logger.warning("multigpu: the scheduler has no workers yet: `dask worker` starts one")
         while not self.present():
@@ -112,26 +113,25 @@ class DaskWorkers:
         return max(self._nthreads.values(), default=1)
 
     def admit(self, workload: Workload[Any, Any]) -> None:
-        """It is pickled here, and once: Dask tries three times, and tells of it in its own way."""
+        # Pickled here, and once: Dask tries three times, and reports it in its own way.
         try:
-            job = Job(workload.key, cloudpickle.dumps(workload))
+            job = JobPlugin(workload.key, cloudpickle.dumps(workload))
         except MemoryError as error:
             raise Failure(f"the job cannot be given to the workers: {error}") from error
         self._admitted.add(workload.key)
         self._answers(lambda: self._client.register_plugin(job))
 
     def dismiss(self, key: str) -> None:
-        """Where nobody answers, nothing is left to be forgotten."""
         for name in list(self._silent):
             _forget(self._silent, name)
         if key not in self._admitted or self._client.status != "running":
             return
         self._admitted.remove(key)
-        with contextlib.suppress(*NO_ANSWER):
+        with contextlib.suppress(*NO_ANSWER):  # then nothing is left to be forgotten
             self._client.sync(
                 self._client.scheduler.unregister_worker_plugin,
                 name=f"multigpu-{key}",
-                callback_timeout=END_TIMEOUT,
+                callback_timeout=FORGET_TIMEOUT,
             )
 
     def submit(
@@ -139,27 +139,27 @@ class DaskWorkers:
         report: Report,
         function: Callable[..., Any],
         *arguments: Any,
-        apart_from: Task | None = None,
+        avoid: Task | None = None,
     ) -> Task:
         where: dict[str, Any] = {}
-        if apart_from is not None and (others := self._others(apart_from)):
+        if avoid is not None and (others := self._other_workers(avoid)):
             where = {"workers": others, "allow_other_workers": True}
         future = self._client.submit(function, *arguments, pure=False, **where)
         # Not add_done_callback, whose one thread would fetch one result after the other.
-        self._client.loop.add_callback(_told, report, future, self._silent)
+        self._client.loop.add_callback(_report, report, future, self._silent)
         return DaskTask(future, self._silent)
 
-    def _others(self, task: Task) -> list[str]:
-        """The workers to try a late task on: not its own, which is silent from now on."""
-        assert isinstance(task, DaskTask)
-        well = [address for address in self._nthreads if address not in self._silent]
-        task.where = self._holder(task.future.key)
-        if task.where:
-            self._silent.setdefault(task.where, [])
-        return [address for address in well if address != task.where]
+    def _other_workers(self, late: Task) -> list[str]:
+        """Return the workers to try a late task on; its own one counts as silent from now on."""
+        assert isinstance(late, DaskTask)
+        answering = [address for address in self._nthreads if address not in self._silent]
+        late.holder = self._holder(late.future.key)
+        if late.holder:
+            self._silent.setdefault(late.holder, [])
+        return [address for address in answering if address != late.holder]
 
     def _holder(self, key: str) -> str:
-        """The worker that has a task, or its result; empty where none has."""
+        """Return the worker that has a task, or its result; empty where none has."""
         with contextlib.suppress(*NO_ANSWER):
             for address, keys in self._processing().items():
                 if key in keys:
@@ -169,7 +169,7 @@ class DaskWorkers:
         return ""
 
     def _processing(self) -> dict[str, list[str]]:
-        """The tasks of each worker. Raises one of NO_ANSWER."""
+        """Return the tasks of each worker. Raises one of NO_ANSWER."""
         found: dict[str, list[str]] = self._ask(self._client.scheduler.processing, workers=None)
         return found
 
@@ -184,13 +184,13 @@ class DaskWorkers:
         )
 
     def _ask(self, question: Callable[..., Any], **what: Any) -> Any:
-        """The scheduler's answer. Raises one of NO_ANSWER where it is late."""
+        """Return the scheduler's answer. Raises one of NO_ANSWER where it is late."""
         return self._client.sync(question, **what, callback_timeout=ANSWER_TIMEOUT)
 
     def _answers(self, ask: Callable[[], Any]) -> Any:
-        """Those of all workers. Raises Failure where one is late."""
+        """Return the answers of all workers. Raises Failure where one is late."""
         try:
-            return within(ANSWERS_TIMEOUT, ask)
+            return call_within(ANSWERS_TIMEOUT, ask)
         except TimeoutError as error:
             late = f"some worker, or the scheduler, gave no answer within {ANSWERS_TIMEOUT:g} s"
             raise Failure(late) from error
@@ -198,33 +198,37 @@ class DaskWorkers:
             raise Failure(f"the connection to the scheduler was lost ({error})") from error
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """A worker that cannot run it gives the exception."""
+        """Run a function on every worker; one that cannot gives the exception."""
         given: dict[str, Any] = self._answers(
             lambda: self._client.run(function, *arguments, on_error="return")
         )
         return given
 
     def present(self) -> set[str]:
-        problem = self._nobody
+        problem = self._problem
         try:
-            answer = min(ANSWER_TIMEOUT, self._timeout)
-            self._nthreads = self._client.nthreads(callback_timeout=answer)
+            limit = min(ANSWER_TIMEOUT, self._timeout)
+            self._nthreads = self._client.nthreads(callback_timeout=limit)
         except NO_ANSWER:
             problem = "the scheduler does not answer"
         else:
             if self._nthreads:
-                self._seen = time.monotonic()
+                self._last_seen = time.monotonic()
             for name in self._silent.keys() - self._nthreads.keys():
                 _forget(self._silent, name)
         if self._client.status == "closed":
             raise Failure("the connection to the scheduler was lost")
-        if time.monotonic() - self._seen > self._timeout:
+        if time.monotonic() - self._last_seen > self._timeout:
             raise Failure(f"{problem}, for {self._timeout:g} s now")
         return set(self._nthreads)
 
     def retire(self, name: str) -> None:
-        """Its process ends: only so Dask sends it nothing, and a GPU that failed needs another."""
-        with contextlib.suppress(*NO_ANSWER):  # then it is given up as one of the next looks says
+        """Shut the worker down.
+
+        Dask goes on assigning tasks to a paused worker, and a failed CUDA context needs a new
+        process anyway.
+        """
+        with contextlib.suppress(*NO_ANSWER):  # then `present` says so, sooner or later
             retire = self._client.scheduler.retire_workers
             self._ask(retire, workers=[name], close_workers=True)
         self._nthreads.pop(name, None)
@@ -238,21 +242,22 @@ class DaskWorkers:
         return time.monotonic()
 
 
-async def _told(report: Report, future: Future, silent: Silent) -> None:
+async def _report(report: Report, future: Future, silent: SilentWorkers) -> None:
+    """Report what a task gave; on the client's loop."""
     result, error = await _result(future)
-    if isinstance(result, worker.Outcome):
+    if isinstance(result, Outcome):
         _forget(silent, result.worker)
     report(result, error)
 
 
-def _forget(silent: Silent, name: str) -> None:
-    """A worker works again, or is gone: nothing needs to occupy its threads."""
+def _forget(silent: SilentWorkers, name: str) -> None:
+    """Take a worker off the silent ones, as it works again, or is gone: its threads are free."""
     for future in silent.pop(name, ()):
         future.release()
 
 
 async def _result(future: Future) -> tuple[Any, Exception | None]:
-    """What a task gave, or what went wrong; on the client's loop."""
+    """Return what a task gave, or what went wrong."""
     try:
         return await future.result(), None
     except KilledWorker as error:

@@ -1,4 +1,4 @@
-"""Threads that run tasks: of this process, and what those of a cluster have in common with them."""
+"""The protocol of workers, and the threads of this process as workers."""
 
 import contextlib
 import itertools
@@ -13,23 +13,23 @@ from typing import Any, Protocol
 
 from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.engine.workload import Workload
-from multigpu.cluster.errors import Failure
+from multigpu.cluster.errors import DeviceFailed, Failure
 from multigpu.cluster.workers import worker
 
-WORKER_NICENESS = 5
+LANE_NICENESS = 5
 
 Report = Callable[[Any, Exception | None], None]  # what a task gave, or what it raised
 
 
 class Task(Protocol):
-    """A task under way."""
+    """A task that was submitted."""
 
     def cancel(self) -> Any:
-        """It is not wanted any more; it may still report."""
+        """Withdraw it: nobody wants its result any more. It may still report."""
 
 
 class Inbox(Protocol):
-    """Where reports arrive, in the order in which they do."""
+    """A queue of reports."""
 
     def put(self, news: Any) -> None: ...
 
@@ -47,7 +47,7 @@ class Workers(Protocol):
 
     @property
     def threads(self) -> int:
-        """Of all workers together; it changes as they come and go."""
+        """Threads of all workers together; the number changes as workers come and go."""
 
     @property
     def lanes(self) -> int:
@@ -57,63 +57,74 @@ class Workers(Protocol):
         """Make a job known to every worker, those that join later included."""
 
     def dismiss(self, key: str) -> None:
-        """Forget it everywhere."""
+        """Have every worker forget a job."""
 
     def submit(
         self,
         report: Report,
         function: Callable[..., Any],
         *arguments: Any,
-        apart_from: Task | None = None,
+        avoid: Task | None = None,
     ) -> Task:
-        """Run it on some worker, if possible not the one that has another task; report once."""
+        """Run a function on some worker; report once.
+
+        avoid: a task; if possible, not on the worker that has it
+        """
 
     def idle(self) -> int:
-        """Threads without a task, of workers that do not seem to hang."""
+        """Return the number of threads without a task, of workers that do not seem to hang."""
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """Run it on every worker now; what each gave, by its name."""
+        """Run a function on every worker now; return what each gave, by its name."""
 
     def present(self) -> set[str]:
-        """The names of the workers. Raises Failure where there have been none for too long."""
+        """Return the names of the workers. Raises Failure after too long without any."""
 
     def retire(self, name: str) -> None:
         """Give a worker no more tasks. Raises Failure where none is left."""
 
     def inbox(self) -> Inbox:
-        """A new one."""
+        """Return a new inbox."""
 
     def clock(self) -> float:
-        """Seconds; only differences mean something."""
+        """Return seconds of which only differences mean something."""
 
 
 class LocalWorkers:
     """The threads of this process: no start, no import of Dask, no copy of anything.
 
-    lanes     threads of each GPU, or all where there is none
-    contexts  those of the GPUs, which may still be coming up
+    A GPU that fails is a worker that retires: the lanes of the others go on, and after the last one
+    the CPU does.
+
+    lanes         threads of each GPU, or all where there is none
+    gpus          UUIDs
+    cpu_fallback  whether the CPU may take over when the last GPU has failed
+    contexts      of the GPUs, which may still be starting
     """
 
     def __init__(
         self,
         lanes: int,
         gpus: Sequence[str] = (),
+        *,
         cpu_fallback: bool = True,
         contexts: Contexts | None = None,
     ) -> None:
         self.lanes, self.threads = lanes, lanes * max(1, len(gpus))
         self.gpu = worker.OWN if gpus else None
         self._gpus, self._contexts, self._cpu_fallback = gpus, contexts, cpu_fallback
+        self._failed: set[str] = set()  # workers: a name for each GPU
+        self._lanes_may_go_on = threading.Event()
         self._numbers = itertools.count()
-        self._pool = ThreadPoolExecutor(self.threads, "worker", self._begin)
+        self._pool = ThreadPoolExecutor(self.threads, "worker", self._begin_lane)
 
-    def _begin(self) -> None:
-        """In each thread. Those of the first GPU take what comes, and may wait for it in CUDA."""
-        _step_back()
+    def _begin_lane(self) -> None:
+        """Give a new thread its GPU. The first GPU's lanes may wait for its context in CUDA."""
+        _lower_priority()
         number = next(self._numbers)
         if self._gpus:
             gpu = self._gpus[number // self.lanes]
-            worker.takes(gpu)
+            worker.set_lane_gpu(gpu)
             if self._contexts and number >= self.lanes:
                 self._contexts.wait(gpu)
 
@@ -128,19 +139,19 @@ class LocalWorkers:
         report: Report,
         function: Callable[..., Any],
         *arguments: Any,
-        apart_from: Task | None = None,
-    ) -> "Future[Any]":
-        def done(future: "Future[Any]") -> None:
-            if not future.cancelled():
-                error = future.exception()
-                report(None if error else future.result(), _as_exception(error))
+        avoid: Task | None = None,
+    ) -> "Future[None]":
+        return self._pool.submit(self._run, report, function, arguments)
 
-        future = self._pool.submit(function, *arguments)
-        future.add_done_callback(done)
-        return future
+    def _run(
+        self, report: Report, function: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> None:
+        """Run a task in its lane. A lane whose GPU failed takes no other one until all have."""
+        if _device_fails(report, function, arguments):
+            self._lanes_may_go_on.wait()
 
     def idle(self) -> int:
-        """None that a late task could be moved to: this process is one worker."""
+        """Return 0: a late task cannot be moved, as this process is one worker."""
         return 0
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -150,10 +161,14 @@ class LocalWorkers:
         return {worker.name()}
 
     def retire(self, name: str) -> None:
-        """The GPU failed: the CPU of this process goes on."""
+        """Do without a GPU that has failed; after the last one the CPU of this process goes on."""
+        self._failed.add(name)
+        if len(self._failed) < len(self._gpus):
+            return
         if self.gpu is None or not self._cpu_fallback:
             raise Failure("there is no other device")
         self.gpu = None
+        self._lanes_may_go_on.set()
 
     def inbox(self) -> Inbox:
         return queue.SimpleQueue()
@@ -162,25 +177,43 @@ class LocalWorkers:
         return time.monotonic()
 
     def close(self) -> None:
-        """Forget what has not begun; what has ends by itself."""
+        """Forget the tasks that have not begun; those that have end by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._lanes_may_go_on.set()
         if self._contexts:
             self._contexts.close()
 
 
-def within(seconds: float, make: Callable[[], Any]) -> Any:
-    """What `make` gives. Raises TimeoutError where it is late; then it goes on behind our back."""
-    given: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+def _device_fails(report: Report, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
+    """Call a function and report what it gives. Return whether the device failed meanwhile."""
+    try:
+        result = function(*arguments)
+    except Exception as error:  # noqa: BLE001 - whatever a task raises is reported
+        report(None, error)
+        return isinstance(error, DeviceFailed)
+    except BaseException as error:  # noqa: BLE001
+        report(None, Failure(f"a task ended with {type(error).__name__}"))
+        return False
+    report(result, None)
+    return False
+
+
+def call_within(seconds: float, function: Callable[[], Any]) -> Any:
+    """Return what `function` returns. Raises TimeoutError after some seconds.
+
+    The function is called in a thread of its own, which goes on when it is late.
+    """
+    answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
 
     def run() -> None:
         try:
-            given.put((make(), None))
+            answers.put((function(), None))
         except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
-            given.put((None, error))
+            answers.put((None, error))
 
-    threading.Thread(target=run, name="within", daemon=True).start()
+    threading.Thread(target=run, name="call_within", daemon=True).start()
     try:
-        result, error = given.get(timeout=seconds)
+        result, error = answers.get(timeout=seconds)
     except queue.Empty:
         raise TimeoutError from None
     if error is not None:
@@ -188,17 +221,11 @@ def within(seconds: float, make: Callable[[], Any]) -> Any:
     return result
 
 
-def _as_exception(error: BaseException | None) -> Exception | None:
-    if error is None or isinstance(error, Exception):
-        return error
-    return Failure(f"a task ended with {type(error).__name__}")
-
-
-def _step_back() -> None:
-    """Lets the thread that reads and decompresses go first where there are more threads than cores.
+def _lower_priority() -> None:
+    """Let the thread that reads and decompresses go first, where threads outnumber the cores.
 
     What it does cannot be divided, and the workers wait for it.
     """
     if sys.platform == "linux":  # where every thread has a priority of its own
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), WORKER_NICENESS)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LANE_NICENESS)

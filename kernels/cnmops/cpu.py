@@ -9,11 +9,11 @@ from multigpu.kernels.cnmops import reference
 from multigpu.kernels.cnmops.cpu_regions import (
     Constants,
     Out,
-    Work,
     add_up,
     compare,
     estimate,
-    find_told,
+    find_covered,
+    work_for,
 )
 from multigpu.kernels.cnmops.numbers import lanes_of, log2, numbers_of
 from multigpu.kernels.cnmops.types import (
@@ -25,7 +25,6 @@ from multigpu.kernels.cnmops.types import (
     checked_level,
 )
 from multigpu.kernels.compiled.parallel import over_spans
-from multigpu.kernels.compiled.simd import LANES
 
 LEAST_SPAN = 1024  # regions, for a thread
 
@@ -44,8 +43,8 @@ def model(
     out = _empty(x, options)
 
     def work(begin: int, stop: int) -> None:
-        rows = np.flatnonzero(_told(x[begin:stop], constants)) + begin
-        estimate(x, rows, constants, _work(x.shape[1], options.classes), out)
+        rows = np.flatnonzero(_covered(x[begin:stop], constants)) + begin
+        estimate(x, rows, constants, work_for(x.shape[1], options.classes, constants.team), out)
 
     over_spans(work, len(x), threads, LEAST_SPAN)
     return _result(out, options)
@@ -61,15 +60,16 @@ def model_against(
 ) -> Result:
     """As `reference.model_against`."""
     x, constants = _prepared(counts, cov, options, scale)
-    weights = np.ascontiguousarray(options.weights(x.shape[1]).T).ravel()
-    constants = constants._replace(given=True, weights=weights, floor=0.0)
+    weights = np.ascontiguousarray(options.weights(x.shape[1]).T)
+    constants = constants._replace(is_level_given=True, weights=weights, floor=0.0)
     out = _empty(x, options)
     out.level[:] = checked_level(level, x)
 
     def work(begin: int, stop: int) -> None:
-        told = _told(x[begin:stop], constants) | (out.level[begin:stop] > options.min_read_count)
-        rows = np.flatnonzero(told) + begin
-        compare(x, rows, options.floor, constants, _work(x.shape[1], options.classes), out)
+        above = out.level[begin:stop] > options.min_read_count
+        rows = np.flatnonzero(_covered(x[begin:stop], constants) | above) + begin
+        arrays = work_for(x.shape[1], options.classes, constants.team)
+        compare(x, rows, options.floor, constants, arrays, out)
 
     over_spans(work, len(x), threads, LEAST_SPAN)
     return _result(out, options)
@@ -92,12 +92,12 @@ def _prepared(
     samples = len(coverages)
     return _usable(counts), Constants(
         *numbers_of(samples, options),
-        given=False,
-        weights=np.empty(0),
+        is_level_given=False,
+        weights=np.empty((0, 0)),
         scale=_ones_or(scale, samples),
         cov=coverages,
         log_cov=log2(coverages),
-        unit=bool((coverages == 1).all()),
+        is_unit=bool((coverages == 1).all()),
         team=lanes_of(samples, options.classes)[0],
         cycles=options.cycles,
         least=float(options.min_read_count),
@@ -112,31 +112,6 @@ def _usable(counts: NDArray[Any]) -> NDArray[Any]:
 
 def _ones_or(values: Floats | None, samples: int) -> Floats:
     return np.ones(samples) if values is None else np.array(values, np.float64)
-
-
-def _work(samples: int, classes: int) -> Work:
-    def room(values: int) -> Floats:
-        """Where no vector lies across the border of a cache line."""
-        whole = np.empty((values + 1) * LANES)
-        begin = -whole.ctypes.data // whole.itemsize % LANES
-        return whole[begin : begin + values * LANES]
-
-    team, _ = lanes_of(samples, classes)
-    return Work(
-        held=room(samples * classes),
-        x=room(samples),
-        over_cov=room(samples),
-        constant=room(samples),
-        weighted=room(classes),
-        total=room(team * classes),
-        part=room(team),
-        informative=room(team),
-        left_out=room(team),
-        alpha=room(classes),
-        factor=room(classes),
-        level=room(1),
-        sorted=np.empty(samples),
-    )
 
 
 def _empty(x: NDArray[Any], options: Model) -> Out:
@@ -162,7 +137,7 @@ def _result(out: Out, options: Model) -> Result:
     )  # fmt: skip
 
 
-def _told(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:
+def _covered(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:
     out = np.zeros(len(x), np.bool_)
-    find_told(x, constants.scale, constants.least, out)
+    find_covered(x, constants.scale, constants.least, out)
     return out

@@ -1,4 +1,4 @@
-"""The cycles of the model in Numba: eight regions at a time, one in each element of a vector.
+"""The cycles of the model in Numba: a block of regions at a time, in plain loops over the block.
 
 The density of class i at level L is taken from that at another level, the anchor:
 
@@ -6,9 +6,9 @@ The density of class i at level L is taken from that at another level, the ancho
 
 so a cycle takes an exponential for each sample and each class, and not for each pair of them. The
 factor of the sample is the same for all classes and cancels in the posterior; the floor under the
-density is divided by it instead, and so remains what it is. When level and anchor have parted so
-far that a number might leave the range of float64, the level becomes the anchor. With coverages
-other than 1 the factors do not part, and the level is the anchor in every cycle.
+density is divided by it instead, and so remains what it is. When level and anchor are so far apart
+that a number might leave the range of float64, the level becomes the anchor. With coverages other
+than 1 the factors cannot be separated, and the level is the anchor in every cycle.
 
 The last cycle, whose numbers are the answers, is R's to the bit wherever R's are exact: densities
 are brought to the floor, not the floor to them, a posterior is a true quotient, sums over classes
@@ -25,34 +25,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.cnmops.numbers import LEAST_MOST, LOG2E, REACH
+from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH
 from multigpu.kernels.cnmops.types import LEAST_LEVEL, Floats
 from multigpu.kernels.compiled.jit import lean
-from multigpu.kernels.compiled.simd import (
-    LANES,
-    absolute,
-    any_above,
-    exact_sum,
-    exp2,
+from multigpu.kernels.compiled.native import fma
+from multigpu.kernels.numerics.exact_sums import exact_mean, exact_sum, in_80_bits
+from multigpu.kernels.numerics.log2_exp2 import (
+    LOG2E,
+    exp2_of,
     exp2_or_little,
-    fused,
-    greater,
-    in_80_bits,
-    load,
-    log2,
     log2_factorial,
+    log2_of,
     log2_of_ratio,
     reciprocal,
-    splat,
-    store,
-    where_above,
 )
+
+BLOCK = 64  # regions; the compiler makes vector instructions of loops over so many
 
 
 class Constants(NamedTuple):
-    """Of all regions; float64. Those of `Numbers`, the samples' and the model's."""
+    """Numbers that are the same for all regions: the model's and the samples'."""
 
-    changes: Floats  # [classes]
+    changes: Floats  # [classes], see `Numbers`
     squares: Floats
     falls: Floats
     bits: Floats
@@ -61,34 +55,46 @@ class Constants(NamedTuple):
     sample_weight: float
     widest: float
     main: int
-    impact: float  # of the prior
-    given: bool  # levels are
-    weights: Floats  # [samples * classes], where levels are given
+    impact: float
+    is_level_given: bool
+    weights: Floats  # [samples, classes], where levels are given
     scale: Floats  # [samples]
     cov: Floats
     log_cov: Floats  # to base 2
-    unit: bool  # all coverages are 1
-    team: int  # who adds, see `numbers`
+    is_unit: bool  # all coverages are 1
+    team: int  # members of a sum, see `numbers`
     cycles: int
-    least: float  # no count above it: the region tells nothing
+    least: float  # a region needs a count above it
     floor: float
 
 
 class Work(NamedTuple):
-    """Of eight regions; float64, flat, eight values each."""
+    """Arrays for a block of regions, which is the last axis of all but one; float64."""
 
-    held: Floats  # [samples, classes] densities at the anchor
+    density: Floats  # [samples, classes] at the anchor
     x: Floats  # [samples] counts
     over_cov: Floats  # [samples] counts over coverages
     constant: Floats  # [samples] log2(x!) - x log2(cov)
-    weighted: Floats  # [classes]
-    total: Floats  # [team, classes] posteriors of the samples; in the end [0] has those of all
-    part: Floats  # [team] another sum
-    informative: Floats  # [team] a third
-    left_out: Floats  # [team] what rounding left out of it
+    total: Floats  # [team, classes] sums of posteriors; in the end [0] has those of all samples
+    sums: Floats  # [team, 1] other sums, likewise
+    informative: Floats  # [team] sums of I/NI
+    left_out: Floats  # [team] what rounding left out of them
     alpha: Floats  # [classes]
     factor: Floats  # [classes] weight, and the way from the anchor to the level
+    weighted: Floats  # [classes] of one sample: weighted densities, then posteriors
     level: Floats
+    anchor: Floats
+    log_anchor: Floats  # to base 2
+    greatest: Floats  # count
+    reads: Floats  # sum of the counts
+    rate: Floats  # bits that the floor moves for each read of a sample
+    floor: Floats  # of one sample
+    even: Floats  # sum of its classes 0, 2, ...
+    odd: Floats
+    share: Floats  # 1 / their sum
+    sum_of: Floats  # one sample's sum of any kind
+    rest_of: Floats  # what rounding left out of it
+    likeliest: Floats  # class of one sample
     sorted: Floats  # [samples] of one region
 
 
@@ -103,107 +109,154 @@ class Out(NamedTuple):
     posterior: Floats
 
 
+def work_for(samples: int, classes: int, team: int) -> Work:
+    """Return arrays for a model of this size."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "density": (samples, classes, BLOCK),
+        "total": (team, classes, BLOCK),
+        "sums": (team, 1, BLOCK),
+        "sorted": (samples,),
+        **dict.fromkeys(("x", "over_cov", "constant"), (samples, BLOCK)),
+        **dict.fromkeys(("informative", "left_out"), (team, BLOCK)),
+        **dict.fromkeys(("alpha", "factor", "weighted"), (classes, BLOCK)),
+    }
+    return Work(*(np.empty(shapes.get(name, (BLOCK,))) for name in Work._fields))
+
+
 @lean
-def find_told(x: Any, scale: Any, least: Any, out: Any) -> Any:
+def find_covered(x: Any, scale: Any, least: Any, out: Any) -> Any:
+    """Find the regions that have a count above `least`."""
     for row in range(x.shape[0]):
         for k in range(x.shape[1]):
             out[row] |= x[row, k] * scale[k] > least
 
 
 @lean
+def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
+    """Add the scaled counts of each region over the coverages, in the order of the samples."""
+    for row in range(x.shape[0]):
+        total = 0.0
+        for k in range(x.shape[1]):
+            total += x[row, k] * scale[k] / cov[k]
+        out[row] = total
+
+
+@lean
 def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
-    """The expectation maximisation of the regions `rows`; the others are left as they are."""
-    for first in range(0, rows.shape[0], LANES):
-        most = _gather(x, rows, first, constants, work)
-        reads = _sum_of_samples(work.x, constants, work)
-        level = _start(constants, work)
-        anchor = level
+    """Estimate levels and classes of the regions `rows`; the others are left as they are."""
+    for first in range(0, rows.shape[0], BLOCK):
+        _gather(x, rows, first, constants, work)
+        _sum_samples(work.x, constants, work)
+        for j in range(BLOCK):
+            work.reads[j] = work.sums[0, 0, j]
+        _start(constants, work)
         for cycle in range(constants.cycles):
-            moved = constants.unit and cycle > 1
-            if moved:
-                anchor = _kept(anchor, level, most, constants, work)
-            else:
-                anchor = level
-                _anchor(anchor, cycle == 0, constants, work)
-            _set_out(level, anchor, moved, constants, work)
-            rate = splat(0.0)
-            if moved:
-                rate = rate - log2_of_ratio(level, anchor)
+            is_moved = constants.is_unit and cycle > 1
+            _set_anchor(cycle, is_moved, constants, work)
+            _set_factors(is_moved, constants, work)
             if cycle < constants.cycles - 1:
-                _add_posteriors(rate, moved, constants, work)
-                level = reads * reciprocal(_expected(constants, work))
-                _renew(constants, work)
+                _add_posteriors(is_moved, constants, work)
+                _add_expected(constants, work)
+                for j in range(BLOCK):
+                    work.level[j] = work.reads[j] * reciprocal(work.sums[0, 0, j])
+                _renew_weights(constants, work)
             else:
-                _finish(rows, first, rate, moved, constants, work, out)
-                level = reads / _expected(constants, work)
+                _finish(rows, first, is_moved, constants, work, out)
+                _add_expected(constants, work)
+                for j in range(BLOCK):
+                    work.level[j] = work.reads[j] / work.sums[0, 0, j]
                 _divide_weights(constants, work)
-        store(work.level, 0, level)
-        _put(rows, first, work, out)
+        _put_levels(rows, first, work, out)
+
+
+@lean
+def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) -> Any:
+    """Find the posteriors of the regions `rows` at the levels in `out`; constants.floor is 0."""
+    n, samples = constants.changes.shape[0], x.shape[1]
+    for first in range(0, rows.shape[0], BLOCK):
+        _gather(x, rows, first, constants, work)
+        for j in range(BLOCK):
+            work.level[j] = out.level[rows[min(first + j, rows.shape[0] - 1)]]
+            work.rate[j] = 0.0
+        _set_anchor(1, False, constants, work)
+        for k in range(samples):
+            for i in range(n):
+                for j in range(BLOCK):  # R floors before it weighs
+                    floored = _larger(work.density[k, i, j], floor)
+                    work.density[k, i, j] = floored * constants.weights[k, i]
+        work.factor[:] = 1.0
+        _finish(rows, first, False, constants, work, out)
+        for i in range(n):
+            for j in range(BLOCK):
+                work.alpha[i, j] = work.total[0, i, j] / samples
+        _put_levels(rows, first, work, out)
+
+
+@lean
+def _larger(a: Any, b: Any) -> Any:
+    return max(b, a)
+
+
+# ---- before the first cycle -------------------------------------------------------------------
 
 
 @lean
 def _gather(x: Any, rows: Any, first: Any, constants: Any, work: Any) -> Any:
-    """Counts of eight regions, the last one repeated, and what else of them does not change.
-
-    Returns their greatest counts.
-    """
-    for lane in range(LANES):
-        row = rows[min(first + lane, rows.shape[0] - 1)]
+    """Gather the counts of a block of regions, the last one repeated, and what they determine."""
+    for j in range(BLOCK):
+        row = rows[min(first + j, rows.shape[0] - 1)]
+        work.greatest[j] = LEAST_MOST
         for k in range(x.shape[1]):
-            work.x[k * LANES + lane] = x[row, k] * constants.scale[k]
-    most = splat(LEAST_MOST)
+            work.x[k, j] = x[row, k] * constants.scale[k]
     for k in range(x.shape[1]):
-        here = load(work.x, k * LANES)
-        constant = log2_factorial(here) - here * splat(constants.log_cov[k])
-        store(work.constant, k * LANES, constant)
-        most = greater(here, most)
-    return most
+        for j in range(BLOCK):
+            count = work.x[k, j]
+            work.constant[k, j] = log2_factorial(count) - count * constants.log_cov[k]
+            work.greatest[j] = _larger(count, work.greatest[j])
 
 
 @lean
-def _sum_of_samples(values: Any, constants: Any, work: Any) -> Any:
+def _sum_samples(values: Any, constants: Any, work: Any) -> Any:
+    """Add [samples, BLOCK] values into work.sums[0, 0]."""
     for member in range(constants.team):
-        reads = splat(0.0)
-        for k in range(member, constants.cov.shape[0], constants.team):
-            reads = reads + load(values, k * LANES)
-        store(work.part, member * LANES, reads)
-    return _team_sum(work.part, 1, constants.team)
+        work.sums[member] = 0.0
+        for k in range(member, values.shape[0], constants.team):
+            for j in range(BLOCK):
+                work.sums[member, 0, j] += values[k, j]
+    _add_members(work.sums)
 
 
 @lean
-def _team_sum(parts: Any, each: Any, team: Any) -> Any:
-    """Sums of `each` values of all members, at the place of the first; returns the first of them.
-
-    Neighbours are added, then neighbouring pairs, and so on.
-    """
+def _add_members(sums: Any) -> Any:
+    """Add the sums of all members into those of the first: neighbours, neighbouring pairs, ..."""
     step = 1
-    while step < team:
-        for member in range(0, team, 2 * step):
-            here, there = member * each * LANES, (member + step) * each * LANES
-            for at in range(0, each * LANES, LANES):
-                store(parts, here + at, load(parts, here + at) + load(parts, there + at))
+    while step < sums.shape[0]:
+        for member in range(0, sums.shape[0], 2 * step):
+            for i in range(sums.shape[1]):
+                for j in range(BLOCK):
+                    sums[member, i, j] += sums[member + step, i, j]
         step *= 2
-    return load(parts, 0)
 
 
 @lean
 def _start(constants: Any, work: Any) -> Any:
-    """Set the weights before the first cycle; returns the level: a median, or a mean, 1 or more."""
-    for i in range(constants.start.shape[0]):
-        store(work.alpha, i * LANES, splat(constants.start[i]))
-    for lane in range(LANES):
-        for k in range(work.sorted.shape[0]):
-            work.sorted[k] = work.x[k * LANES + lane] / constants.cov[k]
-            work.over_cov[k * LANES + lane] = work.sorted[k]
-        work.level[lane] = _median(work.sorted)
-    sum_over_cov = _sum_of_samples(work.over_cov, constants, work)
-    median, mean = load(work.level, 0), sum_over_cov / splat(float(work.sorted.shape[0]))
-    return where_above(splat(LEAST_LEVEL), median, greater(mean, splat(1.0)), median)
+    """Set the first weights and levels: a median, or a mean, 1 or more."""
+    samples = work.sorted.shape[0]
+    for j in range(BLOCK):
+        for i in range(constants.start.shape[0]):
+            work.alpha[i, j] = constants.start[i]
+        for k in range(samples):
+            work.sorted[k] = work.over_cov[k, j] = work.x[k, j] / constants.cov[k]
+        work.level[j] = _median(work.sorted)
+    _sum_samples(work.over_cov, constants, work)
+    for j in range(BLOCK):
+        if work.level[j] < LEAST_LEVEL:
+            work.level[j] = _larger(work.sums[0, 0, j] / samples, 1.0)
 
 
 @lean
 def _median(values: Any) -> Any:
-    """Of at least one value; they are put into another order."""
+    """Return the median of at least one value; they are put into another order."""
     middle = values.shape[0] // 2
     low, high = 0, values.shape[0] - 1
     while low < high:  # what is left of the middle is no more, what is right of it no less
@@ -225,279 +278,243 @@ def _median(values: Any) -> Any:
     return (below + values[middle]) / 2
 
 
+# ---- a cycle ----------------------------------------------------------------------------------
+
+
 @lean
-def _anchor(level: Any, squared: Any, constants: Any, work: Any) -> Any:
-    """The densities at the rates level * changes; in the first cycle these count twice."""
-    n, log_level = constants.changes.shape[0], log2(level)
-    changes = constants.squares if squared else constants.changes
-    power = 2.0 if squared else 1.0
+def _set_anchor(cycle: Any, is_moved: Any, constants: Any, work: Any) -> Any:
+    """Bring anchors to the levels that are too far off, or without `is_moved` to all levels."""
+    is_far = not is_moved
+    for j in range(BLOCK):
+        level, anchor = work.level[j], work.anchor[j]
+        distance = abs(level - anchor)
+        least = min(anchor, level)
+        # |log(level / anchor)| is no more than distance / least.
+        reach = distance * fma(constants.widest, least, work.greatest[j])
+        if not is_moved or reach > REACH * least:
+            work.anchor[j] = level
+            is_far = True
+    if is_far:
+        _set_densities(cycle == 0, constants, work)
+
+
+@lean
+def _set_densities(is_first: Any, constants: Any, work: Any) -> Any:
+    """Set the densities at the rates anchor * changes; in the first cycle these count twice."""
+    changes = constants.squares if is_first else constants.changes
+    power = 2.0 if is_first else 1.0
+    for j in range(BLOCK):
+        work.log_anchor[j] = log2_of(work.anchor[j])
     for k in range(constants.cov.shape[0]):
-        here = load(work.x, k * LANES)
-        rest = splat(0.0) - load(work.constant, k * LANES)
-        mean = splat(0.0) - level * splat(LOG2E) * splat(constants.cov[k])
-        for i in range(n):
-            log_rate = log_level + splat(power * constants.bits[i])
-            exponent = fused(here, log_rate, fused(mean, splat(changes[i]), rest))
-            store(work.held, (k * n + i) * LANES, exp2_or_little(exponent))
+        for i in range(changes.shape[0]):
+            cov, change, log_change = constants.cov[k], changes[i], power * constants.bits[i]
+            for j in range(BLOCK):
+                mean = work.anchor[j] * LOG2E * cov
+                rest = fma(-mean, change, -work.constant[k, j])
+                exponent = fma(work.x[k, j], work.log_anchor[j] + log_change, rest)
+                work.density[k, i, j] = exp2_or_little(exponent)
 
 
 @lean
-def _kept(anchor: Any, level: Any, most: Any, constants: Any, work: Any) -> Any:
-    """The anchor for this level: still the old one, or the level where it is too far off."""
-    apart, least = absolute(level - anchor), where_above(anchor, level, level, anchor)
-    # |log(level / anchor)| is no more than apart / least.
-    reach = apart * fused(splat(constants.widest), least, most)
-    limit = splat(REACH) * least
-    if any_above(reach, limit):
-        anchor = where_above(reach, limit, level, anchor)
-        _anchor(anchor, False, constants, work)
-    return anchor
-
-
-@lean
-def _set_out(level: Any, anchor: Any, moved: Any, constants: Any, work: Any) -> Any:
-    """The factors of the classes at this level."""
-    back = anchor - level
+def _set_factors(is_moved: Any, constants: Any, work: Any) -> Any:
+    """Set what leads from densities at the anchors to weighted ones at the levels."""
+    for j in range(BLOCK):
+        work.rate[j] = -log2_of_ratio(work.level[j], work.anchor[j]) if is_moved else 0.0
     for i in range(constants.changes.shape[0]):
-        factor = load(work.alpha, i * LANES)
-        if moved:
-            factor = factor * exp2(back * splat(constants.falls[i]))
-        store(work.factor, i * LANES, factor)
+        fall = constants.falls[i]
+        for j in range(BLOCK):
+            back = work.anchor[j] - work.level[j]
+            to_level = exp2_of(back * fall) if is_moved else 1.0
+            work.factor[i, j] = work.alpha[i, j] * to_level
 
 
 @lean
-def _weigh(k: Any, rate: Any, moved: Any, constants: Any, work: Any) -> Any:
-    """Sample k's weighted densities, floored, into `work`; returns 1 / their sum."""
-    n = constants.changes.shape[0]
-    floor = splat(constants.floor)
-    if moved:
-        floor = floor * exp2(load(work.x, k * LANES) * rate)
-    even = odd = splat(0.0)
-    for i in range(0, n - 1, 2):
-        even = even + _weigh_class(k * n, i, floor, work)
-        odd = odd + _weigh_class(k * n, i + 1, floor, work)
-    if n % 2:
-        even = even + _weigh_class(k * n, n - 1, floor, work)
-    return reciprocal(even + odd)
-
-
-@lean
-def _weigh_class(begin: Any, i: Any, floor: Any, work: Any) -> Any:
-    here = load(work.held, (begin + i) * LANES) * load(work.factor, i * LANES)
-    here = greater(here, floor)
-    store(work.weighted, i * LANES, here)
-    return here
-
-
-@lean
-def _add_posteriors(rate: Any, moved: Any, constants: Any, work: Any) -> Any:
-    """The totals of all samples' posteriors; and in `part`, with coverages, of expected counts."""
-    n = constants.changes.shape[0]
+def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
+    """Add the posteriors of all samples and, with coverages, the counts that they let expect."""
     for member in range(constants.team):
-        _clear(work.total, member * n, n)
-        expected = splat(0.0)
+        work.total[member] = 0.0
+        work.sums[member] = 0.0
         for k in range(member, constants.cov.shape[0], constants.team):
-            share = _weigh(k, rate, moved, constants, work)
-            expected = _add(k, member, share, expected, constants, work)
-        store(work.part, member * LANES, expected)
-    _team_sum(work.total, n, constants.team)
+            _weigh(k, is_moved, constants, work)
+            _add(k, member, constants, work)
+    _add_members(work.total)
 
 
 @lean
-def _clear(values: Any, begin: Any, count: Any) -> Any:
-    for at in range(begin, begin + count):
-        store(values, at * LANES, splat(0.0))
+def _weigh(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
+    """Set sample k's weighted densities, not below the floor, and 1 / their sum."""
+    n = constants.changes.shape[0]
+    for j in range(BLOCK):
+        to_anchor = exp2_of(work.x[k, j] * work.rate[j]) if is_moved else 1.0
+        work.floor[j] = constants.floor * to_anchor
+        work.even[j] = work.odd[j] = 0.0
+    for i in range(0, n - 1, 2):
+        _weigh_class(k, i, work.even, work)
+        _weigh_class(k, i + 1, work.odd, work)
+    if n % 2:
+        _weigh_class(k, n - 1, work.even, work)
+    for j in range(BLOCK):
+        work.share[j] = reciprocal(work.even[j] + work.odd[j])
 
 
 @lean
-def _add(k: Any, member: Any, share: Any, expected: Any, constants: Any, work: Any) -> Any:
-    """Sample k's posteriors to its member's totals; returns `expected` with its counts."""
+def _weigh_class(k: Any, i: Any, sums: Any, work: Any) -> Any:
+    for j in range(BLOCK):
+        here = _larger(work.density[k, i, j] * work.factor[i, j], work.floor[j])
+        work.weighted[i, j] = here
+        sums[j] += here
+
+
+@lean
+def _add(k: Any, member: Any, constants: Any, work: Any) -> Any:
+    """Add sample k's posteriors, weighted * share, and its expected counts to its member's."""
     n = constants.changes.shape[0]
     for i in range(n):
-        at = (member * n + i) * LANES
-        store(work.total, at, fused(load(work.weighted, i * LANES), share, load(work.total, at)))
-    if constants.unit:
-        return expected
-    of_one = splat(0.0)
+        for j in range(BLOCK):
+            here = fma(work.weighted[i, j], work.share[j], work.total[member, i, j])
+            work.total[member, i, j] = here
+    if constants.is_unit:
+        return
+    work.sum_of[:] = 0.0
     for i in range(n):
-        of_one = fused(load(work.weighted, i * LANES), splat(constants.changes[i]), of_one)
-    return fused(of_one * share, splat(constants.cov[k]), expected)
+        change = constants.changes[i]
+        for j in range(BLOCK):
+            work.sum_of[j] = fma(work.weighted[i, j], change, work.sum_of[j])
+    for j in range(BLOCK):
+        expected = work.sum_of[j] * work.share[j]
+        work.sums[member, 0, j] = fma(expected, constants.cov[k], work.sums[member, 0, j])
 
 
 @lean
-def _expected(constants: Any, work: Any) -> Any:
-    """The counts that the totals let expect at level 1."""
-    if constants.unit:
-        n = constants.changes.shape[0]
+def _add_expected(constants: Any, work: Any) -> Any:
+    """Add up the counts that the totals let expect at level 1, into work.sums[0, 0]."""
+    if constants.is_unit:
         for member in range(constants.team):
-            expected = splat(0.0)
-            for i in range(member, n, constants.team):
-                change = splat(constants.changes[i])
-                expected = fused(load(work.total, i * LANES), change, expected)
-            store(work.part, member * LANES, expected)
-    return _team_sum(work.part, 1, constants.team)
+            work.sums[member] = 0.0
+            for i in range(member, constants.changes.shape[0], constants.team):
+                change = constants.changes[i]
+                for j in range(BLOCK):
+                    here = fma(work.total[0, i, j], change, work.sums[member, 0, j])
+                    work.sums[member, 0, j] = here
+    _add_members(work.sums)
 
 
 @lean
-def _renew(constants: Any, work: Any) -> Any:
+def _renew_weights(constants: Any, work: Any) -> Any:
     """Set the weights by the totals of the posteriors."""
     for i in range(constants.changes.shape[0]):
-        total, weight = load(work.total, i * LANES), splat(constants.sample_weight)
-        store(work.alpha, i * LANES, fused(total, weight, splat(constants.prior[i])))
+        prior = constants.prior[i]
+        for j in range(BLOCK):
+            work.alpha[i, j] = fma(work.total[0, i, j], constants.sample_weight, prior)
+
+
+# ---- the last cycle ---------------------------------------------------------------------------
 
 
 @lean
 def _divide_weights(constants: Any, work: Any) -> Any:
-    """Set the weights as `_renew` does, by true quotients."""
-    samples = splat(float(constants.cov.shape[0]))
+    """Set the weights as `_renew_weights` does, by true quotients."""
+    samples = float(constants.cov.shape[0])
     for i in range(constants.changes.shape[0]):
-        prior = splat(constants.impact if i == constants.main else 0.0)
-        mean = load(work.total, i * LANES) / samples
-        store(work.alpha, i * LANES, (prior + mean) / splat(1.0 + constants.impact))
+        prior = constants.impact if i == constants.main else 0.0
+        for j in range(BLOCK):
+            mean = work.total[0, i, j] / samples
+            work.alpha[i, j] = (prior + mean) / (1.0 + constants.impact)
 
 
 @lean
-def _finish(
-    rows: Any, first: Any, rate: Any, moved: Any, constants: Any, work: Any, out: Any
-) -> Any:
-    """As `_add_posteriors`, and what comes of each sample's posterior goes to `out`."""
-    n, samples = constants.changes.shape[0], constants.cov.shape[0]
+def _finish(rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out: Any) -> Any:
+    """Add posteriors as `_add_posteriors` does, and put each sample's answers into `out`."""
+    work.share[:] = 1.0
     for member in range(constants.team):
-        _clear(work.total, member * n, n)
-        expected = informative = left_out = splat(0.0)
-        for k in range(member, samples, constants.team):
-            _divide(k, rate, moved, constants, work)
-            expected = _add(k, member, splat(1.0), expected, constants, work)
-            here = _put_sample(rows, first, k, constants, work, out)
-            informative, rest = exact_sum(informative, here)
-            left_out = left_out + rest
-        store(work.part, member * LANES, expected)
-        store(work.informative, member * LANES, informative)
-        store(work.left_out, member * LANES, left_out)
-    _team_sum(work.total, n, constants.team)
-    store(work.level, 0, _mean_of_exact_sums(splat(float(samples)), constants.team, work))
-    for lane in range(min(LANES, rows.shape[0] - first)):
-        out.ini[rows[first + lane]] = work.level[lane]
+        work.total[member] = work.sums[member] = 0.0
+        work.informative[member] = work.left_out[member] = 0.0
+        for k in range(member, constants.cov.shape[0], constants.team):
+            _divide(k, is_moved, constants, work)
+            _add(k, member, constants, work)
+            _measure(member, constants, work)
+            _put_sample(rows, first, k, work, out)
+    _add_members(work.total)
+    _add_exact_members(work.informative, work.left_out)
+    for j in range(min(BLOCK, rows.shape[0] - first)):
+        total, left_out = work.informative[0, j], work.left_out[0, j]
+        out.ini[rows[first + j]] = exact_mean(total, left_out, float(constants.cov.shape[0]))
 
 
 @lean
-def _divide(k: Any, rate: Any, moved: Any, constants: Any, work: Any) -> Any:
-    """Sample k's posteriors into `work.weighted`, as R adds and divides."""
+def _divide(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
+    """Set sample k's posteriors, as R adds and divides."""
     n = constants.changes.shape[0]
-    to_level = splat(1.0)
-    if moved:
-        to_level = exp2(splat(0.0) - load(work.x, k * LANES) * rate)
-    total = splat(0.0)
+    for j in range(BLOCK):
+        work.even[j] = exp2_of(0.0 - work.x[k, j] * work.rate[j]) if is_moved else 1.0
+    work.sum_of[:] = work.rest_of[:] = 0.0
     for i in range(n):
-        here = load(work.held, (k * n + i) * LANES) * load(work.factor, i * LANES)
-        here = greater(here * to_level, splat(constants.floor))
-        store(work.weighted, i * LANES, here)
-        total = total + here
-    if constants.given:
-        total = _sum_in_80_bits(work.weighted, n)
+        for j in range(BLOCK):
+            here = work.density[k, i, j] * work.factor[i, j] * work.even[j]
+            work.weighted[i, j] = _larger(here, constants.floor)
+        for j in range(BLOCK):
+            total, rest = exact_sum(work.sum_of[j], work.weighted[i, j])
+            work.sum_of[j] = total
+            work.rest_of[j] += rest
+    if constants.is_level_given:
+        for j in range(BLOCK):
+            work.sum_of[j] += in_80_bits(work.sum_of[j], work.rest_of[j])
     for i in range(n):
-        store(work.weighted, i * LANES, load(work.weighted, i * LANES) / total)
+        for j in range(BLOCK):
+            work.weighted[i, j] /= work.sum_of[j]
 
 
 @lean
-def _sum_in_80_bits(values: Any, count: Any) -> Any:
-    total = left_out = splat(0.0)
-    for i in range(count):
-        total, rest = exact_sum(total, load(values, i * LANES))
-        left_out = left_out + rest
-    return total + in_80_bits(total, left_out)
-
-
-@lean
-def _mean_of_exact_sums(samples: Any, team: Any, work: Any) -> Any:
-    """The mean of what the members of a team have in `informative` and `left_out`."""
-    step = 1
-    while step < team:
-        for member in range(0, team, 2 * step):
-            here, there = member * LANES, (member + step) * LANES
-            total, rest = exact_sum(load(work.informative, here), load(work.informative, there))
-            left_out = load(work.left_out, here) + load(work.left_out, there)
-            store(work.informative, here, total)
-            store(work.left_out, here, left_out + rest)
-        step *= 2
-    total = load(work.informative, 0)
-    mean = total / samples
-    left_out = in_80_bits(total, load(work.left_out, 0))
-    rest = fused(splat(0.0) - mean, samples, total) + left_out
-    return mean + rest / samples
-
-
-@lean
-def _put_sample(rows: Any, first: Any, k: Any, constants: Any, work: Any, out: Any) -> Any:
-    """Sample k's answers; returns how informative it is."""
-    signed, informative = splat(0.0), splat(0.0)
-    best, likeliest = splat(-1.0), splat(0.0)
+def _measure(member: Any, constants: Any, work: Any) -> Any:
+    """Find a sample's signed I/NI (work.sum_of) and likeliest class; add its I/NI to a member's."""
+    for j in range(BLOCK):
+        work.sum_of[j] = work.rest_of[j] = work.likeliest[j] = 0.0
+        work.even[j] = -1.0  # the greatest posterior
     for i in range(constants.changes.shape[0]):
-        here = load(work.weighted, i * LANES)
-        signed = signed + here * splat(constants.bits[i])
-        informative = informative + here * splat(abs(constants.bits[i]))
-        likeliest = where_above(here, best, splat(float(i)), likeliest)
-        best = greater(here, best)
-    _put_answers(rows, first, k, signed, likeliest, work, out)
-    return informative
+        bits, size = constants.bits[i], abs(constants.bits[i])
+        for j in range(BLOCK):
+            work.sum_of[j] += work.weighted[i, j] * bits
+            work.rest_of[j] += work.weighted[i, j] * size
+        for j in range(BLOCK):
+            is_more = work.weighted[i, j] > work.even[j]
+            work.likeliest[j] = float(i) if is_more else work.likeliest[j]
+            work.even[j] = work.weighted[i, j] if is_more else work.even[j]
+    for j in range(BLOCK):
+        total, rest = exact_sum(work.informative[member, j], work.rest_of[j])
+        work.informative[member, j] = total
+        work.left_out[member, j] += rest
 
 
 @lean
-def _put_answers(
-    rows: Any, first: Any, k: Any, signed: Any, likeliest: Any, work: Any, out: Any
-) -> Any:
-    """What is known of sample k; its posteriors lie in work.weighted."""
-    n = out.alpha.shape[1]
-    lanes = min(LANES, rows.shape[0] - first)
-    store(work.level, 0, signed)
-    for lane in range(lanes):
-        out.sini[k, rows[first + lane]] = work.level[lane]
-    store(work.level, 0, likeliest)
-    for lane in range(lanes):
-        out.cn_index[k, rows[first + lane]] = np.int8(work.level[lane])
-    if out.posterior.shape[0]:
-        for lane in range(lanes):
-            for i in range(n):
-                out.posterior[rows[first + lane], i, k] = work.weighted[i * LANES + lane]
+def _add_exact_members(sums: Any, left_out: Any) -> Any:
+    """Add the members as `_add_members` does, with what their roundings leave out."""
+    step = 1
+    while step < sums.shape[0]:
+        for member in range(0, sums.shape[0], 2 * step):
+            for j in range(BLOCK):
+                total, rest = exact_sum(sums[member, j], sums[member + step, j])
+                sums[member, j] = total
+                left_out[member, j] = left_out[member, j] + left_out[member + step, j] + rest
+        step *= 2
 
 
 @lean
-def _put(rows: Any, first: Any, work: Any, out: Any) -> Any:
-    """Level and weights."""
-    for lane in range(min(LANES, rows.shape[0] - first)):
-        row = rows[first + lane]
-        out.level[row] = work.level[lane]
+def _put_sample(rows: Any, first: Any, k: Any, work: Any, out: Any) -> Any:
+    """Put the answers of sample k into `out`."""
+    for j in range(min(BLOCK, rows.shape[0] - first)):
+        row = rows[first + j]
+        out.sini[k, row] = work.sum_of[j]
+        out.cn_index[k, row] = np.int8(work.likeliest[j])
+        if out.posterior.shape[0]:
+            for i in range(work.weighted.shape[0]):
+                out.posterior[row, i, k] = work.weighted[i, j]
+
+
+@lean
+def _put_levels(rows: Any, first: Any, work: Any, out: Any) -> Any:
+    """Put levels and weights into `out`."""
+    for j in range(min(BLOCK, rows.shape[0] - first)):
+        row = rows[first + j]
+        out.level[row] = work.level[j]
         for i in range(out.alpha.shape[1]):
-            out.alpha[row, i] = work.alpha[i * LANES + lane]
-
-
-@lean
-def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) -> Any:
-    """The posteriors of the regions `rows` at the levels in `out`; constants.floor is 0."""
-    n, samples = constants.changes.shape[0], x.shape[1]
-    for first in range(0, rows.shape[0], LANES):
-        _gather(x, rows, first, constants, work)
-        for lane in range(LANES):
-            work.level[lane] = out.level[rows[min(first + lane, rows.shape[0] - 1)]]
-        level = load(work.level, 0)
-        _anchor(level, False, constants, work)
-        for at in range(samples * n):  # R floors before it weighs
-            floored = greater(load(work.held, at * LANES), splat(floor))
-            store(work.held, at * LANES, floored * splat(constants.weights[at]))
-        for i in range(n):
-            store(work.factor, i * LANES, splat(1.0))
-        _finish(rows, first, splat(0.0), False, constants, work, out)
-        for i in range(n):
-            store(work.alpha, i * LANES, load(work.total, i * LANES) / splat(float(samples)))
-        store(work.level, 0, level)
-        _put(rows, first, work, out)
-
-
-@lean
-def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
-    """The scaled counts of each region over the coverages, in the order of the samples."""
-    for row in range(x.shape[0]):
-        total = 0.0
-        for k in range(x.shape[1]):
-            total += x[row, k] * scale[k] / cov[k]
-        out[row] = total
+            out.alpha[row, i] = work.alpha[i, j]

@@ -36,7 +36,7 @@ __device__ __forceinline__ Cycle at_level(const Input& input, const Region& regi
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) {
     mine[j] = alpha[j];
-    if (UNIT) mine[j] *= exp2_within((anchor.level - level) * input.falls[owned(region, j)]);
+    if (UNIT) mine[j] *= exp2_of((anchor.level - level) * input.falls[owned(region, j)]);
   }
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) cycle.factor[i] = of_lane(mine[i / TEAM], i % TEAM);
@@ -65,7 +65,7 @@ __device__ __forceinline__ double weigh(const Input& input, const Region& region
                                         const Constants& constants, const Anchor& anchor,
                                         const Cycle& cycle, int slot, double (&weighted)[CLASSES]) {
   double floor = constants.floor;
-  if (UNIT) floor *= exp2_within(count(input, region, slot) * cycle.floor_rate);
+  if (UNIT) floor *= exp2_of(count(input, region, slot) * cycle.floor_rate);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
     const double here = held(input, region, constants, anchor, slot, i) * cycle.factor[i];
@@ -80,7 +80,7 @@ __device__ __forceinline__ void weigh_last(const Input& input, const Region& reg
                                            const Cycle& cycle, int slot,
                                            double (&weighted)[CLASSES]) {
   double to_level = 1;
-  if (UNIT) to_level = exp2_within(0.0 - count(input, region, slot) * cycle.floor_rate);
+  if (UNIT) to_level = exp2_of(0.0 - count(input, region, slot) * cycle.floor_rate);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
     const double here = held(input, region, constants, anchor, slot, i) * cycle.factor[i];

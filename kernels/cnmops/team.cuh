@@ -3,7 +3,8 @@
 //
 // Compiled for SAMPLES, CLASSES, TEAM, HELD, UNIT (all coverages are 1) and COUNT (int, double).
 
-#include "numbers.cuh"
+#include "../numerics/log2_exp2.cuh"
+#include "team_sums.cuh"
 
 constexpr int SLOTS = (SAMPLES + TEAM - 1) / TEAM;
 constexpr int KEPT = HELD ? SLOTS : 1;  // slots with registers

@@ -1,10 +1,10 @@
 """Numba's compiler with a cache that knows of every file.
 
 Numba keeps a compiled function for as long as the function's own file is unchanged, although what
-it calls in other files is compiled into it. So our functions are cached in a folder named by the
-contents of all files here, and of all files of the function's own package that have functions
-compiled: NUMBA_CACHE_DIR, else the user's cache folder, and in it `multigpu`. Only the user may
-enter it, as what is loaded from there is run.
+it calls in other files is compiled into it. So the functions of a kernel are cached in a folder
+named by the contents of all files that may be compiled into them (`version.digest_of`). It lies in
+`multigpu` in NUMBA_CACHE_DIR, else in the user's cache folder. Only the user may enter it, as what
+is loaded from there is run.
 """
 
 import os
@@ -17,41 +17,17 @@ from typing import Any
 
 from numba import njit
 from numba.core import config, event
-from numba.np import linalg
 
 from multigpu.kernels.compiled import caches
 from multigpu.kernels.compiled.compiling import compilation_begins
-from multigpu.kernels.compiled.version import digest_with
+from multigpu.kernels.compiled.version import digest_of
 
 Function = Callable[..., Any]
 _deciding = threading.Lock()
 
 
-def _look_for_no_blas() -> None:
-    """Numba would load SciPy's linear algebra, a tenth of a second, to see whether it is there.
-
-    No kernel has a use for it. Where others in this process have one, they still find it; only
-    `np.convolve` and `np.correlate` in their compiled functions do without.
-    """
-    look = getattr(linalg, "ensure_blas", None)
-    if look is None:  # another Numba, which looks in another way
-        return
-    linalg.ensure_blas = _none_wanted
-    try:
-        import numba.np.arraymath  # noqa: F401 - it looks while it is loaded
-    finally:
-        linalg.ensure_blas = look
-
-
-def _none_wanted() -> None:
-    raise ImportError("no BLAS")
-
-
-_look_for_no_blas()
-
-
 class _Compilations(event.Listener):
-    """Passes the beginning of every compilation on; a function found in the cache is none."""
+    """Reports when a compilation begins; a function found in the cache is not compiled."""
 
     def on_start(self, event: Any) -> None:
         compilation_begins()
@@ -64,22 +40,21 @@ event.register("numba:compile", _Compilations())
 
 
 def jit(function: Function) -> Function:
-    """Compiled when it is first called, without the GIL; kept on disk where that is possible."""
+    """Return a function that is compiled when first called, needs no GIL and is kept on disk."""
     return _compiled(function)
 
 
 def lean(function: Function) -> Function:
-    """As `jit`, without reference counts.
+    """Return a function as `jit` does, but one that counts no references and may not allocate.
 
-    The function may not allocate. Where it is handed tuples of arrays it is up to five times as
-    fast.
+    A function that takes tuples of arrays is up to five times as fast so.
     """
     return _compiled(function, _nrt=False)
 
 
 def _compiled(function: Function, **more: Any) -> Function:
     options = {"nogil": True, "error_model": "numpy", **more}
-    with _own_cache(function.__module__.partition(".")[0]) as kept:
+    with _own_cache(function.__module__) as kept:
         try:
             compiled: Function = njit(cache=kept, **options)(function)
         except RuntimeError:  # there is no place that can be written
@@ -88,15 +63,15 @@ def _compiled(function: Function, **more: Any) -> Function:
 
 
 @contextmanager
-def _own_cache(package: str) -> Iterator[bool]:
-    """Numba asks for the folder when a function is decorated. Yields whether there is one.
+def _own_cache(module: str) -> Iterator[bool]:
+    """Have Numba keep the functions that are decorated meanwhile; yield whether there is a folder.
 
-    One thread at a time, as several may load modules: a second one would take this folder for the
-    user's, and make one in it, where nothing is compiled yet.
+    Only one thread at a time: another one would take this folder for the user's, and make one in
+    it.
     """
     with _deciding:
         before = config.CACHE_DIR
-        folder = _folder(before, package)
+        folder = _folder(before, digest_of(module))
         config.CACHE_DIR = str(folder or before)
         try:
             yield folder is not None
@@ -105,12 +80,12 @@ def _own_cache(package: str) -> Iterator[bool]:
 
 
 @cache
-def _folder(root: str, package: str) -> Path | None:
-    """The folder for compiled functions of a package; None where there can be none."""
+def _folder(root: str, digest: str) -> Path | None:
+    """Return the folder for compiled functions with this digest; None where there can be none."""
     root = root or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         place = Path(root).expanduser().absolute()
-        return caches.private(place / "multigpu" / digest_with(package))
+        return caches.private(place / "multigpu" / digest)
     except caches.Exposed as error:
         caches.warn("functions", str(error), "NUMBA_CACHE_DIR")
     except (OSError, RuntimeError):  # it cannot be written, or there is no home

@@ -152,6 +152,16 @@ def strike_8(typing: Any, held: Any, steps: Any, index: Any, alive: Any) -> Any:
 
 
 @intrinsic
+def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c, float64, rounded once, as on a GPU; Numba has no name for it."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@intrinsic
 def popcount(typing: Any, word: Any) -> Any:
     """How many bits of a uint64 are set."""
 

@@ -1,36 +1,58 @@
-"""Which kernels these are."""
+"""Hashes of the kernels: which ones these are, and which compiled functions are up to date."""
 
 import hashlib
 import sys
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 KERNELS = Path(__file__).parents[1]
+PACKAGE = "multigpu.kernels"
 SUFFIXES = (".py", ".cu", ".cuh")
-# Named by every module outside that has functions compiled.
-COMPILER = b"multigpu.kernels.compiled.jit"
+SHARED = ("compiled", "numerics")  # folders from which functions of any kernel may call others
+COMPILER = b"multigpu.kernels.compiled.jit"  # named by every module that has functions compiled
 
 
 @cache
 def digest() -> str:
-    """A hash of all files of the kernels: two machines with the same one compute the same."""
-    found = hashlib.blake2b(digest_size=8)
-    for path in sorted(KERNELS.rglob("*")):
-        if path.suffix in SUFFIXES:
-            found.update(path.read_bytes())
-    return found.hexdigest()
+    """Return a hash of all kernels: two machines with the same one compute the same."""
+    return _hash(path for path in KERNELS.rglob("*") if path.suffix in SUFFIXES)
+
+
+def digest_of(module: str) -> str:
+    """Return a hash of all files that may be compiled into the functions of a module.
+
+    Those of a kernel's folder are inlined there only, those in `SHARED` and directly in `kernels`
+    everywhere. Modules outside of `kernels` may call each other and any kernel.
+    """
+    if module.startswith(f"{PACKAGE}."):
+        return _digest_of_folder(module.removeprefix(f"{PACKAGE}.").partition(".")[0])
+    return _digest_of_package(module.partition(".")[0])
 
 
 @cache
-def digest_with(package: str) -> str:
-    """A hash of the kernels and of all modules of a loaded package that have functions compiled.
+def _digest_of_folder(folder: str) -> str:
+    paths = list(KERNELS.glob("*.py"))
+    for name in {folder, *SHARED}:
+        paths += (KERNELS / name).rglob("*.py")
+    return _hash(paths)
 
-    These inline each other and the kernels.
-    """
-    found = hashlib.blake2b(digest().encode(), digest_size=8)
+
+@cache
+def _digest_of_package(package: str) -> str:
+    return _hash([*KERNELS.rglob("*.py"), *_compiled_files(package)])
+
+
+def _compiled_files(package: str) -> Iterator[Path]:
+    """Yield the modules of a loaded package that have functions compiled."""
     for folder in getattr(sys.modules.get(package), "__path__", ()):
-        for path in sorted(Path(folder).rglob("*.py")):
-            text = path.read_bytes()
-            if COMPILER in text:
-                found.update(text)
+        for path in Path(folder).rglob("*.py"):
+            if COMPILER in path.read_bytes():
+                yield path
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    found = hashlib.blake2b(digest_size=8)
+    for path in sorted(paths):
+        found.update(path.read_bytes())
     return found.hexdigest()

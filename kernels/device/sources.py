@@ -3,18 +3,23 @@
 import re
 from pathlib import Path
 
+KERNELS = Path(__file__).resolve().parents[1]
 INCLUDE = re.compile(r'#include "(.+)"\n')
 
 
 def source(kernel: str, name: str) -> str:
-    """A file of a kernel's folder with its includes put in place, each once."""
-    seen: set[str] = set()
+    """Return a file of a kernel's folder with its includes put in place, each once.
 
-    def expanded(name: str) -> str:
-        if name in seen:
+    Includes are relative to the file that has them, as in C.
+    """
+    seen: set[Path] = set()
+
+    def expanded(path: Path) -> str:
+        if path in seen:
             return ""
-        seen.add(name)
-        text = (Path(__file__).parents[1] / kernel / name).read_text()
-        return INCLUDE.sub(lambda include: expanded(include[1]), text)
+        seen.add(path)
+        return INCLUDE.sub(
+            lambda include: expanded((path.parent / include[1]).resolve()), path.read_text()
+        )
 
-    return expanded(name)
+    return expanded(KERNELS / kernel / name)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import lean
-from multigpu.kernels.compiled.simd import LANES, absolute, greater, load, splat, store
 from multigpu.kernels.segmentation.types import Circular, Floats
 
+BLOCK = 32  # positions that are looked at together: the compiler makes vector instructions of it
 PANELS = 128  # of the integral over arcs
 FIRST_LOOK = 64  # permutations after which a test may stop early, and then whenever they double
 BLOCKED = 4096  # values from which on blocks of arcs are left out
@@ -33,8 +33,8 @@ class Room(NamedTuple):
     """Memory for the tests of a track's segments."""
 
     values: Floats  # [n] a segment, permuted
-    sums: Floats  # [n + n / 2 + 2 LANES] running sums of what its values are off their mean
-    lanes: Floats  # [LANES]
+    sums: Floats  # [n + n / 2 + 2 BLOCK] running sums of what its values are off their mean
+    most: Floats  # [BLOCK]
     low: Floats  # [blocks] the least sum of each block of positions
     high: Floats  # [blocks] and the greatest
     state: State  # [1] of the random numbers
@@ -75,7 +75,7 @@ def room_for(n: int) -> Room:
     """For tracks of up to n values."""
     blocks = math.isqrt(n) + 2
     return Room(
-        np.empty(n), np.empty(n + n // 2 + 2 * LANES), np.empty(LANES), np.empty(blocks),
+        np.empty(n), np.empty(n + n // 2 + 2 * BLOCK), np.empty(BLOCK), np.empty(blocks),
         np.empty(blocks), np.empty(1, np.uint64),
     )  # fmt: skip
 
@@ -135,7 +135,7 @@ def _close(room, n, width, longest):  # type: ignore[no-untyped-def]
     for i in range(n):
         room.sums[i] = total if i == 0 or width <= i <= n - width else math.nan
         total += room.values[i]
-    for i in range(longest + 2 * LANES):
+    for i in range(longest + 2 * BLOCK):
         room.sums[n + i] = room.sums[i % n]
 
 
@@ -144,14 +144,15 @@ def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
     """The largest Z² of all arcs of these lengths, up to half the circle, and its length."""
     best, best_length = 0.0, 0
     for length in range(shortest, longest + 1):
-        most = splat(0.0)
-        for i in range(0, n, LANES):
-            arc = load(room.sums, i + length) - load(room.sums, i)
-            most = greater(absolute(arc), most)
-        store(room.lanes, 0, most)
+        room.most[:] = 0.0
+        for i in range(0, n, BLOCK):
+            begins, ends = room.sums[i : i + BLOCK], room.sums[i + length : i + length + BLOCK]
+            for j in range(BLOCK):
+                arc = abs(ends[j] - begins[j])
+                room.most[j] = max(room.most[j], arc)
         difference = 0.0
-        for lane in range(LANES):
-            difference = max(difference, room.lanes[lane])
+        for most in room.most:
+            difference = max(difference, most)
         z2 = difference * difference * n / (length * (n - length))
         if z2 > best:
             best, best_length = z2, length

@@ -14,11 +14,10 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.parallel import over_spans
-from multigpu.kernels.compiled.simd import LANES, load, splat, store
+from multigpu.kernels.numerics.student import compared, surprise
 from multigpu.kernels.numerics.sums import total
 from multigpu.kernels.segmentation import circular
 from multigpu.kernels.segmentation.spans import BLOCK, means, medians, merge
-from multigpu.kernels.segmentation.student import compared, surprise
 from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
     ONE_VALUE,
@@ -51,11 +50,15 @@ NONE = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty
 
 
 class Windows(NamedTuple):
-    """Of each window of a track, and what it has of one position; padded to whole vectors."""
+    """Arrays with an item for each window size, of which the last six are of one position."""
 
     sizes: Floats  # how many values it has
-    scale: Floats  # that makes of a variance that of a mean
+    scale: Floats  # makes the variance of a mean of that of values
     freedom: Floats
+    left_mean: Floats
+    left: Floats  # variance of the mean
+    right_mean: Floats
+    right: Floats
     t2: Floats
     df: Floats
 
@@ -160,7 +163,7 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     differences = np.abs(np.diff(x))
     eps = quantile(differences, 0.75) if options.eps is None else options.eps
     prior = options.weight * max(LEAST_VARIANCE, variance(x))
-    sums = np.zeros((4, len(x) + 1 + 2 * LANES))
+    sums = np.zeros((2, len(x) + 1))
     _sum_up(x, *sums)
     found = np.zeros(len(x))
 
@@ -181,10 +184,9 @@ def variance(x: Floats) -> float:
 
 
 def _windows(options: Segmentation) -> Windows:
-    count = -(-(options.largest + 1 - options.shortest) // LANES) * LANES
-    sizes = np.arange(count, dtype=np.float64) + (options.shortest + 1)
+    sizes = np.arange(options.shortest + 1, options.largest + 2, dtype=np.float64)
     freedom = sizes + (options.weight - 2)
-    return Windows(sizes, 1 / (freedom * (freedom + 1)), freedom, *np.empty((2, count)))
+    return Windows(sizes, 1 / (freedom * (freedom + 1)), freedom, *np.empty((6, len(sizes))))
 
 
 def quantile(values: Floats, share: float) -> float:
@@ -219,50 +221,49 @@ def _variance(x, lanes):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _sum_up(x, sums, squares, back_sums, back_squares):  # type: ignore[no-untyped-def]
-    """Running sums of x and x², and both from the last to the first; in that order of additions."""
-    total, square, last = 0.0, 0.0, len(sums) - 1 - LANES
+def _sum_up(x, sums, squares):  # type: ignore[no-untyped-def]
+    """Set the running sums of x and of x²."""
     for i in range(len(x)):
-        total += x[i]
-        square += x[i] * x[i]
-        sums[i + 1] = back_sums[last - (i + 1)] = total
-        squares[i + 1] = back_squares[last - (i + 1)] = square
+        sums[i + 1] = sums[i] + x[i]
+        squares[i + 1] = squares[i] + x[i] * x[i]
 
 
 @lean
 def _search(  # type: ignore[no-untyped-def]
-    differences, eps, sums, squares, back_sums, back_squares, prior, windows, shortest, largest,
-    delta, begin, stop, out,
-):  # fmt: skip
-    """The statistic at every position from `begin` on whose neighbours differ enough."""
+    differences, eps, sums, squares, prior, windows, shortest, largest, delta, begin, stop, out
+):
+    """Set the statistic at every position from `begin` on whose neighbours differ enough."""
     n = len(out)
     for i in range(max(begin, shortest + 1), min(stop, n - shortest - 1)):
         if differences[i] > eps:
             count = min(largest, i - 1, n - 2 - i) + 1 - shortest
-            right, left = i + 2 + shortest, len(sums) - 1 - LANES - (i - shortest)
-            _test(sums, squares, back_sums, back_squares, i + 1, left, right, prior, windows, count)
+            _test(sums, squares, i + 1, prior, windows, count)
             best = _best(windows.t2, windows.df, count, delta)
             out[i] = surprise(windows.t2[best], windows.df[best])
 
 
 @lean
-def _test(  # type: ignore[no-untyped-def]
-    sums, squares, back_sums, back_squares, middle, left, right, prior, windows, count
-):
-    """t² and degrees of freedom of the windows on either side of `middle`, eight at a time."""
-    total, square = splat(sums[middle]), splat(squares[middle])
-    for k in range(0, count, LANES):
-        size, scale = load(windows.sizes, k), load(windows.scale, k)
-        left_sum = total - load(back_sums, left + k)
-        right_sum = load(sums, right + k) - total
-        left_mean, right_mean = left_sum / size, right_sum / size
-        left_square = square - load(back_squares, left + k) - left_sum * left_mean
-        right_square = load(squares, right + k) - square - right_sum * right_mean
-        a = (splat(prior) + left_square) * scale
-        b = (splat(prior) + right_square) * scale
-        both, gap = a + b, left_mean - right_mean
-        store(windows.t2, k, gap * gap / (both + splat(LEAST_VARIANCE)))
-        store(windows.df, k, load(windows.freedom, k) * (both * both) / (a * a + b * b))
+def _test(sums, squares, middle, prior, windows, count):  # type: ignore[no-untyped-def]
+    """Set t² and degrees of freedom of the windows on either side of `middle`."""
+    first, scale, freedom = int(windows.sizes[0]), windows.scale, windows.freedom
+    total, square = sums[middle], squares[middle]
+    # Loops of few arrays each, of which the compiler makes vector instructions.
+    for k in range(count):
+        left_sum = total - sums[middle - first - k]
+        mean = left_sum / windows.sizes[k]
+        rest = square - squares[middle - first - k] - left_sum * mean
+        windows.left_mean[k], windows.left[k] = mean, (prior + rest) * scale[k]
+    for k in range(count):
+        right_sum = sums[middle + first + k] - total
+        mean = right_sum / windows.sizes[k]
+        rest = squares[middle + first + k] - square - right_sum * mean
+        windows.right_mean[k], windows.right[k] = mean, (prior + rest) * scale[k]
+    for k in range(count):
+        gap = windows.left_mean[k] - windows.right_mean[k]
+        windows.t2[k] = gap * gap / (windows.left[k] + windows.right[k] + LEAST_VARIANCE)
+    for k in range(count):
+        a, b = windows.left[k], windows.right[k]
+        windows.df[k] = freedom[k] * ((a + b) * (a + b)) / (a * a + b * b)
 
 
 @lean

@@ -1,7 +1,7 @@
 // The statistic of the fast segmentation: for every position how clearly a segment ends there.
 // Compiled without fused multiply-add, so that sums are those of the CPU.
 
-#include "student.cuh"
+#include "../numerics/student.cuh"
 #include "tracks.cuh"
 
 constexpr double LEAST_VARIANCE = 1e-15;

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from multigpu.count.api import CountJob
     from multigpu.formats.tables.counts import Counts
 
-MANY_BYTES = 2_000_000_000  # of input, which take as long to read as worker processes to start
 SOME_BYTES = 300_000_000  # of input, which take as long to read as kernels to load
 
 
@@ -66,8 +65,6 @@ def command(**values: Any) -> None:
     with start_workers(
         run, reporting, lanes, prepare=prepare, here_too=size >= SOME_BYTES
     ) as workers:
-        if size >= MANY_BYTES:
-            workers.coming.begin()
         # Workers start while the modules of the run load.
         from multigpu.cnv.opening import open_job
         from multigpu.cnv.output import files, folder
@@ -79,16 +76,15 @@ def command(**values: Any) -> None:
 
         request = request_from_command(values, run)
         _check_files(request, outputs, reporting)
-        place = deployment(run, workers.devices, lanes)
-        starts_processes = place.local_cluster and (not place.head_start or size >= MANY_BYTES)
+        in_processes = deployment(run, workers.devices, lanes).local_cluster
         with folder.output_folder(outputs.output, run.resume) as hidden:
             job = open_job(
                 request,
                 count_cache=str(hidden / folder.KEPT_COUNTS),
                 count=_count_alignments(reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
-                # Worker processes that start at once find the counts where they are read.
-                empty=shareable.empty if starts_processes else None,
+                # Worker processes find the counts where they are read.
+                empty=shareable.empty if in_processes else None,
                 lanes=lanes,
                 devices=workers.devices,
                 coming=workers.coming,

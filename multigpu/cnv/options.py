@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, quoted
 from multigpu.run.options import Lanes
 
@@ -41,14 +42,16 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
 COPY_NUMBER_LANES = Lanes(5, alone=3)
-BYTES_PER_GPU = 3e8  # of counts, above which this process begins on one GPU more
-MOST_GPUS_HERE = 4  # that this process keeps busy
+BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
+GPUS_KEPT_BUSY = 2  # by threads of one process
 SHOWN_REGIONS = 10  # CNV regions with figures of their own
 
 
 def copy_number_lanes(size: int) -> Lanes:
-    """Return the chromosomes in progress on each GPU; `size`: bytes of counts or of their files."""
-    return replace(COPY_NUMBER_LANES, here=min(MOST_GPUS_HERE, 1 + int(size / BYTES_PER_GPU)))
+    """Return the lanes of calling copy numbers in `size` bytes of counts."""
+    seconds = size / BYTES_PER_SECOND
+    estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=GPUS_KEPT_BUSY, reading=seconds)
+    return replace(COPY_NUMBER_LANES, estimate=estimate)
 
 
 def file_bytes(paths: Iterable[str]) -> int:

@@ -239,7 +239,7 @@ def plan_memory(
         budget=budget,
         lanes=here.lanes,
         at_once=at_once,
-        in_hand=max(here.lanes, here.own),
+        in_hand=here.chunks_in_process,
         gpu=here.gpu,
         copied=not in_process,
     )

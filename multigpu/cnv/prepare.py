@@ -18,8 +18,7 @@ def prepare(gpu: str | None) -> None:
     from multigpu.cnv.kernel_options import normalization_options, segmentation_options
     from multigpu.cnv.options import CnvOptions
 
-    device, options = worker.device_of(gpu), CnvOptions()
-    backend = open_backend(worker.Here(worker.name(), device, worker.free(device)), 1)
+    options, backend = CnvOptions(), open_backend(worker.place_of(gpu), 1)
     counts = (np.arange(2 * REGIONS, dtype=np.int32) * 37 % 50 + 50).reshape(REGIONS, 2)
     with backend.active():
         backend.normalization.size_factors(

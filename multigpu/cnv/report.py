@@ -17,7 +17,7 @@ from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING
 from multigpu.count.api import CountOptions
-from multigpu.run.figure_text import literal
+from multigpu.run.report import literal
 
 PLOTLY = "package_data/plotly.min.js"
 OTHER = "#b8bcc4"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.cluster.workers.worker import step
+from multigpu.cluster.workers.history import step
 from multigpu.cnv.backends import Backend, Fetch, open_backend
 from multigpu.cnv.calls.caller import ChromosomeCaller
 from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Rows, Segments

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
 from multigpu.formats.alignments.alignments import Alignments, reads, stretches
-from multigpu.formats.alignments.bam import POSITION_BITS, Stretch
+from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
+from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require

@@ -15,19 +15,31 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.dock.options import DockOptions
+from multigpu.dock.options import COMPRESSION, DockOptions, docking_lanes
 from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.scores import Skipped, to_arrow
 from multigpu.dock.work import PART_CLASSES, Best, DockPart, DockWorkload, FoundPart, Part
 from multigpu.errors import InputError
 from multigpu.formats.molecules.autodock import NO_MAP
-from multigpu.formats.molecules.ligands import LIGANDS, Border, Records, ligand_sources, records
+from multigpu.formats.molecules.ligands import (
+    INPUT_BEGIN,
+    LIGANDS,
+    LigandRecords,
+    RecordBorder,
+    open_sources,
+    read_records,
+)
 from multigpu.formats.molecules.pockets import Vector, read_pocket
-from multigpu.formats.storage.sources import Source, check_stdin, expand, is_repeatable
+from multigpu.formats.storage.sources import (
+    Source,
+    check_stdin,
+    expand,
+    is_repeatable,
+    plain_bytes,
+)
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import PENALTY, ListedRotations, covering_radius
 from multigpu.run import fitness
-from multigpu.run.device_chart import DeviceChart
 from multigpu.run.job import (
     Crew,
     Job,
@@ -39,7 +51,8 @@ from multigpu.run.job import (
     path_list,
 )
 from multigpu.run.keywords import run_options
-from multigpu.run.options import RunOptions
+from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.report import DeviceChart
 from multigpu.run.values import path_of
 
 if TYPE_CHECKING:
@@ -100,7 +113,8 @@ class DockFacts(JobFacts):
 class DockJob(Job):
     """A docking run: opened (all input looked at), planned, and run once.
 
-    report: how many of the best ligands are kept for a report; more: see `Job`
+    report  how many of the best ligands are kept for a report
+    lanes   with which workers were started; more: see `Job`
     """
 
     def __init__(
@@ -112,9 +126,11 @@ class DockJob(Job):
         origin: Vector | None = None,
         spacing: float | None = None,
         report: int = 0,
+        lanes: Lanes | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(run, options.lanes, **more)
+        lanes = lanes or docking_lanes(options, plain_bytes(ligands, LIGANDS, COMPRESSION))
+        super().__init__(run, lanes, **more)
         self.options, self.report = options, report
         self.facts: DockFacts = DockFacts()
         self.chunk_plan: DockPlan | None = None
@@ -126,7 +142,7 @@ class DockJob(Job):
         self._paths = expand(ligands, LIGANDS)
         self.pocket = read_pocket(pocket, origin, spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
-        self.sources, self._bad = ligand_sources(self._paths, options.on_error == "skip")
+        self.sources, self._bad = open_sources(self._paths, options.on_error == "skip")
         if not all(map(is_repeatable, self._paths)):
             self._journal_path = None
         self._note_center()
@@ -193,12 +209,12 @@ class DockJob(Job):
 
     def _spans(self, plan: DockPlan) -> Iterator[DockSpan]:
         """Those that are left, without a look at what is before them between two ligands."""
-        border: Border | None = getattr(self.last_finished(), "behind", None)
+        border: RecordBorder | None = getattr(self.last_finished(), "behind", None)
         if border is None:
-            return self.skip_finished(dock_spans(self._records(Border()), plan))
+            return self.skip_finished(dock_spans(self._records(INPUT_BEGIN), plan))
         return dock_spans(self._records(border), plan, border.first)
 
-    def _records(self, begin: Border) -> Iterator[Records]:
+    def _records(self, begin: RecordBorder) -> Iterator[LigandRecords]:
         bad, in_process = {each.source: each for each in self._bad}, self.in_process
         for number in range(begin.source, len(self.sources)):
             source = self.sources[number]
@@ -206,8 +222,8 @@ class DockJob(Job):
                 yield bad[number]
             else:
                 sent = self._sends_text_of(source, in_process)
-                yield from records(number, source, sent, begin)
-            begin = Border()
+                yield from read_records(number, source, sent, begin)
+            begin = INPUT_BEGIN
 
     def _sends_text_of(self, source: Source, in_process: bool) -> bool:
         """Whether those who dock its ligands cannot read it, or not as fast."""

@@ -11,7 +11,7 @@ import click
 
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.engine.output import STDOUT
-from multigpu.dock.options import PRECISION, DockOptions
+from multigpu.dock.options import COMPRESSION, PRECISION, DockOptions, docking_lanes
 from multigpu.errors import UsageError
 from multigpu.run.command import FILE, RUN, SUMMARY, WATCH, Reporting, options, options_from
 from multigpu.run.options import RunOptions
@@ -119,15 +119,16 @@ def command(**values: Any) -> int:
     """
     started = now()
     from multigpu.dock.prepare import prepare
+    from multigpu.formats.molecules.ligands import LIGANDS
+    from multigpu.formats.storage.sources import plain_bytes
     from multigpu.run.command import number_of, print_outcome, start_workers, watch
 
     docking, running = dock_options(values), options_from(RunOptions, values)
     reporting = Reporting.of(values)
     with ExitStack() as stack:
         ready = partial(prepare, next(iter(values["ligands"]), ""), values["pocket"], docking)
-        workers = stack.enter_context(
-            start_workers(running, reporting, docking.lanes, prepare=ready)
-        )
+        lanes = docking_lanes(docking, plain_bytes(values["ligands"], LIGANDS, COMPRESSION))
+        workers = stack.enter_context(start_workers(running, reporting, lanes, prepare=ready))
         from multigpu.dock.api import DockJob
         from multigpu.formats.molecules.pose_files import pose_format, pose_journal
 
@@ -135,7 +136,7 @@ def command(**values: Any) -> int:
         output, report = values["output"], values["report"]
         job = DockJob(
             list(values["ligands"]), values["pocket"], docking, running, values["origin"],
-            values["spacing"], REPORTED if report else 0, devices=workers.devices,
+            values["spacing"], REPORTED if report else 0, lanes, devices=workers.devices,
             coming=workers.coming, journal=pose_journal(output),
         )  # fmt: skip
         if job.covering_radius is not None and not values["quiet"]:

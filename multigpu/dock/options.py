@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError
 from multigpu.run.options import MOST, Lanes
 from multigpu.run.values import check_choice, convert_fields, number, numbers, path_of, whole
@@ -12,7 +13,9 @@ MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
 FARTHEST = 1e9  # Å: coordinates, as in `multigpu.kernels.rotation`, which is loaded later
 PRECISION = 10.0  # degrees
 DOCKING_LANES = 4  # with more, the last ones on each take longer
-POSES_MEANWHILE = 150_000  # of a ligand by a GPU, while a process reads and writes one
+POSE_RATE = 1.2e10  # poses a second on one GPU
+LIGAND_BYTES, LIGAND_SECONDS = 2000, 1.25e-5  # of text, about; that a process reads and writes it
+COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,13 @@ class DockOptions:
         rotations = 1 if self.rotation_file else self.rotations or angles * angles * angles
         return rotations * side * side * side
 
-    @property
-    def lanes(self) -> Lanes:
-        """As many GPUs are worked with at first as one process can read and write for."""
-        return Lanes(DOCKING_LANES, here=int(min(MOST, max(1, self.poses / POSES_MEANWHILE))))
+
+def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
+    """Return the lanes of docking ligands with `text_bytes` of text.
+
+    One process keeps as many GPUs busy as it reads and writes ligands for.
+    """
+    computing = options.poses / POSE_RATE
+    busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
+    seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
+    return Lanes(DOCKING_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))

@@ -11,7 +11,7 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
 from multigpu.dock.options import DockOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.formats.molecules.ligands import READ_BYTES, Border, Records
+from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords, RecordBorder
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.rotations import read_quaternions
 from multigpu.formats.storage.sources import Source
@@ -94,19 +94,24 @@ class DockSpan:
     """
 
     first: int
-    records: tuple[Records, ...]
+    records: tuple[LigandRecords, ...]
     poses: tuple[int, int]
     last: bool
     whole: bool
 
     @property
-    def behind(self) -> Border:
+    def behind(self) -> RecordBorder:
         """Where the next ligands begin; those of a source that is broken off, in the next one."""
         records = self.records[-1]
         first = self.first + sum(map(len, self.records))
         if records.error:
-            return Border(records.source + 1, first=first)
-        return Border(records.source, records.at + records.size, records.last, first)
+            return RecordBorder(source=records.source + 1, first=first)
+        return RecordBorder(
+            source=records.source,
+            at=records.at + records.size,
+            before=records.last,
+            first=first,
+        )
 
 
 @dataclass(frozen=True)
@@ -174,14 +179,15 @@ def plan_dock(
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
     known = [source.size or 0 for source in sources if source.cuttable]
-    size = _chunk_bytes(sum(known), most, here) if known else most
+    # Small chunks, so that little is lost when a run is stopped.
+    size = balanced(sum(known), most, here.threads, CHUNKS_PER_THREAD) if known else most
     share = GPU_POSES if here.gpu else CPU_POSES
     ligands = max(1, share // search.stop)
     # Poses that keep a distance from each other are chosen one by one: not in spans.
     pieces = -(-search.stop // share) if search.top == 1 else 1
     return DockPlan(
         size, ligands, _pose_spans(search.stop, pieces), budget, cost, here.lanes,
-        max(here.lanes, here.own), here.threads, search.top, _once_bytes(field, search, here),
+        here.chunks_in_process, here.threads, search.top, _once_bytes(field, search, here),
     )  # fmt: skip
 
 
@@ -194,22 +200,15 @@ def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
     return program + held + 4 * READ_BYTES
 
 
-def _chunk_bytes(size: int, most: int, here: Capacity) -> int:
-    """So that little is in hand when a run is stopped, where threads of this process may do it all.
-
-    The others, if they come, still get enough chunks to end together.
-    """
-    own = balanced(size, most, here.own or here.threads, CHUNKS_PER_THREAD)
-    return min(own, balanced(size, most, here.threads))
-
-
 def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
     """`pieces` consecutive spans of nearly the same length."""
     borders = [stop * i // pieces for i in range(pieces + 1)]
     return tuple(pairwise(borders))
 
 
-def dock_spans(records: Iterable[Records], plan: DockPlan, first: int = 0) -> Iterator[DockSpan]:
+def dock_spans(
+    records: Iterable[LigandRecords], plan: DockPlan, first: int = 0
+) -> Iterator[DockSpan]:
     """Consecutive records as spans; those of poses follow each other.
 
     first: index of the first record, with which a span begins
@@ -220,13 +219,15 @@ def dock_spans(records: Iterable[Records], plan: DockPlan, first: int = 0) -> It
             yield DockSpan(begin, group, poses, poses == plan.pose_spans[-1], whole)
 
 
-Group = tuple[Records, ...]
+Group = tuple[LigandRecords, ...]
 
 
-def _groups(records: Iterable[Records], plan: DockPlan, first: int) -> Iterator[tuple[int, Group]]:
+def _groups(
+    records: Iterable[LigandRecords], plan: DockPlan, first: int
+) -> Iterator[tuple[int, Group]]:
     """As many records as a span may have, and the index of the first."""
     count, size = 0, 0
-    group: list[Records] = []
+    group: list[LigandRecords] = []
     for some in records:
         done, ends = 0, np.cumsum(some.lengths)
         while done < len(some):

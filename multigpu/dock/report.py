@@ -8,10 +8,11 @@ import numpy as np
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.dock.work import Best
-from multigpu.formats.molecules.molecules import Bond, Molecule, MoleculeError, parse
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.optional import needed
-from multigpu.run.figure_text import literal
+from multigpu.formats.molecules.registry import parse
+from multigpu.formats.optional import import_package
+from multigpu.run.report import literal
 
 if TYPE_CHECKING:
     from multigpu.dock.api import DockJob
@@ -33,7 +34,7 @@ NO_DRAWING = "(cannot be drawn)"
 def check_packages() -> None:
     """Raises UsageError with the remedy where something is missing: before hours of work."""
     for module in ("plotly.graph_objects", "jinja2", "rdkit.Chem"):
-        needed(module, "reports")
+        import_package(module, "reports")
 
 
 def write_report(path: str, job: "DockJob", facts: dict[str, Any]) -> None:
@@ -43,7 +44,7 @@ def write_report(path: str, job: "DockJob", facts: dict[str, Any]) -> None:
 
     facts: as in the summary
     """
-    jinja2 = needed("jinja2", "reports")
+    jinja2 = import_package("jinja2", "reports")
     template = files("multigpu.dock").joinpath("report.html").read_text("utf-8")
     page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     scores = np.concatenate([np.empty(0), *job.facts.scores])
@@ -53,7 +54,7 @@ def write_report(path: str, job: "DockJob", facts: dict[str, Any]) -> None:
         histogram=_html(_histogram(scores), "scores"),
         view=_html(_view(job.pocket, job.best), "pocket"),
         best=[(best, _depiction(best)) for best in job.best],
-        devices=needed("markupsafe", "reports").Markup(job.chart.svg()),
+        devices=import_package("markupsafe", "reports").Markup(job.chart.svg()),
         skipped=job.facts.skipped[:20],
         skipped_count=len(job.facts.skipped),
     )
@@ -84,13 +85,13 @@ def _told(job: "DockJob", facts: dict[str, Any], scores: Any) -> list[tuple[str,
 
 def _plotly_script() -> Any:
     """The library, once for all plots."""
-    markup: Any = needed("markupsafe", "reports").Markup
-    return markup(needed("plotly.offline", "reports").get_plotlyjs())
+    markup: Any = import_package("markupsafe", "reports").Markup
+    return markup(import_package("plotly.offline", "reports").get_plotlyjs())
 
 
 def _html(figure: Any, name: str) -> Any:
     """The figure as a part of a page; plotly escapes what could end its script."""
-    markup: Any = needed("markupsafe", "reports").Markup
+    markup: Any = import_package("markupsafe", "reports").Markup
     figure.update_layout(
         template="plotly_white", margin={"l": 50, "r": 20, "t": 20, "b": 45},
         font={"color": INK, "family": "system-ui, sans-serif"},
@@ -102,7 +103,7 @@ def _html(figure: Any, name: str) -> Any:
 
 
 def _histogram(scores: Any) -> Any:
-    plot = needed("plotly.graph_objects", "reports")
+    plot = import_package("plotly.graph_objects", "reports")
     counts, edges = _binned(scores)
     figure = plot.Figure(
         plot.Bar(
@@ -126,7 +127,7 @@ def _binned(scores: Any) -> tuple[Any, Any]:
 
 def _view(pocket: Pocket, best: Sequence[Best]) -> Any:
     """The surface of the best places, and the best poses, the first of them shown."""
-    plot = needed("plotly.graph_objects", "reports")
+    plot = import_package("plotly.graph_objects", "reports")
     figure = plot.Figure(_surface(plot, pocket))
     for rank, each in enumerate(best, 1):
         molecule = _placed(each)
@@ -201,23 +202,23 @@ def _depiction(best: Best) -> Any:
 
     It has no dummy atoms and lone pairs of other programs, for example.
     """
-    with needed("rdkit.rdBase", "reports").BlockLogs():
+    with import_package("rdkit.rdBase", "reports").BlockLogs():
         try:
             svg = _drawn(best.sdf.decode("utf-8", "replace")) if _placed(best) else ""
         except (ValueError, RuntimeError):  # all that RDKit raises about molecules
             svg = ""
-    markup: Any = needed("markupsafe", "reports").Markup
+    markup: Any = import_package("markupsafe", "reports").Markup
     return markup(svg) if svg else NO_DRAWING
 
 
 def _drawn(block: str) -> str:
     """The SVG; nothing where RDKit reads no molecule."""
-    chem = needed("rdkit.Chem", "reports")
-    draw = needed("rdkit.Chem.Draw.rdMolDraw2D", "reports")
+    chem = import_package("rdkit.Chem", "reports")
+    draw = import_package("rdkit.Chem.Draw.rdMolDraw2D", "reports")
     molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
     if molecule is None:
         return ""
-    needed("rdkit.Chem.rdDepictor", "reports").Compute2DCoords(molecule)
+    import_package("rdkit.Chem.rdDepictor", "reports").Compute2DCoords(molecule)
     drawer = draw.MolDraw2DSVG(WIDTH, HEIGHT)
     drawer.drawOptions().clearBackground = False
     drawer.drawOptions().prepareMolsBeforeDrawing = molecule.NeedsUpdatePropertyCache() is False

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.dock.ligands import Loaded, Loader
+from multigpu.dock.ligands import LigandLoader, LoadedLigands
 from multigpu.dock.plan import DockSpan
+from multigpu.dock.pose_texts import notes_on_pose, pose_texts, positions_by_row
 from multigpu.dock.scores import Skipped, as_tsv
-from multigpu.formats.molecules.ligands import Border, Records
-from multigpu.formats.molecules.molecules import Positions
-from multigpu.formats.molecules.poses import Facts, drawing, render
+from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder
+from multigpu.formats.molecules.molecule import Positions
+from multigpu.formats.molecules.poses import drawing
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
@@ -69,7 +70,7 @@ class DockPart:
     skipped: list[Skipped]
     outside: NDArray[np.float64]
     best: list[Best]
-    behind: Border
+    behind: RecordBorder
     bare: int = 0
 
 
@@ -81,14 +82,15 @@ class FoundPart:
     poses: Poses
 
     @property
-    def behind(self) -> Border | None:
+    def behind(self) -> RecordBorder | None:
         """Where the next ligands begin; None while these have more poses."""
         return self.span.behind if self.span.last else None
 
 
 Part = DockPart | FoundPart
 PART_CLASSES = (  # what a journal of a docking run holds
-    DockPart, FoundPart, DockSpan, Records, Border, Poses, PoseBatch, Skipped, Best, Texts,
+    DockPart, FoundPart, DockSpan, LigandRecords, RecordBorder, Poses, PoseBatch, Skipped, Best,
+    Texts,
 )  # fmt: skip
 
 
@@ -140,14 +142,21 @@ class DockWorkload:
 
     # ---- ligands ------------------------------------------------------------------------------
 
-    def load(self, span: DockSpan) -> Loaded:
+    def load(self, span: DockSpan) -> LoadedLigands:
         """The ligands of a span; those that cannot be docked are skipped, with the reason."""
-        loader = Loader(self.sources, self.types, self.fmt, self.search, self.report > 0, self.flat)
+        loader = LigandLoader(
+            sources=self.sources,
+            types=self.types,
+            fmt=self.fmt,
+            search=self.search,
+            report=self.report > 0,
+            flat=self.flat,
+        )
         return loader.load(span.records, span.first)
 
     # ---- their poses --------------------------------------------------------------------------
 
-    def answer(self, span: DockSpan, loaded: Loaded, poses: Poses) -> DockPart:
+    def answer(self, span: DockSpan, loaded: LoadedLigands, poses: Poses) -> DockPart:
         """Rows, texts and what a report needs of the poses of its ligands."""
         positions = placed(loaded.ligands, self.search, poses)
         rows = self._rows(loaded, poses, positions)
@@ -155,7 +164,7 @@ class DockWorkload:
             int(loaded.texts.lengths.sum()),
             rows,
             as_tsv(rows) if self.lines else b"",
-            _texts(loaded, poses, rows, positions, self.fmt) if self.fmt else Texts.of([]),
+            pose_texts(loaded, poses, rows, positions, self.fmt) if self.fmt else Texts.of([]),
             loaded.names,
             [source.layout for source in loaded.sources],
             np.bincount(poses.ligand, minlength=len(loaded.names)),
@@ -163,10 +172,10 @@ class DockWorkload:
             self._outside(loaded),
             self._best(loaded, poses, rows, positions),
             span.behind,
-            int(loaded.bare.sum()),
+            int(loaded.lacks_hydrogens.sum()),
         )
 
-    def _rows(self, loaded: Loaded, poses: Poses, positions: Positions) -> PoseBatch:
+    def _rows(self, loaded: LoadedLigands, poses: Poses, positions: Positions) -> PoseBatch:
         """All about the poses; where their positions are in texts they are not here, too."""
         ligands, search, which = loaded.ligands, self.search, poses.ligand.tolist()
         matrices, shifts = search.placements(poses.pose)
@@ -193,7 +202,7 @@ class DockWorkload:
             return self.search.rotations.angles(rotations)
         return np.full((len(rotations), 3), np.nan)
 
-    def _outside(self, loaded: Loaded) -> NDArray[np.float64]:
+    def _outside(self, loaded: LoadedLigands) -> NDArray[np.float64]:
         field, targets = self.field, self.search.targets(loaded.ligands)
         end = field.origin + field.spacing * (np.array(field.shape) - 1)
         beyond = np.maximum(np.maximum(field.origin - targets, targets - end), 0)
@@ -211,16 +220,16 @@ class DockWorkload:
         return np.bincount(pose_of[beyond], minlength=len(poses)).astype(np.int32)
 
     def _best(
-        self, loaded: Loaded, poses: Poses, rows: PoseBatch, positions: Positions
+        self, loaded: LoadedLigands, poses: Poses, rows: PoseBatch, positions: Positions
     ) -> list[Best]:
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][: self.report]
-        of_row = _by_row(rows, positions) if len(order) else []
+        of_row = positions_by_row(rows, positions) if len(order) else []
         found = []
         for row in order.tolist():
             ligand, name = int(poses.ligand[row]), rows.ligand[row]
-            molecule, facts = loaded.molecule(ligand), _facts(rows, row)
-            sdf = drawing(molecule, name, of_row[row], facts)
+            molecule, notes = loaded.molecule(ligand), notes_on_pose(rows, row)
+            sdf = drawing(molecule, name, of_row[row], notes)
             found.append(Best(int(rows.ligand_index[row]), name, float(rows.score[row]), sdf))
         return found
 
@@ -228,10 +237,6 @@ class DockWorkload:
         """The part of ligands whose poses were searched in these spans, which are all of them."""
         span, poses = found[-1].span, Poses.joined([part.poses for part in found]).winners()
         return self.answer(span, self.load(span), poses)
-
-
-def _by_row(rows: PoseBatch, positions: Positions) -> list[Positions]:
-    return np.split(positions, np.cumsum(rows.atoms)[:-1])
 
 
 def _rmsds(ligands: Ligands, poses: Poses, positions: Positions) -> NDArray[np.float64]:
@@ -246,63 +251,6 @@ def _rmsds(ligands: Ligands, poses: Poses, positions: Positions) -> NDArray[np.f
     return distances
 
 
-# ---- poses as text ----------------------------------------------------------------------------
-
-
-def _texts(loaded: Loaded, poses: Poses, rows: PoseBatch, positions: Positions, fmt: str) -> Texts:
-    """The poses: of plain records all at once, others one by one."""
-    plain = ~np.isin(poses.ligand, list(loaded.parsed))
-    found = _posed(loaded, poses.ligand[plain], rows, plain, positions)
-    if plain.all() and found.lengths.all():
-        return found
-    texts, each, posed = [], _by_row(rows, positions), iter(found.each())
-    for row, ligand in enumerate(poses.ligand.tolist()):
-        text = next(posed) if plain[row] else b""
-        texts.append(
-            text or render(
-                loaded.molecule(ligand), rows.ligand[row], fmt, each[row], _facts(rows, row)
-            )
-        )  # fmt: skip
-    return Texts.of(texts)
-
-
-def _posed(
-    loaded: Loaded, ligand: NDArray[np.int64], rows: PoseBatch, plain: NDArray[np.bool_],
-    positions: Positions,
-) -> Texts:  # fmt: skip
-    """Of the plain rows; empty where a pose has to be written alone."""
-    if not len(ligand):
-        return Texts.of([])
-    from multigpu.formats.molecules import pdbqt, sdf
-    from multigpu.formats.tables.columns import decimals, whole
-
-    posed = {"pdbqt": pdbqt.posed, "sdf": sdf.posed}[loaded.sources[ligand[0]].layout]
-    facts = {
-        "score": decimals(rows.score[plain], 6),
-        "pose": whole(rows.pose[plain]),
-        "rotation": whole(rows.rotation[plain]),
-        "rmsd_to_input": decimals(rows.rmsd_to_input[plain], 4),
-    }
-    to_say = [
-        "" if named else loaded.names[i]
-        for i, named in zip(ligand.tolist(), loaded.named[ligand].tolist(), strict=True)
-    ]
-    atoms = rows.atoms.astype(np.int64)
-    return posed(
-        loaded.texts.take(ligand), atoms[plain], positions[np.repeat(plain, atoms)], to_say, facts
-    )
-
-
-def _facts(rows: PoseBatch, row: int) -> Facts:
-    """What a pose's text says about it; for many at once see `_posed`."""
-    return {
-        "score": f"{rows.score[row]:.6f}",
-        "pose": str(rows.pose[row]),
-        "rotation": str(rows.rotation[row]),
-        "rmsd_to_input": f"{rows.rmsd_to_input[row]:.4f}",
-    }
-
-
 class DockSession:
     """Docking on one worker: the field on its device."""
 
@@ -310,18 +258,20 @@ class DockSession:
         self.workload = workload
         self.searcher = _searcher(place, workload.field, workload.search)
 
-    def load(self, span: DockSpan) -> tuple[DockSpan, Loaded]:
+    def load(self, span: DockSpan) -> tuple[DockSpan, LoadedLigands]:
         return span, self.workload.load(span)
 
-    def compute(self, loaded: tuple[DockSpan, Loaded]) -> Poses:
+    def compute(self, loaded: tuple[DockSpan, LoadedLigands]) -> Poses:
         span, ligands = loaded[0], loaded[1].ligands
         return self.searcher.best(ligands, range(*span.poses)) if len(ligands) else Poses.none()
 
-    def need(self, loaded: tuple[DockSpan, Loaded]) -> int:
+    def need(self, loaded: tuple[DockSpan, LoadedLigands]) -> int:
         """The atoms; the searcher holds as many scores as there is room for."""
         return ATOM_BYTES * len(loaded[1].ligands.positions)
 
-    def halves(self, loaded: tuple[DockSpan, Loaded]) -> tuple[tuple[DockSpan, Loaded], ...]:
+    def halves(
+        self, loaded: tuple[DockSpan, LoadedLigands]
+    ) -> tuple[tuple[DockSpan, LoadedLigands], ...]:
         """The first ligands, and the others."""
         span, whole = loaded
         middle = len(whole.ligands) // 2
@@ -330,13 +280,14 @@ class DockSession:
         return (span, whole[:middle]), (span, whole[middle:])
 
     def joined(
-        self, loaded: tuple[DockSpan, Loaded], halves: Sequence[tuple[DockSpan, Loaded]],
+        self, loaded: tuple[DockSpan, LoadedLigands],
+        halves: Sequence[tuple[DockSpan, LoadedLigands]],
         computed: Sequence[Poses],
     ) -> Poses:  # fmt: skip
         (_, first), _ = halves
         return Poses.joined([computed[0], computed[1].moved(len(first.ligands))])
 
-    def finish(self, loaded: tuple[DockSpan, Loaded], poses: Poses) -> Part:
+    def finish(self, loaded: tuple[DockSpan, LoadedLigands], poses: Poses) -> Part:
         span, ligands = loaded
         return self.workload.answer(span, ligands, poses) if span.whole else FoundPart(span, poses)
 

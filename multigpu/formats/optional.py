@@ -1,4 +1,4 @@
-"""Packages that only some jobs need: imported when they do, or one line that names them."""
+"""Packages that only some jobs need, imported when they do."""
 
 from importlib import import_module
 from typing import Any
@@ -6,13 +6,21 @@ from typing import Any
 from multigpu.errors import UsageError
 
 
-def needed(module: str, what: str) -> Any:
-    """Import a module that `what` (in the plural) need.
+def import_package(module: str, what: str) -> Any:
+    """Return a module that `what` (in the plural) need.
 
-    Raises UsageError where its package is missing, as in an incomplete installation.
+    Raises UsageError with what to install where its package is missing.
     """
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
         raise UsageError(f"{what} need the package {package}: pip install {package}") from error
+
+
+def import_pysam(what: str) -> Any:
+    """Return pysam, which `what` (in the plural) need. Raises UsageError where it is missing."""
+    pysam = import_package("pysam", what)
+    # What htslib prints arrives as an exception, too.
+    pysam.set_verbosity(0)
+    return pysam

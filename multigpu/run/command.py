@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from multigpu.cluster.deploy import Coming, starting
+from multigpu.cluster.deploy import start
+from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.events import Listener
 from multigpu.cluster.engine.output import STDOUT, check_output, failures_named, is_replaced
-from multigpu.cluster.workers.worker import free_bytes
+from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError
 from multigpu.run.options import Lanes, RunOptions
 
 if TYPE_CHECKING:
-    from multigpu.cluster.deploy import Deployment
+    from multigpu.cluster.deploy.deployment import Deployment
     from multigpu.run.job import Job
     from multigpu.run.progress import Progress
 
@@ -147,7 +148,7 @@ def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporting:
-    """What a run writes and shows beside its output.
+    """Files that a run writes, and lines that it shows, beside its output.
 
     summary   file for the summary as JSON, or None
     log_json  file for every event as a line of JSON, or None
@@ -176,7 +177,7 @@ class StartedWorkers:
     """GPUs of this machine that a run uses, and its workers, which may still be starting."""
 
     devices: tuple[Device, ...]
-    coming: Coming
+    coming: PendingWorkers
 
 
 @contextmanager
@@ -185,10 +186,10 @@ def start_workers(
     reporting: Reporting,
     lanes: Lanes,
     *,
-    prepare: Callable[[str | None], object] = free_bytes,
+    prepare: Callable[[str | None], object] = start_device,
     here_too: bool = False,
 ) -> Iterator[StartedWorkers]:
-    """Start the workers of a run, while the caller reads its input; see `deploy.starting`."""
+    """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
     from multigpu.run.compiling import compilation_reported
     from multigpu.run.job import deployment
 
@@ -201,7 +202,9 @@ def start_workers(
         where = deployment(run, devices, lanes)
         for problem in _without_effect(run, where):
             logger.warning("multigpu: %s", problem)
-        yield StartedWorkers(devices, stack.enter_context(starting(where, prepare, here_too)))
+        yield StartedWorkers(
+            devices, stack.enter_context(start.start_workers(where, prepare, here_too))
+        )
 
 
 def _without_effect(run: RunOptions, where: "Deployment") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Word on standard error while functions are compiled: the first run takes longer than the next."""
+"""Notes on standard error while functions are compiled: the first run takes longer."""
 
 import sys
 import threading
@@ -11,8 +11,8 @@ from multigpu.kernels.compiled import compiling
 EVERY = 5.0  # seconds between two lines
 
 
-class Report:
-    """A listener of `kernels.compiled.compiling`: a line at once, and more while it goes on."""
+class CompilationNotes:
+    """Listener of `kernels.compiled.compiling`: a line at once, more from time to time."""
 
     def __init__(self) -> None:
         self._count, self._reported = 0, float("-inf")
@@ -39,9 +39,9 @@ class Report:
 @contextmanager
 def compilation_reported() -> Iterator[None]:
     """Print lines on standard error while this process compiles functions."""
-    report = Report()
-    compiling.listeners.append(report)
+    notes = CompilationNotes()
+    compiling.listeners.append(notes)
     try:
         yield
     finally:
-        compiling.listeners.remove(report)
+        compiling.listeners.remove(notes)

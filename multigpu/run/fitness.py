@@ -1,10 +1,11 @@
-"""Is a worker fit for a job? Asked of all of them before it, and of each that joins later."""
+"""Fitness of workers for a job: asked of all before the job, and of each that joins later."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 
 from multigpu import __version__
+from multigpu.cluster.devices import memory
 from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Unfit
 from multigpu.cluster.workers import worker
@@ -14,12 +15,12 @@ from multigpu.kernels.compiled.version import digest
 
 @dataclass(frozen=True)
 class Expected:
-    """What a job asks of a worker.
+    """Requirements of a job, which every worker must meet.
 
-    program  version and kernels
-    files    inputs by their absolute paths, as they are where the job was started
-    folders  where workers write
-    gpu      whether it must have one
+    program  version and kernels of multigpu
+    files    fingerprints of the inputs where the job was started, by absolute paths
+    folders  folders that workers write to
+    gpu      whether a worker must have a GPU
     """
 
     program: str
@@ -30,7 +31,12 @@ class Expected:
 
 @dataclass(frozen=True)
 class Fitness:
-    """What a worker says of itself. free_bytes: of its device, or of its host."""
+    """Answer of a worker.
+
+    problems    reasons why it cannot take part; none: it is fit
+    gpu         whether it has a GPU that can be used
+    free_bytes  free memory of its GPU, or of its host
+    """
 
     problems: tuple[str, ...]
     gpu: bool
@@ -38,30 +44,30 @@ class Fitness:
 
 
 def program() -> str:
-    """Version and kernels of this process."""
+    """Return the version and the kernels of this process, as text."""
     return f"{__version__} (kernels {digest()})"
 
 
 def expected(paths: Sequence[str], folders: Sequence[str] = ()) -> Expected:
-    """What follows from the files as they are here."""
+    """Return the requirements of a job with these inputs, as the files are here."""
     files = {path: found for path in paths if (found := fingerprint_or_none(path))}
     return Expected(program(), files, tuple(folders))
 
 
 def examine(wanted: Expected, gpu: str | None) -> Fitness:
-    """Run on a worker: everything that is wrong with it, at once."""
+    """Return the fitness of the worker that this runs on, with all its problems at once."""
     device = worker.device_of(gpu)
-    return Fitness(tuple(_problems(wanted, device)), device is not None, worker.free(device))
+    return Fitness(tuple(_problems(wanted, device)), device is not None, memory.free_bytes(device))
 
 
 def unanswered(error: Exception) -> Fitness:
-    """Of a worker that could not run `examine`."""
+    """Return the fitness of a worker that could not run `examine`."""
     problem = f"cannot be asked; is the same multigpu installed there? ({error})"
     return Fitness((problem,), gpu=False, free_bytes=0)
 
 
 def require(wanted: Expected | None, place: Place) -> None:
-    """Raises Unfit where this worker may not take part; None asks for nothing."""
+    """Raise Unfit where this worker may not take part; None requires nothing."""
     if wanted is not None and (problems := _problems(wanted, place.gpu)):
         raise Unfit(place.worker, "; ".join(problems))
 
@@ -82,7 +88,10 @@ def _problems(wanted: Expected, device: int | None) -> list[str]:
 
 
 def _closed(folder: str) -> Iterator[str]:
-    """Tried, because permissions do not tell of file systems that are full or read-only."""
+    """Yield a problem where a folder cannot be written to.
+
+    A file is written: permissions do not show that a file system is full or read-only.
+    """
     try:
         with TemporaryFile(dir=folder):
             return

@@ -1,4 +1,4 @@
-"""Keyword arguments of the Python functions: a misspelt one is answered with the right one."""
+"""Keyword arguments of the Python functions: the error for a misspelt one names the right one."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,7 @@
-"""How a job goes, on standard error.
+"""Progress of a job on standard error.
 
-On a terminal it is drawn: one line for the job, and one for every device. In a file, as the log of
-a batch system is, the first of them is said from time to time.
+On a terminal it is drawn: one line for the job, and one for every device. In a file, such as the
+log of a batch system, the line of the job is printed from time to time.
 """
 
 import sys
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from multigpu.run.job import Job
 
 EVERY = 0.2  # seconds between two looks, on a terminal
-SAID_EVERY = 30.0  # seconds between two lines, in a file
+PRINTED_EVERY = 30.0  # seconds between two lines, in a file
 
 
-class Shown(Protocol):
-    """Where progress is shown. look: something has happened."""
+class Display(Protocol):
+    """Place where progress is shown."""
 
     def begin(self) -> None: ...
 
-    def look(self) -> None: ...
+    def update(self) -> None: ...
 
     def end(self) -> None: ...
 
 
-class Drawn:
-    """On a terminal: all lines, which are gone at the end."""
+class TerminalDisplay:
+    """Lines on a terminal, drawn again and again, and removed at the end."""
 
     def __init__(self, lines: Callable[[], list[str]]) -> None:
         self._lines, self._drawn = lines, 0.0
@@ -44,7 +44,7 @@ class Drawn:
         self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
         self._live.start()
 
-    def look(self) -> None:
+    def update(self) -> None:
         if time.monotonic() - self._drawn > EVERY:
             self._drawn = time.monotonic()
             from rich.text import Text
@@ -55,33 +55,33 @@ class Drawn:
         self._live.stop()
 
 
-class Said:
-    """In a file: a line at once, from time to time, and at the end.
+class LogDisplay:
+    """Line in a file, printed at the beginning, from time to time, and at the end.
 
-    A thread says it, also while nothing happens: a job that waits is seen to wait.
+    A thread prints it, also while nothing happens: a job that waits is seen to wait.
     """
 
     def __init__(self, line: Callable[[], str]) -> None:
         self._line, self._ended = line, threading.Event()
 
     def begin(self) -> None:
-        self._say()
-        self._thread = threading.Thread(target=self._go_on, name="progress", daemon=True)
+        self._print()
+        self._thread = threading.Thread(target=self._keep_printing, name="progress", daemon=True)
         self._thread.start()
 
-    def look(self) -> None:
-        """Nothing: the thread has its own time."""
+    def update(self) -> None:
+        """Do nothing: the thread has its own time."""
 
     def end(self) -> None:
         self._ended.set()
         self._thread.join()
-        self._say()
+        self._print()
 
-    def _go_on(self) -> None:
-        while not self._ended.wait(SAID_EVERY):
-            self._say()
+    def _keep_printing(self) -> None:
+        while not self._ended.wait(PRINTED_EVERY):
+            self._print()
 
-    def _say(self) -> None:
+    def _print(self) -> None:
         with suppress(OSError, ValueError):  # nobody reads it any more
             sys.stderr.write(f"{self._line()}\n")
             sys.stderr.flush()
@@ -89,43 +89,44 @@ class Said:
 
 @dataclass
 class _Lane:
-    """What a device has done.
+    """Work of one device.
 
-    begin  of its first step, by the clock of this process: those of machines differ
+    begin  when its first step began, by the clock of this process: clocks of machines differ
     busy   seconds in which it computed
+    chunk  number of the last finished chunk
     """
 
     begin: float
     busy: float = 0.0
     chunks: int = 0
-    chunk: int = 0  # the last one
+    chunk: int = 0
 
 
 class Progress:
-    """A listener that shows how far a job is.
+    """Listener that shows how far a job is.
 
-    results  a few words on what was found so far
-    drawn    on a terminal: lines that are drawn again; else lines are printed from time to time
+    results  returns a few words on what was found so far
+    drawn    whether lines are drawn on a terminal; else one is printed from time to time
     """
 
     def __init__(self, job: "Job", name: str, results: Callable[[], str], *, drawn: bool) -> None:
         self._job, self._name, self._results = job, name, results
         self._lanes: dict[str, _Lane] = {}
-        self._shown: Shown
-        self._shown = Drawn(self._lines) if drawn else Said(self._line)
+        self._display: Display
+        self._display = TerminalDisplay(self._lines) if drawn else LogDisplay(self._line)
 
     def __enter__(self) -> Self:
         self._begin = time.monotonic()
-        self._shown.begin()
+        self._display.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._shown.end()
+        self._display.end()
 
     def __call__(self, event: Event) -> None:
         if event.name == "finished":
             self._count(event)
-        self._shown.look()
+        self._display.update()
 
     def _count(self, event: Event) -> None:
         steps = event.facts["steps"]
@@ -137,7 +138,7 @@ class Progress:
         lane.chunk = event.facts["chunk"]
 
     def _lines(self) -> list[str]:
-        """One for the run, one for each device."""
+        """Return a line for the job and one for each device."""
         lines = [self._line()]
         for name, lane in sorted(self._lanes.items()):
             spent = max(time.monotonic() - lane.begin, 1e-9)
@@ -159,7 +160,7 @@ class Progress:
         return line + self._memory()
 
     def _memory(self) -> str:
-        """What is used of the GPUs of this machine, in their order."""
+        """Return the memory in use on the GPUs of this machine, in their order, as text."""
         if not self._job.devices:
             return ""
         from multigpu.cluster.devices.gpus import survey

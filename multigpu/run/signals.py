@@ -1,8 +1,8 @@
-"""How the program is stopped: Ctrl-C, and what batch systems and terminals send.
+"""Signals that stop the program: Ctrl-C, and those that batch systems and terminals send.
 
-The first signal is a KeyboardInterrupt in the main thread, and all that was begun is ended in good
-order. What does not end is left behind after a while, as when the process is killed: everything on
-disk bears that.
+The first signal raises KeyboardInterrupt in the main thread, and everything is closed in order.
+The process exits after a while even if something hangs, as if it were killed: files on disk are
+safe against that.
 """
 
 import faulthandler
@@ -14,68 +14,75 @@ import threading
 import time
 from typing import Any, NoReturn
 
-ENDED_BY = 128  # and the number of the signal is the exit status
+ENDED_BY = 128  # plus the number of the signal: the exit status
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # batch systems and terminals send them
 AGAIN_SECONDS = 0.01
-LATE_SECONDS = 20.0  # far longer than workers that hang are waited for, or a disk
+# Far longer than the program waits for workers that hang, or for a disk.
+LATE_SECONDS = 20.0
 
 
 def listen() -> None:
-    """Signals that end the program raise KeyboardInterrupt, but those that are ignored (nohup)."""
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)  # at once, whatever Python waits for
-    threading.Thread(target=_end_late, args=(told,), name="late", daemon=True).start()
+    """Raise KeyboardInterrupt on signals that end the program, but for ignored ones (nohup)."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    # Signals arrive in the pipe at once, whatever the main thread waits for.
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_end_late, args=(reader,), name="late", daemon=True).start()
     for number in (signal.SIGINT, *STOPPING):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, interrupt)
-    sys.unraisablehook = not_lost
+    sys.unraisablehook = raise_again
 
 
 def interrupt(number: int, _frame: object) -> None:
-    """What comes after the first, as systemd's SIGHUP, must not disturb its way; Ctrl-C may."""
+    """Raise KeyboardInterrupt; ignore later signals (systemd sends SIGHUP too), but not Ctrl-C."""
     for other in STOPPING:
         if signal.getsignal(other) == interrupt:
-            signal.signal(other, _known)
+            signal.signal(other, _ignore)
     raise KeyboardInterrupt(number)
 
 
-def _known(_number: int, _frame: object) -> None:
-    """The program is ending already."""
+def _ignore(_number: int, _frame: object) -> None:
+    """Do nothing: the program is ending already."""
 
 
-def _end_late(told: int) -> NoReturn:
-    """After a signal the program ends, whatever hangs: a lock, a driver, a disk, the network."""
-    number = os.read(told, 1)[0]
+def _end_late(reader: int) -> NoReturn:
+    """Wait for a signal, and end the process later, whatever hangs: a lock, a driver, a disk."""
+    number = os.read(reader, 1)[0]
     time.sleep(LATE_SECONDS)
-    said = f"{how(KeyboardInterrupt(number))}; what did not end within {LATE_SECONDS:g} s is left"
+    reason = describe(KeyboardInterrupt(number))
+    message = f"{reason}; not everything ended within {LATE_SECONDS:g} s"
     try:
         if select.select([], [2], [], 0)[1]:  # whoever reads it may have stopped
             if faulthandler.is_enabled():  # python -X faulthandler
                 faulthandler.dump_traceback()
-            os.write(2, f"multigpu: error: {said}\n".encode())
+            os.write(2, f"multigpu: error: {message}\n".encode())
         # Not imported here: an import might be what hangs.
-        clients = sys.modules.get("multigpu.cluster.deploy.clients")
-        if clients is not None:
-            clients.kill_workers("")
+        workers = sys.modules.get("multigpu.cluster.deploy.worker_processes")
+        if workers is not None:
+            workers.kill_workers("")
     finally:
         os._exit(ENDED_BY + number)
 
 
 def signal_of(error: BaseException | None) -> signal.Signals:
-    """That by which it ended. Python's own KeyboardInterrupt has no number."""
+    """Return the signal that an error stands for; Python's own KeyboardInterrupt is SIGINT."""
     if isinstance(error, KeyboardInterrupt) and error.args:
         return signal.Signals(error.args[0])
     return signal.SIGINT
 
 
-def how(error: BaseException | None) -> str:
+def describe(error: BaseException | None) -> str:
+    """Return in words what ended the program."""
     number = signal_of(error)
     return "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
 
 
-def not_lost(ignored: Any) -> None:
-    """An interrupt that a callback of a C library, as Numba's compiler has them, ignores: again."""
+def raise_again(ignored: Any) -> None:
+    """Send a signal again whose KeyboardInterrupt was ignored by a callback of a C library.
+
+    Numba's compiler has such callbacks.
+    """
     if ignored.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(ignored)
         return
@@ -85,8 +92,8 @@ def not_lost(ignored: Any) -> None:
     threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), number)).start()
 
 
-def end_of_program() -> None:
-    """Nothing is left that must be ended: Ctrl-C is too late, and other signals end it at once."""
+def stop_listening() -> None:
+    """Ignore Ctrl-C, and let other signals end the process at once: nothing is left to close."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in STOPPING:  # whoever reads our output may never do so
         if signal.getsignal(number) != signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""What a job was, as JSON."""
+"""Summary of a finished job, as JSON."""
 
 import json
 import platform
@@ -16,12 +16,19 @@ if TYPE_CHECKING:
     from multigpu.cluster.devices.gpus import Device
 
 PACKAGES = (
-    "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x", "rdkit",
-)  # fmt: skip
+    "numpy",
+    "numba",
+    "dask",
+    "distributed",
+    "dask-cuda",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "rdkit",
+)
 
 
 class Finished(Protocol):
-    """A job that ran."""
+    """Job that has run."""
 
     devices: "tuple[Device, ...]"
     options: Any
@@ -29,20 +36,20 @@ class Finished(Protocol):
     chunk_plan: Any
 
     def summary_entries(self) -> dict[str, Any]:
-        """What only this sort of job has to tell, as JSON."""
+        """Return the entries that only this kind of job has."""
 
 
 def write_summary(
     path: str, job: Finished, output: str | None, fmt: str, started: float
 ) -> None:  # fmt: skip
-    """Write the facts of a finished job; `started`: when it began, by `now`."""
+    """Write the summary of a finished job; `started`: when it began, by `now`."""
     with compressed_output(path) as file:
         text = json.dumps(summary(job, output, fmt, started), indent=2)
         file.write(text.encode() + b"\n")
 
 
 def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict[str, Any]:
-    """The facts of a finished job as JSON."""
+    """Return the summary of a finished job, ready for JSON."""
     facts, plan = job.facts, job.chunk_plan
     finished = now()
     return {
@@ -74,6 +81,7 @@ def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict
 
 
 def versions() -> dict[str, str]:
+    """Return the versions of the installed packages that results or speed depend on."""
     found = {}
     for package in PACKAGES:
         try:

@@ -6,20 +6,20 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from multigpu.cluster.engine.events import Event
-from multigpu.cluster.engine.output import atomic_output, opened
+from multigpu.cluster.engine.output import atomic_output, open_unbuffered
 from multigpu.cluster.errors import Failure
 
 MICRO = 1e6  # microseconds, which the timeline counts in
 
 
 class Unbuffered(Protocol):
-    """A file in which everything is at once."""
+    """File whose writes are in it at once."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 class Log:
-    """A line of JSON for every event."""
+    """Listener that writes a line of JSON for every event."""
 
     def __init__(self, file: Unbuffered) -> None:
         self._file = file
@@ -30,7 +30,10 @@ class Log:
 
 
 class Timeline:
-    """The steps of all chunks in the Trace Event Format: a process a device, a row a thread."""
+    """Listener that keeps the steps of all chunks, for the Trace Event Format.
+
+    A device is a process of the timeline, a thread one of its rows.
+    """
 
     def __init__(self) -> None:
         self._events: list[dict[str, Any]] = []
@@ -53,7 +56,7 @@ class Timeline:
             )  # fmt: skip
 
     def _device(self, name: str) -> int:
-        """The number of a process of the timeline, which gets a name when it is first met."""
+        """Return the number of a device's process; its first event names the process."""
         if name not in self._devices:
             self._devices[name] = len(self._devices) + 1
             self._events.append(
@@ -73,24 +76,25 @@ class Timeline:
         )  # fmt: skip
 
     def dump(self) -> bytes:
+        """Return the timeline as JSON."""
         return json.dumps({"traceEvents": self._events, "displayTimeUnit": "ms"}).encode() + b"\n"
 
 
 @contextmanager
 def logged(path: str | None) -> Iterator[Log | None]:
-    """A log in a file, which is there from the first event on, and stays if the run fails."""
+    """Yield a log in a file, which exists from the first event on and stays if the run fails."""
     if path is None:
         yield None
         return
-    with opened(path) as file:
+    with open_unbuffered(path) as file:
         yield Log(file)
 
 
 @contextmanager
 def traced(path: str | None) -> Iterator[Timeline | None]:
-    """A timeline that is written at the end, also of a run that failed.
+    """Yield a timeline that is written at the end, also of a run that failed.
 
-    Where it cannot be written either, what the run failed of is told.
+    Where it cannot be written either, the error of the run is the one that is raised.
     """
     if path is None:
         yield None

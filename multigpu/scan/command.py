@@ -110,7 +110,7 @@ def command(**values: Any) -> None:
         output = values["output"]
         lanes = scan_lanes(plain_bytes(values["samples"]))
         workers = stack.enter_context(start_workers(running, reporting, lanes))
-        from multigpu.cluster.engine.journal import beside
+        from multigpu.cluster.engine.journal import journal_of
         from multigpu.cluster.engine.output import is_replaced
         from multigpu.formats.tables.writers import format_of, with_ambiguous
         from multigpu.run.summary import write_summary
@@ -122,7 +122,7 @@ def command(**values: Any) -> None:
         fmt = format_of(output, values["chosen"])
         job = ScanJob(
             samples, signatures, scanning, running, streams, lanes, devices=workers.devices,
-            coming=workers.coming, journal=beside(output) if is_replaced(output) else None,
+            coming=workers.coming, journal=journal_of(output) if is_replaced(output) else None,
         )  # fmt: skip
         refuse_strays(samples, job.sources, job.signatures)
         shown = values["ambiguous"] or scanning.max_ambiguous is not None

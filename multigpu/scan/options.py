@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal
 
+from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError
 from multigpu.run.options import Lanes
 from multigpu.run.values import check_choice, convert_fields, number, shown
@@ -13,12 +14,16 @@ HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = Lanes(6, together=12, least=3)
-SCANNED_MEANWHILE = 4e9  # bytes by a GPU, while the next one comes up
+SCAN_RATE, SCAN_KEPT_BUSY = 2e10, 4  # bytes a second on one GPU; GPUs that one process feeds
 
 
 def scan_lanes(plain_bytes: int) -> Lanes:
-    """Of a scan of files with so many bytes that are not compressed: others are slower anyway."""
-    return replace(SCAN_LANES, here=1 + int(plain_bytes / SCANNED_MEANWHILE))
+    """Return the lanes of a scan of files with `plain_bytes` that are not compressed.
+
+    Compressed ones do not count: to decompress them takes longer than to scan them.
+    """
+    estimate = WorkEstimate(seconds=plain_bytes / SCAN_RATE, gpus_kept_busy=SCAN_KEPT_BUSY)
+    return replace(SCAN_LANES, estimate=estimate)
 
 
 @dataclass(frozen=True)

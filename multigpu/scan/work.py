@@ -11,17 +11,17 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
 from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Failure, UsageError
-from multigpu.cluster.workers.worker import stepped_on_device
+from multigpu.cluster.workers.history import add_device_steps
 from multigpu.errors import InputError
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.reader import READ_AHEAD, SpanReader
-from multigpu.formats.sequences.records import LENGTH, QUALITY
 from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, Span, block_spans, file_spans
 from multigpu.formats.storage.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import render
+from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import (
     BadBaseError,
@@ -33,6 +33,7 @@ from multigpu.kernels.scan import (
     TooManyPatternsError,
     split,
 )
+from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.fitness import Expected, require
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
@@ -199,7 +200,12 @@ class ScanSession:
         self.memory = _size(self.patterns.lengths, bases, place.gpu is not None).memory
         self.scanner, allocate = _backend(place, self.patterns, self.rules, bases)
         overlap = int(self.patterns.lengths.max()) - 1
-        self.reader = SpanReader(workload.sources, overlap, options.phred_offset, allocate)
+        self.reader = SpanReader(
+            workload.sources,
+            overlap=overlap,
+            phred_offset=options.phred_offset,
+            allocate=allocate,
+        )
         self._stretched = Buffers(allocate)
         self._windows: Windows | None = None
         if options.max_ambiguous is not None:
@@ -226,7 +232,7 @@ class ScanSession:
         except TooManyPatternsError as problem:
             needs = _needs(self.workload.signatures, self.memory)
             raise Failure(f"{needs}: {problem}") from problem
-        stepped_on_device(self.scanner.seconds())
+        add_device_steps(self.scanner.seconds())
         return Computed(hits)
 
     def need(self, loaded: Loaded) -> int:
@@ -260,7 +266,7 @@ class ScanSession:
         pieces, hits = loaded.pieces, computed.hits
         if loaded.stretches is not None:
             hits = loaded.stretches.placed(hits)
-        batch = self._batch(pieces, hits.where(hits.start < pieces.own[hits.record]))
+        batch = self._batch(pieces, hits.where(hits.start < pieces.inside[hits.record]))
         last = len(pieces.table) - 1
         is_lead = (batch.sample_index == 0) & pieces.lead
         is_tail = (batch.sample_index == last) & pieces.tail & ~is_lead
@@ -272,9 +278,9 @@ class ScanSession:
         has_tail = pieces.tail and last >= int(pieces.lead)
         part = ScanPart(
             pieces.source, pieces.begin, pieces.stop, len(pieces.table) - int(pieces.lead),
-            int(pieces.own.sum()), len(whole), rows,
-            renumbered[is_lead], int(pieces.own[0]) if pieces.lead else -1,
-            renumbered[is_tail], int(pieces.own[-1]) if has_tail else -1,
+            int(pieces.inside.sum()), len(whole), rows,
+            renumbered[is_lead], int(pieces.inside[0]) if pieces.lead else -1,
+            renumbered[is_tail], int(pieces.inside[-1]) if has_tail else -1,
             pieces.name(last) if has_tail else b"", *self._problems(loaded, computed.bad),
             int(pieces.table[:, LENGTH].max(initial=0)), whole.unsure, whole.named,
         )  # fmt: skip
@@ -333,10 +339,10 @@ class ScanSession:
         self, pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """The mean quality under every hit: an exact sum, divided once. NaN for FASTA."""
-        qualities = pieces.table[hits.record, QUALITY]
-        if not len(hits) or qualities[0] < 0:
+        rows = pieces.table[hits.record]
+        if not len(hits) or rows[0, QUALITY] < 0:
             return np.full(len(hits), np.nan)
-        total = pieces.text.sums(qualities + hits.start, lengths)
+        total = pieces.text.sum_qualities(rows, hits.start, lengths)
         total -= lengths * self.workload.options.phred_offset
         score: NDArray[np.float64] = total / lengths
         return score
@@ -349,7 +355,7 @@ class ScanSession:
 
 def _ambiguous(pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]) -> NDArray[np.int32]:
     """The ambiguous bases of the sample under every hit."""
-    found: NDArray[np.int32] = ambiguity.count(
+    found: NDArray[np.int32] = count_ambiguous(
         pieces.letters, pieces.offsets[hits.record] + hits.start, lengths
     )
     return found
@@ -466,20 +472,20 @@ def plan_scan(
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes(_serves(here)))
     known = [source.size or 0 for source in sources if source.cuttable]
     size = balanced(sum(known), most, here.threads) if known else most
-    in_hand = max(here.lanes, here.own)
-    return ScanPlan(size, _chunks(sources, size), budget, cost, here.lanes, in_hand, index)
+    chunks, in_hand = _chunks(sources, size), here.chunks_in_process
+    return ScanPlan(size, chunks, budget, cost, here.lanes, in_hand, index)
 
 
 def _serves(here: Capacity) -> int:
     """The bytes of a chunk that serve a scan best."""
     if not here.gpu:
         return DEFAULT_CHUNK_BYTES
-    if here.own and here.threads == here.lanes:
+    if here.in_process and here.threads == here.lanes:
         return CACHED_BYTES
     dispatched = min(DISPATCHED_BYTES, IN_HAND_BYTES // here.lanes)
-    if not here.own:
+    if not here.in_process:
         return dispatched
-    return min(SHARED_BYTES, dispatched, SHARED_IN_HAND_BYTES // here.own)
+    return min(SHARED_BYTES, dispatched, SHARED_IN_HAND_BYTES // here.threads)
 
 
 def _chunks(sources: Sequence[Source], size: int) -> tuple[int | None, ...]:

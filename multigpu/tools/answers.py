@@ -1,4 +1,4 @@
-"""What a command has to say on standard output, where it writes no file."""
+"""Standard output of commands that write no file."""
 
 import sys
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from multigpu.cluster.engine.output import atomic_output
 
 
 def answer(lines: Iterable[str]) -> None:
-    """Write lines, with their colours on a terminal only.
+    """Write lines to standard output, with their colours on a terminal only.
 
     Raises UsageError where standard output is closed or full, PipeClosed where nobody reads it.
     """

@@ -23,7 +23,7 @@ BROKEN = 1  # exit status when something that is here does not work
     help="Compile and run a tiny kernel on every GPU.",
 )
 def command(as_json: bool, kernel_check: bool) -> None:
-    """Tell what a run would use here, what is wrong and how to cure it.
+    """Print what a run would use here, what is wrong and how to cure it.
 
     The exit status is 1 when something that is present does not work, and 0 otherwise, also
     where there is no GPU.
@@ -45,13 +45,13 @@ def _page(report: Report) -> Iterator[str]:
 
 
 def _as_json(report: Report) -> str:
-    """The report as one JSON object; `format` changes when a field is renamed or removed."""
+    """Return the report as one JSON object; `format` changes when a field is renamed or removed."""
     data: dict[str, Any] = {"format": 1, **asdict(report), "broken": report.broken}
     return json.dumps(data, indent=2)
 
 
 def _as_lines(report: Report) -> Iterator[tuple[str, str]]:
-    """The report as pairs of a label and a text, findings and verdict left out."""
+    """Yield the report as pairs of a label and a text, findings and verdict left out."""
     yield "multigpu", report.program
     yield "Python", f"{report.python} on {report.system}"
     yield (

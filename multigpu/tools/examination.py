@@ -1,4 +1,4 @@
-"""What a run would use on this machine and why: versions, processors, memory, GPUs, CuPy.
+"""Examination of this machine for `multigpu doctor`: versions, processors, memory, GPUs, CuPy.
 
 Nothing here starts CUDA in this process. The kernel check does so in a child process for each
 GPU, so that a broken driver can neither hang nor end the doctor.
@@ -47,10 +47,10 @@ print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begun, 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to know, and what to do about it.
+    """Finding about this machine, and what to do about it.
 
-    broken   something that is here does not work: exit status 1
-    no_gpus  because of it no GPU is used
+    broken   whether something that is present does not work: exit status 1
+    no_gpus  whether no GPU is used because of it
     """
 
     text: str
@@ -61,7 +61,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Build:
-    """An installed CuPy; `cuda` is the major version it was built for, None where not told."""
+    """Installed CuPy; `cuda` is the major version it was built for, None if its name has none."""
 
     name: str
     version: str
@@ -70,7 +70,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Packages:
-    """What is installed, by the packages' own records; nothing is imported.
+    """Packages that are installed, by their own records; nothing is imported.
 
     versions  our dependencies, None where missing
     cupy      every CuPy; more than one overwrite each other's files
@@ -97,7 +97,7 @@ class Host:
 
 @dataclass(frozen=True)
 class KernelCheck:
-    """Whether a tiny kernel was compiled and ran on a device; `seconds` with CUDA's start."""
+    """Outcome of compiling and running a tiny kernel on a device; `seconds` with CUDA's start."""
 
     uuid: str
     seconds: float
@@ -106,7 +106,7 @@ class KernelCheck:
 
 @dataclass(frozen=True)
 class Report:
-    """All that the doctor saw; `verdict` is what a scan would use."""
+    """Report of the doctor; `verdict` says what a scan would use."""
 
     program: str
     python: str
@@ -120,11 +120,12 @@ class Report:
 
     @property
     def broken(self) -> bool:
+        """Return whether something that is present does not work."""
         return any(finding.broken for finding in self.findings)
 
 
 def examine(kernel_check: bool = True) -> Report:
-    """Look at this machine. Takes about a second a kernel check, all GPUs at the same time."""
+    """Return the report on this machine; kernel checks take a second, for all GPUs at once."""
     here, found, host = installed(), survey(), this_host()
     findings = diagnose(found, here)
     checks: tuple[KernelCheck, ...] = ()
@@ -148,11 +149,11 @@ def examine(kernel_check: bool = True) -> Report:
 
 
 def diagnose(found: Survey, here: Packages) -> tuple[Finding, ...]:
-    """What stands between the program and the GPUs, most basic first. Pure."""
-    return (*_of_driver(found), *_of_builds(here.cupy), *_of_cupy(found, here))
+    """Return what stands between the program and the GPUs, most basic first."""
+    return (*_driver_problems(found), *_build_problems(here.cupy), *_cupy_problems(found, here))
 
 
-def _of_driver(found: Survey) -> Iterator[Finding]:
+def _driver_problems(found: Survey) -> Iterator[Finding]:
     if found.problem:
         yield Finding(found.problem, found.cure or "", found.broken, no_gpus=True)
     for fault in found.faults:
@@ -164,7 +165,7 @@ def _of_driver(found: Survey) -> Iterator[Finding]:
         yield Finding(text, f"unset {VISIBLE} to use all")
 
 
-def _of_builds(builds: Sequence[Build]) -> Iterator[Finding]:
+def _build_problems(builds: Sequence[Build]) -> Iterator[Finding]:
     if len(builds) > 1:
         names = " and ".join(build.name for build in builds)
         gone = " ".join(build.name for build in builds)
@@ -175,8 +176,8 @@ def _of_builds(builds: Sequence[Build]) -> Iterator[Finding]:
         )
 
 
-def _of_cupy(found: Survey, here: Packages) -> Iterator[Finding]:
-    """What is wrong between the GPUs there are and the CuPy there is."""
+def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
+    """Yield problems between the GPUs and the installed CuPy."""
     if not found.devices:
         return
     if not here.cupy:
@@ -213,7 +214,7 @@ def _how_to_install(found: Survey) -> str:
 
 
 def _or_older_cupy(cuda: int, builds: Sequence[Build]) -> str:
-    """The way without a new driver, where an extra for the old one exists."""
+    """Return the cure without a new driver, where an extra for the old one exists."""
     if cuda < OLDEST_CUDA:
         return ""
     return f", or pip uninstall {_names(builds)} and pip install 'multigpu[cu{cuda}]'"
@@ -232,7 +233,7 @@ def dotted(version: tuple[int, int]) -> str:
 
 
 def failures(checks: Sequence[KernelCheck], devices: Sequence[Device]) -> tuple[Finding, ...]:
-    """A finding for each device on which the kernel check failed. Pure."""
+    """Return a finding for each device on which the kernel check failed."""
     failed = {check.uuid: check.error for check in checks if check.error}
     good = [str(device.index) for device in devices if device.uuid not in failed]
     cure = f"leave it out with --gpus {','.join(good) or 'none'}; see whether nvidia-smi works"
@@ -253,7 +254,7 @@ def verdict(
     checks: Sequence[KernelCheck],
     threads: int,
 ) -> str:
-    """What a scan will use, in one line. Pure."""
+    """Return in one line what a scan will use."""
     on_cpu = f"{threads} CPU thread{'s' * (threads != 1)}"
     for finding in findings:
         if finding.no_gpus:
@@ -279,7 +280,7 @@ def _gpus(count: int) -> str:
 
 
 def installed() -> Packages:
-    """The packages that matter here."""
+    """Return the packages that a run depends on."""
     from importlib.metadata import distributions
 
     names = {
@@ -318,70 +319,24 @@ def _version(package: str) -> str | None:
 # ---- processors and memory --------------------------------------------------------------------
 
 
-def this_host(root: Path = Path("/")) -> Host:
-    """Threads and memory by the kernel and the control group; /proc and /sys stand in `root`."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    allowed, every = len(affinity(0)) if affinity else os.cpu_count() or 1, os.cpu_count() or 1
-    threads, threads_limit = allowed, f"of {every}, by affinity" if allowed < every else None
-    if (quota := _cpu_quota(root)) and quota < threads:
-        threads, threads_limit = max(1, int(quota)), f"of {every}, by the control group"
-    total, free = _memory(root)
-    limit = _group_limit(root, "memory", "memory.max", "memory.limit_in_bytes")
-    if limit is None or limit >= total:
-        return Host(threads, threads_limit, total, free, None)
-    why = f"of {gib(total)}, by the control group"
-    return Host(threads, threads_limit, int(limit), min(free, int(limit)), why)
+def this_host() -> Host:
+    """Return the threads and the memory that affinity and control groups leave to this process."""
+    import psutil
+    from dask.system import cpu_count
+    from distributed.system import memory_limit
 
-
-def _memory(root: Path) -> tuple[int, int]:
-    """Bytes in all and available; 0 where the kernel does not tell."""
-    text = _read(root / "proc/meminfo") or ""
-    sizes = {name: int(size) << 10 for name, size in re.findall(r"(\w+): +(\d+) kB", text)}
-    return sizes.get("MemTotal", 0), sizes.get("MemAvailable", 0)
-
-
-def _cpu_quota(root: Path) -> float | None:
-    """Processors the control group grants; None without a limit."""
-    quotas = [
-        int(words[0]) / int(words[1])
-        for text in _group_files(root, "", "cpu.max")
-        if (words := text.split()) and words[0] != "max"
-    ]
-    pairs = zip(
-        _group_files(root, "cpu", "cpu.cfs_quota_us"),
-        _group_files(root, "cpu", "cpu.cfs_period_us"),
-        strict=False,
+    threads, every = cpu_count(), os.cpu_count() or 1
+    affinity = len(os.sched_getaffinity(0))
+    reason = "affinity" if threads == affinity else "the control group"
+    memory, limit = psutil.virtual_memory(), memory_limit()
+    is_limited = limit < memory.total
+    return Host(
+        threads=threads,
+        threads_limit=f"of {every}, by {reason}" if threads < every else None,
+        memory_bytes=limit,
+        free_bytes=min(memory.available, limit),
+        memory_limit=f"of {gib(memory.total)}, by the control group" if is_limited else None,
     )
-    quotas += [int(quota) / int(period) for quota, period in pairs if int(quota) > 0]
-    return min(quotas, default=None)
-
-
-def _group_limit(root: Path, controller: str, second: str, first: str) -> float | None:
-    """The smallest number in these files of version 2 and version 1; None where there is none."""
-    texts = [*_group_files(root, "", second), *_group_files(root, controller, first)]
-    return min((int(text) for text in texts if text.strip() != "max"), default=None)
-
-
-def _group_files(root: Path, controller: str, name: str) -> Iterator[str]:
-    """That file of this process's control group and of all above it, innermost first.
-
-    controller  of version 1; empty for version 2
-    """
-    for line in (_read(root / "proc/self/cgroup") or "").splitlines():
-        _number, controllers, group = line.split(":", 2)
-        if controller in controllers.split(","):
-            top = root / "sys/fs/cgroup" / controller
-            folder = top / group.strip("/")
-            for place in dict.fromkeys((folder, *folder.parents)):
-                if place.is_relative_to(top) and (text := _read(place / name)) is not None:
-                    yield text
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return None
 
 
 # ---- the kernel check -------------------------------------------------------------------------
@@ -404,7 +359,7 @@ def check_kernels(
 
 
 def _start_check(device: Device) -> subprocess.Popen[str]:
-    """A Python that sees this device alone and takes no kernel from CuPy's cache."""
+    """Start a Python that sees this device alone and takes no kernel from CuPy's cache."""
     return subprocess.Popen(
         [sys.executable, "-P", "-c", KERNEL_CHECK],
         env={**os.environ, VISIBLE: device.uuid, "CUPY_CACHE_IN_MEMORY": "1"},
@@ -438,7 +393,7 @@ def _finish_check(
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill it, and wait no longer than a moment: inside a hung driver it cannot die."""
+    """Kill a child, and wait for a second only: inside a hung driver it cannot die."""
     child.kill()
     try:
         child.communicate(timeout=1)

@@ -18,6 +18,7 @@ from multigpu.scan.command import SCAN, scan_options
 from multigpu.tools.answers import answer
 
 if TYPE_CHECKING:
+    from multigpu.cluster.deploy.deployment import Deployment
     from multigpu.cnv.plan import CnvPlan, PlannedChromosome
     from multigpu.run.job import Job
 
@@ -127,12 +128,12 @@ def cnv(**values: Any) -> None:
     job = open_plan(request_from_command(values, options_from(RunOptions, values)))
     files = list(job.uncounted)
     plan, workers = _planned(job, [str(Path(path).absolute()) for path in files])
-    by, first = normalized_by(job.options), len(job.deployment.own_gpus)
+    by, where = normalized_by(job.options), job.deployment
     if values["as_json"]:
         more = {
             "samples": plan.shape.cases, "controls": plan.shape.columns - plan.shape.cases,
             "regions": plan.shape.regions, "to_count": files, "normalized": by,
-            "at_once": plan.at_once, "gpus_at_first": first,
+            "at_once": plan.at_once, "worker_processes": where.processes,
             "chromosomes": [_chromosome(each) for each in plan.chromosomes],
             "notes": list(job.notes),
         }  # fmt: skip
@@ -140,7 +141,7 @@ def cnv(**values: Any) -> None:
         return
     answer([
         *_where(job, workers),
-        *([f"begins on     {first} of {len(job.devices)} GPUs"] if len(job.devices) > 1 else []),
+        *([f"works in      {_processes(where)}"] if len(job.devices) > 1 else []),
         *_uncounted(files, job.infers_sexes),
         _counts(plan),
         f"normalized    {NORMALIZED[by]}",
@@ -148,6 +149,14 @@ def cnv(**values: Any) -> None:
         f"host memory   at most {plan.host_bytes:,} bytes in a process without matrices and report",
         *(f"note          {note}" for note in job.notes),
     ])  # fmt: skip
+
+
+def _processes(where: "Deployment") -> str:
+    """Return what works on several GPUs."""
+    gpus = _several(len(where.devices), "GPU")
+    if where.processes:
+        return f"{where.processes:,} worker processes, on {gpus}"
+    return f"threads of one process, on {gpus}"
 
 
 def _uncounted(files: Sequence[str], infers_sexes: bool) -> list[str]:

@@ -153,7 +153,7 @@ def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
     ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=True)
     print(f"ended {ended.seconds:.2f} s after SIGINT")
     assert (ended.status, ended.out) == (130, b"")
-    kept = "multigpu: what is finished is kept: --resume continues from there"
+    kept = "multigpu: finished chunks are kept: --resume continues from there"
     said = [line for line in remarks(ended.err).splitlines() if line]
     assert said == [kept, "multigpu: error: interrupted"]
     assert ended.seconds < SOON
@@ -275,8 +275,8 @@ def test_workers__leave_nothing_in_the_folder_for_temporary_files(
 def test_interrupt__that_a_callback_of_a_library_ignores_comes_again() -> None:
     code = """
 import ctypes, os, signal, sys, time
-from multigpu.run.signals import not_lost
-sys.unraisablehook = not_lost
+from multigpu.run.signals import raise_again
+sys.unraisablehook = raise_again
 @ctypes.CFUNCTYPE(None)
 def interrupted():
     os.kill(os.getpid(), signal.SIGINT)
@@ -347,7 +347,7 @@ def test_signal__ends_the_program_although_something_hangs(
         said = run.stderr.read()
     if where != "terminal":
         assert said.startswith("multigpu: error: ")
-        assert said.endswith("; what did not end within 0.5 s is left\n")
+        assert said.endswith("; not everything ended within 0.5 s\n")
 
 
 def test_signal__shows_where_it_hangs_if_that_is_asked_for() -> None:

@@ -15,8 +15,10 @@ import psutil
 import pytest
 from support.toy import Broken, Bulky, Part, Toy, ToySession
 
-from multigpu.cluster.deploy import Deployment, workers
-from multigpu.cluster.deploy.clients import LOGGED_MESSAGES, LOOPBACK
+from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import workers
+from multigpu.cluster.deploy.worker_processes import LOOPBACK
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
 from multigpu.cluster.engine.events import Event
@@ -24,6 +26,7 @@ from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.dask_workers import DaskWorkers
+from multigpu.cluster.workers.jobs import JobEnded
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 from multigpu.cluster.workers.worker import Outcome
 
@@ -161,7 +164,7 @@ def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    with contextlib.closing(Journal(tmp_path / "j", {}, {}, Codec(), resume=False)) as made:
+    with contextlib.closing(Journal(tmp_path / "j", {}, {}, codec=Codec(), resume=False)) as made:
         yield made
 
 
@@ -175,7 +178,7 @@ def test_journal__reaches_the_disk_while_the_next_chunk_is_computed(
     monkeypatch.setattr("multigpu.cluster.engine.dispatch.LOOK_EVERY", 0.05)
     seen: list[bool] = []
     step = {("compute", 1): lambda: seen.append(synced.wait(10))}
-    assert parts(dispatch(local, Toy("long", step), range(2), journal)) == squares(2)
+    assert parts(dispatch(local, Toy("long", step), range(2), journal=journal)) == squares(2)
     assert seen == [True]
 
 
@@ -187,7 +190,7 @@ def test_journal__has_reached_the_disk_when_all_is_computed(
     monkeypatch.setattr(os, "fsync", synced.append)
     monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", 1e9)
     monkeypatch.setattr("multigpu.cluster.engine.dispatch.SYNC_EVERY", 1e9)
-    assert parts(dispatch(local, Toy("last"), range(9), journal)) == squares(9)
+    assert parts(dispatch(local, Toy("last"), range(9), journal=journal)) == squares(9)
     assert len(synced) == 1
 
 
@@ -236,14 +239,22 @@ def test_session__stays_closed_when_a_chunk_comes_late(local: LocalWorkers) -> N
         begun.set()
         gate.wait(30)
 
-    toy = Toy("late chunk", {("load", 0): lambda: (begun.wait(30), fail()), ("load", 1): late})
+    opened: list[ToySession] = []
+
+    class Counting(Toy):
+        def open(self, place: Any) -> ToySession:
+            opened.append(super().open(place))
+            return opened[-1]
+
+    steps = {("load", 0): lambda: (begun.wait(30), fail()), ("load", 1): late}
+    toy = Counting("late chunk", steps)
     with pytest.raises(Broken, match=r"^x$"):
         parts(dispatch(local, toy, range(2)))
     gate.set()
     with pytest.raises(Failure, match="the job has ended"):
         worker.run_chunk(toy.key, None, 2)
     limit = time.monotonic() + 30
-    while any(place[0] == toy.key for place in worker._sessions):  # the late one closes it
+    while not all(session.closed for session in opened):  # the late one closes it
         assert time.monotonic() < limit
         time.sleep(0.01)
 
@@ -422,7 +433,7 @@ def listening(processes: list[psutil.Process]) -> set[tuple[str, int]]:
 def test_deployment__listens_on_the_loopback_only_and_on_no_fixed_port(processes: int) -> None:
     others = family()[1:]
     before = listening([psutil.Process()])
-    with workers(Deployment((), 2, processes)) as found:
+    with workers(Deployment(threads=2, processes=processes)) as found:
         assert found.threads == 2
         ours = listening([member for member in family() if member not in others]) - before
     assert {ip for ip, _ in ours} == ({LOOPBACK} if processes else set())
@@ -471,7 +482,7 @@ def test_missing_scheduler_file__is_told() -> None:
 
 FAILURES = (
     Failure("lost"), UsageError("wrong"), WorkerDied("a", 2), DeviceFailed("a", "hot"),
-    Unfit("a", "old"), worker._Ended(),
+    Unfit("a", "old"), JobEnded(),
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from multigpu.cluster.engine.codec import LENGTH, Codec
-from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal, beside
+from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal, journal_of
 from multigpu.cluster.errors import Failure, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ PARTS = [b"", b"x" * 1000, [1, "two", None], {"array": np.arange(5)}, (3.5, b"\0
 
 
 def opened(path: Path, resume: bool = True, **about: str) -> Journal:
-    return Journal(path, ABOUT | about, PLAN, Codec(), resume)
+    return Journal(path, ABOUT | about, PLAN, codec=Codec(), resume=resume)
 
 
 def plain(part: Any) -> Any:
@@ -130,7 +130,7 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
 def test_journal__of_another_version_is_not_gone_on_with(tmp_path: Path) -> None:
     content = MAGIC.replace(b"2", b"1")
     (tmp_path / "j").write_bytes(content)
-    with pytest.raises(UsageError, match=r"of this version; begin anew, without --resume$"):
+    with pytest.raises(UsageError, match=r"of this version; start over, without --resume$"):
         opened(tmp_path / "j")
     assert (tmp_path / "j").read_bytes() == content
 
@@ -175,12 +175,12 @@ def test_journal__that_does_not_say_what_it_is_about_is_damaged(
     """Its checksum is right, as above."""
     payload = first or b"\0"
     (tmp_path / "j").write_bytes(MAGIC + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
-    with pytest.raises(UsageError, match=r"this journal is damaged: .*; begin anew") as refused:
+    with pytest.raises(UsageError, match=r"this journal is damaged: .*; start over") as refused:
         opened(tmp_path / "j")
     assert problem in str(refused.value)
 
 
-def test_journal__of_another_version_may_be_begun_anew(tmp_path: Path) -> None:
+def test_journal__of_another_version_may_be_started_over(tmp_path: Path) -> None:
     (tmp_path / "j").write_bytes(MAGIC.replace(b"2", b"1"))
     journal = opened(tmp_path / "j", resume=False)
     assert journal.thrown_away == len(MAGIC)
@@ -189,12 +189,12 @@ def test_journal__of_another_version_may_be_begun_anew(tmp_path: Path) -> None:
 
 def test_journal__keeps_the_plan_of_the_run_that_began_it(tmp_path: Path) -> None:
     written(tmp_path / "j")
-    journal = Journal(tmp_path / "j", ABOUT, {"chunk_bytes": 7}, Codec(), resume=True)
+    journal = Journal(tmp_path / "j", ABOUT, {"chunk_bytes": 7}, codec=Codec(), resume=True)
     assert journal.plan == PLAN
     journal.close()
 
 
-def test_journal__is_begun_anew_without_resume(tmp_path: Path) -> None:
+def test_journal__is_started_over_without_resume(tmp_path: Path) -> None:
     before = written(tmp_path / "j")
     journal = opened(tmp_path / "j", resume=False)
     assert journal.thrown_away == len(before)
@@ -224,7 +224,7 @@ from pathlib import Path
 from multigpu.cluster.engine.codec import LENGTH, Codec
 from multigpu.cluster.errors import UsageError
 from multigpu.cluster.engine.journal import Journal
-journal = Journal(Path(sys.argv[1]), {}, {}, Codec(), True)
+journal = Journal(Path(sys.argv[1]), {}, {}, codec=Codec(), resume=True)
 print(len(list(journal.parts())))
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 try:
@@ -244,7 +244,7 @@ def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
         )  # fmt: skip
         _, problem, count = done.stdout.splitlines()
         assert problem == f"{tmp_path / 'j'}: cannot be written: file too large"
-        journal = Journal(tmp_path / "j", {}, {}, Codec(), resume=True)
+        journal = Journal(tmp_path / "j", {}, {}, codec=Codec(), resume=True)
         assert list(journal.parts()) == [b"x" * 999] * int(count)
         journal.close()
     assert done.stdout.splitlines()[0] == count
@@ -339,11 +339,11 @@ def forbidden(*_: object, **__: object) -> None:
 
 def test_journal__lies_hidden_beside_the_output(tmp_path: Path) -> None:
     (tmp_path / "link.tsv").symlink_to(tmp_path / "hits.tsv")
-    assert beside(str(tmp_path / "link.tsv")) == tmp_path / ".hits.tsv.journal"
+    assert journal_of(str(tmp_path / "link.tsv")) == tmp_path / ".hits.tsv.journal"
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ä" * 127])
 def test_journal__of_an_output_with_the_longest_name(tmp_path: Path, name: str) -> None:
-    journal = opened(beside(str(tmp_path / name)))
+    journal = opened(journal_of(str(tmp_path / name)))
     assert journal.path.exists()
     journal.remove()

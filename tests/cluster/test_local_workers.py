@@ -4,14 +4,14 @@ import queue
 import threading
 import time
 from collections import Counter
-from concurrent.futures import wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from multigpu.cluster.devices import context
 from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.errors import DeviceFailed, Failure
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import LocalWorkers
 
@@ -23,20 +23,20 @@ def coming_up(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     """Contexts come up as often as it is released."""
     allowed = threading.Semaphore(0)
     monkeypatch.setattr(context, "start", lambda uuid: allowed.acquire(timeout=30))
-    monkeypatch.setattr(context, "shared", lambda uuid: True)
     return allowed
 
 
 def own_gpu() -> str:
     time.sleep(0.01)
-    return str(worker._thread.gpu)
+    return str(worker.WORKER.lane.gpu)
 
 
 def gpus_of(workers: LocalWorkers, tasks: int) -> Counter[str]:
     """By which GPU so many tasks were done."""
-    futures = [workers.submit(lambda *_: None, own_gpu) for _ in range(tasks)]
-    assert not wait(futures, timeout=30).not_done
-    return Counter(future.result() for future in futures)
+    reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for _ in range(tasks):
+        workers.submit(lambda gpu, _: reports.put(gpu), own_gpu)
+    return Counter(reports.get(timeout=30) for _ in range(tasks))
 
 
 def test_threads__of_the_first_gpu_work_until_the_others_contexts_are_there(
@@ -67,30 +67,67 @@ def test_threads__wait_for_no_context_when_the_work_is_over() -> None:
         assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("why", ["not seen", "for one process", "does not start"])
-def test_threads__leave_a_gpu_that_the_program_cannot_share_to_others(
-    monkeypatch: pytest.MonkeyPatch, why: str
+def test_threads__of_a_gpu_whose_context_fails_find_that_out_for_themselves(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    started: list[str] = []
-
-    def start(uuid: str) -> bool:
-        started.append(uuid)
-        return why != "does not start" or uuid != SECOND
-
-    monkeypatch.setattr(context, "start", start)
-    if why == "not seen":
-        monkeypatch.setattr(context, "_driver", lambda: Driver([FIRST, THIRD], set()))
-    else:
-        alone = {FIRST, SECOND} if why == "for one process" else set()
-        monkeypatch.setattr(context, "_driver", lambda: Driver(GPUS, alone))
+    driver = Driver([FIRST, THIRD])
+    monkeypatch.setattr(context, "_driver", lambda: driver)
     context.ordinal.cache_clear()
     contexts = Contexts(GPUS)
     workers = LocalWorkers(2, GPUS, contexts=contexts)
     contexts.wait(THIRD)
-    assert set(gpus_of(workers, 60)) == {FIRST, THIRD}
-    assert (SECOND in started) == (why == "does not start")
+    assert set(gpus_of(workers, 60)) == set(GPUS)
+    assert driver.started == [0, 1]
     workers.close()
     context.ordinal.cache_clear()
+
+
+def failing_on(gpus: set[str]) -> str:
+    """Fail as a device does, with the name of this lane's."""
+    time.sleep(0.01)
+    if (gpu := own_gpu()) in gpus:
+        raise DeviceFailed(worker.WORKER.device_name, "an ECC error")
+    return gpu
+
+
+def test_gpu__that_fails_gets_no_more_tasks_and_the_others_do() -> None:
+    workers = LocalWorkers(2, GPUS)
+    reports: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+    for _ in range(60):
+        workers.submit(lambda *report: reports.put(report), failing_on, {SECOND})
+    reported = [reports.get(timeout=30) for _ in range(60)]
+    failed = [error for _, error in reported if error]
+    assert 1 <= len(failed) <= 2  # one for each of its lanes
+    for error in failed:
+        assert isinstance(error, DeviceFailed)
+        assert error.worker == f"{worker.name()}:{SECOND}"
+        workers.retire(error.worker)
+    assert {gpu for gpu, error in reported if not error} == {FIRST, THIRD}
+    assert workers.gpu == worker.OWN
+    workers.close()
+
+
+@pytest.mark.parametrize("cpu_fallback", [True, False])
+def test_gpus__that_all_fail_leave_the_work_to_the_cpu(cpu_fallback: bool) -> None:
+    workers = LocalWorkers(1, GPUS, cpu_fallback=cpu_fallback)
+    reports: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+    for _ in range(9):
+        workers.submit(lambda *report: reports.put(report), failing_on, {*GPUS})
+    failed = [reports.get(timeout=30)[1] for _ in range(3)]
+    with pytest.raises(queue.Empty):
+        reports.get(timeout=0.2)
+    names = [error.worker for error in failed if isinstance(error, DeviceFailed)]
+    for name in names[:2]:
+        workers.retire(name)
+    assert workers.gpu == worker.OWN
+    if cpu_fallback:
+        workers.retire(names[2])
+        assert workers.gpu is None
+        assert len([reports.get(timeout=30) for _ in range(6)]) == 6
+    else:
+        with pytest.raises(Failure, match=r"^there is no other device$"):
+            workers.retire(names[2])
+    workers.close()
 
 
 def test_contexts__are_prepared_when_they_are_there(coming_up: threading.Semaphore) -> None:
@@ -112,10 +149,10 @@ def test_contexts__are_prepared_when_they_are_there(coming_up: threading.Semapho
 
 @dataclass
 class Driver:
-    """CUDA's, as far as one asks it: the GPUs it sees, and those that are for one process."""
+    """CUDA's driver, as far as it is asked: the GPUs that it sees, and those that were started."""
 
     seen: list[str]
-    alone: set[str]
+    started: list[int] = field(default_factory=list)
 
     def cuDeviceGetCount(self, count: Any) -> None:
         count._obj.value = len(self.seen)
@@ -126,6 +163,5 @@ class Driver:
     def cuDeviceGetUuid_v2(self, uuid: Any, device: Any) -> None:
         uuid._obj[:] = bytes.fromhex(self.seen[device.value].removeprefix("GPU-"))
 
-    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> None:
-        assert attribute == context.COMPUTE_MODE
-        value._obj.value = context.ONE_PROCESS if self.seen[device] in self.alone else 0
+    def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> None:
+        self.started.append(device)

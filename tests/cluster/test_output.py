@@ -99,7 +99,7 @@ def test_output__is_this_runs_until_it_has_its_name_or_is_gone(
 
     def watched(path: Path, *arguments: Any, **more: Any) -> Any:
         with pytest.raises(UsageError, match="another run is writing it"):
-            output.own(path, "out")
+            output.open_locked(path, "out")
         locked.append(path.name)
         return real(path, *arguments, **more)
 
@@ -306,11 +306,11 @@ def test_disk_full__leaves_nothing_under_the_name(
     def full(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    own = output.own
+    open_locked = output.open_locked
     if step == "fsync":
         monkeypatch.setattr(os, "fsync", full)
     else:
-        monkeypatch.setattr(output, "own", lambda *names: Full(own(*names), number))
+        monkeypatch.setattr(output, "open_locked", lambda *names: Full(open_locked(*names), number))
     with (
         pytest.raises(Failure, match=r"hits\.tsv: cannot be written: the disk is full"),
         atomic_output(str(tmp_path / "hits.tsv")) as file,

@@ -11,7 +11,8 @@ import psutil
 import pytest
 from support.hosts import ROOT
 
-from multigpu.cluster.deploy import Deployment, starting
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import start_workers
 
 TWO = Deployment(threads=2, processes=2)
 
@@ -41,8 +42,8 @@ def found_by_a_stranger(scheduler: str, ports: list[int]) -> list[str]:
 
 def test_stranger__reaches_nothing_of_worker_processes() -> None:
     before = listening()
-    with starting(TWO) as coming:
-        workers = coming()
+    with start_workers(TWO) as pending:
+        workers = pending.wait()
         ports = {port: ip for port, ip in listening().items() if port not in before}
         assert set(ports.values()) == {"127.0.0.1"}
         assert len(ports) >= 5  # a scheduler, two nannies and their workers
@@ -60,9 +61,9 @@ def test_stranger__sees_status_pages_where_they_are_asked_for_and_changes_nothin
     before = listening()
     with (
         dask.config.set({"distributed.scheduler.http.routes": routes}),
-        starting(replace(TWO, dashboard=True)) as coming,
+        start_workers(replace(TWO, dashboard=True)) as pending,
     ):
-        scheduler = coming()._client.scheduler.address  # type: ignore[attr-defined]
+        scheduler = pending.wait()._client.scheduler.address  # type: ignore[attr-defined]
         found = found_by_a_stranger(scheduler, sorted(listening().keys() - before.keys()))
     assert {line.partition(" ")[2] for line in found} == {"/info/main/workers.html", "/status"}
 
@@ -72,8 +73,8 @@ def test_credentials__are_in_no_file_argument_or_environment(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # of the workers
-    with starting(TWO) as coming:
-        secret = coming()._client.security.tls_worker_key.splitlines()[1]  # type: ignore[attr-defined]
+    with start_workers(TWO) as pending:
+        secret = pending.wait()._client.security.tls_worker_key.splitlines()[1]  # type: ignore[attr-defined]
         here = psutil.Process()
         processes = [here, *here.children(recursive=True)]
         assert len(processes) >= 3

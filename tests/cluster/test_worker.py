@@ -13,11 +13,15 @@ from unittest.mock import patch
 import psutil
 import pytest
 
+from multigpu.cluster.devices import memory
 from multigpu.cluster.errors import DeviceFailed, Failure
-from multigpu.cluster.workers import worker
+from multigpu.cluster.workers import jobs, worker
 
 FREE = 1000
-REAL = {name: getattr(worker, name) for name in ("device_of", "_use", "free", "_release_pool")}
+REAL_MEMORY = {
+    name: getattr(memory, name) for name in ("use", "free_bytes", "pooled_bytes", "release_pool")
+}
+REAL_DEVICE_OF = worker.device_of
 
 
 class CUDARuntimeError(RuntimeError):
@@ -90,10 +94,10 @@ class SumSession:
 def _device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A GPU, as far as these tests look at it."""
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
-    monkeypatch.setattr(worker, "_use", lambda device: None)
-    monkeypatch.setattr(worker, "free", lambda device: FREE)
-    monkeypatch.setattr(worker, "_pooled", lambda device: 0)
-    monkeypatch.setattr(worker, "_release_pool", lambda device: None)
+    monkeypatch.setattr(memory, "use", lambda device: None)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: FREE)
+    monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
+    monkeypatch.setattr(memory, "release_pool", lambda device: None)
     yield
     worker.dismiss("sums")
 
@@ -174,8 +178,8 @@ def test_host__has_no_more_memory_than_the_limit_of_the_address_space_leaves(
     """`ulimit -v`; a scan that does not fit in it is refused before it begins."""
     size = psutil.Process().memory_info().vms
     for limit, most in ((size + (1 << 28), 1 << 29), (1, 0)):
-        monkeypatch.setattr(worker.resource, "getrlimit", lambda _, at=limit: (at, at))
-        assert REAL["free"](None) <= most
+        monkeypatch.setattr(memory.resource, "getrlimit", lambda _, at=limit: (at, at))
+        assert REAL_MEMORY["free_bytes"](None) <= most
 
 
 def test_device__without_memory_by_its_own_account_is_no_broken_one() -> None:
@@ -196,9 +200,10 @@ def test_error__that_is_not_the_devices_is_as_it_was() -> None:
 
 
 def test_job__that_was_dismissed_has_nothing_left() -> None:
-    run(Sums(9), 4)
+    sums = Sums(9)
+    run(sums, 4)
     worker.dismiss("sums")
-    assert not [place for place in worker._sessions if place[0] == "sums"]
+    assert sums.closed == 1
     with pytest.raises(Failure, match=r"^the job has ended$"):
         worker.run_chunk("sums", None, range(4))
 
@@ -225,8 +230,9 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[threading.Thread, int]]:
         get_default_pinned_memory_pool=lambda: pool,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    for name, function in REAL.items():
-        monkeypatch.setattr(worker, name, function)
+    for name, function in REAL_MEMORY.items():
+        monkeypatch.setattr(memory, name, function)
+    monkeypatch.setattr(worker, "device_of", REAL_DEVICE_OF)
     monkeypatch.setattr(worker.context, "ordinal", lambda uuid: int(uuid[-1]))
     return found
 
@@ -246,8 +252,9 @@ def test_threads__use_the_device_of_their_chunk_and_no_other(
     assert sorted(map(sorted, own.values())) == [[2], [2, 5], [5]]  # the second one closes both
 
 
-def test_sessions__are_all_closed_though_one_cannot_be() -> None:
+def test_sessions__are_all_closed_though_one_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
+    monkeypatch.setattr(worker, "device_of", {"GPU-0": 0, "GPU-1": 1}.get)
 
     class Session(SumSession):
         def close(self) -> None:
@@ -256,9 +263,8 @@ def test_sessions__are_all_closed_though_one_cannot_be() -> None:
 
     sums = Sums(9)
     with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
-        worker.admit(sums)
-        worker._sessions["sums", 1] = Session(sums, 1)
-        run(sums, 4)
+        run(sums, 4, "GPU-0")
+        run(sums, 4, "GPU-1")
         with pytest.raises(RuntimeError, match="it does not close"):
             worker.dismiss("sums")
     assert len(closed) == 2
@@ -266,18 +272,21 @@ def test_sessions__are_all_closed_though_one_cannot_be() -> None:
 
 
 def test_session__on_a_device_that_has_failed_is_given_up() -> None:
+    closed = []
+
     class Session(SumSession):
         def close(self) -> None:
+            closed.append(self)
             raise CUDARuntimeError(719)
 
     sums = Sums(9)
     with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
         run(sums, 4)
         worker.dismiss("sums")
-    assert not [place for place in worker._sessions if place[0] == "sums"]
+    assert len(closed) == 1
 
 
-def test_job__that_is_dismissed_meanwhile_is_closed_behind_its_last_chunk() -> None:
+def test_job__that_is_dismissed_meanwhile_is_closed_after_its_last_chunk() -> None:
     """Late rows must not be written where another run writes by now."""
     closed: list[int] = []
 
@@ -289,23 +298,19 @@ def test_job__that_is_dismissed_meanwhile_is_closed_behind_its_last_chunk() -> N
     with pytest.raises(Failure, match=r"^the job has ended$"):
         run(sums, 4)
     assert (closed, sums.closed, sums.finished) == ([0], 1, 0)
-    assert "sums" not in worker._at_hand
 
 
-def test_turns__of_threads_are_short_as_long_as_there_are_jobs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(worker, "_jobs", {})
-    monkeypatch.setattr(worker, "_usual_turn", None)
+def test_turns__of_threads_are_short_as_long_as_there_are_jobs() -> None:
+    admitted = jobs.AdmittedJobs()
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.004)
     try:
-        worker.admit(Sums(9, key="a"))
-        worker.admit(Sums(9, key="b"))
-        worker.dismiss("a")
-        assert sys.getswitchinterval() == pytest.approx(worker.TURN_SECONDS)
-        worker.dismiss("b")
-        worker.dismiss("b")
+        admitted.admit(Sums(9, key="a"))
+        admitted.admit(Sums(9, key="b"))
+        admitted.dismiss("a")
+        assert sys.getswitchinterval() == pytest.approx(jobs.TURN_SECONDS)
+        admitted.dismiss("b")
+        admitted.dismiss("b")
         assert sys.getswitchinterval() == pytest.approx(0.004)
     finally:
         sys.setswitchinterval(before)

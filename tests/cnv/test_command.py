@@ -17,7 +17,6 @@ from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
-from multigpu.cluster.deploy import Coming
 from multigpu.cnv.options import CnvOptions, OutputOptions
 from multigpu.cnv.output import folder as output
 from multigpu.cnv.samples.facts import read_ploidies
@@ -619,20 +618,3 @@ def test_function__takes_fields_of_both_option_objects(table: str) -> None:
     assert found.kept == ()
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         multigpu.cnv(table, gpus="none", colour=1)
-
-
-def test_cnv__begins_workers_at_once_only_for_much_to_read(
-    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[int] = []
-    begin = Coming.begin
-    monkeypatch.setattr(Coming, "begin", lambda self: begun.append(1) or begin(self))
-
-    def begins(size: int) -> int:
-        begun.clear()
-        monkeypatch.setattr("multigpu.cnv.command.MANY_BYTES", size)
-        assert main(table, "-o", str(tmp_path / f"of {size}"), *FEW)[0] == 0
-        return len(begun)
-
-    size = Path(table).stat().st_size
-    assert begins(size) == begins(size + 1) + 1

@@ -315,7 +315,7 @@ def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
 
     def begun(counts: Counts) -> Journal:
         job = CnvJob(counts, CnvOptions(), CPU, journal=path)
-        return Journal(path, job.description(KeptResults()), {}, Codec(), resume=True)
+        return Journal(path, job.description(KeptResults()), {}, codec=Codec(), resume=True)
 
     begun(counts).close()
     begun(counts).close()

@@ -14,7 +14,7 @@ from multigpu.cnv import report
 from multigpu.cnv.output import plots, tables
 from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
-from multigpu.run.figure_text import literal
+from multigpu.run.report import literal
 
 
 def named() -> CnvResult:

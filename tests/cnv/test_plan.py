@@ -11,7 +11,7 @@ from support.cohorts import cohort
 from support.program import Run
 
 from multigpu.cluster.engine.plan import BudgetError, Capacity
-from multigpu.cluster.workers.worker import Here
+from multigpu.cluster.engine.workload import Place
 from multigpu.cnv.chromosome import CnvSpan
 from multigpu.cnv.counts_source import InMemory
 from multigpu.cnv.job import CnvJob
@@ -46,10 +46,10 @@ def plan(here: Capacity, in_process: bool = True, **run: Any) -> CnvPlan:
 def test_plan__is_what_a_worker_does(chunk: int, free: int) -> None:
     counts, _ = cohort()
     job = CnvJob(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
-    capacity = Capacity(free, 2, 2, gpu=False, own=2)
+    capacity = Capacity(free, 2, 2, gpu=False, in_process=True)
     planned = job.plan(Crew(capacity, lambda: pytest.fail("nothing is started")))
     source = InMemory(values=counts.values, start=counts.regions.start, end=counts.regions.end)
-    session = job.workload(source, KeptResults(), None).open(Here("worker", None, free))
+    session = job.workload(source, KeptResults(), None).open(Place("worker", None, free))
     for span, chromosome in zip(job.spans, planned.chromosomes, strict=True):
         loaded = session.load(span)
         assert chromosome.device_bytes == session.need(loaded) <= planned.budget
@@ -58,24 +58,24 @@ def test_plan__is_what_a_worker_does(chunk: int, free: int) -> None:
 
 
 def test_plan__a_gpu_has_three_chromosomes_at_a_time() -> None:
-    here = plan(Capacity(FREE, 3, 3, gpu=True, own=3))
+    here = plan(Capacity(FREE, 3, 3, gpu=True, in_process=True))
     assert (here.at_once, here.lanes, here.largest.name) == (3, 3, "chr1")
     assert here.device_bytes == sum(each.device_bytes for each in here.chromosomes) < here.budget
     assert [each.pieces for each in here.chromosomes] == [1, 1]
-    little = plan(Capacity(1 << 28, 3, 3, gpu=True, own=3))
+    little = plan(Capacity(1 << 28, 3, 3, gpu=True, in_process=True))
     assert little.largest.pieces > 1
     assert little.device_bytes < little.budget
-    chunk = plan(Capacity(FREE, 3, 3, gpu=True, own=3), max_chunk_bytes=100_000 * 80)
+    chunk = plan(Capacity(FREE, 3, 3, gpu=True, in_process=True), max_chunk_bytes=100_000 * 80)
     assert [each.pieces for each in chunk.chromosomes] == [6, 1]
 
 
 def test_plan__that_does_not_fit_is_refused() -> None:
     with pytest.raises(BudgetError, match="the smallest chunk needs"):
-        plan(Capacity(1000, 2, 2, gpu=False, own=2))
+        plan(Capacity(1000, 2, 2, gpu=False, in_process=True))
 
 
 def test_plan__host_memory_counts_pieces_that_are_joined_and_copies_for_processes() -> None:
-    here = Capacity(FREE, 2, 2, gpu=False, own=2)
+    here = Capacity(FREE, 2, 2, gpu=False, in_process=True)
     whole, pieces = plan(here), plan(here, max_chunk_bytes=1 << 20)
     signed = 8 * 600_000 * 16
     assert pieces.host_bytes - pieces.device_bytes >= whole.host_bytes - whole.device_bytes + signed

@@ -23,7 +23,7 @@ from multigpu.cnv.result import CnvResult, SegmentTable
 from multigpu.cnv.samples.sex import UsualCopies
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.tables.tabix import LARGEST_TBI
+from multigpu.formats.tables.tabix import LONGEST_TBI
 
 
 def with_cnvs(
@@ -271,9 +271,9 @@ def test_vcf__a_cnv_at_the_first_base_is_found(tmp_path: Path) -> None:
 
 def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_cnvs((LARGEST_TBI, LARGEST_TBI + 10, "a", 0)), path)
+    written(with_cnvs((LONGEST_TBI, LONGEST_TBI + 10, "a", 0)), path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
-    assert bcftools("view", "-H", "-r", f"chr1:{LARGEST_TBI + 5}", str(path))
+    assert bcftools("view", "-H", "-r", f"chr1:{LONGEST_TBI + 5}", str(path))
 
 
 def test_vcf__without_cnvs_is_valid(tmp_path: Path) -> None:

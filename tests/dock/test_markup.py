@@ -10,8 +10,7 @@ from support.ligand_texts import ETHANOL
 from support.markup import NAMES, read
 
 from multigpu.cluster.engine.events import Event
-from multigpu.run.device_chart import DeviceChart
-from multigpu.run.figure_text import literal
+from multigpu.run.report import DeviceChart, literal
 
 IN_DRAWING = b"""M  STY  1   1 DAT
 M  SAL   1  1   1

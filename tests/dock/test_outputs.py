@@ -17,7 +17,8 @@ import multigpu
 from multigpu import UsageError
 from multigpu.dock import api as docking
 from multigpu.dock import plan as dock_plan
-from multigpu.formats.molecules.ligands import ENDS, Border, Records, records
+from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder, read_records
+from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.sources import Source
 
 
@@ -133,7 +134,8 @@ def test_dock__writes_other_formats(dock: Dock, fmt: str) -> None:
 def test_dock__writes_a_directory_with_a_file_for_each_ligand(dock: Dock, library: Path) -> None:
     text = (library / "ligands.sdf").read_bytes()
     names = [b"../../up", b"a b", b"a_b", b"A_b", b"", b"scores", b"x" * 300]
-    records = [text[: ENDS["sdf"](text, True)[0]].replace(b"lig0", name, 1) for name in names]
+    first = text[: FORMATS["sdf"].find_ends(text, True)[0]]
+    records = [first.replace(b"lig0", name, 1) for name in names]
     Path("odd.sdf").write_bytes(b"".join(records))
     assert dock("-o", "poses/", of="odd.sdf") == 0
     wanted = ["_.._up.sdf", "a_b.sdf", "a_b_2.sdf", "A_b_3.sdf", "odd_5.sdf", "scores.tsv",
@@ -297,11 +299,13 @@ def test_api__goes_on_from_any_border_without_a_look_at_what_is_before(
         next(stopped)
     stopped.close()
 
-    def seen(number: int, source: Source, sent: bool, begin: Border) -> Iterator[Records]:
+    def seen(
+        number: int, source: Source, sent: bool, begin: RecordBorder
+    ) -> Iterator[LigandRecords]:
         read.append((Path(source.path).name, begin.at))
-        return records(number, source, sent, begin)
+        return read_records(number, source, sent, begin)
 
-    monkeypatch.setattr(docking, "records", seen)
+    monkeypatch.setattr(docking, "read_records", seen)
     again = multigpu.dock(*files, **options, journal=journal, resume=True)
     assert again.to_table().equals(whole)
     assert again.skipped == skipped

@@ -75,19 +75,6 @@ def test_plan__leaves_a_twentieth_of_a_long_run_in_hand(
     assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
 
 
-@pytest.mark.parametrize(
-    ("own", "chunks"), [(0, 640), (4, 128), (8, 160), (32, 640)]
-)  # fmt: skip
-def test_plan__has_fewer_chunks_where_the_program_begins_on_few_of_the_gpus(
-    library: Path, own: int, chunks: int
-) -> None:
-    field = dock_plan.field_of(read_pocket(str(library / "pocket.npz")), DockOptions())
-    source, search = Source("a.sdf", 6400 << 20, "none", "sdf"), dock_plan.search_of(DockOptions())
-    here = Capacity(100 << 30, 32, 4, gpu=True, own=own)
-    plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
-    assert -(-(6400 << 20) // plan.chunk_bytes) == chunks
-
-
 @pytest.mark.parametrize("pocket", ["pocket.maps.fld", "pocket.npz"])
 @pytest.mark.parametrize("given", ["some.sdf.gz", "some.PDBQT", "some.mol2", "-", ""])
 @pytest.mark.parametrize(
@@ -107,7 +94,7 @@ def test_spans__carry_the_text_of_their_records_and_nothing_else(
     path = library / "ligands.sdf"
     source = inspect(str(path), ligands.LIGANDS)
     plan = dock_plan.DockPlan(2000, 7, ((0, 9),), 0, Cost(1, 0), 1)
-    spans = list(dock_plan.dock_spans(ligands.records(0, source), plan))
+    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan))
     assert len(spans) > COUNT // 7
     assert not [each for span in spans for each in span.records if "ends" in vars(each)]
     sent = pickle.loads(pickle.dumps(spans))

@@ -11,15 +11,24 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.docked import COUNT, SOME_SKIPPED, Dock, files, molecules, names_in, pdbqt, sdf, table
+from support.docked import (
+    COUNT,
+    SOME_SKIPPED,
+    Dock,
+    files,
+    molecules,
+    names_in,
+    pdbqt,
+    read_one_by_one,
+    sdf,
+    table,
+)
 from support.program import ROOT, remarks
 
 import multigpu
 from multigpu import InputError, UsageError
-from multigpu.dock import ligands as dock_ligands
-from multigpu.dock import scores
 from multigpu.dock.options import FARTHEST
-from multigpu.formats.molecules.ligands import ENDS
+from multigpu.formats.molecules.registry import FORMATS
 from multigpu.kernels.rotation import types
 
 
@@ -27,7 +36,7 @@ def test_dock__skips_what_cannot_be_docked_and_says_so(
     dock: Dock, library: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (library / "ligands.sdf").read_bytes()
-    ends = ENDS["sdf"](text, True)
+    ends = FORMATS["sdf"].find_ends(text, True)
     broken = text[ends[0] : ends[0] + 150] + b"\n$$$$\n"
     Path("some.sdf").write_bytes(text[: ends[0]] + broken + text[ends[1] :])
     Path("empty.sdf").write_bytes(b"")
@@ -265,16 +274,16 @@ def test_dock__names_the_package_that_is_missing(
         dock(*options)
 
 
-@pytest.mark.parametrize("several", [1, COUNT + 1])
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("layout", ["sdf", "pdbqt"])
 @pytest.mark.parametrize("output", ["poses.sdf", "poses.pdbqt", "poses/"])
 def test_dock__of_a_file_whose_name_is_no_text(
     dock: Dock, library: Path, monkeypatch: pytest.MonkeyPatch, layout: str, output: str,
-    several: int,
+    alone: bool,
 ) -> None:  # fmt: skip
     """Ligands without a name are called like their file."""
-    for module in (dock_ligands, scores):
-        monkeypatch.setattr(module, "are_several", lambda count: count >= several)
+    if alone:
+        read_one_by_one(monkeypatch)
     made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
     name = os.fsdecode(b"caf\xe9." + layout.encode())
     Path(name).write_text("".join(made(0, each) for each in molecules(library / "ligands.sdf")))
@@ -309,7 +318,7 @@ def test_program__reads_ligands_from_standard_input(library: Path, tmp_path: Pat
     )  # fmt: skip
     assert (ran.returncode, remarks(ran.stderr)) == (0, "")
     assert b" of 30 ligands have no hydrogens" in ran.stderr
-    assert len(ENDS["sdf"](ran.stdout, True)) == COUNT
+    assert len(FORMATS["sdf"].find_ends(ran.stdout, True)) == COUNT
 
 
 @pytest.mark.parametrize("few", [False, True], ids=["many", "few"])

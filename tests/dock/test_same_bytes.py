@@ -4,11 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.docked import COUNT, SOME_SKIPPED, Dock, molecules, pdbqt, sdf
+from support.docked import SOME_SKIPPED, Dock, molecules, pdbqt, read_one_by_one, sdf
 
-from multigpu.dock import ligands as dock_ligands
 from multigpu.dock import plan as dock_plan
-from multigpu.dock import scores
 
 
 def test_dock__gives_the_same_bytes_however_it_is_cut(
@@ -62,17 +60,16 @@ def assert_same_at_once(
     """Of records of which some are plain; for the others a reason is told."""
     Path(name).write_bytes("".join(some).encode())
 
-    def written(several: int) -> dict[str, bytes]:
-        for module in (dock_ligands, scores):
-            monkeypatch.setattr(module, "are_several", lambda count: count >= several)
+    def written() -> dict[str, bytes]:
         assert dock("-o", output, *options, of=name) == SOME_SKIPPED
         found = [path for path in Path().rglob("*") if path.is_file()]
         return {str(path): path.read_bytes() for path in found}
 
-    at_once = written(1)
+    at_once = written()
     if output.endswith("/"):
         shutil.rmtree(output)
-    assert written(COUNT + 1) == at_once
+    read_one_by_one(monkeypatch)
+    assert written() == at_once
     assert any(reason in text for text in at_once.values())
 
 

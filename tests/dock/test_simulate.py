@@ -11,9 +11,10 @@ import pytest
 from multigpu.cli import cli
 from multigpu.dock.simulate import BOND, ligands, pocket
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.borders import sdf_ends
-from multigpu.formats.molecules.molecules import Molecule, parse
+from multigpu.formats.molecules.molecule import Molecule
 from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.molecules.registry import parse
+from multigpu.formats.molecules.sdf import SDF
 
 MOST_BONDS = {"C": 4, "N": 3, "O": 2, "S": 2, "F": 1, "Cl": 1}
 DIGEST = "a909e10d6d20a1b0"  # the same on every machine
@@ -26,7 +27,7 @@ def made(count: int, fewest: int, most: int, seed: int = 1) -> bytes:
 
 
 def molecules(text: bytes) -> list[Molecule]:
-    ends = sdf_ends(text, True)
+    ends = SDF.find_ends(text, True)
     return [parse(text[a:b], "sdf") for a, b in zip([0, *ends], ends, strict=False)]
 
 

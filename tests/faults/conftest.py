@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 from faults.harness import ROOT, Job, run
 
-JOBS = ("scan", "dock")
+# What happens to a job happens in the engine, so docking says little that a scan has not said.
+JOBS = ("scan", pytest.param("dock", marks=pytest.mark.slow))
+FEW_SCHEDULES = 2
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "schedule" in metafunc.fixturenames:
-        metafunc.parametrize("schedule", range(metafunc.config.getoption("--schedules")))
+        schedules = range(metafunc.config.getoption("--schedules"))
+        few, rest = schedules[:FEW_SCHEDULES], schedules[FEW_SCHEDULES:]
+        slow = [pytest.param(number, marks=pytest.mark.slow) for number in rest]
+        metafunc.parametrize("schedule", [*few, *slow])
 
 
 def simulate(*arguments: object) -> None:

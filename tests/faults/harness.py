@@ -101,7 +101,7 @@ class Run:
         seconds = time.monotonic() - self.begin
         _, alive = psutil.wait_procs(members, timeout=10)
         assert alive == []
-        assert "did not end within" not in err, err
+        assert "not everything ended within" not in err, err
         return Ended(self._process.returncode, remarks(err), seconds)
 
 

@@ -534,7 +534,7 @@ def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
     def unpack() -> list[str]:
         """The parts alone: what they say is true where their checksums are right."""
         about = codec.unpack(records[0])["about"]
-        with closing(Journal(path, about, kept.plan, codec, True)) as journal:
+        with closing(Journal(path, about, kept.plan, codec=codec, resume=True)) as journal:
             return [repr(part) for part in journal.parts()]
 
     def prepare() -> None:

@@ -9,6 +9,7 @@ import pytest
 from emulation import emulated
 from emulation.device import Gpu, OutOfMemoryError
 
+from multigpu.cluster.devices import memory
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
@@ -57,10 +58,10 @@ def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 2048)
     monkeypatch.setattr(cuda, "plan_seeds", lambda *_: SeedPlan(4, 4, 1))
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
-    monkeypatch.setattr(worker, "_use", lambda device: None)
-    monkeypatch.setattr(worker, "free", lambda device: GENEROUS)
-    monkeypatch.setattr(worker, "_pooled", lambda device: 0)
-    monkeypatch.setattr(worker, "_release_pool", lambda device: synchronize(gpu))
+    monkeypatch.setattr(memory, "use", lambda device: None)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
+    monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
+    monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
     on_cpu = scan._backend
 
     def backend(place: Any, *about: Any) -> Any:

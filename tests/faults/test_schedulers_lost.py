@@ -18,7 +18,7 @@ from distributed import Client
 from faults.harness import Job, Run, run
 from support.hosts import Host, wait_for
 
-from multigpu.cluster.deploy import of_client
+from multigpu.cluster.deploy.start import workers_of_client
 from multigpu.cluster.errors import Failure, UsageError
 from multigpu.cluster.workers import dask_workers
 
@@ -265,7 +265,7 @@ def test_worker__that_hangs_before_the_run_is_not_waited_for_endlessly(
     cluster: Cluster, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_workers, "ANSWERS_TIMEOUT", 2.0)
-    workers = of_client(client, None, worker_timeout=10)
+    workers = workers_of_client(client, None, worker_timeout=10)
     assert len(set(workers.everywhere(os.getpid).values())) == 2
     cluster.processes[-1].send_signal(signal.SIGSTOP)
     with pytest.raises(Failure, match=r"^some worker, or the scheduler, gave no answer within 2 s"):
@@ -276,7 +276,7 @@ def test_scheduler__that_hangs_does_not_stop_what_is_begun_elsewhere_or_retired(
     cluster: Cluster, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_workers, "ANSWER_TIMEOUT", 0.5)
-    workers = of_client(client, None, worker_timeout=1)
+    workers = workers_of_client(client, None, worker_timeout=1)
     name = min(workers.present())
     task = workers.submit(lambda outcome, error: None, time.sleep, 60)
     cluster.processes[0].send_signal(signal.SIGSTOP)
@@ -294,7 +294,7 @@ def test_scheduler__that_hangs_does_not_stop_what_is_begun_elsewhere_or_retired(
 @pytest.mark.parametrize("client", ["tcp://127.0.0.1:8786", 7])
 def test_client__that_is_none_is_refused(client: Any) -> None:
     with pytest.raises(UsageError, match=r"^client is a (str|int), no dask\.distributed\.Client$"):
-        of_client(client, None, worker_timeout=1)
+        workers_of_client(client, None, worker_timeout=1)
 
 
 def test_client__that_was_closed_is_refused(cluster: Cluster) -> None:
@@ -302,4 +302,4 @@ def test_client__that_was_closed_is_refused(cluster: Cluster) -> None:
     client = Client(scheduler_file=str(cluster.file), set_as_default=False)
     client.close()
     with pytest.raises(UsageError, match=r"^client is not connected: it is closed$"):
-        of_client(client, None, worker_timeout=1)
+        workers_of_client(client, None, worker_timeout=1)

@@ -1,6 +1,6 @@
 """Random faults at random moments: whatever happens, the bytes are the same in the end.
 
-`make soak` runs 100 schedules for each job, `make test` the first ten.
+`make soak` runs 100 schedules for each job, `make test` the first two, `make test-all` ten.
 """
 
 import contextlib

@@ -14,13 +14,15 @@ import psutil
 import pytest
 from support.toy import Part, Toy
 
-from multigpu.cluster.deploy import Deployment, workers
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import workers
 from multigpu.cluster.engine.dispatch import DEADLY, Faults, dispatch
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 
 WORKER = "multigpu.cluster.workers.worker"
+MEMORY = "multigpu.cluster.devices.memory"
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def taken(
     parts: list[Part] = []
     events: list[Event] = []
     faults = Faults(chunk_timeout=chunk_timeout)
-    outcomes = dispatch(found, toy, range(count), None, faults, events.append)
+    outcomes = dispatch(found, toy, range(count), faults=faults, tell=events.append)
     try:
         parts.extend(outcome.part for outcome in outcomes)
     except Failure as error:
@@ -173,10 +175,10 @@ def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
     local = LocalWorkers(2, ["GPU-0"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"{WORKER}.device_of", lambda gpu: None if gpu is None else 0)
-        patch.setattr(f"{WORKER}._use", lambda device: None)
-        patch.setattr(f"{WORKER}.free", lambda device: 1 << 30)
-        patch.setattr(f"{WORKER}._pooled", lambda device: 0)
-        patch.setattr(f"{WORKER}._release_pool", lambda device: None)
+        patch.setattr(f"{MEMORY}.use", lambda device: None)
+        patch.setattr(f"{MEMORY}.free_bytes", lambda device: 1 << 30)
+        patch.setattr(f"{MEMORY}.pooled_bytes", lambda device: 0)
+        patch.setattr(f"{MEMORY}.release_pool", lambda device: None)
         patch.setattr("toy.ToySession.compute", _fails_on_a_gpu)
         parts, events, error = taken(local, Toy("one device"), 10)
     local.close()
@@ -272,7 +274,7 @@ def test_frozen_worker__ends_with_the_others() -> None:
 
 
 def test_worker__that_hangs_while_it_starts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multigpu.cluster.deploy.clients.START_TIMEOUT", 3.0)
+    monkeypatch.setattr("multigpu.cluster.deploy.worker_processes.START_TIMEOUT", 3.0)
     before = set(psutil.Process().children())
     frozen: list[psutil.Process] = []
 

@@ -1,77 +1,25 @@
 """Record borders: the records of the whole, wherever the bytes are cut."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from sequence_texts import FASTA, FASTQ, TEXTS, Layout, Record, array, one, slices, text_of, texts
 
 from multigpu.formats.sequences import records
-from multigpu.formats.sequences.records import (
-    BASES,
+from multigpu.formats.sequences.faults import find_outside
+from multigpu.formats.sequences.records import parse, parse_pieces
+from multigpu.kernels.compiled.text.records import (
+    COLUMNS,
     LENGTH,
     NAME,
-    NAME_END,
     QUALITY,
     Fault,
-    Parsed,
-    parse,
+    gather,
+    sum_qualities,
 )
-
-Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
-Layout = Literal["fastq", "fasta"]
-
-FASTQ = {
-    "plain": b"@r1 one\nACGT\n+\nIIII\n@r2\nAC\n+r2\n!~\n",
-    "crlf": b"@r1\tone\r\nACGT\r\n+\r\nIIII\r\n@r2\r\nAC\r\n+\r\nII\r\n",
-    "wrapped": b"@r1\nACG\nTAC\nG\n+\nIII\nIIII\n@r2\nAC\nGT\n+\nI\nIII\n",
-    "wrapped, crlf": b"@r1\r\nACG\r\nTA\r\n+\r\nIII\r\nII\r\n@r2\r\nAC\r\n+\r\nII\r\n",
-    "no last line end": b"@r1\nACGT\n+\nIIII\n@r2\nAC\n+\nII",
-    "quality like a header": b"@r1\nACGT\n+\n@@+@\n@r2\nAC\n+\n@r\n@r3\nA\n+\n@\n",
-    "quality like a plus": b"@r1\nACGT\n+\n+@+@\n@r2\nAC\n+\n+\x7e\n@r3\nA\n+\n+\n",
-    "empty sequences": b"@r1\n\n+\n\n@r2\nAC\n+\nII\n@r3\n\n+\n\n@r4\n\n+\n\n",
-    "blank lines between": b"\n\n@r1\nACGT\n+\nIIII\n\n\r\n\n@r2\nAC\n+\nII\n\n\n",
-    "no names": b"@\nACGT\n+\nIIII\n@ one\nAC\n+\nII\n",
-}
-FASTA = {
-    "plain": b">r1 one\nACGT\n>r2\nAC\n",
-    "crlf": b">r1\tone\r\nACGT\r\nAC\r\n>r2\r\nAC\r\n",
-    "wrapped": b">r1 one\nACG\nTAC\nG\n>r2\nAC\nGT\n",
-    "no last line end": b">r1\nACGT\nAC\n>r2\nAC",
-    "empty sequences": b">r1\n>r2\nAC\n>r3\n\n>r4\n\n\n>r5\n>r6",
-    "blank lines": b"\n\r\n>r1\n\nAC\n\nGT\n\n>r2\n\n\nAC\n\n",
-    "no names": b">\nACGT\n> one\nAC\n",
-    "marks inside": b">r1 >x\nAC\n>r2>\nAC\n",
-}
-TEXTS = [("fastq", name) for name in FASTQ] + [("fasta", name) for name in FASTA]
-FOUR_LINES = [name for name in FASTQ if "wrapped" not in name and "blank" not in name]
-
-
-def text_of(layout: str, name: str) -> bytes:
-    return (FASTQ if layout == "fastq" else FASTA)[name]
-
-
-def array(text: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(text, np.uint8).copy()
-
-
-def slices(raw: NDArray[np.uint8], parsed: Parsed) -> list[Record]:
-    """What the rows of a table say, without the last one where that is at fault."""
-    table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
-    assert (table.dtype, table.shape[1]) == (np.int64, 5)
-    return [one(raw, row) for row in table]
-
-
-def one(raw: NDArray[np.uint8], row: NDArray[np.int64]) -> Record:
-    name = raw[row[NAME] : row[NAME_END]].tobytes()
-    bases = raw[row[BASES] : row[BASES] + row[LENGTH]].tobytes()
-    if row[QUALITY] < 0:
-        return name, bases, None
-    return name, bases, raw[row[QUALITY] : row[QUALITY] + row[LENGTH]].tobytes()
-
 
 # ---- a tiny parser in plain Python ------------------------------------------------------------
 
@@ -148,39 +96,6 @@ def whole(text: bytes, layout: Layout) -> list[Record]:
     return plain.records
 
 
-# ---- strategies -------------------------------------------------------------------------------
-
-
-def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> bytes:
-    """On several lines of these widths; on one where there are none."""
-    lines = []
-    for width in widths:
-        lines.append(letters[:width])
-        letters = letters[width:]
-    return b"".join(line + end for line in [*lines, letters] if line) or end
-
-
-@st.composite
-def texts(draw: st.DrawFn, layout: Layout) -> bytes:
-    """A good file: wrapped or not, LF or CRLF, blank lines, with or without its last line end."""
-    end = draw(st.sampled_from([b"\n", b"\r\n"]))
-    quality = st.lists(st.sampled_from(b"@+!~I>5"), min_size=30, max_size=30).map(bytes)
-    out = end * draw(st.integers(0, 2))
-    for number in range(draw(st.integers(1, 5))):
-        comment = draw(st.sampled_from([b"", b" a b", b"\tx", b" >@+"]))
-        bases = bytes(draw(st.lists(st.sampled_from(b"ACGTNacgt"), max_size=30)))
-        widths = st.lists(st.integers(1, 9), max_size=4) if len(bases) > 1 else st.just([])
-        out += (b"@" if layout == "fastq" else b">") + b"r%d" % number + comment + end
-        cuts = draw(widths)
-        out += wrapped(draw, bases, cuts, end)
-        if layout == "fastq":
-            values = draw(quality)[: len(bases)]
-            several = any(sum(cuts[:i]) < len(bases) for i in range(1, len(cuts) + 1))
-            out += b"+" + end + wrapped(draw, values, draw(widths) if several else [], end)
-        out += end * draw(st.integers(0, 2))
-    return out.rstrip(b"\r\n") if draw(st.booleans()) and bases else out
-
-
 LAYOUTS: tuple[Layout, Layout] = ("fastq", "fasta")
 any_text = st.sampled_from(LAYOUTS).flatmap(lambda x: st.tuples(st.just(x), texts(x)))
 
@@ -234,12 +149,25 @@ def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
     assert (parsed.stop, parsed.fault is not Fault.NONE) == (plain.stop, plain.bad)
 
 
-def test_parse__of_more_records_than_the_first_table_holds() -> None:
+def test_parse__of_more_records_than_the_first_table_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "ROWS", 16)
     for layout, record in (("fastq", b"@r%d\nAC\n+\nII\n"), ("fasta", b">r%d\nAC\n")):
-        text = b"".join(record % number for number in range(1000))
-        raw = array(text)
+        count = 1000
+        raw = array(b"".join(record % number for number in range(count)))
         parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
-        assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(1000)]
+        assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(count)]
+
+
+def test_pieces__of_more_records_than_the_first_table_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "ROWS", 16)
+    count = 1000
+    raw = array(b"".join(b">r%d\nAC\n" % number for number in range(count)))
+    table, inside, lead = parse_pieces(raw, 0, len(raw), 3, final=True) or pytest.fail("nothing")
+    assert (len(table), inside.tolist(), lead) == (count, count * [2], False)
 
 
 # ---- every border -----------------------------------------------------------------------------
@@ -260,34 +188,6 @@ def test_parse__takes_the_records_that_begin_before_the_border_wherever_it_is(
         assert all(start < border for start in starts)
         assert all(row[NAME] - 1 >= border for row in second.table)
         assert (first.fault, second.fault, second.stop) == (Fault.NONE, Fault.NONE, len(raw))
-
-
-@pytest.mark.parametrize("name", FOUR_LINES)
-def test_first_record__behind_any_cut_is_where_the_span_before_stops(name: str) -> None:
-    """As a worker looks for it: behind the line that holds the byte before the span."""
-    raw = array(FASTQ[name])
-    for start in range(1, len(raw)):
-        newline = records.find_newline(raw, start - 1)
-        guess = records.first_record(raw, newline + 1) if newline >= 0 else -1
-        stop = parse(raw.copy(), 0, start, "fastq", final=True, offset=33).stop
-        assert guess == (stop if stop < len(raw) else -1)
-
-
-@pytest.mark.parametrize("name", FASTQ)
-def test_first_record__is_always_a_line_that_begins_with_at(name: str) -> None:
-    """Where lines are wrapped it may be a wrong one; the span before corrects it."""
-    text = FASTQ[name]
-    raw = array(text)
-    lines = [0, *(i + 1 for i in range(len(text) - 1) if text[i : i + 1] == b"\n")]
-    for begin in lines:
-        guess = records.first_record(raw, begin)
-        assert guess == -1 or (guess >= begin and guess in lines and raw[guess] == ord("@"))
-
-
-@pytest.mark.parametrize("begin", [0, 1, 3, 4, 7, 8, 9])
-def test_find_newline__gives_the_next_one_or_nothing(begin: int) -> None:
-    text = b"abc\ndef\nx"
-    assert records.find_newline(array(text), begin) == text.find(b"\n", begin)
 
 
 @pytest.mark.parametrize(("layout", "name"), TEXTS)
@@ -341,7 +241,7 @@ def joined(text: bytes, cuts: list[int], overlap: int, ahead: int | None = None)
         stop = len(text) if ahead is None else min(len(text), border + ahead)
         while True:
             raw = array(text[:stop])
-            pieces = records.pieces(raw, begin, border, overlap, stop == len(text))
+            pieces = parse_pieces(raw, begin, border, overlap, stop == len(text))
             if pieces is not None:
                 break
             assert stop < len(text)
@@ -401,19 +301,19 @@ def test_pieces__of_any_spans_are_the_records_of_the_whole(
 
 def test_pieces__say_that_the_overlap_is_not_there_yet() -> None:
     raw = array(b">r1\nACGTACGT")
-    assert records.pieces(raw, 0, 8, 4, final=False) is None
-    table, own, lead = records.pieces(raw, 0, 8, 4, final=True) or pytest.fail("nothing")
+    assert parse_pieces(raw, 0, 8, 4, final=False) is None
+    table, own, lead = parse_pieces(raw, 0, 8, 4, final=True) or pytest.fail("nothing")
     assert (one(raw, table[0]), own.tolist(), lead) == ((b"r1", b"ACGTACGT", None), [4], False)
 
 
 def test_pieces__say_that_the_overlap_is_not_there_yet_when_nothing_is_behind_the_border() -> None:
     """The reader never asks so: it has bytes behind the border unless the file ends there."""
-    assert records.pieces(array(b">r1\nACGT"), 0, 8, 4, final=False) is None
+    assert parse_pieces(array(b">r1\nACGT"), 0, 8, 4, final=False) is None
 
 
 def test_pieces__of_a_text_that_begins_without_a_header_have_a_lead() -> None:
     """Which the reader refuses at the start of a file."""
-    pieces = records.pieces(array(b"ACGT\n>r1\nAC\n"), 0, 12, 0, final=True)
+    pieces = parse_pieces(array(b"ACGT\n>r1\nAC\n"), 0, 12, 0, final=True)
     assert pieces is not None
     assert pieces[2] is True
 
@@ -425,13 +325,13 @@ AT = len(GOOD)
 
 
 @pytest.mark.parametrize(
-    ("text", "fault", "where"),
+    ("text", "fault", "qualities"),
     [
-        (b"r2\nAC\n+\nII\n", Fault.NO_HEADER, AT),
-        (b">r2\nAC\n", Fault.NO_HEADER, AT),
-        (b"+\nII\n", Fault.NO_HEADER, AT),
-        (b"@r2\nAC\nGT\n@r3\nA\n+\nI\n", Fault.NO_PLUS, AT + 10),
-        (b"@r2\n@r3\nA\n+\nI\n", Fault.NO_PLUS, AT + 4),
+        (b"r2\nAC\n+\nII\n", Fault.NO_HEADER, 0),
+        (b">r2\nAC\n", Fault.NO_HEADER, 0),
+        (b"+\nII\n", Fault.NO_HEADER, 0),
+        (b"@r2\nAC\nGT\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
+        (b"@r2\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
         (b"@r2\nAC\n+\nI\n", Fault.LENGTHS, 1),
         (b"@r2\nAC\n+\nIII\n", Fault.LENGTHS, 3),
         (b"@r2\nAC\n+\n\n", Fault.LENGTHS, 0),
@@ -439,24 +339,24 @@ AT = len(GOOD)
         (b"@r2\nAC\r\n+\r\nI\r\n", Fault.LENGTHS, 1),
         (b"@r2\nAC\nGT\n+\nIII\nIIII\n", Fault.LENGTHS, 7),
         (b"@r2\nAC\nGT\n+\nIII\n", Fault.LENGTHS, 3),
-        (b"@r2\nAC\n+\nI \n", Fault.QUALITY, AT),
-        (b"@r2\nAC\n+\n\x7fI\n", Fault.QUALITY, AT),
-        (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, AT),
-        (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, AT),
-        (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, AT),
-        (b"@r2\nAC\n+", Fault.INCOMPLETE, AT),
-        (b"@r2\nAC\n", Fault.INCOMPLETE, AT),
-        (b"@r2\nA", Fault.INCOMPLETE, AT),
-        (b"@r2\n", Fault.INCOMPLETE, AT),
-        (b"@", Fault.INCOMPLETE, AT),
+        (b"@r2\nAC\n+\nI \n", Fault.QUALITY, 0),
+        (b"@r2\nAC\n+\n\x7fI\n", Fault.QUALITY, 0),
+        (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, 0),
+        (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, 0),
+        (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, 0),
+        (b"@r2\nAC\n+", Fault.INCOMPLETE, 0),
+        (b"@r2\nAC\n", Fault.INCOMPLETE, 0),
+        (b"@r2\nA", Fault.INCOMPLETE, 0),
+        (b"@r2\n", Fault.INCOMPLETE, 0),
+        (b"@", Fault.INCOMPLETE, 0),
     ],
 )
 def test_fault__stops_at_its_record_and_keeps_those_before(
-    text: bytes, fault: Fault, where: int
+    text: bytes, fault: Fault, qualities: int
 ) -> None:
     raw = array(GOOD + text)
     parsed = parse(raw, 0, len(raw), "fastq", final=True, offset=33)
-    assert (parsed.fault, parsed.stop, parsed.where) == (fault, AT, where)
+    assert (parsed.fault, parsed.stop, parsed.qualities) == (fault, AT, qualities)
     assert slices(raw, parsed) == [(b"r1", b"ACGT", b"IIII")]
 
 
@@ -482,7 +382,7 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
         good = offset <= value <= 126
         assert parsed.fault is (Fault.NONE if good else Fault.QUALITY)
         values = raw[parsed.table[0, QUALITY] :][:3]
-        assert records.lowest_outside(values, offset) == (-1 if good else 1)
+        assert find_outside(values, offset) == (-1 if good else 1)
 
 
 # ---- arrays out of tables ---------------------------------------------------------------------
@@ -496,25 +396,32 @@ def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
     letters = np.full(int(table[:, LENGTH].sum()), 255, np.uint8)
     offsets = np.full(len(table) + 1, -1, np.int64)
     records.set_offsets(table, offsets)
-    records.gather(raw, table, letters)
+    assert gather(raw, table, letters, 0) == len(letters)
     bases = [bases for _, bases, _ in whole(text, "fastq")]
     assert letters.tobytes() == b"".join(bases)
     assert offsets.tolist() == np.cumsum([0, *map(len, bases)]).tolist()
 
 
-@given(st.binary(max_size=300), st.data())
-def test_sums__are_exact(data: bytes, choice: st.DataObject) -> None:
-    window = st.integers(0, len(data)).flatmap(
-        lambda start: st.tuples(st.just(start), st.integers(0, len(data) - start))
-    )
-    windows = choice.draw(st.lists(window, min_size=1, max_size=5))
-    starts, lengths = np.array(windows, np.int64).T
-    expected = [sum(data[start : start + length]) for start, length in windows]
-    found = records.sums(array(data), np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
-    assert (found.dtype, found.tolist()) == (np.int64, expected)
+@settings(max_examples=200)
+@given(texts("fastq"), st.data())
+def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
+    raw = array(text)
+    parsed = parse(raw, 0, len(raw), "fastq", final=True, offset=33)
+    qualities = [quality or b"" for _, _, quality in slices(raw, parsed)]
+    record = data.draw(st.lists(st.integers(0, len(qualities) - 1), max_size=5))
+    windows = [
+        sorted(data.draw(st.tuples(*2 * [st.integers(0, len(qualities[r]))]))) for r in record
+    ]
+    starts = np.array([begin for begin, _ in windows], np.int64)
+    lengths = np.array([end - begin for begin, end in windows], np.int64)
+    sums = np.empty(len(record), np.int64)
+    sum_qualities(raw, parsed.table[np.array(record, np.intp)], starts, lengths, sums)
+    expected = [sum(qualities[r][a:b]) for r, (a, b) in zip(record, windows, strict=True)]
+    assert sums.tolist() == expected
 
 
-def test_sums__of_a_long_window_do_not_overflow() -> None:
-    raw = np.full(20_000_000, 255, np.uint8)
-    found = records.sums(raw, np.array([0]), np.array([len(raw)]))
-    assert found.tolist() == [255 * len(raw)]
+def test_sum_qualities__of_a_long_window_do_not_overflow() -> None:
+    raw = np.full(20_000_000, 126, np.uint8)
+    sums, row = np.empty(1, np.int64), np.zeros((1, COLUMNS), np.int64)
+    sum_qualities(raw, row, np.array([0]), np.array([len(raw)]), sums)
+    assert sums.tolist() == [126 * len(raw)]

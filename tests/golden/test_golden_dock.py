@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from multigpu.cli import cli
 from multigpu.dock import plan as dock_plan
-from multigpu.formats.molecules.molecules import parse
 from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.molecules.registry import parse
 from multigpu.kernels.rotation import Field, Ligands, Search, reference
 from multigpu.kernels.rotation.rotations import EulerRotations
 

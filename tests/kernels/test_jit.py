@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ CALLEE = (
     "@jit\ndef step(x):\n    return x + OFFSET\n"
 )
 CALLER = (
-    "from multigpu.kernels.compiled.jit import jit\nfrom pack.callee import step\n\n"
+    "from multigpu.kernels.compiled.jit import jit\nfrom {callee} import step\n\n"
     "@jit\ndef walk(x):\n    return step(step(x))\n"
 )
 COMPILED = sorted(
@@ -32,40 +33,74 @@ def test_cache__is_the_same_folder_for_threads_that_load_modules_at_once() -> No
     before = config.CACHE_DIR
 
     def folder(_: int) -> str:
-        with jit._own_cache("multigpu"):
+        with jit._own_cache(jit.__name__):
             time.sleep(0.005)
             return str(config.CACHE_DIR)
 
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(folder, range(20)))
-    assert found == {str(jit._folder(before, "multigpu"))}
+    assert found == {str(jit._folder(before, version.digest_of(jit.__name__)))}
     assert before == config.CACHE_DIR
 
 
-def walked(folder: Path) -> str:
-    """What the package in the folder computes, and whether its caller was in the cache."""
-    code = "from pack.caller import walk; print(walk(1), sum(walk.stats.cache_hits.values()))"
+def walked(folder: Path, package: str) -> str:
+    """Return what the caller in a package computes, and whether it was in the cache."""
+    code = f"from {package}.caller import walk; print(walk(1), sum(walk.stats.cache_hits.values()))"
     paths = os.pathsep.join([str(folder), str(ROOT)])
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": paths}
     return subprocess.check_output(
-        [sys.executable, "-B", "-c", code], env=environment, text=True, timeout=120
+        [sys.executable, "-B", "-c", code], env=environment, cwd=folder, text=True, timeout=120
     ).strip()
+
+
+def write_caller(folder: Path, callee: str) -> None:
+    """Write a package with a compiled function that calls another one of the module `callee`."""
+    folder.mkdir(exist_ok=True)
+    (folder / "__init__.py").touch()
+    (folder / "caller.py").write_text(CALLER.format(callee=callee))
 
 
 def test_function__is_compiled_again_when_what_it_calls_in_another_file_changes(
     tmp_path: Path,
 ) -> None:
     pack = tmp_path / "pack"
-    pack.mkdir()
-    (pack / "__init__.py").touch()
-    (pack / "caller.py").write_text(CALLER)
+    write_caller(pack, "pack.callee")
     (pack / "callee.py").write_text(CALLEE.format(offset=1))
-    assert walked(tmp_path) == "3 0"
-    assert walked(tmp_path) == "3 1"
+    assert walked(tmp_path, "pack") == "3 0"
+    assert walked(tmp_path, "pack") == "3 1"
     (pack / "callee.py").write_text(CALLEE.format(offset=20))
-    assert walked(tmp_path) == "41 0"
+    assert walked(tmp_path, "pack") == "41 0"
     (pack / "other.py").write_text("unlike = 'what has nothing compiled'\n")
-    assert walked(tmp_path) == "41 1"
+    assert walked(tmp_path, "pack") == "41 1"
+
+
+@pytest.fixture
+def kernels(tmp_path: Path) -> Path:
+    """Return the folder `kernels` of a copy that has only what compiles functions."""
+    kernels = tmp_path / "multigpu" / "kernels"
+    (kernels / "numerics").mkdir(parents=True)
+    (tmp_path / "multigpu" / "__init__.py").touch()
+    shutil.copytree(ROOT / "kernels" / "compiled", kernels / "compiled")
+    shutil.copy(ROOT / "kernels" / "bases.py", kernels)
+    return kernels
+
+
+def test_kernel__is_compiled_again_after_an_edit_of_its_folder_or_a_shared_one_only(
+    kernels: Path,
+) -> None:
+    root, scan = kernels.parents[1], "multigpu.kernels.scan"
+    callee = kernels / "compiled" / "text" / "callee.py"
+    callee.parent.mkdir()
+    callee.write_text(CALLEE.format(offset=1))
+    write_caller(kernels / "scan", "multigpu.kernels.compiled.text.callee")
+    (kernels / "rotation").mkdir()
+    assert walked(root, scan) == "3 0"
+    (kernels / "rotation" / "other.py").write_text("another = 'kernel'\n")
+    assert walked(root, scan) == "3 1"
+    callee.write_text(CALLEE.format(offset=20))
+    assert walked(root, scan) == "41 0"
+    (kernels / "scan" / "constants.py").write_text("OFFSET = 2\n")
+    assert walked(root, scan) == "41 0"
 
 
 def compiled_names(tree: ast.Module) -> Iterator[str]:
@@ -92,31 +127,17 @@ def test_names_in_compiled_functions__come_from_files_that_name_the_cache(path: 
                 assert ROOT / package / f"{rest.replace('.', '/')}.py" in COMPILED, node.module
 
 
-def test_files_that_name_the_cache__are_found() -> None:
-    assert {"records", "plain", "plain_fastq", "pdbqt", "sdf", "columns", "bam", "bam_index"} <= {
-        path.stem for path in COMPILED
-    }
+KERNELS = ROOT / "kernels"
+FOLDERS = sorted(path.name for path in KERNELS.iterdir() if (path / "__init__.py").exists())
 
 
-# ---- what we rely on in Numba, which does not promise it ----------------------------------------
-
-
-def test_numba__still_looks_for_blas_in_the_way_that_is_switched_off() -> None:
-    """Where this fails, `_look_for_no_blas` does nothing any more, and each start loads SciPy."""
-    assert callable(jit.linalg.ensure_blas)
-    code = (
-        "import sys, numba\n"
-        "assert 'numba.np.arraymath' not in sys.modules, 'it is loaded with Numba'\n"
-        "from numba.np import linalg\n"
-        "looked = []\n"
-        "linalg.ensure_blas = lambda: looked.append(1)\n"
-        "import numba.np.arraymath\n"
-        "assert looked, 'it does not look'\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_numba__is_left_with_its_own_way_of_looking_for_blas() -> None:
-    assert jit.linalg.ensure_blas.__module__ == "numba.np.linalg"
-    code = "import sys, multigpu.kernels.compiled.jit; assert 'scipy.linalg' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=ROOT)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_kernel_folder__imports_no_other_kernel(folder: str) -> None:
+    """Its cache would not know of edits there."""
+    shared = {*version.SHARED, *(path.stem for path in KERNELS.glob("*.py"))}
+    allowed = shared if folder in version.SHARED else {*shared, "device", folder}
+    for path in (KERNELS / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("multigpu."):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                assert {name.split(".")[2] for name in names} <= allowed, path

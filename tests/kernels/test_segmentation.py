@@ -23,11 +23,10 @@ from multigpu.kernels.segmentation import (
     TrackError,
     cpu,
     reference,
-    student,
 )
 from multigpu.kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
 
-FOLDER = Path(student.__file__).parent
+FOLDER = Path(cpu.__file__).parent
 NAMES = {
     "alpha": "alpha", "eps": "eps", "delta": "delta", "maxInt": "max_window",
     "minSeg": "min_segment", "cyberWeight": "cyber_weight", "segMedianT": "thresholds",

@@ -27,8 +27,9 @@ READ = "@r{0}\nACGTACGTAC\n+\nIIIIIIIIII\n"
 # What a worker loads before it starts, to be unlike the others. Dask may load it twice.
 OLD = "from multigpu.run import fitness; fitness.__version__ = '0.0.9'"
 GPU = (
+    "from multigpu.cluster.devices import memory;"
     "from multigpu.cluster.workers import worker;"
-    "worker.device_of = lambda _: 0; worker.free = lambda _: 1 << 30"
+    "worker.device_of = lambda _: 0; memory.free_bytes = lambda _: 1 << 30"
 )
 ELSEWHERE = """
 from multigpu.formats.storage.sources import fingerprint_or_none as seen

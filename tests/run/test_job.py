@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -14,14 +15,14 @@ import pytest
 import multigpu
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.events import Event
-from multigpu.cnv.options import COPY_NUMBER_LANES, copy_number_lanes
-from multigpu.dock.options import DockOptions
+from multigpu.cnv.options import COPY_NUMBER_LANES
+from multigpu.dock.options import DockOptions, docking_lanes
 from multigpu.errors import Failure, InputError, Unreadable
-from multigpu.formats.sequences import plain_fastq
+from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
 from multigpu.run.job import KEPT, deployment
-from multigpu.run.options import MOST, Lanes, RunOptions
-from multigpu.scan.options import SCAN_LANES
+from multigpu.run.options import MOST, RunOptions
+from multigpu.scan.options import SCAN_LANES, SCAN_RATE, scan_lanes
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
 
@@ -102,8 +103,7 @@ def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
     rows, real = iter(scan()), sources.fill
     assert len(list(islice(rows, 3))) == 3
     with monkeypatch.context() as patch:
-        patch.setattr(plain_fastq, "read", lambda *_: None)  # as where `pread` fails
-        patch.setattr(sources, "fill", stale)
+        patch.setattr(fastq, "read_records", stale)
         with pytest.raises(Unreadable, match="cannot be read: stale file handle"):
             list(rows)
     assert (tmp_path / "journal").exists()
@@ -206,41 +206,54 @@ def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:
 def test_lanes__go_by_the_number_of_gpus(
     gpus: int, scan: int, docking: int, copy_numbers: int
 ) -> None:
-    lanes = (SCAN_LANES, DockOptions().lanes, COPY_NUMBER_LANES)
+    lanes = (SCAN_LANES, docking_lanes(DockOptions(), 0), COPY_NUMBER_LANES)
     assert [each.each(gpus) for each in lanes] == [scan, docking, copy_numbers]
 
 
-@pytest.mark.parametrize(("size", "gpus"), [(0, 1), (150e6, 1), (700e6, 3), (1e12, 4)])
-def test_copy_numbers__begin_on_few_gpus(size: int, gpus: int) -> None:
-    assert copy_number_lanes(int(size)).here == gpus
-    assert copy_number_lanes(int(size)).each(8) == COPY_NUMBER_LANES.each(8)
-
-
 @pytest.mark.parametrize(
-    ("options", "gpus"),
+    ("options", "text_bytes", "seconds", "gpus"),
     [
-        ({}, 1),
-        ({"precision": 5.0}, 2),
-        ({"precision": 3.0}, 11),
-        ({"precision": 1e-300}, MOST),
-        ({"rotations": 1_000_000}, 6),
-        ({"rotation_file": "a.npy"}, 1),
-        ({"rotation_file": "a.npy", "translations": (5.0, 0.1)}, 6),
-        ({"translations": (1e300, 1e-300)}, MOST),
+        ({}, 200_000_000, 1.25, 1),  # ten degrees: to read a ligand takes longest
+        ({"precision": 5.0}, 0, 0, 2),
+        ({"precision": 3.0}, 200_000_000, 14.4, 11),
+        ({"precision": 1e-300}, 1, math.inf, MOST),
+        ({"rotations": 1_000_000}, 0, 0, 6),
+        ({"rotation_file": "a.npy"}, 0, 0, 1),
+        ({"rotation_file": "a.npy", "translations": (5.0, 0.1)}, 0, 0, 6),
+        ({"translations": (1e300, 1e-300)}, 1, math.inf, MOST),
     ],
 )
-def test_docking__begins_on_as_many_gpus_as_one_process_keeps_busy(
-    options: dict[str, Any], gpus: int
+def test_docking_lanes__estimate_the_work_by_poses_and_bytes(
+    options: dict[str, Any], text_bytes: int, seconds: float, gpus: int
 ) -> None:
-    assert DockOptions(**options).lanes.here == gpus
+    found = docking_lanes(DockOptions(**options), text_bytes).estimate
+    assert (found.seconds, found.gpus_kept_busy) == (pytest.approx(seconds), gpus)
 
 
 @pytest.mark.parametrize(
-    ("there", "processes", "own"), [(0, 0, 0), (1, 0, 1), (2, 0, 2), (4, 0, 3), (4, 4, 0)]
+    ("there", "asked", "seconds", "used", "processes"),
+    [
+        (0, 0, 1e9, 0, 0),
+        (0, 2, 0, 0, 2),
+        (1, 0, 1e9, 1, 0),
+        (1, 1, 0, 1, 1),
+        (2, 0, 1e9, 2, 0),
+        (8, 0, 1, 4, 0),
+        (8, 0, 1000, 8, 8),
+        (4, 2, 0, 4, 4),
+    ],
 )
-def test_deployment__has_gpus_of_its_own_where_it_begins_itself(
-    there: int, processes: int, own: int
+def test_deployment__is_chosen_before_a_job(
+    there: int, asked: int, seconds: float, used: int, processes: int
 ) -> None:
     devices = tuple(Device(k, f"GPU-{k}", "", 9, 9, (9, 0), mig=False) for k in range(there))
-    where = deployment(RunOptions(processes=processes), devices, Lanes(4, here=3))
-    assert where.own_gpus == [device.uuid for device in devices[:own]]
+    lanes = scan_lanes(int(seconds * SCAN_RATE))
+    where = deployment(RunOptions(processes=asked), devices, lanes)
+    assert (where.gpus, where.processes) == ([f"GPU-{k}" for k in range(used)], processes)
+    assert where.in_process == (not processes)
+
+
+def test_deployment__of_a_scheduler_starts_no_processes() -> None:
+    run = RunOptions(scheduler="tcp://127.0.0.1:9", processes=2)
+    where = deployment(run, (), scan_lanes(0))
+    assert (where.remote, where.processes, where.in_process) == (True, 0, False)

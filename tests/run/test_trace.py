@@ -17,7 +17,7 @@ from support.program import Run
 
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.cluster.workers import worker
+from multigpu.cluster.workers import history
 from multigpu.run.progress import Progress
 from multigpu.run.trace import Log, Timeline, logged, traced
 
@@ -176,10 +176,10 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
         monkeypatch.setattr(time, "time", lambda clock=clock: clock)
         assert 0 <= now() - before < 60
         assert 0 <= Event("split").at - before < 60
-        worker._history.steps = []
-        with worker.step("model"):
+        history.HISTORY.start()
+        with history.step("model"):
             monkeypatch.setattr(time, "time", lambda clock=clock: clock - 3600)
-        (step,) = worker._history.steps
+        (step,) = history.HISTORY.steps
         assert 0 <= step.end - step.begin < 60
         monkeypatch.undo()
     facts = SimpleNamespace(chunks=6, resumed=0)
@@ -195,7 +195,7 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
 def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("multigpu.run.progress.SAID_EVERY", 0.02)
+    monkeypatch.setattr("multigpu.run.progress.PRINTED_EVERY", 0.02)
     facts = SimpleNamespace(chunks=0, resumed=0)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
     with Progress(job, "scan", lambda: "5 matches", drawn=sys.stderr.isatty()) as progress:
@@ -206,7 +206,7 @@ def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
         said = capsys.readouterr().err.splitlines()
         assert len(said) > 1  # without any event
         assert said[-1].startswith("scan  6 of 12 chunks  5 matches  0:0")
-        monkeypatch.setattr("multigpu.run.progress.SAID_EVERY", 60.0)
+        monkeypatch.setattr("multigpu.run.progress.PRINTED_EVERY", 60.0)
         facts.chunks = 12
     assert capsys.readouterr().err.splitlines()[-1].startswith("scan  12 of 12 chunks")
 

@@ -13,7 +13,6 @@ from multigpu.formats.sequences.signatures import Joined, Signatures
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source, plain_bytes
 from multigpu.run.options import RunOptions
-from multigpu.scan.options import scan_lanes
 from multigpu.scan.work import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU
@@ -28,13 +27,14 @@ def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
 @pytest.mark.parametrize(
     ("here", "chunk"),
     [
-        (Capacity(FREE, 6, 6, gpu=True, own=6), 32_000_000),
-        (Capacity(FREE, 12, 6, gpu=True, own=6), 128 << 20),  # the program begins on one of two
-        (Capacity(FREE, 24, 3, gpu=True, own=24), 128 << 20),
-        (Capacity(FREE, 96, 12, gpu=True, own=96), 32 << 20),  # all that is in hand is limited
+        (Capacity(FREE, 6, 6, gpu=True, in_process=True), 32_000_000),
+        (Capacity(FREE, 12, 6, gpu=True, in_process=True), 128 << 20),
+        (Capacity(FREE, 24, 3, gpu=True, in_process=True), 128 << 20),
+        # The chunks in progress of all lanes together are limited.
+        (Capacity(FREE, 96, 12, gpu=True, in_process=True), 32 << 20),
         (Capacity(FREE, 24, 3, gpu=True), 256 << 20),  # worker processes only
         (Capacity(FREE, 24, 6, gpu=True), 128 << 20),
-        (Capacity(FREE, 4, 4, gpu=False, own=4), 64 << 20),
+        (Capacity(FREE, 4, 4, gpu=False, in_process=True), 64 << 20),
     ],
 )
 def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> None:
@@ -43,8 +43,8 @@ def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> 
 
 
 def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
-    one = plan(Capacity(FREE, 24, 3, gpu=True, own=3))
-    eight = plan(Capacity(FREE, 24, 3, gpu=True, own=24))
+    one = plan(Capacity(FREE, 24, 3, gpu=True), max_chunk_bytes=128 << 20)
+    eight = plan(Capacity(FREE, 24, 3, gpu=True, in_process=True))
     assert (one.lanes, one.in_hand) == (eight.lanes, eight.in_hand // 8) == (3, 3)
     assert eight.host_bytes > one.host_bytes + 21 * 1.75 * eight.chunk_bytes
 
@@ -53,7 +53,7 @@ def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
     letters = np.full(31 * 10**6, ord("A"), np.uint8)
     offsets = np.arange(10**6 + 1) * 31
     many = Signatures([b""] * 10**6, Joined(letters, offsets))
-    here = Capacity(500 << 20, 2, 2, gpu=False, own=2)
+    here = Capacity(500 << 20, 2, 2, gpu=False, in_process=True)
     message = (
         r"^1,000,000 signatures of 31,000,000 bases need [3-5]\d\d,\d{3},\d{3} bytes of memory"
     )
@@ -61,12 +61,6 @@ def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
         plan_scan([MUCH], many, here, RunOptions())
     planned = plan_scan([MUCH], many, replace(here, free=2 << 30), RunOptions())
     assert planned.host_bytes > planned.index.memory > planned.index.entries >= 10**6
-
-
-@pytest.mark.parametrize(("size", "gpus"), [(0, 1), (10**9, 1), (10**10, 3), (4 * 10**10, 11)])
-def test_the_program_begins_on_as_many_gpus_as_there_is_work_for(size: int, gpus: int) -> None:
-    assert scan_lanes(size).here == gpus
-    assert scan_lanes(size).each(4) == scan_lanes(0).each(4)
 
 
 def test_plain_bytes__are_those_of_files_that_are_not_compressed(tmp_path: Path) -> None:

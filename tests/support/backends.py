@@ -29,5 +29,5 @@ def backend_of(kernel: str, device: str) -> Any:
 
 
 def on_host(array: Any) -> Any:
-    """As an array of NumPy; None stays None."""
+    """Return an array of NumPy; None stays None."""
     return array.get() if hasattr(array, "get") else array

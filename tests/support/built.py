@@ -1,4 +1,4 @@
-"""What compilers have made for tests, kept for all processes of a run and for the next one.
+"""Output of compilers for tests, kept for all processes of a run and for the next run.
 
     path = built("emulated", ".so", texts, make)    # make(path) writes it where it is not yet
 

@@ -1,6 +1,6 @@
-"""What tests of counting share."""
+"""Helpers of the tests of counting."""
 
-import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +15,7 @@ Run = Callable[..., str]
 
 
 def in_windows(rows: list[Row], width: int, references: Any = REFERENCES) -> list[int]:
-    """How many mapped reads of quality 1 or more begin in each window."""
+    """Return the number of mapped reads of quality 1 or more that begin in each window."""
     counts = [0] * sum(-(-length // width) for _, length in references)
     first = np.cumsum([0, *(-(-length // width) for _, length in references)])
     for reference, position, quality, _, flag in rows:
@@ -25,11 +25,5 @@ def in_windows(rows: list[Row], width: int, references: Any = REFERENCES) -> lis
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    found = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name.partition(".")[0] == package:
-            raise ImportError(f"No module named {name!r}")
-        return found(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    """Have imports of a package fail."""
+    monkeypatch.setitem(sys.modules, package, None)

@@ -1,11 +1,13 @@
-"""What tests of docking share."""
+"""Helpers of the tests of docking."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from multigpu.formats.molecules.ligands import ENDS
-from multigpu.formats.molecules.molecules import parse
+import pytest
+
+from multigpu.dock import ligands, scores
+from multigpu.formats.molecules.registry import FORMATS, parse
 
 COUNT = 30  # ligands of the library
 SOME_SKIPPED = 3  # exit status
@@ -26,13 +28,19 @@ def files(folder: str = ".") -> list[str]:
 
 def names_in(path: str) -> list[str]:
     text = Path(path).read_bytes()
-    ends = ENDS["sdf"](text, True)
+    ends = FORMATS["sdf"].find_ends(text, True)
     return [text[a:].split(b"\n", 1)[0].decode() for a in [0, *ends[:-1]]]
+
+
+def read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all ligands and tables read and written one by one, not in columns."""
+    monkeypatch.setattr(ligands, "COLUMN_FORMATS", {})
+    monkeypatch.setattr(scores, "are_several", lambda _: False, raising=False)
 
 
 def molecules(path: Path) -> list[Any]:
     text = path.read_bytes()
-    ends = ENDS["sdf"](text, True)
+    ends = FORMATS["sdf"].find_ends(text, True)
     return [parse(text[a:b], "sdf") for a, b in zip([0, *ends], ends, strict=False)]
 
 

@@ -103,7 +103,7 @@ def load(golden: Path, name: str) -> Case:
 
 
 def names(golden: Path) -> list[str]:
-    """Of all cases that call a function of the package on a table."""
+    """Return the names of all cases that call a function of the package on a table."""
     found = sorted(path.parent.name for path in golden.glob("cnv/*/case.json"))
     return [name for name in found if load(golden, name).facts["kind"] == "pipeline"]
 

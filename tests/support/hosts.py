@@ -21,7 +21,7 @@ PATIENCE = 60.0  # seconds for anything to happen
 
 @dataclass
 class Ended:
-    """How a command ended. warnings: what it said before its error, if any."""
+    """End of a command: its status and lines; warnings: the lines before its error."""
 
     status: int
     out: str
@@ -115,7 +115,7 @@ def wait_for(happened: Callable[[], Any], what: str) -> None:
 
 
 def events(log: Path, name: str) -> int:
-    """How often something happened so far, by a `--log-json` file."""
+    """Return how often something happened so far, by a `--log-json` file."""
     lines = log.read_text().splitlines() if log.exists() else []
     return sum(f'"{name}"' in line for line in lines)
 

@@ -18,7 +18,7 @@ LARGE = 1 << 20  # characters: a script that is plotly
 
 
 class Page(HTMLParser):
-    """What a browser makes of a page: its elements, their attributes, its scripts, its text."""
+    """Page as a browser sees it: its elements, their attributes, its scripts, its text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

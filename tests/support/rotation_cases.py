@@ -103,7 +103,7 @@ def random_ligands(
 
 
 def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: Any) -> Case:
-    """What single precision cannot tell apart decides.
+    """Return a case that is decided by a difference too small for single precision.
 
     Turned by right angles, atoms come to lie within 1e-8 of borders between nodes, or of the
     grid's, and many poses score the same, but for a spacing that is not quite the same.

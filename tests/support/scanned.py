@@ -1,4 +1,4 @@
-"""What tests of the scan share: small reads, and what is to be found in them, in plain Python."""
+"""Helpers of the tests of the scan: small reads, and their matches in plain Python."""
 
 import gzip
 import math
@@ -52,7 +52,7 @@ def answer(
     scored: bool = True,
     most: float | None = None,
 ) -> list[Row]:
-    """What the scan should find, letter by letter.
+    """Return the rows that a scan should find, letter by letter.
 
     most: ambiguous bases that a match may have; a float is a share of its length
     """

@@ -69,7 +69,7 @@ async def _answer(address: str, operation: str, own: Security) -> Any:
 
 
 def _joined(port: int, own: Security) -> Iterator[str]:
-    """What a client of a scheduler can do."""
+    """Return what a client of a scheduler can do."""
     for scheme, security in zip(SCHEMES, (None, own), strict=True):
         address = f"{scheme}://127.0.0.1:{port}"
         try:
@@ -83,7 +83,7 @@ def _joined(port: int, own: Security) -> Iterator[str]:
 
 
 def _looked_at(ports: list[int]) -> Iterator[str]:
-    """Those of `PAGES` that a port shows."""
+    """Return those of `PAGES` that a port shows."""
     for port in ports:
         for page in PAGES:
             try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from multigpu.cluster.engine.output import (
     atomic_output,
     failures_named,
-    own,
+    open_locked,
     sync_directory,
     sync_folder,
 )
@@ -75,7 +75,7 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
     part, lock = folder / PART, folder / LOCK
     with failures_named(path, UsageError):
         folder.mkdir(parents=True, exist_ok=True)
-    with own(lock, path):
+    with open_locked(lock, path):
         try:
             with failures_named(path, UsageError):
                 part.mkdir(exist_ok=True)

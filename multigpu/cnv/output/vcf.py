@@ -21,9 +21,8 @@ from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output.lines import Every, Text, blocks, joined, lines, texts
 from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions, names_of
 from multigpu.errors import UsageError, quoted
-from multigpu.formats.storage.bgzf import bgzf
-from multigpu.formats.tables import tabix
 from multigpu.formats.tables.arrow import numbers
+from multigpu.formats.tables.tabix import write_indexed_vcf
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,12 +131,7 @@ def write_vcf(result: CnvResult, path: Path, every: Every = map) -> None:
     """Write the VCF file to `path`, and its index beside it."""
     variants = Variants.of(result)
     text = _text(result, variants, every)
-    blocks = bgzf(text, every)
-    path.write_bytes(b"".join(blocks))
-    begin = variants.position - 1
-    places = tabix.Records(result.regions.names, variants.chrom, begin, variants.end)
-    suffix, index = tabix.tabix(text, blocks, places)
-    path.with_name(path.name + suffix).write_bytes(b"".join(bgzf(index, every)))
+    write_indexed_vcf(path, [text], int(variants.end.max(initial=0)))
 
 
 def _text(result: CnvResult, variants: Variants, every: Every) -> bytes:

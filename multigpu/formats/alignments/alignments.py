@@ -16,6 +16,7 @@ from multigpu.errors import NAMED, InputError, UsageError, several
 from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.sources import Kind, beginning, expand, is_regular, stands_for_others
 from multigpu.formats.tables import misread
 from multigpu.kernels.counting.types import Reads
@@ -219,7 +220,7 @@ def with_index(file: Alignments, threads: int) -> Alignments:
     reason = _no_place(file.path)
     if reason is None and file.kind == "bam":
         try:
-            cram.pysam()
+            import_pysam("indexes of BAM files")
         except UsageError as error:
             reason = str(error)
     if reason is None:
@@ -241,7 +242,7 @@ def _no_place(path: str) -> str | None:
 
 def _make_index(file: Alignments, threads: int) -> str:
     """Written under another name first, so that no run ever sees half an index."""
-    pysam = cram.pysam()
+    pysam = import_pysam("indexes of BAM and CRAM files")
     long = any(length > BAI_LONGEST for _, length in file.references)
     suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
     path = cram.absolute(file.path)

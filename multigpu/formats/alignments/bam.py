@@ -6,8 +6,6 @@ fixed fields of a record are looked at, so reading costs little more than decomp
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +13,13 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.decompress import BGZF_END, GzipContent
 from multigpu.formats.storage.sources import ending, read_into
-from multigpu.kernels.compiled.jit import jit
+from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
 MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
 LONGEST_NAME = 1 << 16  # bytes of a reference's name
 SMALLEST = 36  # bytes of a record: the fixed fields
-POSITION_BITS = 40
 ANYWHERE = 1 << 62  # behind every place
 NO_END = "ends early: the file is truncated (its end marker is missing)"
 NOT_SORTED = "is not sorted by position: run `samtools sort` on it first"
@@ -50,15 +47,6 @@ class Stretch:
 
 
 WHOLE = Stretch(0, ANYWHERE, 0)
-
-
-class Fault(IntEnum):
-    """Why the walk over records stopped before the end of the bytes."""
-
-    NONE = 0
-    DONE = 1  # no record of the stretch can follow
-    DAMAGED = 2
-    UNSORTED = 3
 
 
 class _Inlet:
@@ -187,83 +175,12 @@ class _Walk:
         """The reads that lie whole in `raw`, and where the first one stands that does not."""
         room = len(raw) // SMALLEST
         columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
-        count, stop, fault = _records(
+        count, stop, why = read_records(
             raw, self._wanted, self._references, self._ordered, self._last, columns
         )
-        if fault == Fault.DAMAGED:
+        if why == Stop.DAMAGED:
             raise InputError(self._path, _DAMAGED)
-        if fault == Fault.UNSORTED:
+        if why == Stop.UNSORTED:
             raise Unsorted(self._path, NOT_SORTED)
-        self.done = fault == Fault.DONE
+        self.done = why == Stop.END_OF_STRETCH
         return Reads(*(column[:count] for column in columns)), stop
-
-
-_REFERENCE, _POSITION, _NAME, _MAPQ, _CIGARS, _FLAG, _BASES, _FIXED = 4, 8, 12, 13, 16, 18, 20, 36
-_UNMAPPED, _REVERSE = 4, 16
-_ON_REFERENCE = 0b110001101  # CIGAR operations M D N = X
-_ON_READ = 0b110010011  # M I S = X
-
-
-@jit
-def _records(raw: Any, wanted: Any, references: Any, ordered: Any, last: Any, columns: Any) -> Any:
-    """Fills the columns; returns how many, where the next record begins and why it stopped."""
-    begin, end = wanted
-    chrom, start, stop, length, mapq, reverse = columns
-    at, count = 0, 0
-    while at + _FIXED <= len(raw):
-        size, where, position, bases = _head(raw, at)
-        if size < 0 or not -1 <= where < references or position < -1:
-            return count, at, Fault.DAMAGED
-        if at + size > len(raw):
-            break
-        # Records without a reference (-1) stand at the end of a sorted file.
-        here = ((where if where >= 0 else references) << POSITION_BITS) + position
-        if ordered and here < last[0]:
-            return count, at, Fault.UNSORTED
-        last[0] = here
-        if here >= end:
-            return count, at, Fault.DONE
-        flag = _uint16(raw, at + _FLAG)
-        if here >= begin and where >= 0 and position >= 0 and not flag & _UNMAPPED:
-            on_reference, on_read = _covered(raw, at)
-            chrom[count], start[count] = where, position
-            stop[count] = position + max(1, on_reference)
-            length[count] = bases or on_read  # secondary records may have no sequence
-            mapq[count], reverse[count] = raw[at + _MAPQ], flag & _REVERSE != 0
-            count += 1
-        at += size
-    return count, at, Fault.NONE
-
-
-@jit
-def _head(raw: Any, at: Any) -> Any:
-    """All bytes of a record (-1: impossible), its reference, its position, its bases."""
-    bases = _int32(raw, at + _BASES)
-    size = 4 + _int32(raw, at)
-    smallest = _FIXED + raw[at + _NAME] + 4 * _uint16(raw, at + _CIGARS) + (bases + 1) // 2 + bases
-    if bases < 0 or size < smallest:
-        size = -1
-    return size, _int32(raw, at + _REFERENCE), _int32(raw, at + _POSITION), bases
-
-
-@jit
-def _covered(raw: Any, at: Any) -> Any:
-    """Bases of the reference and of the read in the CIGAR of the record at `at`."""
-    on_reference, on_read = 0, 0
-    first = at + _FIXED + raw[at + _NAME]
-    for i in range(_uint16(raw, at + _CIGARS)):
-        operation = _int32(raw, first + 4 * i) & 0xFFFFFFFF
-        bases, kind = operation >> 4, operation & 15
-        on_reference += bases * (_ON_REFERENCE >> kind & 1)
-        on_read += bases * (_ON_READ >> kind & 1)
-    return on_reference, on_read
-
-
-@jit
-def _int32(raw: Any, at: Any) -> Any:
-    return np.int64(np.int32(_uint16(raw, at) | _uint16(raw, at + 2) << 16))
-
-
-@jit
-def _uint16(raw: Any, at: Any) -> Any:
-    return np.int64(raw[at]) | np.int64(raw[at + 1]) << 8

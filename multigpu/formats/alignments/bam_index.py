@@ -4,14 +4,13 @@ Both layouts are those of the SAM/BAM and CSI specifications (samtools.github.io
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.storage.sources import opened
-from multigpu.kernels.compiled.jit import jit
+from multigpu.kernels.compiled.alignments import read_bins
 
 BAI, CSI = b"BAI\x01", b"CSI\x01"
 MOST_BITS = 40  # log2 of the bases that an index may cover
@@ -69,7 +68,7 @@ class _Cursor:
         if not 0 <= count <= len(self._raw):
             raise ValueError("more bins than bytes")
         table = np.empty((count, 3), np.int64)
-        self._at = _bins(self._raw, self._at, with_offset, table)
+        self._at = read_bins(self._raw, self._at, with_offset, table)
         if self._at < 0:
             raise ValueError("the bins end early")
         return table
@@ -117,29 +116,3 @@ def _entries(
     if min(first, offset.min(initial=0)) < 0:
         raise ValueError("an offset beyond every file")
     return Entries(np.r_[0, position[later]], np.r_[first, offset[later]])
-
-
-@jit
-def _bins(raw: Any, at: Any, with_offset: Any, table: Any) -> Any:
-    """Fills the table; where the bins end, -1 where `raw` ends before."""
-    for row in range(len(table)):
-        head = 16 if with_offset else 8
-        if at + head > len(raw):
-            return -1
-        table[row, 0] = _number(raw, at, 4)
-        table[row, 1] = _number(raw, at + 4, 8) if with_offset else 0
-        chunks = _number(raw, at + head - 4, 4)
-        at += head
-        if chunks < 1 or at + 16 * chunks > len(raw):
-            return -1
-        table[row, 2] = _number(raw, at, 8)  # of the statistics too, which tell it of all records
-        at += 16 * chunks
-    return at
-
-
-@jit
-def _number(raw: Any, at: Any, size: Any) -> Any:
-    value = np.int64(0)
-    for i in range(size):
-        value |= np.int64(raw[at + i]) << 8 * i
-    return value

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import InputError
 from multigpu.formats.alignments.bam import (
     NO_END,
     NOT_SORTED,
-    POSITION_BITS,
     WHOLE,
     Stretch,
     Unsorted,
     place,
 )
+from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.sources import beginning, ending
+from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
 MAGIC = b"CRAM"
@@ -32,16 +33,6 @@ END_3 = bytes.fromhex(
 )
 ENDS = {b"\2\1": END_2, b"\3\0": END_3, b"\3\1": END_3}
 FREE = 8  # the byte of it whose upper half has no meaning; htslib clears it, Java may set it
-
-
-def pysam() -> Any:
-    """The package, loaded when it is needed. Raises UsageError where it is missing."""
-    try:
-        import pysam
-    except ImportError as error:
-        raise UsageError("this needs the package pysam: pip install pysam") from error
-    pysam.set_verbosity(0)  # what htslib has to say arrives as an exception too
-    return pysam
 
 
 def absolute(path: str) -> str:
@@ -93,7 +84,7 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 def _opened(path: str) -> Iterator[Any]:
     options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
     try:
-        with pysam().AlignmentFile(absolute(path), "rc", **options) as file:
+        with import_pysam("CRAM files").AlignmentFile(absolute(path), "rc", **options) as file:
             yield file
     except (OSError, ValueError) as error:
         raise InputError(path, f"cannot be decoded: {error}") from error

@@ -1,44 +1,24 @@
-"""Ligand files to records, one molecule each: SDF, MOL2, PDB, PDBQT and XYZ.
+"""Ligand files to records of one molecule each.
 
-A library of any size is cut as fast as it is read, see `borders`; `molecules` parses the records
-where they are docked.
+A library of any size is cut as fast as it is read; records are parsed where they are docked.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.molecules.borders import ENDS
+from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
 from multigpu.formats.storage.sources import Kind, Source, blocks, inspect, read_into, suffix_of
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20
 MOST_BYTES = 64 << 20  # of a record: many times what the largest molecules have
-
-SUFFIXES = {
-    ".sdf": "sdf",
-    ".sd": "sdf",
-    ".mol": "sdf",
-    ".mol2": "mol2",
-    ".pdb": "pdb",
-    ".ent": "pdb",
-    ".pdbqt": "pdbqt",
-    ".xyz": "xyz",
-}
-SIGNS = (  # of the content, where the name tells nothing
-    ("mol2", re.compile(rb"^@<TRIPOS>", re.MULTILINE)),
-    ("sdf", re.compile(rb"V[23]000\s*$", re.MULTILINE)),
-    ("pdbqt", re.compile(rb"^(ROOT|TORSDOF)\b", re.MULTILINE)),
-    ("pdb", re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)),
-    ("xyz", re.compile(rb"\A\s*\d+\s*\n")),
-)
-
 
 SMILES = Kind("SMILES", (".smi", ".smiles", ".ism", ".can"), lambda path, start: "", "")
 NO_PLACES = (
@@ -46,15 +26,15 @@ NO_PLACES = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LigandRecords:
     """Consecutive records of a source, one molecule each.
 
     source   index of the source
     number   of the first record in its source, from 1
     lengths  int64[n], bytes
     text     of all of them; None where whoever docks them reads it in the file
-    at       where it stands in the file
+    at       byte of the source's content at which the text begins
     error    what is wrong with the source from the first record on, which then is the only one
 
     Raises ValueError where the lengths are not those of the text.
@@ -72,14 +52,20 @@ class Records:
         if other or self.lengths.min(initial=0) < 0:
             raise ValueError(f"records of {self.size} bytes in a text of another length")
 
+    @classmethod
+    def broken(cls, source: int, number: int, error: str) -> "LigandRecords":
+        """Return a record that says what is wrong with its source."""
+        lengths = np.zeros(1, np.int64)
+        return cls(source=source, number=number, lengths=lengths, text=b"", error=error)
+
     @property
     def last(self) -> int:
-        """Number of the last one."""
+        """Number of the last record in its source."""
         return self.number + len(self.lengths) - 1
 
     @property
     def size(self) -> int:
-        """Bytes of them all."""
+        """Bytes of all records."""
         return int(self.lengths.sum())
 
     @cached_property
@@ -90,16 +76,21 @@ class Records:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, span: slice) -> "Records":
-        """Consecutive ones, with text of their own."""
+    def __getitem__(self, span: slice) -> "LigandRecords":
+        """Return consecutive records, with a text of their own."""
         first, last, _ = span.indices(len(self))
         begin, end = (int(self.ends[at - 1]) if at else 0 for at in (first, last))
-        text = None if self.text is None else bytes(memoryview(self.text)[begin:end])
-        lengths = self.lengths[first:last]
-        return Records(self.source, self.number + first, lengths, text, self.at + begin, self.error)
+        return LigandRecords(
+            source=self.source,
+            number=self.number + first,
+            lengths=self.lengths[first:last],
+            text=None if self.text is None else bytes(memoryview(self.text)[begin:end]),
+            at=self.at + begin,
+            error=self.error,
+        )
 
     def texts(self, sources: Sequence[Source]) -> Texts:
-        """Each of them. Raises InputError where the file cannot be read."""
+        """Return the text of each. Raises InputError where the file cannot be read."""
         if self.text is not None:
             return Texts.one_after_the_other(np.frombuffer(self.text, np.uint8), self.lengths)
         path, room = sources[self.source].path, np.empty(self.size, np.uint8)
@@ -108,9 +99,9 @@ class Records:
         return Texts.one_after_the_other(room, self.lengths)
 
 
-@dataclass(frozen=True)
-class Border:
-    """Where a record begins: whatever comes can be told without what is before it.
+@dataclass(frozen=True, kw_only=True)
+class RecordBorder:
+    """Begin of a record, from which on the input can be read without what is before it.
 
     source   index of the source
     at       byte of its content
@@ -124,31 +115,30 @@ class Border:
     first: int = 0
 
 
-def broken(source: int, number: int, error: str) -> Records:
-    """A record that says what is wrong with its source."""
-    return Records(source, number, np.zeros(1, np.int64), b"", error=error)
+INPUT_BEGIN = RecordBorder()
 
 
 def _layout(path: str, start: bytes) -> str:
     if suffix_of(Path(path).name, SMILES):
         raise InputError(path, NO_PLACES)
-    if layout := SUFFIXES.get(suffix_of(Path(path).name, LIGANDS)):
-        return layout
-    return next((layout for layout, sign in SIGNS if sign.search(start)), "")
+    if suffix := suffix_of(Path(path).name, LIGANDS):
+        return SUFFIXES[suffix].name
+    return format_of_content(start)
 
 
-LIGANDS = Kind(
-    "ligand", tuple(SUFFIXES), _layout, "no ligands by name or content (SDF, MOL2, PDB, PDBQT, XYZ)"
-)
+KNOWN = ", ".join(name.upper() for name in FORMATS)
+LIGANDS = Kind("ligand", tuple(SUFFIXES), _layout, f"no ligands by name or content ({KNOWN})")
 
 
-def ligand_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[Records]]:
-    """What is known of each file; files that are no ligands, as records, where these are skipped.
+def open_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[LigandRecords]]:
+    """Return what is known of each file, and a broken record for each that is skipped.
+
+    skip: whether files that are no ligands are skipped
 
     Raises InputError for the first of them otherwise.
     """
     sources: list[Source] = []
-    bad: list[Records] = []
+    bad: list[LigandRecords] = []
     for number, path in enumerate(paths):
         try:
             sources.append(inspect(path, LIGANDS))
@@ -156,7 +146,7 @@ def ligand_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list
             if not skip:
                 raise
             sources.append(Source(path, None, "none", ""))
-            bad.append(broken(number, 1, _without_path(error)))
+            bad.append(LigandRecords.broken(number, 1, _without_path(error)))
     return sources, bad
 
 
@@ -164,43 +154,51 @@ def _without_path(error: InputError) -> str:
     return f"{error.where}: {error.problem}" if error.where else error.problem
 
 
-def records(
-    number: int, source: Source, with_text: bool = True, begin: Border = Border()
-) -> Iterator[Records]:
-    """The records of a source in order, those of a block together.
+def read_records(
+    number: int, source: Source, with_text: bool = True, begin: RecordBorder = INPUT_BEGIN
+) -> Iterator[LigandRecords]:
+    """Yield the records of a source in order, those of a block together.
 
-    What breaks it off is the last one's `error`. with_text: else whoever docks them can read the
-    file, which is plain. begin: of the first; what is before it is read where it is compressed.
+    number     index of the source
+    with_text  False where whoever docks them reads the file, which is plain
+    begin      of the first record; what is before it is read only where it is compressed
+
+    An error ends them: the last record has it.
     """
-    ends_in, left = ENDS[source.layout], b""
+    find_ends, left = FORMATS[source.layout].find_ends, b""
     count, passed = (begin.before, begin.at) if source.cuttable else (0, 0)
-    content = blocks(source, READ_BYTES, begin=passed)
-    while True:
-        try:
-            block = next(content, None)
-        except InputError as error:
-            yield broken(number, count + 1, _without_path(error))
-            return
-        text = left if block is None else b"".join((left, block.data))
-        ends = ends_in(text, block is None)
-        size = ends[-1] if ends else 0
-        if ends:
-            lengths = np.array(ends, np.int64) - np.array([0, *ends[:-1]], np.int64)
-            held = _first(text, size) if with_text else None
-            some = Records(number, count + 1, lengths, held, passed)
-            if some.last > begin.before:
-                yield some if some.number > begin.before else some[begin.before - count :]
-        count, passed, left = count + len(ends), passed + size, text[size:]
-        if len(left) > MOST_BYTES:  # each block is looked at together with what is left
-            problem = f"the molecule has no end in {MOST_BYTES:,} bytes: the rest is not read"
-            yield broken(number, count + 1, problem)
-            return
-        if block is None:
-            if not count:
-                yield broken(number, 1, "there is no molecule in it")
-            return
+    try:
+        for block, final in _blocks(source, passed):
+            text = b"".join((left, block))
+            ends = find_ends(text, final)
+            size = ends[-1] if ends else 0
+            if ends:
+                some = LigandRecords(
+                    source=number,
+                    number=count + 1,
+                    lengths=np.diff(ends, prepend=0),
+                    text=_first(text, size) if with_text else None,
+                    at=passed,
+                )
+                if some.last > begin.before:
+                    yield some if some.number > begin.before else some[begin.before - count :]
+            count, passed, left = count + len(ends), passed + size, text[size:]
+            if len(left) > MOST_BYTES:  # each block is looked at together with what is left
+                problem = f"the molecule has no end in {MOST_BYTES:,} bytes: the rest is not read"
+                raise InputError(source.path, problem)
+        if not count:
+            raise InputError(source.path, "there is no molecule in it")
+    except InputError as error:
+        yield LigandRecords.broken(number, count + 1, _without_path(error))
+
+
+def _blocks(source: Source, begin: int) -> Iterator[tuple[Any, bool]]:
+    """Yield the content in blocks, and whether it ends there: the last one is empty."""
+    for block in blocks(source, READ_BYTES, begin=begin):
+        yield block.data, False
+    yield b"", True
 
 
 def _first(text: bytes, size: int) -> bytes | memoryview:
-    """Without a copy."""
+    """Return the first bytes without a copy."""
     return text if size == len(text) else memoryview(text)[:size]

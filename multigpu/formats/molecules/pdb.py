@@ -1,94 +1,213 @@
-"""What a record of PDB says between its atoms: other places of the same atom, and bonds."""
+"""PDB: borders, parser and writer, and what PDBQT shares with it.
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+`pdb_lines` knows alternate locations and CONECT.
+"""
 
-PLACE, SERIAL, ATOM_NAME, RESIDUE = 16, slice(6, 11), slice(12, 16), slice(21, 27)  # columns
-OCCUPANCY = slice(54, 60)
-OF_ATOMS = (b"ATOM  ", b"HETATM", b"ANISOU", b"SIGATM", b"SIGUIJ")
-PARTNERS = [slice(at, at + 5) for at in range(11, 31, 5)]
-OTHERS = slice(31, None)  # of CONECT in old files: hydrogen bonds and salt bridges
-MOST_ORDER = 3  # of a bond
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from multigpu.formats.molecules import fields
+from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
+from multigpu.formats.molecules.borders import lines_that_begin_with, with_rest
+from multigpu.formats.molecules.elements import ELEMENTS, FEW_WORDS, element_of
+from multigpu.formats.molecules.ligand_format import LigandFormat
+from multigpu.formats.molecules.molecule import (
+    AROMATIC,
+    Bond,
+    BondGraph,
+    Molecule,
+    PoseNotes,
+    Positions,
+)
+from multigpu.formats.molecules.pdb_lines import bonds_of_conect, drop_lines, other_locations
+
+PLACE = slice(30, 38), slice(38, 46), slice(46, 54)  # columns of an atom
+ATOM_NAME, ELEMENT, CHARGE = slice(12, 16), slice(76, 78), slice(78, 80)
+ATOM_WORDS = (b"ATOM  ", b"HETATM")
+ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
+BEGUN = re.compile(rb"^(ATOM  |HETATM|MODEL\b)", re.MULTILINE)
+MODEL_ENDS = (b"ENDMDL", b"END\n", b"END\r", b"END ")
+NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
+SIGNED = re.compile(rb"(\d)([+-])|([+-])(\d)")
+FULL_NAME = 4  # letters of an atom's name
+LARGEST_COORDINATE = 999_999.0  # Å, above and below 0: what fits its columns
+LARGEST_CHARGE = 9
+POSE_REMARK = b"REMARK multigpu "
+MODEL_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", b"ENDMDL", b"END ", b"END\n", b"END\r")
+DROPPED_LINES = (*MODEL_LINES, POSE_REMARK)  # that a pose does not keep
 
 
-def other_places(lines: Sequence[bytes], rows: Sequence[int]) -> set[int]:
-    """The rows of alternate locations that are not taken, of all lines about these.
+# ---- borders ----------------------------------------------------------------------------------
 
-    Of each residue's atom the best occupied location is taken, the first of equals. Atoms without
-    a letter for their location have no other.
+
+def find_ends(text: bytes, final: bool) -> list[int]:
+    """Return the end of every ENDMDL and END after atoms or a model; else the text is a record."""
+    ends: list[int] = []
+    for at in lines_that_begin_with(MODEL_ENDS, text):
+        if end := end_of_model(text, ends[-1] if ends else 0, at):
+            ends.append(end)
+    return with_open_model(ends, text, final)
+
+
+def end_of_model(text: bytes, begin: int, at: int) -> int:
+    """Return the end of the line at `at`; 0 where it ends no record that begins at `begin`."""
+    end = text.find(b"\n", at) + 1
+    is_mark = text.startswith(b"ENDMDL", at) or text[at:end].strip() == b"END"
+    return end if is_mark and BEGUN.search(text, begin, at) else 0
+
+
+def with_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
+    """Return the ends, and that of the text where the rest of it has atoms."""
+    return with_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def parse(lines: list[bytes]) -> Molecule:
+    """Return the molecule of a record. Raises MoleculeError.
+
+    Of an atom with several locations the best occupied is taken; the lines of the others are empty.
     """
-    best: dict[tuple[bytes, bytes], tuple[float, bytes]] = {}
-    with_letter = [row for row in rows if lines[row][PLACE : PLACE + 1].strip()]
-    for row in with_letter:
-        atom, place = _atom(lines[row]), (_occupancy(lines[row]), lines[row][PLACE : PLACE + 1])
-        if atom not in best or place[0] > best[atom][0]:
-            best[atom] = place
-    return {
-        row for row, line in enumerate(lines if with_letter else ())
-        if line.startswith(OF_ATOMS) and line[PLACE : PLACE + 1].strip()
-        and line[PLACE : PLACE + 1] != best.get(_atom(line), (0, b""))[1]
-    }  # fmt: skip
+    rows = atom_rows(lines)
+    lines = drop_lines(lines, rows, other_locations(lines, rows))
+    rows = atom_rows(lines)
+    return Molecule(
+        format=PDB,
+        name=read_name(b"".join(lines)),
+        lines=lines,
+        rows=rows,
+        positions=fields.positions_of(fields.floats_in_columns(lines, rows, PLACE)),
+        elements=[_element_of(lines[row][ATOM_NAME], lines[row][ELEMENT]) for row in rows],
+        bonds=bonds_of_conect(lines, rows),
+    )
 
 
-def without(lines: Sequence[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
-    """All lines, those in the dropped rows empty, and no CONECT of their atoms.
+def atom_rows(lines: Sequence[bytes]) -> list[int]:
+    """Return the rows of all atoms."""
+    return [row for row, line in enumerate(lines) if line.startswith(ATOM_WORDS)]
 
-    rows: of all atoms.
+
+@lru_cache(FEW_WORDS)
+def _element_of(name: bytes, columns: bytes) -> str:
+    """Return the element in its columns, else that of the atom's name.
+
+    The name has it right-aligned in the first two of four columns. A hydrogen of four letters has
+    no room for that: HG11 is not mercury.
     """
-    if not dropped:
-        return list(lines)
-    kept = [b"" if row in dropped else line for row, line in enumerate(lines)]
-    gone = _serials(lines, dropped.intersection(rows)) - _serials(kept, rows)
-    return [_conect_without(line, gone) if line.startswith(b"CONECT") else line for line in kept]
+    if symbol := fields.decoded(columns):
+        return element_of(symbol)
+    if name.startswith(b"H") and len(name.strip()) == FULL_NAME:
+        return "H"
+    symbol = element_of(fields.decoded(name[:2]).lstrip("0123456789"))
+    return symbol if symbol in ELEMENTS else symbol[:1]
 
 
-def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
-    return {lines[row][SERIAL].strip() for row in rows} - {b""}
+def read_name(text: bytes) -> str:
+    """Return the name in a remark."""
+    name = find_name(text)
+    return fields.decoded(name[1]) if name else ""
 
 
-def _conect_without(line: bytes, gone: set[bytes]) -> bytes:
-    """Empty where it is about one of these atoms, or no partner is left."""
-    said = line.rstrip()
-    partners = [said[part] for part in PARTNERS]
-    left = [partner for partner in partners if partner.strip() not in gone]
-    if said[SERIAL].strip() in gone:
-        return b""
-    if left == partners:
-        return line
-    body, others = b"".join(left), said[OTHERS]
-    if not body.strip():
-        return b""
-    width = OTHERS.start - PARTNERS[0].start if others else 0
-    return said[: PARTNERS[0].start] + body.ljust(width) + others + line[len(said) :]
+def find_name(text: bytes) -> re.Match[bytes] | None:
+    """Return where a remark says a name, which is the first group."""
+    return NAME.search(text) if b"Name = " in text else None
 
 
-def _atom(line: bytes) -> tuple[bytes, bytes]:
-    return line[RESIDUE], line[ATOM_NAME]
+def bond_graph(molecule: Molecule) -> BondGraph:
+    """Return bonds, and the charges by valence and in the columns of atoms."""
+    bonds = bonds_of(molecule)
+    charges = charges_by_valence(molecule, bonds)
+    for i, row in enumerate(molecule.rows):
+        if charge := SIGNED.fullmatch(molecule.lines[row][CHARGE]):
+            charges[i] = int((charge[2] or charge[3]) + (charge[1] or charge[4]))
+    return BondGraph(bonds, charges)
 
 
-def _occupancy(line: bytes) -> float:
-    """1 where there is none."""
-    try:
-        return float(line[OCCUPANCY].strip() or 1)
-    except ValueError:
-        return 0.0
+# ---- writing ----------------------------------------------------------------------------------
 
 
-def conected(lines: Sequence[bytes], rows: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The bonds of CONECT between atoms in these rows: a partner that is repeated is their order.
+def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return the record with other coordinates, and remarks before it."""
+    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    kept = [line for line in lines if not line.startswith(DROPPED_LINES) and line.strip() != b"END"]
+    record = fields.with_newline(b"".join(kept))
+    return remarks("" if find_name(record) else name, notes) + record
 
-    Either atom may say it, and most programs let both.
-    """
-    said = [line for line in lines if line.startswith(b"CONECT")]
-    if not said:
-        return []
-    numbers = {lines[row][SERIAL].strip(): atom for atom, row in enumerate(rows)}
-    times: Counter[tuple[int, int]] = Counter()
-    for line in said:
-        atom = numbers.get(line[SERIAL].strip())
-        for part in PARTNERS:
-            partner = numbers.get(line[part].strip())
-            if atom is not None and partner is not None and atom != partner:
-                times[atom, partner] += 1
-    pairs = sorted({(min(pair), max(pair)) for pair in times})
-    return [(a, b, min(max(times[a, b], times[b, a]), MOST_ORDER)) for a, b in pairs]
+
+def _put_place(line: bytes, place: Sequence[float]) -> bytes:
+    return line[: PLACE[0].start] + fields.place_in_columns(place, 8, 3) + line[PLACE[-1].stop :]
+
+
+def remarks(name: str, notes: PoseNotes) -> bytes:
+    """Return what stands before a record: the name if there is one, and the notes."""
+    return name_remark(name) + b"".join(
+        POSE_REMARK + f"{note} {text}\n".encode() for note, text in notes.items()
+    )
+
+
+def name_remark(name: str) -> bytes:
+    """Return the line that says a name; nothing for none."""
+    return f"REMARK  Name = {name}\n".encode() if name else b""
+
+
+def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return a pose of a molecule of another format."""
+    bonds, charges = molecule.format.bond_graph(molecule)
+    atoms = atom_lines(molecule.elements, positions)
+    lines = [
+        f"{line}          {element.upper():>2}{_charge_columns(charges.get(i, 0))}\n"
+        for i, (line, element) in enumerate(zip(atoms, molecule.elements, strict=True))
+    ]
+    lines += _conect(bonds)
+    return remarks(molecule.name or name, notes) + "".join(lines).encode()
+
+
+def atom_lines(elements: Sequence[str], positions: Positions) -> list[str]:
+    """Return the lines of atoms up to the temperature factor."""
+    counts: dict[str, int] = {}
+    lines = []
+    for i, (element, place) in enumerate(zip(elements, positions.tolist(), strict=True), 1):
+        counts[element] = counts.get(element, 0) + 1
+        atom = f"{element.upper():>2}{counts[element]}"[:FULL_NAME]
+        x, y, z = [fields.fixed_width(number, 8, 3) for number in place]
+        lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {x}{y}{z}  1.00  0.00")
+    return lines
+
+
+def _charge_columns(charge: int) -> str:
+    """Return columns 79 and 80; empty where there is no charge, or it has no room."""
+    sign = "-" if charge < 0 else "+"
+    return f"{abs(charge)}{sign}" if 0 < abs(charge) <= LARGEST_CHARGE else ""
+
+
+def _conect(bonds: Sequence[Bond]) -> list[str]:
+    """Return lines of CONECT: a double bond has the partner twice, an aromatic one once."""
+    partners: dict[int, list[int]] = {}
+    for a, b, order in bonds:
+        times = 1 if order >= AROMATIC else order
+        partners.setdefault(a, []).extend([b + 1] * times)
+        partners.setdefault(b, []).extend([a + 1] * times)
+    lines = []
+    for a, found in sorted(partners.items()):
+        for at in range(0, len(found), 4):
+            row = "".join(f"{b:5d}" for b in found[at : at + 4])
+            lines.append(f"CONECT{a + 1:5d}{row}\n")
+    return lines
+
+
+PDB = LigandFormat(
+    name="pdb",
+    suffixes=(".pdb", ".ent"),
+    signature=ATOM,
+    find_ends=find_ends,
+    parse=parse,
+    read_name=read_name,
+    rewrite=rewrite,
+    build=build,
+    bond_graph=bond_graph,
+    rewrite_limit=LARGEST_COORDINATE,
+    build_limit=LARGEST_COORDINATE,
+    has_models=True,
+)

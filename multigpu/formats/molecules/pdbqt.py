@@ -1,189 +1,179 @@
-"""PDBQT as programs write it, many ligands at once: columns to arrays, and poses back to text.
+"""PDBQT of AutoDock: PDB with charges and atom types. `pdbqt_bonds` finds its bonds."""
 
-A record is *plain* where
-
-    every line ends with a newline, none begins with a blank, and there are no control characters;
-    the lines of its atoms have all columns, with numbers in decimals as in `-14.459`;
-    the type of each atom is a word of one to three letters, and has a map.
-
-See `plain`.
-"""
-
-import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.autodock import Atoms
-from multigpu.formats.molecules.molecules import Positions
-from multigpu.formats.molecules.plain import (
-    BLANK,
-    NEWLINE,
-    Plain,
-    are_lines,
-    begins_with,
-    found_in,
-    number,
-    put_number,
-    words,
+from multigpu.formats.molecules import fields, pdb, sdf
+from multigpu.formats.molecules.autodock import (
+    PSEUDO_TYPES,
+    merge_hydrogens,
+    types_in_file,
+    types_of,
 )
-from multigpu.formats.molecules.poses import DROPPED, OUR_REMARK
+from multigpu.formats.molecules.bonds import bonds_of
+from multigpu.formats.molecules.borders import lines_that_begin_with
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
+from multigpu.formats.molecules.elements import element_of
+from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
+from multigpu.formats.molecules.molecule import (
+    BondGraph,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
+from multigpu.formats.molecules.pdbqt_bonds import graph_of, remarks_of
 from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.compiled.native import copy_bytes, find_byte
-from multigpu.kernels.rotation.types import MOST_WEIGHT
+from multigpu.kernels.compiled.text import pdbqt as compiled
+from multigpu.kernels.compiled.text.words import word_table
 
-PLACE, WIDTH, DECIMALS = 30, 8, 3  # columns: x y z of this width,
-CHARGE, CHARGE_END = 66, 76  # the charge,
-TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
-ATOM_WORDS, DROPPED_WORDS = words([b"ATOM  ", b"HETATM"]), words(DROPPED)
-REMARK_WORDS, NAME_WORDS = words([b"REMARK"]), words([b"Name = "])
-
-
-def read(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> Plain:
-    """The wanted ones of these records, as far as they are plain. maps: () takes every type."""
-    codes = np.array([_code(name) for name in maps], np.int64)
-    positions, charges, types, sizes, begins, lengths, named = _read(
-        texts.raw, texts.begins, texts.lengths, wanted, codes
-    )
-    atoms = Atoms(positions, types, charges, sizes)
-    bare = np.zeros(len(named), np.bool_)  # see `lacks_hydrogens`
-    return Plain(atoms, Texts(texts.raw, begins, lengths), named, bare)
+CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
+ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
+HEADS = (b"REMARK", b"MODEL", b"USER", b"HEADER", b"COMPND", b"\n", b"\r")  # lines before a ROOT
+ELEMENTS_OF_TYPES = {  # that are not called like their element
+    "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
+    "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
+    **{f"CG{i}": "C" for i in range(10)},  # beside the open bond of a macrocycle
+}  # fmt: skip
+DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
+ONE_ATOM = b"HETATM    1 C    LIG A   1       0.000   0.000   0.000  1.00  0.00     0.000 C \n"
 
 
-def posed(
-    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    facts: Mapping[str, Texts],
-) -> Texts:  # fmt: skip
-    """Plain records with other coordinates, and what is said of the poses before them.
+# ---- borders ----------------------------------------------------------------------------------
 
-    atoms: int64[n], how many of the positions, float64[sum, 3], are of each. names: "" for one that
-    says its own. Empty where a coordinate is too long for its columns. As `poses.render`.
+
+def find_ends(text: bytes, final: bool) -> list[int]:
+    """Return the ends of models as of PDB, and where the remarks before a second ROOT begin.
+
+    Files that were put together have several of these and no models.
     """
-    named = Texts.of_words(f"REMARK  Name = {name}\n" if name else "" for name in names)
-    heads = glued(named, *labelled(facts, OUR_REMARK + b"%b ", b"\n"))
-    raw, lengths = _posed(
-        texts.raw, texts.begins, texts.lengths, positions, np.cumsum(atoms) - atoms, heads.raw,
-        heads.begins, heads.lengths,
-    )  # fmt: skip
-    return Texts.one_after_the_other(raw, lengths)
+    ends: list[int] = []
+    begin, has_root = 0, False
+    for at in lines_that_begin_with((*pdb.MODEL_ENDS, *ROOTS), text):
+        is_root = text.startswith(b"ROOT", at)
+        if not is_root:
+            end = pdb.end_of_model(text, begin, at)
+        else:
+            end = _begin_of_remarks(text, at) if has_root else 0
+        has_root = is_root or (has_root and not end)
+        if end:
+            ends.append(end)
+            begin = end
+    return pdb.with_open_model(ends, text, final)
 
 
-def _code(name: str) -> int:
-    """The letters of a type as one number, as `_type` reads them; no record has a longer one."""
-    letters = name.encode()
-    return int.from_bytes(letters, "big") if len(letters) <= TYPE_END - TYPE else -1
+def _begin_of_remarks(text: bytes, at: int) -> int:
+    """Return where the remarks before a ROOT begin; 0 where it is that of a flexible residue."""
+    while True:
+        before = text.rfind(b"\n", 0, at - 1) + 1
+        if text.startswith(b"BEGIN_RES", before):
+            return 0
+        if not text.startswith(HEADS, before):
+            return at
+        at = before
 
 
 # ---- reading ----------------------------------------------------------------------------------
 
 
-@jit
-def _read(raw: Any, begins: Any, lengths: Any, wanted: Any, codes: Any) -> Any:
-    """Places, charges and types of all atoms, and how many each has: none of what is not plain.
-
-    Then where the name of each is, and whether it stays.
-    """
-    most = lengths.sum() // TYPE + 1
-    positions, charges = np.empty((most, 3), np.float64), np.empty(most, np.float64)
-    types, sizes = np.empty(most, np.int32), np.zeros(begins.shape[0], np.int64)
-    names, widths = np.zeros_like(sizes), np.zeros_like(sizes)
-    named = np.zeros(begins.shape[0], np.bool_)
-    first = 0
-    for i in range(begins.shape[0]):
-        atom, at, stop = first, begins[i], begins[i] + lengths[i]
-        plain = wanted[i] and are_lines(raw, at, stop)
-        while plain and at < stop:
-            end = find_byte(raw, at, stop, NEWLINE)
-            plain = raw[at] != BLANK
-            if begins_with(raw, at, end, ATOM_WORDS):
-                plain = _read_atom(raw, at, end, codes, positions[atom], charges, types, atom)
-                atom += 1
-            elif not named[i] and begins_with(raw, at, end, REMARK_WORDS):
-                said = found_in(raw, at + REMARK_WORDS.shape[1], end, NAME_WORDS)
-                if said >= 0 and names[i] == 0:
-                    names[i] = said + NAME_WORDS.shape[1]
-                    widths[i] = end - names[i]
-                named[i] = said >= 0 and not begins_with(raw, at, end, DROPPED_WORDS)
-            at = end + 1
-        if plain:
-            sizes[i], first = atom - first, atom
-    return positions[:first], charges[:first], types[:first], sizes, names, widths, named
+def parse(lines: list[bytes]) -> Molecule:
+    """Return the molecule of a record. Raises MoleculeError."""
+    rows = pdb.atom_rows(lines)
+    places = fields.floats_in_columns(lines, rows, pdb.PLACE)
+    charges = fields.floats_in_columns(lines, rows, (CHARGE,), "charge")
+    types = [fields.decoded_word(lines[row][TYPE]) for row in rows]
+    for row, name in zip(rows, types, strict=True):
+        if not name:
+            raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
+    return Molecule(
+        format=PDBQT,
+        name=pdb.read_name(b"".join(lines)),
+        lines=lines,
+        rows=rows,
+        positions=fields.positions_of(places),
+        elements=[ELEMENTS_OF_TYPES.get(name) or element_of(name) for name in types],
+        types=types,
+        charges=np.array(charges).reshape(-1),
+    )
 
 
-@jit
-def _read_atom(
-    raw: Any, at: Any, end: Any, codes: Any, place: Any, charges: Any, types: Any, atom: Any
-) -> Any:
-    """Whether the line of an atom is plain."""
-    if end - at <= TYPE:
-        return False
-    for axis in range(3):
-        begin = at + PLACE + WIDTH * axis
-        place[axis] = number(raw, begin, begin + WIDTH)
-    charges[atom] = number(raw, at + CHARGE, at + CHARGE_END)
-    types[atom] = _type(raw, at + TYPE, min(at + TYPE_END, end), codes)
-    return types[atom] >= 0 and not math.isnan(place.sum()) and abs(charges[atom]) <= MOST_WEIGHT
-
-
-@jit
-def _type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
-    """Which of the codes the word has; 0 where there are none; -1 for no word, or another one."""
-    while at < stop and raw[at] == BLANK:
-        at += 1
-    while stop > at and raw[stop - 1] == BLANK:
-        stop -= 1
-    code = 0
-    for byte in raw[at:stop]:
-        if byte <= BLANK or byte > 126:
-            return -1
-        code = 256 * code + byte
-    if codes.shape[0] == 0:
-        return 0 if code else -1
-    for i in range(codes.shape[0]):
-        if codes[i] == code:
-            return i
-    return -1
+def bond_graph(molecule: Molecule) -> BondGraph:
+    """Return bonds and charges by remarks, else by places. Raises MoleculeError."""
+    return graph_of(molecule, bonds_of(molecule))
 
 
 # ---- writing ----------------------------------------------------------------------------------
 
 
-@jit
-def _posed(
-    raw: Any, begins: Any, lengths: Any, places: Any, atoms: Any, head: Any, head_begins: Any,
-    head_lengths: Any,
-) -> Any:  # fmt: skip
-    """The texts one after the other, and how long each is."""
-    out = np.empty(lengths.sum() + head_lengths.sum(), np.uint8)
-    sizes = np.zeros(begins.shape[0], np.int64)
-    begin = 0
-    for i in range(begins.shape[0]):
-        at, stop, atom, fits = begins[i], begins[i] + lengths[i], atoms[i], True
-        copy_bytes(out, begin, head, head_begins[i], head_lengths[i])
-        size = head_lengths[i]
-        while fits and at < stop:
-            end = find_byte(raw, at, stop, NEWLINE) + 1
-            if not begins_with(raw, at, end, DROPPED_WORDS):
-                copy_bytes(out, begin + size, raw, at, end - at)
-                if begins_with(raw, at, end, ATOM_WORDS):
-                    fits = _put_place(out, begin + size + PLACE, places[atom])
-                    atom += 1
-                size += end - at
-            at = end
-        if fits:
-            sizes[i] = size
-            begin += size
-    return out[:begin], sizes
+def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return a pose of a molecule of another format.
+
+    It is rigid, one root without torsions, and nonpolar hydrogens are merged into their carbons.
+    """
+    found = merge_hydrogens(molecule, types_of(molecule))
+    kept = [i for i, kind in enumerate(found.types) if kind]
+    atoms = pdb.atom_lines([molecule.elements[i] for i in kept], positions[kept])
+    lines = [
+        f"{line}{fields.fixed_width(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
+        for i, line in zip(kept, atoms, strict=True)
+    ]
+    block = sdf.build(molecule, name, molecule.positions, {})
+    serials = {row: serial for serial, row in enumerate(kept, 1)}
+    said = "".join(f"{line}\n" for line in remarks_of(block, serials))
+    record = "".join([said, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
+    return pdb.remarks(molecule.name or name, notes) + record.encode()
 
 
-@jit
-def _put_place(out: Any, at: Any, place: Any) -> Any:
-    """Whether the coordinates fit."""
-    fits = True
-    for axis in range(3):
-        fits &= put_number(out, at + WIDTH * axis, place[axis], WIDTH, DECIMALS)
-    return fits
+# ---- many records at once ---------------------------------------------------------------------
+
+
+def read_columns(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> LigandColumns:
+    """Return the wanted records that are regular. maps: () takes every type."""
+    codes = np.array([compiled.type_code(name) for name in maps], np.int64)
+    positions, charges, types, sizes, begins, lengths, is_named = compiled.read_records(
+        arrays_of(texts), wanted, codes, DROPPED_WORDS
+    )
+    return LigandColumns(
+        atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
+        names=Texts(texts.raw, begins, lengths),
+        is_named=is_named,
+        lacks_hydrogens=np.zeros(len(texts), np.bool_),  # they are left out on purpose
+    )
+
+
+def write_columns(
+    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
+    notes: Mapping[str, Texts],
+) -> Texts:  # fmt: skip
+    """Return poses of regular records; see `ColumnFormat`."""
+    named = Texts.of([pdb.name_remark(name) for name in names])
+    heads = glued(named, *labelled(notes, pdb.POSE_REMARK + b"%b ", b"\n"))
+    first_atoms = np.cumsum(atoms) - atoms
+    raw, lengths = compiled.write_poses(
+        arrays_of(texts), arrays_of(heads), first_atoms, positions, DROPPED_WORDS
+    )
+    return Texts.one_after_the_other(raw, lengths)
+
+
+PDBQT = LigandFormat(
+    name="pdbqt",
+    suffixes=(".pdbqt",),
+    signature=re.compile(rb"^(ROOT|TORSDOF)\b", re.MULTILINE),
+    find_ends=find_ends,
+    parse=parse,
+    read_name=pdb.read_name,
+    rewrite=pdb.rewrite,
+    build=build,
+    bond_graph=bond_graph,
+    atom_types=types_in_file,
+    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=True, example=ONE_ATOM),
+    rewrite_limit=pdb.LARGEST_COORDINATE,
+    build_limit=pdb.LARGEST_COORDINATE,
+    has_models=True,
+    has_polar_hydrogens_only=True,
+    pseudo_types=PSEUDO_TYPES,
+)

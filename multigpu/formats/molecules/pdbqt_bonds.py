@@ -1,4 +1,4 @@
-"""Bonds and formal charges of PDBQT, which has neither: from its remarks, else from its places.
+"""Bonds and formal charges of PDBQT, which has neither: from its remarks, else from positions.
 
 Meeko writes `REMARK SMILES` with the molecule, `REMARK SMILES IDX` with pairs of the number of an
 atom in it and in the file, and `REMARK H PARENT` with pairs of the number of a heavy atom in the
@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.molecules import (
-    HEAVY_HYDROGEN,
+from multigpu.formats.molecules.bonds import neighbours_of
+from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
+from multigpu.formats.molecules.molecule import (
     Bond,
+    BondGraph,
     Molecule,
     MoleculeError,
     Positions,
-    is_element,
 )
-from multigpu.formats.optional import needed
+from multigpu.formats.optional import import_package
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
 REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
@@ -42,20 +43,18 @@ OTHER_CHARGES = (0, 1, -1, 2, -2, 3, -3)  # e, of a molecule, the likelier first
 MOST_TRIED = 5_000  # assignments of orders: where more would be needed there is a mistake
 MOST_RESONANCE = 50  # structures
 
-Graph = tuple[list[Bond], dict[int, int]]  # bonds; charges of atoms from 0
 
+def graph_of(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
+    """Return bonds with orders, and formal charges.
 
-def graph_of(molecule: Molecule, near: Sequence[Bond]) -> Graph:
-    """Bonds with their orders and the charges of its atoms.
+    near: bonds by distance, all single
 
-    near: its bonds by distance, all single
-
-    Raises MoleculeError where neither remarks nor places tell them.
+    Raises MoleculeError where they follow neither from remarks nor from positions.
     """
     remarks = _remarks(molecule)
     if INDEX in remarks:
-        return _of_smiles(molecule, remarks, near)
-    return _perceived(molecule, near)
+        return _graph_by_remarks(molecule, remarks, near)
+    return _perceive_orders(molecule, near)
 
 
 # ---- remarks ----------------------------------------------------------------------------------
@@ -67,10 +66,10 @@ def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
     serials: numbers in the PDBQT of those atoms (from 0) that are there
     """
     try:
-        chem = needed("rdkit.Chem", PURPOSE)
+        chem = import_package("rdkit.Chem", PURPOSE)
     except UsageError:
         return
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), True, False)
         if graph is None:
             return
@@ -105,7 +104,7 @@ def _wrapped(label: str, pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
 
 
 def _remarks(molecule: Molecule) -> dict[str, list[str]]:
-    """The words of each, all lines together."""
+    """Return the words of each remark, all lines together."""
     found: dict[str, list[str]] = {}
     for label, said in REMARK.findall(molecule.text):
         words = said.decode("utf-8", "replace").split()
@@ -113,10 +112,12 @@ def _remarks(molecule: Molecule) -> dict[str, list[str]]:
     return found
 
 
-def _of_smiles(molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]) -> Graph:
-    """Raises MoleculeError where the remarks are not those of these atoms."""
-    chem = needed("rdkit.Chem", PURPOSE)
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
+def _graph_by_remarks(
+    molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]
+) -> BondGraph:
+    """Return what the remarks say. Raises MoleculeError where they are not about these atoms."""
+    chem = import_package("rdkit.Chem", PURPOSE)
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
         graph = chem.MolFromSmiles(" ".join(remarks.get(SMILES, [])[:1]))
         if graph is None:
             raise MoleculeError(f"RDKit does not read its {SMILES}")
@@ -141,7 +142,7 @@ def _of_smiles(molecule: Molecule, remarks: Mapping[str, list[str]], near: Seque
     bound = {atom for bond in bonds for atom in bond[:2]}
     bonds += [bond for bond in near if not {*bond[:2]} <= bound]
     charges = {atoms[a.GetIdx()]: a.GetFormalCharge() for a in graph.GetAtoms()}
-    return bonds, {i: charge for i, charge in charges.items() if charge}
+    return BondGraph(bonds, {i: charge for i, charge in charges.items() if charge})
 
 
 def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
@@ -152,17 +153,17 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 # ---- perception -------------------------------------------------------------------------------
 
 
-def _perceived(molecule: Molecule, near: Sequence[Bond]) -> Graph:
-    """Of the first charge with which every atom gets a valence and a charge that it may have."""
-    chem = needed("rdkit.Chem", PURPOSE)
+def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
+    """Return orders for the first charge that gives every atom a valence and charge it may have."""
+    chem = import_package("rdkit.Chem", PURPOSE)
     known = all(map(is_element, molecule.elements))
-    with needed("rdkit.rdBase", PURPOSE).BlockLogs():
-        single = _saturated(chem, molecule, near) if known else None
+    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
+        single = _with_single_bonds(chem, molecule, near) if known else None
         for charge in _likely_charges(molecule) if known else ():
             for graph in _with_orders(chem, single, charge):
-                if all(map(_may_be, graph.GetAtoms())):
+                if all(map(_is_possible, graph.GetAtoms())):
                     chem.Kekulize(graph, True)
-                    return _graph_without(graph, len(molecule.elements))
+                    return _graph_of_first(graph, len(molecule.elements))
     raise MoleculeError(
         "its bond orders do not follow from its places, and it has no REMARK SMILES: write its"
         " poses as .pdbqt, or prepare it with Meeko"
@@ -170,14 +171,14 @@ def _perceived(molecule: Molecule, near: Sequence[Bond]) -> Graph:
 
 
 def _likely_charges(molecule: Molecule) -> list[int]:
-    """What the file's charges sum up to, and others: programs write 0 for ions, too."""
+    """Return what the file's charges sum up to, and others: programs write 0 for ions, too."""
     assert molecule.charges is not None  # it was parsed
     return list(dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES]))
 
 
 def _with_orders(chem: Any, single: Any, charge: int) -> Iterator[Any]:
     """Yield the molecule with orders and formal charges, and its resonance structures."""
-    find = needed("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
+    find = import_package("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
     graph = chem.RWMol(single)
     try:
         find(graph, charge, embedChiral=False, maxIterations=MOST_TRIED)
@@ -201,7 +202,7 @@ def _join_charges(chem: Any, graph: Any) -> None:
             bond.SetBondType(chem.BondType.DOUBLE)
 
 
-def _may_be(atom: Any) -> bool:
+def _is_possible(atom: Any) -> bool:
     """Whether ligands have such an atom. A charged carbon is a sign of wrong hydrogens."""
     charge, symbol = atom.GetFormalCharge(), atom.GetSymbol()
     if symbol in ("C", "H"):
@@ -213,26 +214,24 @@ def _may_be(atom: Any) -> bool:
     return bool(abs(charge) <= 1)
 
 
-def _graph_without(graph: Any, atoms: int) -> Graph:
-    """Of the first atoms: hydrogens that were added come after them."""
+def _graph_of_first(graph: Any, atoms: int) -> BondGraph:
+    """Return the graph of the first atoms: hydrogens that were added come after them."""
     bonds = [
         (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), round(bond.GetBondTypeAsDouble()))
         for bond in graph.GetBonds() if bond.GetEndAtomIdx() < atoms
     ]  # fmt: skip
     charges = {a.GetIdx(): a.GetFormalCharge() for a in graph.GetAtoms() if a.GetFormalCharge()}
-    return bonds, charges
+    return BondGraph(bonds, charges)
 
 
-def _saturated(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
-    """The molecule with single bonds and with the hydrogens of its carbons behind its atoms."""
+def _with_single_bonds(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
+    """Return the molecule with single bonds, and the hydrogens of its carbons after its atoms."""
     graph = chem.RWMol()
-    arms: list[list[int]] = [[] for _ in molecule.elements]
+    arms = neighbours_of(len(molecule.elements), near)
     for element in molecule.elements:
         graph.AddAtom(chem.Atom("H" if element in HEAVY_HYDROGEN else element))
     for a, b, _ in near:
         graph.AddBond(a, b, chem.BondType.SINGLE)
-        arms[a].append(b)
-        arms[b].append(a)
     for i, element in enumerate(molecule.elements):
         if element == "C" and not any(molecule.elements[arm] == "H" for arm in arms[i]):
             for _ in range(_bonds_of_carbon(molecule, i, arms[i]) - len(arms[i])):
@@ -246,7 +245,7 @@ def _saturated(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
 
 
 def _bonds_of_carbon(molecule: Molecule, i: int, arms: Sequence[int]) -> int:
-    """How many neighbours it has with its hydrogens: 4, 3 or 2."""
+    """Return how many neighbours a carbon has with its hydrogens: 4, 3 or 2."""
     ways = molecule.positions[arms] - molecule.positions[i]
     lengths = np.sqrt((ways**2).sum(axis=1))
     angles = _angles(ways / lengths[:, None])
@@ -267,7 +266,7 @@ def _bonds_of_carbon(molecule: Molecule, i: int, arms: Sequence[int]) -> int:
 
 
 def _angles(ways: Positions) -> list[float]:
-    """Degrees between every two directions."""
+    """Return the degrees between every two directions."""
     cosines = np.clip(ways @ ways.T, -1, 1)
     angles: list[float] = np.degrees(np.arccos(cosines[np.triu_indices(len(ways), 1)])).tolist()
     return angles

@@ -6,41 +6,42 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.journal import beside
+from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.engine.output import (
     STDOUT,
     atomic_output,
     check_output,
     failures_named,
-    hidden,
+    hidden_path,
     is_replaced,
-    own,
+    open_locked,
     sync_directory,
     sync_folder,
 )
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
+from multigpu.formats.molecules.registry import FORMATS
+from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.compressed import Compressed, compression_of
-from multigpu.formats.tables.texts import Texts, are_several
+from multigpu.formats.tables.texts import Texts
 
-MODELS = ("pdb", "pdbqt")  # formats with lines around every pose
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
 LONGEST_NAME, MOST_BYTES = 100, 200  # letters and bytes of a ligand's name in that of its file
 
 
 class PoseSink(Protocol):
-    """Where poses go, in order.
+    """File or folder that takes poses in order.
 
-    scores, errors  paths of the tables that belong to them and to no others beside them; None
-                    where there is no place for it
+    scores, errors  paths of the tables that belong to these poses and to no others beside them;
+                    None where there is no place for one
     """
 
     @property
@@ -52,32 +53,36 @@ class PoseSink(Protocol):
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
     ) -> None:
-        """The poses of some ligands, how many each has, and the formats of their texts."""
+        """Write the poses of some ligands.
+
+        names, layouts, counts  of each ligand: name, format of its texts, how many it has
+        """
 
 
 def pose_format(path: str | None) -> str:
-    """Of the poses' texts; `SAME` for a directory. Raises UsageError for an unknown suffix."""
+    """Return the format of poses; `SAME` for a directory. Raises UsageError for other suffixes."""
     if path is None or path in STDOUT:
-        return "sdf"
+        return SDF.name
     return SAME if is_folder(path) else format_of(path)
 
 
 def is_folder(path: str) -> bool:
+    """Whether poses go to a directory with a file for each ligand."""
     with failures_named(path, UsageError):
         return path.endswith("/") or Path(path).is_dir()
 
 
 def pose_journal(path: str | None) -> Path | None:
-    """Where a run that writes these poses keeps what is finished; None for pipes and devices."""
+    """Return where a run keeps what is finished of these poses; None for pipes and devices."""
     if path is None or not (is_folder(path) or is_replaced(path)):
         return None
-    return beside(path.rstrip("/"))
+    return journal_of(path.rstrip("/"))
 
 
 def check_poses(path: str | None, resume: bool = False) -> None:
-    """Raises UsageError where poses cannot be written: to be asked before hours of work.
+    """Raise UsageError where poses cannot be written: called before hours of work.
 
-    resume: whether the run goes on with one that was stopped, which may have published its
+    resume: whether the run continues one that was stopped, which may have published its
             directory already
     """
     if path is None or not is_folder(path):
@@ -88,7 +93,7 @@ def check_poses(path: str | None, resume: bool = False) -> None:
     if _is_filled(folder) and not stopped:
         problem = "the directory is not empty: name a new one for the poses"
         if resume:
-            problem += " (there is no interrupted run to go on with)"
+            problem += " (there is no interrupted run to continue)"
         raise UsageError(f"{path}: {problem}")
     parent = folder.resolve().parent
     if not parent.is_dir():
@@ -100,9 +105,10 @@ def check_poses(path: str | None, resume: bool = False) -> None:
 
 
 def tables_beside(path: str | None) -> tuple[str | None, str]:
-    """The tables of scores and of skipped ligands that belong to the poses of a file.
+    """Return the paths of the tables of scores and of skipped ligands that belong to poses.
 
-    Named as it is without its suffix; those of standard output are no file, and in this folder.
+    They are named like the file without its suffix. Poses on standard output have no table of
+    scores, and the other one is in the current directory.
     """
     if path is None or path in STDOUT:
         return None, ERRORS
@@ -115,7 +121,7 @@ def tables_beside(path: str | None) -> tuple[str | None, str]:
 
 @contextmanager
 def pose_output(path: str | None) -> Iterator[PoseSink]:
-    """A file or directory that appears under its name when the block ends well."""
+    """Yield where poses go: a file or directory that appears when the block ends well."""
     fmt = pose_format(path)
     if path is not None and is_folder(path):
         with _replacing_folder(path) as part:
@@ -135,7 +141,7 @@ class _PoseFile:
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
     ) -> None:
-        self._out.write(_together(texts, self._fmt, self._count + 1))
+        self._out.write(_joined(texts.each(), self._fmt, self._count + 1))
         self._count += len(texts)
 
 
@@ -152,10 +158,10 @@ class _PoseFolder:
         for name, layout, count in zip(names, layouts, counts.tolist(), strict=True):
             path = self._folder / f"{self._unique(name)}.{layout}"
             with failures_named(self._target):
-                path.write_bytes(_framed(list(islice(each, count)), layout, 1))
+                path.write_bytes(_joined(list(islice(each, count)), layout, 1))
 
     def _unique(self, name: str) -> str:
-        """A name for a file that no other ligand has, on any file system."""
+        """Return a name for a file that no other ligand has, on any file system."""
         letters = UNSAFE.sub("_", name)[:LONGEST_NAME].encode()[:MOST_BYTES]
         safe = letters.decode("utf-8", "ignore").lstrip(".") or "ligand"
         unique, number = safe, self._taken.get(safe.lower(), 1)
@@ -167,35 +173,23 @@ class _PoseFolder:
         return unique
 
 
-def _together(texts: Texts, fmt: str, number: int) -> "bytes | memoryview":
-    """As `_framed`, of many."""
-    if not are_several(len(texts)):
-        return _framed(texts.each(), fmt, number)
-    from multigpu.formats.tables.columns import glued
-
-    models = Texts.of([b"MODEL %8d\n" % k for k in range(number, number + len(texts))])
-    framed = glued(models, texts, b"ENDMDL\n") if fmt in MODELS else glued(texts)
-    return framed.raw.data
-
-
-def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
-    """Poses one after the other; in some formats each a model, the first of them `number`."""
-    if fmt not in MODELS:
+def _joined(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
+    """Return poses one after the other. number: of the first, where each is a model."""
+    if not FORMATS[fmt].has_models:
         return b"".join(texts)
-    models = ((b"MODEL %8d\n" % k, text, b"ENDMDL\n") for k, text in enumerate(texts, number))
-    return b"".join(chain.from_iterable(models))
+    return b"".join(b"MODEL %8d\n%bENDMDL\n" % (k, text) for k, text in enumerate(texts, number))
 
 
 @contextmanager
 def _replacing_folder(path: str) -> Iterator[Path]:
-    """Write beside the target, then rename.
+    """Yield a folder beside the target that takes its place when the block ends well.
 
     The target is empty or not there; or it holds the same files already, where a run was stopped
     after that and resumed.
     """
     target = Path(path).resolve()
-    part, lock = hidden(target, "part"), hidden(target, "lock")
-    with own(lock, path):
+    part, lock = hidden_path(target, "part"), hidden_path(target, "lock")
+    with open_locked(lock, path):
         try:
             with failures_named(path):
                 shutil.rmtree(part, ignore_errors=True)  # what a run that was killed has left
@@ -213,7 +207,7 @@ def _replacing_folder(path: str) -> Iterator[Path]:
             shutil.rmtree(part, ignore_errors=True)
             raise
         finally:
-            with suppress(OSError):  # what went wrong before is what is told
+            with suppress(OSError):  # what went wrong before is reported
                 lock.unlink()
 
 
@@ -222,7 +216,7 @@ def _is_filled(folder: Path) -> bool:
 
 
 def _check_same(part: Path, target: Path, path: str) -> None:
-    """Raises Failure, after which the run can be resumed, where `target` differs from `part`."""
+    """Raise Failure, after which the run can be resumed, where `target` differs from `part`."""
     names = [entry.name for entry in part.iterdir()]
     strange = {entry.name for entry in target.iterdir()} - set(names)
     _, differing, missing = filecmp.cmpfiles(part, target, names, shallow=False)

@@ -1,4 +1,4 @@
-"""Rotations in files: quaternions, one a line."""
+"""Lists of rotations in files: quaternions, one a line."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ ROTATIONS = Kind("rotation", (".txt", ".tsv", ".csv"), lambda *_: "text", "no ro
 
 
 def read_quaternions(path: str) -> NDArray[np.float64]:
-    """float64[n, 4] w x y z, as given: four numbers a line, parted by blanks or commas.
+    """Return float64[n, 4]: w x y z, as given, four numbers a line with blanks or commas between.
 
     Empty lines and those that begin with # are left out. Raises InputError that names the line.
     """

@@ -1,236 +1,297 @@
-"""SDF as programs write it, V2000, many ligands at once: columns to arrays, and poses to text.
-
-A record is *plain* where
-
-    every line ends with a newline, there are no control characters, and no data item of ours;
-    its counts line says V2000, and so many lines of atoms and bonds follow;
-    coordinates are decimals as in `-0.8883`, and bonds are between atoms that there are;
-    a line of `M  END` comes behind them.
-
-See `plain`. Types and charges for AutoGrid's maps are not in it: they need RDKit.
-"""
+"""SDF with tables of V2000, and of V3000 with the help of `v3000`."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.autodock import Atoms
-from multigpu.formats.molecules.molecules import Positions
-from multigpu.formats.molecules.plain import (
-    BLANK,
-    NEWLINE,
-    ZERO,
-    Plain,
-    are_lines,
-    begins_with,
-    found_in,
-    number,
-    put_number,
-    words,
+from multigpu.errors import quoted
+from multigpu.formats.molecules import fields
+from multigpu.formats.molecules.autodock import types_by_rdkit
+from multigpu.formats.molecules.bonds import bonds_of
+from multigpu.formats.molecules.borders import last_end, lines_that_begin_with, with_rest
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
+from multigpu.formats.molecules.elements import is_element
+from multigpu.formats.molecules.ligand_format import (
+    FEWEST_FLAT,
+    ColumnFormat,
+    LigandFormat,
 )
+from multigpu.formats.molecules.molecule import (
+    Bond,
+    BondGraph,
+    FormalCharges,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
+from multigpu.formats.molecules.v3000 import gather_place, joined_lines, section
 from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.compiled.native import copy_bytes, find_byte
-from multigpu.kernels.rotation.types import FARTHEST
+from multigpu.kernels.compiled.text import sdf as compiled
 
-HEAD = 3  # lines before that of the counts
-COUNT = 3  # columns of a number of atoms or bonds, and of what a bond says
-WIDTH, DECIMALS = 10, 4  # columns of x y z
-SHORTEST_ATOM = 3 * WIDTH + 1  # letters of its line, with the newline
-END_WORDS, DATA_WORDS, LAST_WORDS = words([b"M  END"]), words([b">"]), words([b"$$$$"])
-OUR_WORDS, VERSION_WORDS, OTHER_WORDS = words([b"<multigpu_"]), words([b"V2000"]), words([b"V3000"])
-LETTER_C, HYDROGEN_LETTERS = b"C"[0], tuple(b"HDT")
-SYMBOL = 4  # columns, the first of them blank
-CARBON, HYDROGEN = 1, 2
-ODD_WORDS = words([b">", b"$$$$"])  # of lines before that of the counts
-
-
-def read(texts: Texts, wanted: NDArray[np.bool_]) -> Plain:
-    """The wanted ones of these records, as far as they are plain; without types and charges."""
-    positions, sizes, titles, named, bare = _read(texts.raw, texts.begins, texts.lengths, wanted)
-    nothing = np.zeros(len(positions))
-    atoms = Atoms(positions, nothing.astype(np.int32), nothing, sizes)
-    return Plain(atoms, Texts(texts.raw, texts.begins, titles), named, bare)
+ROW_OF_COUNTS = 3
+PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
+SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
+CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
+CHARGE_OF_V3000 = re.compile(rb" CHG=([+-]?\d{1,2})(?!\S)")
+DIMENSION = slice(20, 22)  # columns of the second line
+FEWEST_FLAT_IN_2D = 2  # atoms
+LARGEST_V2000 = 999  # atoms or bonds
+LARGEST_COORDINATE = 99_999_999.0  # Å, above and below 0, of V2000
+CHARGES_A_LINE = 8
+NO_ELEMENT = "*"
+POSE_ITEM = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
+ONE_ATOM = (
+    b"atom\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n"
+    b"    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\nM  END\n$$$$\n"
+)
 
 
-def posed(
-    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    facts: Mapping[str, Texts],
-) -> Texts:  # fmt: skip
-    """Plain records with other coordinates, and what is said of the poses as data items.
+def find_ends(text: bytes, final: bool) -> list[int]:
+    """Return the ends of all lines of $$$$; a .mol file needs none."""
+    newlines = [text.find(b"\n", begin) for begin in lines_that_begin_with((b"$$$$",), text)]
+    ends = [newline + 1 for newline in newlines if newline >= 0]
+    return with_rest(ends, text, final and bool(text[last_end(ends) :].strip()))
 
-    atoms: int64[n], how many of the positions, float64[sum, 3], are of each. names: "" for one that
-    says its own. Empty where a coordinate is too long for its columns. As `poses.render`.
-    """
-    tails = glued(*labelled(facts, b"> <multigpu_%b>\n", b"\n\n"), b"$$$$\n")
-    titles = Texts.of_words(names)
-    raw, lengths = _posed(
-        texts.raw, texts.begins, texts.lengths, positions, atoms, titles.raw, titles.begins,
-        titles.lengths, tails.raw, tails.begins, tails.lengths,
-    )  # fmt: skip
-    return Texts.one_after_the_other(raw, lengths)
+
+def fewest_flat_atoms(text: bytes) -> float:
+    """Return from how many atoms in a plane on a record is a drawing: its header may say it."""
+    dimension = b"".join(text.split(b"\n", 2)[1:2])[DIMENSION].upper()
+    return {b"2D": FEWEST_FLAT_IN_2D, b"3D": math.inf}.get(dimension, FEWEST_FLAT)
 
 
 # ---- reading ----------------------------------------------------------------------------------
 
 
-@jit
-def _read(raw: Any, begins: Any, lengths: Any, wanted: Any) -> Any:
-    """Places of all atoms, and how many each has: none of what is not plain.
-
-    Then how long the title of each is, whether it is more than blanks, and whether the molecule
-    lacks hydrogens.
-    """
-    positions = np.empty((lengths.sum() // SHORTEST_ATOM + 1, 3), np.float64)
-    sizes, titles = np.zeros(begins.shape[0], np.int64), np.zeros(begins.shape[0], np.int64)
-    named, bare = np.zeros(begins.shape[0], np.bool_), np.zeros(begins.shape[0], np.bool_)
-    first = 0
-    for i in range(begins.shape[0]):
-        begin, stop = begins[i], begins[i] + lengths[i]
-        if not wanted[i] or not are_lines(raw, begin, stop):
-            continue
-        sizes[i], bare[i] = _read_record(raw, begin, stop, positions[first:])
-        first += sizes[i]
-        titles[i] = find_byte(raw, begin, stop, NEWLINE) - begin
-        for byte in raw[begin : begin + titles[i]]:
-            named[i] |= byte != BLANK
-    return positions[:first], sizes, titles, named, bare
+Table = tuple[list[int], Positions, list[str], list[Bond]]  # rows, positions, elements, bonds
 
 
-@jit
-def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
-    """How many atoms it has, 0 where it is not plain; and whether it lacks hydrogens."""
-    for _ in range(HEAD):
-        if at == stop or begins_with(raw, at, stop, ODD_WORDS):
-            return 0, False
-        at = find_byte(raw, at, stop, NEWLINE) + 1
-    end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
-    if end - at < 2 * COUNT or found_in(raw, at, end, VERSION_WORDS) < 0:
-        return 0, False
-    if found_in(raw, at, end, OTHER_WORDS) >= 0:
-        return 0, False
-    atoms, bonds = _whole(raw, at), _whole(raw, at + COUNT)
-    at, letters = end + 1, 0
-    for atom in range(atoms):
-        end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
-        if end - at < 3 * WIDTH:
-            return 0, False
-        for axis in range(3):
-            value = number(raw, at + WIDTH * axis, at + WIDTH * (axis + 1))
-            positions[atom, axis] = value
-            if math.isnan(value) or abs(value) > FARTHEST:
-                return 0, False
-        letters |= _symbol(raw, at + 3 * WIDTH, end)
-        at = end + 1
-    for _ in range(bonds):
-        end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
-        if end - at < 3 * COUNT or _whole(raw, at + 2 * COUNT) < 0:
-            return 0, False
-        for partner in range(2):
-            if not 0 < _whole(raw, at + COUNT * partner) <= atoms:
-                return 0, False
-        at = end + 1
-    plain = atoms > 0 and bonds >= 0 and _ends_well(raw, at, stop)
-    return atoms if plain else 0, plain and letters == CARBON
+def parse(lines: list[bytes]) -> Molecule:
+    """Return the molecule of a record. Raises MoleculeError."""
+    counts = fields.line_at(lines, ROW_OF_COUNTS, "its counts line")
+    read_table = _read_v3000 if b"V3000" in counts else _read_v2000
+    rows, positions, elements, bonds = read_table(lines)
+    return Molecule(
+        format=SDF,
+        name=fields.decoded(lines[0]),
+        lines=lines,
+        rows=rows,
+        positions=positions,
+        elements=elements,
+        bonds=bonds,
+        bonds_are_complete=bool(bonds),
+    )
 
 
-@jit
-def _symbol(raw: Any, at: Any, stop: Any) -> Any:
-    """`CARBON`, `HYDROGEN` or 0. at: where the columns of an atom's symbol begin."""
-    letter = BLANK
-    for byte in raw[at : min(stop, at + SYMBOL)]:
-        if byte != BLANK and letter != BLANK:
-            return 0
-        letter = max(letter, byte)
-    if letter == LETTER_C:
-        return CARBON
-    return HYDROGEN * (letter in HYDROGEN_LETTERS)
+def _read_v2000(lines: list[bytes]) -> Table:
+    counts = lines[ROW_OF_COUNTS]
+    atoms, bonds = fields.integers((counts[0:3], counts[3:6]), ROW_OF_COUNTS)
+    if min(atoms, bonds) < 0:
+        raise MoleculeError(f"line 4: {quoted(counts[0:6])} are no numbers of atoms and bonds")
+    first_bond = ROW_OF_COUNTS + 1 + atoms
+    last = f"the last of {atoms} atoms and {bonds} bonds"
+    fields.line_at(lines, first_bond + bonds - 1, last)
+    rows = list(range(ROW_OF_COUNTS + 1, first_bond))
+    positions = fields.positions_of(fields.floats_in_columns(lines, rows, PLACE))
+    elements = [fields.decoded_word(lines[row][SYMBOL]) for row in rows]
+    joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
+    _check_end(lines, first_bond + bonds)
+    return rows, positions, elements, joined
 
 
-@jit
-def _behind(raw: Any, at: Any, stop: Any, lines: Any) -> Any:
-    """Where the line begins that comes behind so many, or `stop`."""
-    for _ in range(lines):
-        if at < stop:
-            at = find_byte(raw, at, stop, NEWLINE) + 1
-    return at
+def _bonds(lines: list[bytes], rows: range, atoms: int) -> list[Bond]:
+    bonds = []
+    for row in rows:
+        a, b, order = fields.integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
+        bonds.append(fields.checked_bond(a, b, order, atoms, row))
+    return bonds
 
 
-@jit
-def _whole(raw: Any, at: Any) -> Any:
-    """The whole number in three columns, behind blanks; -1 where there is none."""
-    value = -1
-    for byte in raw[at : at + COUNT]:
-        if ZERO <= byte <= ZERO + 9:
-            value = 10 * max(value, 0) + (byte - ZERO)
-        elif byte != BLANK or value >= 0:
-            return -1
-    return value
+def _check_end(lines: list[bytes], begin: int) -> None:
+    if not any(line.startswith(b"M  END") for line in lines[begin:]):
+        raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
 
 
-@jit
-def _ends_well(raw: Any, at: Any, stop: Any) -> Any:
-    """Whether `M  END` comes, and no data item of ours."""
-    ended = False
-    while at < stop:
-        end = find_byte(raw, at, stop, NEWLINE)
-        ended |= begins_with(raw, at, end, END_WORDS)
-        if begins_with(raw, at, end, DATA_WORDS) and found_in(raw, at, end, OUR_WORDS) >= 0:
-            return False
-        at = end + 1
-    return ended
+def _read_v3000(lines: list[bytes]) -> Table:
+    rows: list[int] = []
+    places, elements, numbers, bonds = [], [], {}, []
+    for row, words in section(lines, b"ATOM"):
+        if len(words) < 5:
+            raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
+        numbers[words[0]] = len(rows) + 1
+        rows.append(row)
+        elements.append(fields.decoded(words[1]))
+        places.append(fields.floats(words[2:5], row))
+    for row in rows:
+        gather_place(lines, row)
+    for row, words in section(lines, b"BOND"):
+        if len(words) < 4:
+            raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
+        a, b = (numbers.get(word, 0) for word in words[2:4])
+        bonds.append(fields.checked_bond(a, b, fields.integers(words[1:2], row)[0], len(rows), row))
+    _check_end(lines, ROW_OF_COUNTS + 1)
+    return rows, fields.positions_of(places), elements, bonds
+
+
+def _is_v3000(molecule: Molecule) -> bool:
+    return b"V3000" in molecule.lines[ROW_OF_COUNTS]
+
+
+def read_name(text: bytes) -> str:
+    """Return the first line."""
+    lines = text.splitlines()
+    return fields.decoded(lines[0]) if lines else ""
+
+
+def bond_graph(molecule: Molecule) -> BondGraph:
+    """Return the bonds of the file with the charges of its lines M  CHG, else of its atoms."""
+    if _is_v3000(molecule):
+        return BondGraph(bonds_of(molecule), _charges_in_v3000(molecule))
+    after_atoms = molecule.lines[molecule.rows[-1] + 1 :]
+    words = [
+        word for line in after_atoms if line.startswith(b"M  CHG") for word in line.split()[3:]
+    ]
+    if words:
+        pairs = zip(words[::2], words[1::2], strict=False)
+        charges = {int(a) - 1: int(charge) for a, charge in pairs if _are_whole(a, charge)}
+    else:
+        codes = (molecule.lines[row][CHARGE_CODE].strip() for row in molecule.rows)
+        charges = {i: CHARGE_CODES[code] for i, code in enumerate(codes) if code in CHARGE_CODES}
+    return BondGraph(bonds_of(molecule), charges)
+
+
+def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
+    lines = dict(joined_lines(molecule.lines))
+    found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
+    return {i: int(charge[1]) for i, charge in found if charge and int(charge[1])}
+
+
+def _are_whole(atom: bytes, charge: bytes) -> bool:
+    return atom.isdigit() and charge.lstrip(b"+-").isdigit()
 
 
 # ---- writing ----------------------------------------------------------------------------------
 
 
-@jit
-def _posed(
-    raw: Any, begins: Any, lengths: Any, places: Any, atoms: Any, title: Any, title_begins: Any,
-    title_lengths: Any, tail: Any, tail_begins: Any, tail_lengths: Any,
-) -> Any:  # fmt: skip
-    """The texts one after the other, and how long each is."""
-    room = lengths.sum() + title_lengths.sum() + tail_lengths.sum() + 2 * lengths.shape[0]
-    out, sizes = np.empty(room, np.uint8), np.zeros(begins.shape[0], np.int64)
-    begin, atom = 0, 0
-    for i in range(begins.shape[0]):
-        at, stop, size = begins[i], begins[i] + lengths[i], title_lengths[i]
-        if size > 0:
-            copy_bytes(out, begin, title, title_begins[i], size)
-            at = find_byte(raw, at, stop, NEWLINE)
-        first = begin + size - at + _behind(raw, begins[i], stop, HEAD + 1)
-        end = _last(raw, at, stop)
-        copy_bytes(out, begin + size, raw, at, end - at)
-        size += end - at
-        fits, line = True, first
-        for _ in range(atoms[i]):
-            for axis in range(3):
-                at = line + WIDTH * axis
-                fits &= put_number(out, at, places[atom, axis], WIDTH, DECIMALS)
-            atom += 1
-            line = find_byte(out, line, begin + size, NEWLINE) + 1
-            if line == 0:  # there are fewer lines than were read
-                return out[:0], np.zeros_like(sizes)
-        if fits:
-            gap = 1 if begins_with(raw, end - END_WORDS.shape[1], end, END_WORDS) else 2
-            out[begin + size : begin + size + gap] = NEWLINE
-            size += gap
-            copy_bytes(out, begin + size, tail, tail_begins[i], tail_lengths[i])
-            sizes[i] = size + tail_lengths[i]
-            begin += sizes[i]
-    return out[:begin], sizes
+def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return the record with other coordinates, and notes as data items in place of older ones."""
+    put = _put_place_v3000 if _is_v3000(molecule) else _put_place
+    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, put)
+    newline = fields.newline_of(lines[0])
+    lines[0] = fields.unless_blank(lines[0], name)
+    record = POSE_ITEM.sub(b"", b"".join(lines)).partition(b"\n$$$$")[0].rstrip(b"\r\n")
+    gap = newline if record.endswith(b"M  END") else newline * 2
+    return record + gap + _data_items(notes, newline) + b"$$$$" + newline
 
 
-@jit
-def _last(raw: Any, at: Any, stop: Any) -> Any:
-    """Where a record ends: before its line of $$$$ and the empty lines in front of that."""
-    line = find_byte(raw, at, stop, NEWLINE) + 1
-    while line < stop and not begins_with(raw, line, stop, LAST_WORDS):
-        line = find_byte(raw, line, stop, NEWLINE) + 1
-    while line > at and raw[line - 1] == NEWLINE:
-        line -= 1
-    return line
+def _put_place(line: bytes, place: Sequence[float]) -> bytes:
+    return fields.place_in_columns(place, 10, 4) + line[PLACE[-1].stop :]
+
+
+def _put_place_v3000(line: bytes, place: Sequence[float]) -> bytes:
+    return fields.replace_words(line, place, first=4, decimals=6)
+
+
+def _data_items(notes: PoseNotes, newline: bytes) -> bytes:
+    return b"".join(
+        f"> <multigpu_{name}>".encode() + newline + text.encode() + 2 * newline
+        for name, text in notes.items()
+    )
+
+
+def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return a pose of a molecule of another format. Raises MoleculeError."""
+    graph = molecule.format.bond_graph(molecule)
+    return record_of(molecule, name, positions, notes, graph)
+
+
+def record_of(
+    molecule: Molecule, name: str, positions: Positions, notes: PoseNotes, graph: BondGraph
+) -> bytes:
+    """Return a record with these bonds; what is no element is `*`."""
+    head = f"{molecule.name or name}\n  multigpu          3D\n\n"
+    large = max(len(molecule.elements), len(graph.bonds)) > LARGEST_V2000
+    wide = abs(positions).max() > LARGEST_COORDINATE
+    elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
+    table = (_write_v3000 if large or wide else _write_v2000)(elements, positions, *graph)
+    return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + b"$$$$\n"
+
+
+def _write_v2000(
+    elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
+) -> str:
+    lines = [f"{len(elements):3d}{len(bonds):3d}  0  0  0  0  0  0  0  0999 V2000\n"]
+    for element, place in zip(elements, positions.tolist(), strict=True):
+        columns = "".join([fields.fixed_width(number, 10, 4) for number in place])
+        lines.append(f"{columns} {element:<3} 0  0  0  0  0  0  0  0  0  0  0  0\n")
+    lines += [f"{a + 1:3d}{b + 1:3d}{order:3d}  0\n" for a, b, order in bonds]
+    words = [f" {atom + 1:3d} {charge:3d}" for atom, charge in sorted(charges.items())]
+    for at in range(0, len(words), CHARGES_A_LINE):
+        some = words[at : at + CHARGES_A_LINE]
+        lines.append(f"M  CHG{len(some):3d}{''.join(some)}\n")
+    return "".join(lines)
+
+
+def _write_v3000(
+    elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
+) -> str:
+    attributes = {atom: f" CHG={charge}" for atom, charge in charges.items()}
+    atoms = [
+        f"M  V30 {i + 1} {element} {x:.6f} {y:.6f} {z:.6f} 0{attributes.get(i, '')}\n"
+        for i, (element, (x, y, z)) in enumerate(zip(elements, positions.tolist(), strict=True))
+    ]
+    rows = [f"M  V30 {i} {o} {a + 1} {b + 1}\n" for i, (a, b, o) in enumerate(bonds, 1)]
+    begin = "  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+    counts = f"M  V30 COUNTS {len(elements)} {len(bonds)} 0 0 0\nM  V30 BEGIN ATOM\n"
+    between = "M  V30 END ATOM\nM  V30 BEGIN BOND\n"
+    return "".join([begin, counts, *atoms, between, *rows, "M  V30 END BOND\nM  V30 END CTAB\n"])
+
+
+# ---- many records at once ---------------------------------------------------------------------
+
+
+def read_columns(
+    texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str] = ()
+) -> LigandColumns:
+    """Return the wanted records that are regular, without types and charges."""
+    positions, sizes, titles, is_named, lacking = compiled.read_records(arrays_of(texts), wanted)
+    return LigandColumns(
+        atoms=AtomColumns.untyped(positions, sizes),
+        names=Texts(texts.raw, texts.begins, titles),
+        is_named=is_named,
+        lacks_hydrogens=lacking,
+    )
+
+
+def write_columns(
+    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
+    notes: Mapping[str, Texts],
+) -> Texts:  # fmt: skip
+    """Return poses of regular records; see `ColumnFormat`."""
+    tails = glued(*labelled(notes, b"> <multigpu_%b>\n", b"\n\n"), b"$$$$\n")
+    titles = Texts.of_words(names)
+    raw, lengths = compiled.write_poses(
+        arrays_of(texts), arrays_of(titles), arrays_of(tails), atoms, positions
+    )
+    return Texts.one_after_the_other(raw, lengths)
+
+
+SDF = LigandFormat(
+    name="sdf",
+    suffixes=(".sdf", ".sd", ".mol"),
+    signature=re.compile(rb"V[23]000\s*$", re.MULTILINE),
+    find_ends=find_ends,
+    parse=parse,
+    read_name=read_name,
+    rewrite=rewrite,
+    build=build,
+    bond_graph=bond_graph,
+    atom_types=types_by_rdkit,
+    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=False, example=ONE_ATOM),
+    rewrite_limit=LARGEST_COORDINATE,
+    fewest_flat_atoms=fewest_flat_atoms,
+)

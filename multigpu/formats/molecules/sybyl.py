@@ -1,4 +1,4 @@
-"""Bond orders and formal charges of MOL2, which says neither as other formats do.
+"""Bond orders and formal charges of MOL2, which states neither as other formats do.
 
 SYBYL's aromatic bonds stand for rings, and for groups that share a charge: carboxylates,
 phosphates, sulfonates, guanidinium. Formal charges follow from valences, in this order:
@@ -20,11 +20,19 @@ from itertools import count
 
 import numpy as np
 
-from multigpu.formats.molecules.molecules import AROMATIC, SECTION, Bond, Molecule, MoleculeError
+from multigpu.formats.molecules.bonds import neighbours_of
+from multigpu.formats.molecules.molecule import (
+    AROMATIC,
+    Bond,
+    BondGraph,
+    Molecule,
+    MoleculeError,
+)
 
 Pair = frozenset[int]
 
 NUMBER = re.compile(rb"[+-]?\d+")
+SECTION = b"@<TRIPOS>"
 ATTRIBUTES = SECTION + b"UNITY_ATOM_ATTR"
 NEARLY_ONE = 0.75  # e: what an atom of a group that is charged has at least, and no other
 WHOLE = 0.1  # e: how near to a whole number the charges of a file sum up to if they mean something
@@ -44,48 +52,39 @@ MOST_CHARGED = 6  # penalties of the double bonds in one aromatic system that ar
 MOST_TRIED = 20_000  # steps of laying them
 
 
-def graph_of(molecule: Molecule, bonds: Sequence[Bond]) -> tuple[list[Bond], dict[int, int]]:
-    """Bonds with their orders and the charges of its atoms. Aromatic rings keep their order."""
-    said = _said(molecule)
-    bonds = _without_pentavalent(molecule, _without_resonance(molecule, bonds, said or {}))
-    doubles = _double_bonds(molecule, bonds, said or {})
+def graph_of(molecule: Molecule, bonds: Sequence[Bond]) -> BondGraph:
+    """Return bonds with orders and formal charges. Aromatic rings keep their order."""
+    formal = _charges_in_file(molecule)
+    bonds = _without_pentavalent(molecule, _without_resonance(molecule, bonds, formal or {}))
+    doubles = _double_bonds(molecule, bonds, formal or {})
     found = _Valences(molecule, bonds, doubles)
-    charges = _charges(molecule, found, said)
+    charges = _formal_charges(molecule, found, formal)
     rows = enumerate(zip(molecule.elements, found.sums, strict=True))
     bare = {i for i, (element, valence) in rows if element == "N" and valence == 2} - set(charges)
-    laid_out = _laid_out(bonds, bare)
+    laid_out = _atoms_laid_out(bonds, bare)
     laid = [
         (a, b, 1 + (frozenset((a, b)) in doubles)) if order == AROMATIC and a in laid_out
         else (a, b, order)
         for a, b, order in bonds
     ]  # fmt: skip
-    return laid, charges
-
-
-def _arms(atoms: int, bonds: Sequence[Bond]) -> list[list[int]]:
-    """The neighbours of each atom."""
-    arms: list[list[int]] = [[] for _ in range(atoms)]
-    for a, b, _ in bonds:
-        arms[a].append(b)
-        arms[b].append(a)
-    return arms
+    return BondGraph(laid, charges)
 
 
 # ---- groups that share a charge ---------------------------------------------------------------
 
 
 def _without_resonance(
-    molecule: Molecule, bonds: Sequence[Bond], said: Mapping[int, int]
+    molecule: Molecule, bonds: Sequence[Bond], formal: Mapping[int, int]
 ) -> list[Bond]:
-    """With double and single bonds for SYBYL's aromatic ones of groups that are no ring.
+    """Return bonds with double and single ones for the aromatic ones of groups that are no ring.
 
-    Those to atoms that the file gives a charge are single, if there are others.
+    Bonds to atoms that the file gives a charge are single, if there are others.
     """
-    arms = _arms(len(molecule.elements), bonds)
+    arms = neighbours_of(len(molecule.elements), bonds)
     shared: dict[int, list[int]] = {}
     for k, (a, b, order) in enumerate(bonds):
         for center, arm in ((a, b), (b, a)):
-            if _shares(molecule, center, arm, order, arms):
+            if _is_shared(molecule, center, arm, order, arms):
                 shared.setdefault(center, []).append(k)
     found = list(bonds)
     for center, some in shared.items():
@@ -93,15 +92,15 @@ def _without_resonance(
             continue  # the file says which one is double
         if len(some) == 1 and bonds[some[0]][2] == 1:
             continue  # alcoholate
-        doubles = _doubles(molecule.elements[center], len(some), len(arms[center]))
+        doubles = _count_doubles(molecule.elements[center], len(some), len(arms[center]))
         for i, k in enumerate(
-            sorted(some, key=lambda k: said.get(sum(bonds[k][:2]) - center, 0) < 0)
+            sorted(some, key=lambda k: formal.get(sum(bonds[k][:2]) - center, 0) < 0)
         ):
             found[k] = (*bonds[k][:2], 2 if i < doubles else 1)
     return found
 
 
-def _shares(
+def _is_shared(
     molecule: Molecule, center: int, arm: int, order: int, arms: Sequence[Sequence[int]]
 ) -> bool:
     """Whether the bond is one of a group that shares a charge."""
@@ -112,8 +111,8 @@ def _shares(
     return order == AROMATIC and molecule.elements[arm] == "O" and len(arms[arm]) == 1
 
 
-def _doubles(element: str, arms: int, neighbours: int) -> int:
-    """How many of the bonds of such a group are double."""
+def _count_doubles(element: str, arms: int, neighbours: int) -> int:
+    """Return how many of the bonds of a group that shares a charge are double."""
     if element == "S":
         return min(2, arms) if neighbours > 3 else 1
     if element in ("Cl", "Br", "I"):
@@ -122,9 +121,9 @@ def _doubles(element: str, arms: int, neighbours: int) -> int:
 
 
 def _without_pentavalent(molecule: Molecule, bonds: list[Bond]) -> list[Bond]:
-    """With one bond less where nitrogen has five: to oxygen or nitrogen at an end."""
-    arms = _arms(len(molecule.elements), bonds)
-    valences = _sums(len(arms), bonds)
+    """Return bonds with one less where nitrogen has five: to oxygen or nitrogen at an end."""
+    arms = neighbours_of(len(molecule.elements), bonds)
+    valences = _valences(len(arms), bonds)
     found = list(bonds)
     for i in np.flatnonzero(valences == 5).tolist():
         if molecule.elements[i] != "N":
@@ -140,8 +139,8 @@ def _without_pentavalent(molecule: Molecule, bonds: list[Bond]) -> list[Bond]:
     return found
 
 
-def _sums(atoms: int, bonds: Sequence[Bond]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """int64[atoms]: the sum of the orders of each, 0 for an atom with an aromatic bond."""
+def _valences(atoms: int, bonds: Sequence[Bond]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return int64[atoms]: the sum of the orders of each, 0 for an atom with an aromatic bond."""
     sums, aromatic = np.zeros(atoms, np.int64), np.zeros(atoms, np.bool_)
     for a, b, order in bonds:
         sums[[a, b]] += order
@@ -152,8 +151,8 @@ def _sums(atoms: int, bonds: Sequence[Bond]) -> "np.ndarray[tuple[int], np.dtype
 # ---- double bonds in what is aromatic ---------------------------------------------------------
 
 
-def _systems(bonds: Sequence[Bond]) -> Iterator[list[Pair]]:
-    """Yield the aromatic bonds that hang together."""
+def _aromatic_systems(bonds: Sequence[Bond]) -> Iterator[list[Pair]]:
+    """Yield the aromatic bonds that are connected, one system after the other."""
     left = {frozenset(bond[:2]) for bond in bonds if bond[2] == AROMATIC and bond[0] != bond[1]}
     while left:
         first = min(left, key=sorted)
@@ -165,27 +164,29 @@ def _systems(bonds: Sequence[Bond]) -> Iterator[list[Pair]]:
         yield sorted(system, key=sorted)
 
 
-def _laid_out(bonds: Sequence[Bond], bare: set[int]) -> set[int]:
-    """Atoms of systems that are written as double and single bonds.
+def _atoms_laid_out(bonds: Sequence[Bond], bare: set[int]) -> set[int]:
+    """Return the atoms of systems that are written as double and single bonds.
 
-    These are no rings, such as those of an amidinium, or have a nitrogen without its hydrogen:
-    where that is would not be known.
+    Such systems are no rings, as in an amidinium, or have a nitrogen without its hydrogen: where
+    that is would not be known.
     """
     found: set[int] = set()
-    for system in _systems(bonds):
+    for system in _aromatic_systems(bonds):
         atoms = [atom for pair in system for atom in pair]
         if not bare.isdisjoint(atoms) or any(atoms.count(atom) == 1 for atom in atoms):
             found.update(atoms)
     return found
 
 
-def _double_bonds(molecule: Molecule, bonds: Sequence[Bond], said: Mapping[int, int]) -> set[Pair]:
-    """Those of the aromatic bonds that are double, so that as few atoms as possible are charged."""
-    penalties = _penalties(molecule, bonds, said)
+def _double_bonds(
+    molecule: Molecule, bonds: Sequence[Bond], formal: Mapping[int, int]
+) -> set[Pair]:
+    """Return the aromatic bonds that are double, so that as few atoms as possible are charged."""
+    penalties = _penalties(molecule, bonds, formal)
     found: set[Pair] = set()
-    for system in _systems(bonds):
+    for system in _aromatic_systems(bonds):
         for allowed in range(MOST_CHARGED + 1):
-            laid = _laid(system, penalties, allowed)
+            laid = _lay_double_bonds(system, penalties, allowed)
             if laid is not None:
                 found |= laid
                 break
@@ -193,9 +194,9 @@ def _double_bonds(molecule: Molecule, bonds: Sequence[Bond], said: Mapping[int, 
 
 
 def _penalties(
-    molecule: Molecule, bonds: Sequence[Bond], said: Mapping[int, int]
+    molecule: Molecule, bonds: Sequence[Bond], formal: Mapping[int, int]
 ) -> dict[int, tuple[int, int]]:
-    """What it costs for an aromatic atom to have no double bond among these, and to have one."""
+    """Return what it costs an aromatic atom to have no double bond of these, and to have one."""
     impossible = MOST_CHARGED + 1
     single = np.zeros(len(molecule.elements), np.int64)
     other: set[int] = set()
@@ -208,8 +209,8 @@ def _penalties(
         element, bound = molecule.elements[i], int(single[i])
         if i in other or bound > 3:
             costs[i] = (0, impossible)
-        elif said.get(i, 0):
-            costs[i] = (0, 2) if said[i] < 0 else (2, 0)
+        elif formal.get(i, 0):
+            costs[i] = (0, 2) if formal[i] < 0 else (2, 0)
         elif element == "C":
             costs[i] = (3, 0)
         elif element == "N":
@@ -222,10 +223,10 @@ def _penalties(
     return costs
 
 
-def _laid(
+def _lay_double_bonds(
     system: Sequence[Pair], penalties: Mapping[int, tuple[int, int]], allowed: int
 ) -> set[Pair] | None:
-    """Double bonds that cost no more than is allowed; None where there are none."""
+    """Return double bonds that cost no more than is allowed; None where there are none."""
     steps = count()
 
     def lay(free: dict[int, set[int]], left: int) -> set[Pair] | None:
@@ -238,11 +239,11 @@ def _laid(
         for other in sorted(free[atom], key=lambda i: (penalties[i][1], i)):
             cost = penalties[atom][1] + penalties[other][1]
             if cost <= left:
-                more = lay(_less(free, {atom, other}), left - cost)
+                more = lay(_without_atoms(free, {atom, other}), left - cost)
                 if more is not None:
                     return {frozenset((atom, other)), *more}
         if penalties[atom][0] <= left:
-            return lay(_less(free, {atom}), left - penalties[atom][0])
+            return lay(_without_atoms(free, {atom}), left - penalties[atom][0])
         return None
 
     partners: dict[int, set[int]] = {}
@@ -256,7 +257,7 @@ def _laid(
         raise MoleculeError(f"{len(partners):,} atoms are one aromatic system") from None
 
 
-def _less(free: Mapping[int, set[int]], done: set[int]) -> dict[int, set[int]]:
+def _without_atoms(free: Mapping[int, set[int]], done: set[int]) -> dict[int, set[int]]:
     return {atom: others - done for atom, others in free.items() if atom not in done}
 
 
@@ -264,10 +265,10 @@ def _less(free: Mapping[int, set[int]], done: set[int]) -> dict[int, set[int]]:
 
 
 class _Valences:
-    """Neighbours of all atoms and the sums of their orders, those of double bonds included."""
+    """Neighbours of all atoms and the sums of their bond orders, double bonds included."""
 
     def __init__(self, molecule: Molecule, bonds: Sequence[Bond], doubles: set[Pair]) -> None:
-        self.arms = _arms(len(molecule.elements), bonds)
+        self.arms = neighbours_of(len(molecule.elements), bonds)
         self.sums = [0] * len(self.arms)
         for a, b, order in bonds:
             real = 1 + (frozenset((a, b)) in doubles) if order == AROMATIC else order
@@ -275,25 +276,25 @@ class _Valences:
             self.sums[b] += real
 
 
-def _charges(
-    molecule: Molecule, found: _Valences, said: Mapping[int, int] | None
+def _formal_charges(
+    molecule: Molecule, found: _Valences, formal: Mapping[int, int] | None
 ) -> dict[int, int]:
-    """said: formal charges of the file, None where it has none"""
+    """Return the formal charges of atoms. formal: those of the file, None where it has none."""
     sure = {
         i: charge for i, element in enumerate(molecule.elements)
-        if (charge := _sure(molecule, i, element, found.sums[i], said or {}))
+        if (charge := _certain_charge(molecule, i, element, found.sums[i], formal or {}))
     }  # fmt: skip
     lacking = {
         i: charge for i, element in enumerate(molecule.elements)
         if i not in sure and (charge := FEWER_BONDS.get(element, {}).get(found.sums[i], 0))
     }  # fmt: skip
-    if said is not None:
-        return sure | {i: charge for i, charge in lacking.items() if said.get(i) == charge}
+    if formal is not None:
+        return sure | {i: charge for i, charge in lacking.items() if formal.get(i) == charge}
     plus = {i for i, charge in sure.items() if charge > 0}
     sure |= {i: lacking.pop(i) for i in list(lacking) if _is_anion(molecule, i, found, plus)}
     likely = {i: lacking[i] for i in lacking if _has_hydrogens(molecule, i, found)}
     others = {i: sure[i] for i in sure if molecule.types[i] != "O.co2"}
-    total, usual = _total(molecule), sure | likely
+    total, usual = _total_charge(molecule), sure | likely
     for chosen in (usual, sure, sure | lacking, others):
         if sum(chosen.values()) == total:
             return chosen
@@ -318,12 +319,14 @@ def _has_hydrogens(molecule: Molecule, i: int, found: _Valences) -> bool:
     )
 
 
-def _sure(molecule: Molecule, i: int, element: str, valence: int, said: Mapping[int, int]) -> int:
-    """The charge of an atom that needs no look at others."""
+def _certain_charge(
+    molecule: Molecule, i: int, element: str, valence: int, formal: Mapping[int, int]
+) -> int:
+    """Return the charge of an atom that depends on no other; 0 where others decide."""
     assert molecule.charges is not None  # it was parsed
     if valence == 0:
         partial = round(float(molecule.charges[i]))
-        return said.get(i, 0) or partial or ION_CHARGES.get(element, 0)
+        return formal.get(i, 0) or partial or ION_CHARGES.get(element, 0)
     if molecule.types[i] == "N.4":
         return 1
     if molecule.types[i] == "O.co2" and valence == 1:
@@ -331,8 +334,8 @@ def _sure(molecule: Molecule, i: int, element: str, valence: int, said: Mapping[
     return MORE_BONDS.get(element, {}).get(valence, 0)
 
 
-def _said(molecule: Molecule) -> dict[int, int] | None:
-    """Formal charges in the section of attributes; None without that section."""
+def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
+    """Return the charges in the section of attributes; None without that section."""
     lines = iter(molecule.lines)
     if not any(line.strip() == ATTRIBUTES for line in lines):
         return None
@@ -350,8 +353,8 @@ def _said(molecule: Molecule) -> dict[int, int] | None:
     return found
 
 
-def _total(molecule: Molecule) -> int | None:
-    """What the charges of the file sum up to; None where they say nothing."""
+def _total_charge(molecule: Molecule) -> int | None:
+    """Return what the charges of the file sum up to; None where they mean nothing."""
     assert molecule.charges is not None  # it was parsed
     total = float(molecule.charges.sum())
     known = np.any(molecule.charges) and abs(total - round(total)) <= WHOLE

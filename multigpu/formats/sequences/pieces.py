@@ -1,96 +1,106 @@
-"""The records of a span, in hand: their bases, and the text that names and qualities stand in."""
+"""The records of a span in memory: their bases, and the text that names and qualities stand in."""
 
-import os
 from dataclasses import dataclass
 from io import FileIO
 from itertools import pairwise
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences import plain_fastq, records
-from multigpu.formats.sequences.records import NAME, NAME_END
+from multigpu.formats.sequences.fastq import raise_unreadable
 from multigpu.formats.storage.inlets import errors_named
+from multigpu.kernels.compiled.text import records
+from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 from multigpu.kernels.device.buffers import Buffers
+
+BLOCK = 1 << 16  # bytes of a file read at a time
+
+Positions = NDArray[np.int64]
 
 
 class Text(Protocol):
-    """The bytes that a table of records speaks of."""
+    """The bytes that a table of records refers to."""
 
-    def cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[bytes]: ...
+    def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
+        """Return the bytes of windows."""
+        ...
 
-    def sums(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64[n]: the sums of the bytes of windows, given by int64[n] each."""
+    def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
+        """Return int64[n]: the sums of the quality characters of windows of records.
+
+        rows             int64[n, 6]  the row of each window's record
+        starts, lengths  int64[n]     the window in the record
+        """
         ...
 
     def give_back(self) -> None:
-        """It is not needed any more."""
+        """Let the memory be used for other text."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class TextInMemory:
+    """Text in an array, which may be lent from buffers."""
+
     raw: NDArray[np.uint8]
     lender: Buffers | None = None
 
-    def cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[bytes]:
-        windows = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [self.raw[begin:end].tobytes() for begin, end in windows]
+    def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
+        borders = zip(begins.tolist(), ends.tolist(), strict=True)
+        return [self.raw[begin:end].tobytes() for begin, end in borders]
 
-    def sums(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        summed: NDArray[np.int64] = records.sums(self.raw, starts, lengths)
-        return summed
+    def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
+        sums = np.empty(len(rows), np.int64)
+        records.sum_qualities(self.raw, rows, starts, lengths, sums)
+        return sums
 
     def give_back(self) -> None:
         if self.lender is not None:
             self.lender.give(self.raw)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class TextInFile:
-    """Read once more where there are hits, which is little of it."""
+    """Text of a file, of which only what matches need is read again."""
 
     path: str
 
-    def cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[bytes]:
+    def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
         borders = [0, *np.cumsum(ends - begins).tolist()]
         joined = np.empty(borders[-1], np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
-            if not plain_fastq.gather(file.fileno(), begins, ends, joined):
-                self._complain(file.fileno(), begins, ends)
+            if not records.copy_windows(file.fileno(), begins, ends, joined):
+                raise_unreadable(file.fileno(), self.path, int(ends.max()) - 1)
         text = joined.tobytes()
         return [text[begin:end] for begin, end in pairwise(borders)]
 
-    def sums(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
+        sums, block = np.empty(len(rows), np.int64), np.empty(BLOCK, np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
-            summed: NDArray[np.int64] = plain_fastq.sums(file.fileno(), starts, lengths)
-            if (summed < 0).any():
-                self._complain(file.fileno(), starts, starts + lengths)
-        return summed
-
-    def _complain(self, file: int, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NoReturn:
-        """Raises what the system says of some window, or that the file is shorter now."""
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            os.pread(file, end - begin, begin)
-        raise InputError(self.path, "was cut while it was read")
+            number = file.fileno()
+            records.sum_qualities_of_file(number, block, rows, starts, lengths, sums)
+            if len(wrong := np.flatnonzero(sums < 0)):
+                raise_unreadable(number, self.path, int(rows[wrong[0], QUALITY]))
+        return sums
 
     def give_back(self) -> None:
-        pass
+        """Do nothing: no memory is lent."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pieces:
     """The records, and pieces of records, of a span.
 
     text         what NAME, NAME_END and QUALITY of the table are positions in
-    table        as in `records`; lengths include what is read over the border
+    table        as in `multigpu.kernels.compiled.text.records`; lengths include what is read over
+                 the border
     letters      uint8[b]: their bases, one after the other
     offsets      int64[n + 1]: where each piece begins there
-    own          int64[n]: how many bases of each piece stand in the span
+    inside       int64[n]: how many bases of each piece stand in the span
     lead, tail   the first piece goes on from, the last one may go on into another span
     begin, stop  which bytes of the file these are; begin -1: no record was found
-    error        what is wrong behind the last record
+    error        what is wrong after the last record
     """
 
     source: int
@@ -98,17 +108,17 @@ class Pieces:
     table: NDArray[np.int64]
     letters: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    own: NDArray[np.int64]
-    lead: bool
-    tail: bool
+    inside: NDArray[np.int64]
+    lead: bool = False
+    tail: bool = False
     begin: int
     stop: int
-    error: InputError | None
-
-    def name(self, piece: int) -> bytes:
-        """Of the record that a piece is of."""
-        return self.names(np.array([piece]))[0]
+    error: InputError | None = None
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:
-        """The same of several."""
-        return self.text.cut(self.table[pieces, NAME], self.table[pieces, NAME_END])
+        """Return the names of the records that pieces are of."""
+        return self.text.windows(self.table[pieces, NAME], self.table[pieces, NAME_END])
+
+    def name(self, piece: int) -> bytes:
+        """Return the name of the record that a piece is of."""
+        return self.names(np.array([piece]))[0]

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.sequences.faults import described
-from multigpu.formats.sequences.records import BASES, LENGTH, NAME, NAME_END, gather, parse
+from multigpu.formats.sequences.faults import describe
+from multigpu.formats.sequences.records import parse
 from multigpu.formats.storage.sources import Source, blocks, expand, inspect
 from multigpu.kernels import bases
+from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, gather
 
 READ_BYTES = 16 << 20
 PHRED_OFFSET = 33  # qualities of signatures say nothing here
@@ -37,15 +38,11 @@ class Joined(Sequence[NDArray[np.uint8]]):
         return cls(np.concatenate([np.empty(0, np.uint8), *arrays]), _offsets(lengths))
 
     @classmethod
-    def columns(
-        cls, raw: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> "Joined":
-        """Copies of raw[begins[i] : begins[i] + lengths[i]]."""
-        table = np.zeros((len(begins), 5), np.int64)
-        table[:, BASES], table[:, LENGTH] = begins, lengths
-        joined = np.empty(int(lengths.sum()), np.uint8)
-        gather(raw, table, joined)
-        return cls(joined, _offsets(lengths))
+    def of_table(cls, raw: NDArray[np.uint8], table: NDArray[np.int64]) -> "Joined":
+        """Return copies of the sequences of a table of records in `raw`."""
+        joined = np.empty(int(table[:, LENGTH].sum()), np.uint8)
+        gather(raw, table, joined, 0)
+        return cls(joined, _offsets(table[:, LENGTH]))
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -120,15 +117,22 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
         source = inspect(path)
         raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
         parsed = parse(raw, 0, len(raw), source.layout, final=True, offset=PHRED_OFFSET)
-        if error := described(source, raw, parsed, 0, PHRED_OFFSET):
+        if error := describe(source, raw, parsed, 0, PHRED_OFFSET):
             raise error
         table = parsed.table
-        names.append(Joined.columns(raw, table[:, NAME], table[:, NAME_END] - table[:, NAME]))
-        letters.append(Joined.columns(raw, table[:, BASES], table[:, LENGTH]))
+        names.append(Joined.of_table(raw, _names_as_sequences(table)))
+        letters.append(Joined.of_table(raw, table))
         _check(source, names[-1], letters[-1])
     if not sum(map(len, names)):
         raise InputError(", ".join(paths) or "--signatures", "there is no signature")
     return Signatures(Names(_one(names)), _one(letters))
+
+
+def _names_as_sequences(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a table whose sequences are the names of another."""
+    names = np.zeros_like(table)
+    names[:, BASES], names[:, LENGTH] = table[:, NAME], table[:, NAME_END] - table[:, NAME]
+    return names
 
 
 def _one(parts: Sequence[Joined]) -> Joined:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import spans
 from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences import records
-from multigpu.formats.sequences.faults import described
-from multigpu.formats.sequences.records import Fault, Parsed
+from multigpu.formats.sequences.faults import describe
+from multigpu.formats.sequences.records import Parsed
 from multigpu.formats.storage.ahead import HEADROOM, Block, ReadAhead
 from multigpu.formats.storage.sources import Source
+from multigpu.kernels.compiled.text.records import Fault
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def block_spans(
                 raw, 0, len(raw), source.layout, final=final, offset=phred_offset
             )
             good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
-            error = None if good else described(source, raw, parsed, before, phred_offset)
+            error = None if good else describe(source, raw, parsed, before, phred_offset)
             if len(parsed.table) or error:
                 yield BlockSpan(number, raw, parsed, error)
             if error or final:

@@ -1,16 +1,11 @@
 """BGZF by several threads: its blocks say how long they are, so each can be handled apart."""
 
 import os
-import struct
-import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 from multigpu.formats.storage.decompress import (
     BGZF_END,
-    COMPRESSED_CHUNK,
     GZIP_MAGIC,
     GzipContent,
     Stored,
@@ -23,26 +18,6 @@ from multigpu.formats.storage.decompress import (
 BATCH = 1 << 20  # stored bytes that one thread takes together
 HEADER = 64  # bytes at the front of a block, in which its length is looked for
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
-LEVEL = 4  # three times as fast as 6, for a fifteenth more
-BLOCK_DATA = 0xFF00  # bytes of text in a block, as bgzip has it: compressed they fit its length
-BLOCK_HEADER = bytes.fromhex("1f8b08040000000000ff060042430200")  # and the length less one
-
-
-def bgzf(text: bytes, every: Callable[..., Iterator[Any]] = map) -> list[bytes]:
-    """A whole file in blocks of the SAM specification, each of BLOCK_DATA bytes; the last is empty.
-
-    every  as `map`, by several threads where it can
-    """
-    pieces = [text[at : at + BLOCK_DATA] for at in range(0, len(text), BLOCK_DATA)]
-    return list(every(_block, [*pieces, b""]))
-
-
-def _block(data: bytes) -> bytes:
-    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, -15)
-    packed = packer.compress(data) + packer.flush()
-    trailer = struct.pack("<II", zlib.crc32(data), len(data))
-    size = len(BLOCK_HEADER) + 2 + len(packed) + len(trailer)
-    return BLOCK_HEADER + struct.pack("<H", size - 1) + packed + trailer
 
 
 class BgzfContent:
@@ -85,7 +60,7 @@ class BgzfContent:
         self._left = stored[stop:]
         if stop:
             self._last = stored[last:stop]
-            self._coming.append(self._pool.submit(_decompressed, stored[:stop]))
+            self._coming.append(self._pool.submit(_decompress, stored[:stop]))
 
     def _read(self) -> bytes:
         room = bytearray(BATCH)
@@ -136,10 +111,10 @@ def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
     return last, stop, True
 
 
-def _decompressed(blocks: bytes) -> bytes:
-    from isal import isal_zlib
+def _decompress(blocks: bytes) -> bytes:
+    from isal import igzip
 
-    return isal_zlib._GzipReader(blocks, COMPRESSED_CHUNK).readall()  # type: ignore[arg-type]
+    return igzip.decompress(blocks)
 
 
 def threads_for_bgzf() -> int:

@@ -9,7 +9,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.workers.worker import free_bytes
+from multigpu.cluster.devices.memory import free_bytes
 
 
 class _Memory(mmap.mmap):

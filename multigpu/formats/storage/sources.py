@@ -150,19 +150,22 @@ def check_stdin(paths: Sequence[str | None]) -> None:
         raise InputError(STDIN, "standard input can be given only once")
 
 
-def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES) -> int:
-    """About how many are in the files that by their names are not compressed.
+def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES, compressed: int = 0) -> int:
+    """Return about how many bytes are in files; a byte that is compressed counts `compressed`.
 
-    Of very many the first ones stand for all. What is wrong with one is told when it is read.
+    Of very many files the first ones stand for all. What is wrong with one is reported when it is
+    read.
+
     paths: as for `expand`
     """
     size, found = 0, []
     with suppress(InputError, OSError, ValueError):
         found = expand(paths, kind)
         for path in found[:WEIGHED]:
-            if not path.lower().endswith(COMPRESSED[1:]) and path != STDIN and not is_remote(path):
+            if path != STDIN and not is_remote(path):
                 status = status_of(path)
-                size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+                weight = compressed if path.lower().endswith(COMPRESSED[1:]) else 1
+                size += weight * status.st_size if stat.S_ISREG(status.st_mode) else 0
     return size * len(found) // max(1, len(found[:WEIGHED]))
 
 

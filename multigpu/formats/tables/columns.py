@@ -4,7 +4,6 @@ Compiled, so that no interpreter is held; loading the compiler takes longer than
 Arrow, which joins the columns of `copynumber.lines`, writes no given number of decimals.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.compiled.native import copy_bytes
-
-MINUS, POINT, ZERO, TAB = b"-.0\t"
-LONGEST = 20  # letters of a number: digits, a sign and a point
-MOST_SCALED = 2.0**51  # value × 10^digits: below, halves are exact
-SPLIT = 2.0**27 + 1  # cuts a float64 into two halves, so that products of halves are exact
+from multigpu.kernels.compiled.text.columns import join_pieces, write_decimals, write_whole
 
 
 def glued(*pieces: Texts | bytes) -> Texts:
@@ -38,18 +31,7 @@ def glued(*pieces: Texts | bytes) -> Texts:
         raws.append(raw)
         size += len(raw)
     held = raws[0] if len(raws) == 1 else np.concatenate(raws)
-    return Texts.one_after_the_other(_glued(held, begins, lengths), lengths.sum(axis=0))
-
-
-@jit
-def _glued(raw: Any, begins: Any, lengths: Any) -> Any:
-    out = np.empty(lengths.sum(), np.uint8)
-    at = 0
-    for row in range(begins.shape[1]):
-        for piece in range(begins.shape[0]):
-            copy_bytes(out, at, raw, begins[piece, row], lengths[piece, row])
-            at += lengths[piece, row]
-    return out
+    return Texts.one_after_the_other(join_pieces(held, begins, lengths), lengths.sum(axis=0))
 
 
 def labelled(columns: Mapping[str, Texts], label: bytes, end: bytes) -> Iterator[Texts | bytes]:
@@ -60,18 +42,7 @@ def labelled(columns: Mapping[str, Texts], label: bytes, end: bytes) -> Iterator
 
 def whole(values: NDArray[np.integer[Any]]) -> Texts:
     """Whole numbers, int[n], not negative."""
-    return Texts.one_after_the_other(*_whole(values.astype(np.int64, copy=False)))
-
-
-@jit
-def _whole(values: Any) -> Any:
-    raw = np.empty(values.shape[0] * LONGEST, np.uint8)
-    lengths = np.empty(values.shape[0], np.int64)
-    at = 0
-    for row in range(values.shape[0]):
-        end = put_whole(raw, at, values[row], 1)
-        lengths[row], at = end - at, end
-    return raw[:at], lengths
+    return Texts.one_after_the_other(*write_whole(values.astype(np.int64, copy=False)))
 
 
 def decimals(values: NDArray[np.float64], digits: int) -> Texts:
@@ -80,76 +51,7 @@ def decimals(values: NDArray[np.float64], digits: int) -> Texts:
     values: float64[n] or [n, columns], finite. What is too large for that is written by Python.
     """
     table = values.reshape(len(values), -1)
-    raw, lengths, fits = _decimals(table, digits)
+    raw, lengths, fits = write_decimals(table, digits)
     if not fits:
         return Texts.of(["\t".join(f"{x:.{digits}f}" for x in row).encode() for row in table])
     return Texts.one_after_the_other(raw, lengths)
-
-
-@jit
-def _decimals(table: Any, digits: Any) -> Any:
-    power = 10.0**digits
-    raw = np.empty(table.size * (LONGEST + 1), np.uint8)
-    lengths, fits = np.empty(table.shape[0], np.int64), True
-    at = 0
-    for row in range(table.shape[0]):
-        begin = at
-        for column in range(table.shape[1]):
-            if column > 0:
-                raw[at] = TAB
-                at += 1
-            value = table[row, column]
-            number = scaled(abs(value), power)
-            fits &= number >= 0
-            if math.copysign(1.0, value) < 0:
-                raw[at] = MINUS
-                at += 1
-            at = put_whole(raw, at, max(number, 0), digits + 1)
-            for i in range(digits):  # make room for the point
-                raw[at - i] = raw[at - i - 1]
-            raw[at - digits] = POINT
-            at += 1
-        lengths[row] = at - begin
-    return raw[:at], lengths, fits
-
-
-@jit
-def put_whole(out: Any, at: Any, value: Any, least: Any) -> Any:
-    """The digits of a whole number, with zeros before it up to the least; where they end."""
-    digits, rest = 1, value // 10
-    while rest > 0:
-        digits += 1
-        rest //= 10
-    digits = max(digits, least)
-    for i in range(digits):
-        out[at + digits - 1 - i] = ZERO + value % 10
-        value //= 10
-    return at + digits
-
-
-@jit
-def scaled(value: Any, power: Any) -> Any:
-    """The whole number nearest to value × power, the even one of two; -1 where it is too large.
-
-    Neither is negative, and the power is one of ten below 10^23, which is exact. So the exact
-    product is `product` + `rest` (Dekker, A floating-point technique for extending the available
-    precision, 1971).
-    """
-    product = value * power
-    if not product < MOST_SCALED:
-        return -1
-    high, high_power = _high(value), _high(power)
-    low, low_power = value - high, power - high_power
-    rest = high * high_power - product
-    rest = (rest + high * low_power + low * high_power) + low * low_power
-    nearest = int(product)
-    beyond = (product - nearest) - 0.5
-    if beyond > 0 or (beyond == 0 and (rest > 0 or (rest == 0 and nearest % 2 == 1))):
-        return nearest + 1
-    return nearest
-
-
-@jit
-def _high(value: Any) -> Any:
-    """Its upper 26 bits."""
-    return SPLIT * value - (SPLIT * value - value)

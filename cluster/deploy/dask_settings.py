@@ -1,0 +1,105 @@
+"""Dask as this program needs it: imported late, quiet, and with settings of its own."""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from multigpu.cluster.errors import UsageError
+
+logger = logging.getLogger(__name__)
+
+QUIET_LOGGERS = (
+    "distributed",
+    "distributed.client",
+    "tornado",
+    "tornado.application",
+    "asyncio",
+)
+# Messages that Dask keeps of each connection, with all that is in them; by default 1000.
+LOGGED_MESSAGES = 10
+CLOSE_TIMEOUT = 2.0  # seconds
+
+
+def import_dask() -> None:
+    """Import Dask. Raises UsageError where its configuration is wrong."""
+    try:
+        import distributed  # noqa: F401 - reads Dask's configuration
+    except ValueError as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+@dataclass
+class _SharedSettings:
+    """Dask settings that are changed while at least one client is open (reference-counted).
+
+    Dask has one set of settings for a process.
+    """
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def take(self) -> None:
+        with self.lock:
+            if not self.users:
+                self.stack = contextlib.ExitStack()
+                _change_settings(self.stack)
+            self.users += 1
+
+    def give_back(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if not self.users:
+                self.stack.close()
+
+
+_SETTINGS = _SharedSettings()
+
+
+@contextmanager
+def changed_settings() -> Iterator[None]:
+    """Import Dask, and change its settings for the block."""
+    import_dask()
+    _SETTINGS.take()
+    try:
+        yield
+    finally:
+        _SETTINGS.give_back()
+
+
+def _change_settings(stack: contextlib.ExitStack) -> None:
+    """Change settings and the levels of loggers until the stack closes.
+
+    Dask reports lost connections while a cluster closes; what matters arrives as exceptions.
+    """
+    import dask
+
+    settings = {
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
+        "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
+    }
+    stack.enter_context(dask.config.set(settings))
+    for name in QUIET_LOGGERS:
+        dask_logger = logging.getLogger(name)
+        stack.callback(dask_logger.setLevel, dask_logger.level)
+        dask_logger.setLevel(logging.CRITICAL)
+
+
+def close_client(client: Any) -> None:
+    """Close a client; where its scheduler does not answer, the connection ends with the process."""
+    with contextlib.suppress(TimeoutError):
+        client.close(timeout=CLOSE_TIMEOUT)
+
+
+def report_dashboard(client: Any) -> None:
+    """Print where Dask's status page is, or what it needs."""
+    if find_spec("bokeh") is None:
+        logger.warning("multigpu: Dask's status page needs bokeh: pip install bokeh")
+    else:
+        logger.warning("multigpu: Dask's status page is %s", client.dashboard_link)

@@ -1,0 +1,87 @@
+"""Connect to a Dask scheduler that is running, by its address or its file."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from multigpu.cluster.deploy.dask_settings import changed_settings, close_client, report_dashboard
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.errors import UsageError, first_line
+from multigpu.cluster.workers.threads import call_within
+
+logger = logging.getLogger(__name__)
+
+CONNECT_GRACE = 1.0  # seconds
+LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
+PRIVATE_SCHEMES = ("tls://", "wss://", "inproc://")  # strangers cannot send tasks there
+
+
+@contextmanager
+def connected_client(deployment: Deployment) -> Iterator[Any]:
+    """Yield a `dask.distributed.Client` of the deployment's scheduler."""
+    with changed_settings():
+        client = _connect(deployment)
+        try:
+            if deployment.dashboard:
+                report_dashboard(client)
+            yield client
+        finally:
+            close_client(client)
+
+
+def _connect(deployment: Deployment) -> Any:
+    """Return a client. Raises UsageError where no scheduler answers, or it may not be used."""
+    from distributed import Client
+
+    scheduler: dict[str, Any] = {"address": deployment.scheduler}
+    if deployment.scheduler_file:
+        _check_scheduler_file(Path(deployment.scheduler_file))
+        scheduler = {"scheduler_file": deployment.scheduler_file}
+    where = deployment.scheduler or deployment.scheduler_file
+    limit = deployment.connect_timeout
+    try:
+        return call_within(
+            limit + CONNECT_GRACE,
+            lambda: Client(**scheduler, timeout=limit, set_as_default=False),
+        )
+    except (OSError, TimeoutError) as error:
+        reason = first_line(error) if str(error) else "is it tcp:// or tls://?"
+        raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
+    except (RuntimeError, TypeError, ValueError) as error:  # the address, or settings of TLS
+        raise UsageError(f"{where}: {first_line(error)}") from error
+
+
+def _check_scheduler_file(path: Path) -> None:
+    """Raise UsageError for a file that Dask could not read."""
+    try:
+        with path.open("rb") as file:
+            known = json.loads(file.read(LARGEST_SCHEDULER_FILE).decode())  # as Dask reads it
+    except OSError as error:
+        raise UsageError(f"{path}: no such scheduler file") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
+    if not isinstance(known, dict) or not isinstance(known.get("address"), str):
+        raise UsageError(f"{path}: this is no scheduler file: no address")
+
+
+def warn_of_listeners(client: Any) -> None:
+    """Warn where strangers may reach a scheduler: Dask runs what it is sent."""
+    from distributed.comm.addressing import get_address_host
+
+    address = client.scheduler.address
+    if not address.startswith(PRIVATE_SCHEMES) and not _is_loopback(get_address_host(address)):
+        logger.warning(
+            "multigpu: %s runs what anybody sends who can reach it: use TLS (docs/clusters.md)",
+            address,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,147 @@
+"""Start the workers of a deployment, and end them afterwards."""
+
+import contextlib
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+from multigpu.cluster.deploy.dask_settings import import_dask
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.scheduler import connected_client, warn_of_listeners
+from multigpu.cluster.deploy.worker_processes import kill_workers, local_client
+from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.engine.scratch import scratch_folder
+from multigpu.cluster.errors import Failure, UsageError, first_line
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.threads import LocalWorkers, Workers
+
+logger = logging.getLogger(__name__)
+
+START_GRACE = 2.0  # seconds that workers which are still starting are waited for at the end
+END_TIMEOUT = 10.0  # seconds; the client, the cluster and its workers have limits of their own
+
+
+class PendingWorkers:
+    """Workers that start, and end, in another thread.
+
+    start  called at once; returns the workers
+    end    called after it; ends whatever was started
+    """
+
+    def __init__(self, start: Callable[[], Workers], end: Callable[[], None]) -> None:
+        self._end = end
+        self._pool = ThreadPoolExecutor(1, "workers")
+        self._started = self._pool.submit(start)
+        self._ended: Future[None] | None = None
+
+    def wait(self) -> Workers:
+        """Return the workers when they have started. Raises what went wrong."""
+        return self._started.result()
+
+    def release(self) -> None:
+        """Begin to end the workers: they have nothing to do any more."""
+        if self._ended is None:
+            try:
+                self._ended = self._pool.submit(self._end)
+            except RuntimeError:  # the interpreter ends, and so do its pools
+                self._end()
+
+    def close(self) -> None:
+        """Wait until the workers have ended, for some seconds at most."""
+        self.release()
+        wait([self._started], START_GRACE)
+        if self._started.done() and self._ended:
+            wait([self._ended], END_TIMEOUT)
+            if self._ended.done() and (error := self._ended.exception()):
+                logger.warning("multigpu: the workers ended badly: %s", first_line(error))
+        self._pool.shutdown(wait=False)
+
+
+@contextmanager
+def start_workers(
+    deployment: Deployment,
+    prepare: Callable[[str | None], object] = worker.start_device,
+    prepare_threads: bool = False,
+) -> Iterator[PendingWorkers]:
+    """Yield workers that start while the block does something else, and end with it.
+
+    prepare          called on every worker process with its GPU, to load what its first chunk
+                     would wait for
+    prepare_threads  whether it is called for the GPUs of this process, too
+    """
+    with contextlib.ExitStack() as outer:
+        stack, unwanted, folder = contextlib.ExitStack(), threading.Event(), ""
+        contexts = None
+        if deployment.in_process and deployment.devices:
+            contexts = Contexts(deployment.gpus, prepare if prepare_threads else None)
+        if deployment.local_cluster:
+            with failures_named(tempfile.gettempdir()):
+                folder = outer.enter_context(scratch_folder())
+            outer.callback(kill_workers, folder)
+            # Workers that are late make the folder again.
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+
+        def start() -> Workers:
+            if deployment.in_process:
+                local = LocalWorkers(
+                    deployment.lanes, deployment.gpus,
+                    cpu_fallback=deployment.cpu_fallback, contexts=contexts,
+                )  # fmt: skip
+                return stack.enter_context(contextlib.closing(local))
+            if deployment.local_cluster:
+                import_dask()  # which takes a while
+                if unwanted.is_set():
+                    raise Failure("nobody waits for the workers")
+            client = stack.enter_context(_client(deployment, folder))
+            on_gpus = deployment.remote or deployment.devices
+            gpu = worker.OWN if on_gpus else None
+            found = workers_of_client(client, gpu, deployment.worker_timeout)
+            if deployment.local_cluster:
+                found.everywhere(prepare, gpu)  # what fails there fails again where it is used
+            return found
+
+        pending = outer.enter_context(contextlib.closing(PendingWorkers(start, stack.close)))
+        outer.callback(unwanted.set)
+        yield pending
+
+
+@contextmanager
+def workers(deployment: Deployment) -> Iterator[Workers]:
+    """Yield the workers of a deployment, which end with the block."""
+    with start_workers(deployment) as pending:
+        yield pending.wait()
+
+
+def _client(deployment: Deployment, folder: str) -> contextlib.AbstractContextManager[Any]:
+    """Return a client of Dask that ends with its block, with what was started for it.
+
+    folder: for files of worker processes
+    """
+    if deployment.remote:
+        return connected_client(deployment)
+    return local_client(deployment, folder)
+
+
+def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
+    """Return the workers of a `dask.distributed.Client`, which stays open.
+
+    Raises UsageError where it is none, or one that cannot be used.
+    """
+    from distributed import Client
+
+    from multigpu.cluster.workers.dask_workers import DaskWorkers
+
+    if not isinstance(client, Client):
+        raise UsageError(f"client is a {type(client).__name__}, no dask.distributed.Client")
+    if client.asynchronous:
+        raise UsageError("client is asynchronous: make it with asynchronous=False")
+    if client.status != "running":
+        raise UsageError(f"client is not connected: it is {client.status}")
+    warn_of_listeners(client)
+    return DaskWorkers(client, gpu, worker_timeout)

@@ -1,0 +1,83 @@
+"""Memory of a GPU, or of the host, and errors of CUDA by what they mean.
+
+A device is CUDA's number in this process, or None for the host.
+"""
+
+import contextlib
+import resource
+import sys
+from collections.abc import Iterator
+
+from multigpu.cluster.errors import DeviceFailed, first_line
+
+OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+DEVICE_ERRORS = ("CUDARuntimeError", "CUDADriverError")  # CuPy's, which need not be installed
+
+
+def use(device: int | None) -> None:
+    """Make what CUDA does for this thread happen on this device from now on.
+
+    There is no way back, as it would end on GPU 0, where CUDA would make a context for it.
+    """
+    if device is not None:
+        import cupy
+
+        cupy.cuda.Device(device).use()
+
+
+def free_bytes(device: int | None) -> int:
+    """Return the bytes that are free on a device, or available on the host."""
+    if device is None:
+        import psutil
+
+        return min(int(psutil.virtual_memory().available), _free_address_space())
+    import cupy
+
+    use(device)
+    return int(cupy.cuda.runtime.memGetInfo()[0])
+
+
+def _free_address_space() -> int:
+    """Return the bytes that `ulimit -v` leaves to this process."""
+    import psutil
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(0, limit - int(psutil.Process().memory_info().vms))
+
+
+def pooled_bytes(device: int) -> int:
+    """Return the bytes that CuPy keeps on a device; a chunk's buffers are used again."""
+    import cupy
+
+    use(device)
+    return int(cupy.get_default_memory_pool().total_bytes())
+
+
+def release_pool(device: int | None) -> None:
+    """Give back what CuPy keeps for later, on the device and page-locked on the host."""
+    if device is None:
+        return
+    import cupy
+
+    use(device)
+    cupy.get_default_memory_pool().free_all_blocks()
+    cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+
+@contextlib.contextmanager
+def device_errors(name: str) -> Iterator[None]:
+    """Turn errors of CUDA into MemoryError, or DeviceFailed where a device is of no more use.
+
+    name: of the worker, or the part of it, that has the device
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ not in DEVICE_ERRORS:
+            raise
+        reason = first_line(error)
+        if getattr(error, "status", None) == OUT_OF_MEMORY:
+            raise MemoryError(reason) from error
+        raise DeviceFailed(name, reason) from error

@@ -1,0 +1,134 @@
+"""Records of BAM files, and bins of their indexes, as arrays.
+
+Both layouts are those of the SAM/BAM and CSI specifications (samtools.github.io/hts-specs).
+"""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from multigpu.kernels.compiled.jit import jit
+
+POSITION_BITS = 40  # a place is reference << POSITION_BITS | position
+
+
+class Stop(IntEnum):
+    """Why the walk over records stopped before the end of the bytes."""
+
+    END_OF_BYTES = 0
+    END_OF_STRETCH = 1  # no record of the stretch can follow
+    DAMAGED = 2
+    UNSORTED = 3
+
+
+_REFERENCE, _POSITION, _NAME, _MAPQ, _CIGARS, _FLAG, _BASES, _FIXED = 4, 8, 12, 13, 16, 18, 20, 36
+_UNMAPPED, _REVERSE = 4, 16
+_ON_REFERENCE = 0b110001101  # CIGAR operations M D N = X
+_ON_READ = 0b110010011  # M I S = X
+
+
+@jit
+def read_records(
+    raw: Any, wanted: Any, references: Any, ordered: Any, last: Any, columns: Any
+) -> Any:
+    """Fill the columns with the mapped reads that begin in the places of `wanted`.
+
+    wanted   (begin, end)
+    ordered  whether records that are not sorted by position are refused
+    last     int64[1]  the place of the record before `raw`; it is updated
+    columns  as `READ_DTYPES` of the counting kernel
+
+    Returns how many reads there are, where the next record begins, and a `Stop`.
+    """
+    begin, end = wanted
+    chrom, start, stop, length, mapq, reverse = columns
+    at, count = 0, 0
+    while at + _FIXED <= len(raw):
+        size, where, position, bases = _head(raw, at)
+        if size < 0 or not -1 <= where < references or position < -1:
+            return count, at, Stop.DAMAGED
+        if at + size > len(raw):
+            break
+        # Records without a reference (-1) stand at the end of a sorted file.
+        here = ((where if where >= 0 else references) << POSITION_BITS) + position
+        if ordered and here < last[0]:
+            return count, at, Stop.UNSORTED
+        last[0] = here
+        if here >= end:
+            return count, at, Stop.END_OF_STRETCH
+        flag = _uint16(raw, at + _FLAG)
+        if here >= begin and where >= 0 and position >= 0 and not flag & _UNMAPPED:
+            on_reference, on_read = _covered(raw, at)
+            chrom[count], start[count] = where, position
+            stop[count] = position + max(1, on_reference)
+            # Secondary records may have no sequence.
+            length[count] = bases or on_read
+            mapq[count], reverse[count] = raw[at + _MAPQ], flag & _REVERSE != 0
+            count += 1
+        at += size
+    return count, at, Stop.END_OF_BYTES
+
+
+@jit
+def _head(raw: Any, at: Any) -> Any:
+    """Return all bytes of a record (-1: impossible), its reference, its position, its bases."""
+    bases = _int32(raw, at + _BASES)
+    size = 4 + _int32(raw, at)
+    smallest = _FIXED + raw[at + _NAME] + 4 * _uint16(raw, at + _CIGARS) + (bases + 1) // 2 + bases
+    if bases < 0 or size < smallest:
+        size = -1
+    return size, _int32(raw, at + _REFERENCE), _int32(raw, at + _POSITION), bases
+
+
+@jit
+def _covered(raw: Any, at: Any) -> Any:
+    """Return the bases of the reference and of the read in the CIGAR of the record at `at`."""
+    on_reference, on_read = 0, 0
+    first = at + _FIXED + raw[at + _NAME]
+    for i in range(_uint16(raw, at + _CIGARS)):
+        operation = _int32(raw, first + 4 * i) & 0xFFFFFFFF
+        bases, kind = operation >> 4, operation & 15
+        on_reference += bases * (_ON_REFERENCE >> kind & 1)
+        on_read += bases * (_ON_READ >> kind & 1)
+    return on_reference, on_read
+
+
+@jit
+def _int32(raw: Any, at: Any) -> Any:
+    return np.int64(np.int32(_uint16(raw, at) | _uint16(raw, at + 2) << 16))
+
+
+@jit
+def _uint16(raw: Any, at: Any) -> Any:
+    return np.int64(raw[at]) | np.int64(raw[at + 1]) << 8
+
+
+@jit
+def read_bins(raw: Any, at: Any, with_offset: Any, table: Any) -> Any:
+    """Fill int64[bins, 3] with number, offset (CSI only) and where the first records begin.
+
+    Returns where the bins end, or -1 where `raw` ends before.
+    """
+    for row in range(len(table)):
+        head = 16 if with_offset else 8
+        if at + head > len(raw):
+            return -1
+        table[row, 0] = _number(raw, at, 4)
+        table[row, 1] = _number(raw, at + 4, 8) if with_offset else 0
+        chunks = _number(raw, at + head - 4, 4)
+        at += head
+        if chunks < 1 or at + 16 * chunks > len(raw):
+            return -1
+        # The bin with the statistics has here where all records begin.
+        table[row, 2] = _number(raw, at, 8)
+        at += 16 * chunks
+    return at
+
+
+@jit
+def _number(raw: Any, at: Any, size: Any) -> Any:
+    value = np.int64(0)
+    for i in range(size):
+        value |= np.int64(raw[at + i]) << 8 * i
+    return value

@@ -1,0 +1,215 @@
+"""FASTQ: bytes, or spans of a file, to tables of records.
+
+Sequence and qualities may stand on several lines. Of a sequence on one line the qualities are on
+one, too.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.native import copy_bytes, find_byte, read_at
+from multigpu.kernels.compiled.text.lines import (
+    AT,
+    NEWLINE,
+    PLUS,
+    end_of_name,
+    line_end,
+    skip_blank,
+    trimmed,
+)
+from multigpu.kernels.compiled.text.records import (
+    BASES,
+    BLOCK_FULL,
+    LENGTH,
+    LETTERS_FULL,
+    NAME,
+    NAME_END,
+    QUALITY,
+    TABLE_FULL,
+    UNREADABLE,
+    WRAPPED,
+    Fault,
+    gather,
+)
+
+HIGHEST_QUALITY = 126
+
+
+@lean
+def parse(raw: Any, begin: Any, border: Any, final: Any, low: Any, table: Any) -> Any:
+    """Fill a table with the records that begin in [begin, border).
+
+    final  whether nothing follows the bytes, so that an incomplete record is what it looks like
+    low    the quality character that means 0
+
+    Returns the number of records, where the next one begins or the one at fault, why it stopped (a
+    `Stop`), and for LENGTHS how many qualities there are. A record with a wrong quality is counted.
+    """
+    size, count = raw.shape[0], 0
+    at = skip_blank(raw, begin)
+    while at < border and at < size:
+        if count == table.shape[0]:
+            return count, at, TABLE_FULL, 0
+        if raw[at] != AT:
+            return count, at, Fault.NO_HEADER.value, 0
+        end = line_end(raw, at)
+        plus, letters, lines = _sequence(raw, end + 1)
+        if plus >= size:
+            return count, at, Fault.INCOMPLETE.value, 0
+        if raw[plus] != PLUS:
+            return count, at, Fault.NO_PLUS.value, 0
+        quality = line_end(raw, plus) + 1
+        stop, found, good = _qualities(raw, quality, letters, lines, low)
+        cut = found < letters and raw[size - 1] != NEWLINE
+        if stop >= size and (cut or not final):
+            return count, at, Fault.INCOMPLETE.value, 0
+        if found != letters:
+            return count, at, Fault.LENGTHS.value, found
+        table[count, NAME] = at + 1
+        table[count, NAME_END] = end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
+        table[count, BASES], table[count, LENGTH] = end + 1, letters
+        table[count, QUALITY], table[count, WRAPPED] = min(quality, size), lines > 1
+        count += 1
+        if not good:
+            return count, at, Fault.QUALITY.value, 0
+        at = skip_blank(raw, min(stop, size))
+    return count, at, Fault.NONE.value, 0
+
+
+@lean
+def _sequence(raw: Any, start: Any) -> Any:
+    """Return where the line with + begins that follows the sequence, its letters and its lines.
+
+    A line that begins with @ ends the search too: it is no sequence.
+    """
+    letters = lines = 0
+    at = start
+    while at < raw.shape[0] and raw[at] != PLUS and raw[at] != AT:
+        end = line_end(raw, at)
+        letters += trimmed(raw, at, end) - at
+        lines += 1
+        at = end + 1
+    return at, letters, lines
+
+
+@lean
+def _qualities(raw: Any, start: Any, letters: Any, lines: Any, low: Any) -> Any:
+    """Return where the quality lines end, how many qualities they have, and whether all are good.
+
+    One line of sequence has one line of qualities; several have as many as are needed.
+    """
+    end, size = start + letters, raw.shape[0]
+    # Nearly always the line ends where it should, and need not be searched for its end.
+    usual = lines <= 1 and end < size and raw[end] == NEWLINE
+    if usual and not any_outside(raw, start, letters, low):
+        return end + 1, letters, True
+    found, good, at = 0, True, start
+    while at < size and (found < letters or lines <= 1):
+        end = line_end(raw, at)
+        here = trimmed(raw, at, end) - at
+        good &= not any_outside(raw, at, here, low)
+        found, at = found + here, end + 1
+        if lines <= 1:
+            break
+    return at, found, good
+
+
+@lean
+def any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
+    """Whether some of `count` qualities are below `low` or above '~'."""
+    span = np.uint8(HIGHEST_QUALITY - low)
+    worst = np.uint8(0)
+    for byte in raw[start : start + count]:
+        worst = max(worst, np.uint8(byte - np.uint8(low)))
+    return worst > span
+
+
+@lean
+def read(
+    file: Any, begin: Any, border: Any, size: Any, low: Any, block: Any, letters: Any, bases: Any,
+    table: Any,
+) -> Any:  # fmt: skip
+    """Fill a table with the records of a file that begin in [begin, border), and copy their bases.
+
+    A block is read, parsed and its bases copied while it is in the cache of a core, and nothing
+    holds the interpreter meanwhile.
+
+    file     an open file's descriptor; `begin` is where a record begins, `size` where it ends
+    low      as in `parse`
+    block    uint8[n]        is overwritten; it has to hold the longest record
+    letters  uint8[n]        takes the bases, from letters[bases] on
+    table    int64[rows, 6]  takes positions in the file, and BASES in `letters`
+
+    Returns the number of good records, where the letters end, where the block begins in the file,
+    how many bytes of the file it holds, where the next record begins in it, why it stopped (a
+    `Stop`), and the last value of `parse`. A record with a wrong quality is in the table after the
+    good ones, by its positions in the block.
+    """
+    count, origin, at, held = 0, begin, 0, 0
+    while True:
+        copy_bytes(block, 0, block, at, held - at)
+        origin, held, at = origin + at, held - at, 0
+        wanted = min(block.shape[0], size - origin)
+        while held < wanted:
+            more = read_at(file, origin + held, block, held, wanted - held)
+            if more <= 0:
+                return count, bases, origin, held, 0, UNREADABLE, 0
+            held += more
+        final = origin + held == size
+        found, stop, why, detail = parse(
+            block[:held], 0, border - origin, final, low, table[count:]
+        )
+        rows = table[count : count + found - (why == Fault.QUALITY.value)]
+        if bases + rows[:, LENGTH].sum() > letters.shape[0]:
+            return count, bases, origin, held, 0, LETTERS_FULL, 0
+        end = gather(block, rows, letters, bases)
+        _place(rows, origin, bases)
+        count, bases, at = count + rows.shape[0], end, stop
+        cut = why == Fault.INCOMPLETE.value and not final
+        if cut and at == 0 and held == block.shape[0]:
+            return count, bases, origin, held, at, BLOCK_FULL, 0
+        # Blank lines may go on after the block.
+        complete = final or (origin + at >= border and at < held)
+        if not cut and (complete or why != Fault.NONE.value):
+            return count, bases, origin, held, at, why, detail
+
+
+@lean
+def _place(rows: Any, origin: Any, bases: Any) -> None:
+    """Turn positions in a block into those in the file, and BASES into those in the letters."""
+    for i in range(rows.shape[0]):
+        rows[i, NAME] += origin
+        rows[i, NAME_END] += origin
+        rows[i, QUALITY] += origin
+        rows[i, BASES] = bases
+        bases += rows[i, LENGTH]
+
+
+@lean
+def find_first_record(file: Any, position: Any, border: Any, block: Any) -> Any:
+    """Guess where in [position, border) the first record begins after a newline; -1 for nowhere.
+
+    Certain where records have four lines; wrapped ones can mislead it.
+
+    file   an open file's descriptor
+    block  uint8[size]  is overwritten
+    """
+    line_begins, candidate = False, -1
+    while position < border:
+        held = read_at(file, position, block, 0, block.shape[0])
+        if held <= 0:
+            return -1
+        at = 0
+        while at < held:
+            if line_begins:
+                # A quality line may begin with @, but then a header follows, which does too.
+                if candidate >= 0 and block[at] != AT:
+                    return candidate
+                candidate = position + at if block[at] == AT else -1
+            end = find_byte(block, at, held, NEWLINE)
+            line_begins = end >= 0
+            at = end + 1 if line_begins else held
+        position += held
+    return -1

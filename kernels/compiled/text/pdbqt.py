@@ -1,0 +1,156 @@
+"""PDBQT as programs write it, many ligands at once: text to arrays, and poses back to text.
+
+A record is *regular* where
+
+    every line ends with a newline, none begins with a blank, and there are no control characters;
+    the lines of its atoms have all columns, with numbers in decimals as in `-14.459`;
+    the type of each atom is a word of one to three letters, and has a map.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from multigpu.kernels.compiled.jit import jit
+from multigpu.kernels.compiled.native import copy_bytes, find_byte
+from multigpu.kernels.compiled.text.fixed_width import put_decimal, read_decimal
+from multigpu.kernels.compiled.text.words import (
+    BLANK,
+    NEWLINE,
+    are_whole_lines,
+    begins_with,
+    find_word,
+    word_table,
+)
+from multigpu.kernels.rotation.types import MOST_WEIGHT
+
+PLACE, WIDTH, DECIMALS = 30, 8, 3  # columns: x y z of this width,
+CHARGE, CHARGE_END = 66, 76  # the charge,
+TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
+LAST_PRINTABLE = 126  # of ASCII
+ATOM_WORDS = word_table([b"ATOM  ", b"HETATM"])
+REMARK_WORD, NAME_WORD = word_table([b"REMARK"]), word_table([b"Name = "])
+
+
+def type_code(name: str) -> int:
+    """Return the letters of a type as one number; -1 for a name longer than its columns."""
+    letters = name.encode()
+    return int.from_bytes(letters, "big") if len(letters) <= TYPE_END - TYPE else -1
+
+
+@jit
+def read_records(texts: Any, wanted: Any, codes: Any, dropped: Any) -> Any:
+    """Return the atoms of the wanted records that are regular, and where all have their names.
+
+    texts    TextArrays of n records
+    wanted   bool[n]
+    codes    int64[types]: `type_code` of each map; empty where every type will do
+    dropped  word table of the lines that a pose does not keep
+    returns  positions float64[atoms, 3] in Å, charges float64[atoms] in e, types int32[atoms];
+             sizes int64[n], 0 atoms for a record that is not regular;
+             begins and lengths, int64[n], of the names; bool[n], whether a kept line says it
+    """
+    raw, begins, lengths = texts
+    most = lengths.sum() // TYPE + 1
+    positions, charges = np.empty((most, 3), np.float64), np.empty(most, np.float64)
+    types, sizes = np.empty(most, np.int32), np.zeros(begins.shape[0], np.int64)
+    names, widths = np.zeros_like(sizes), np.zeros_like(sizes)
+    named = np.zeros(begins.shape[0], np.bool_)
+    first = 0
+    for i in range(begins.shape[0]):
+        atom, at, stop = first, begins[i], begins[i] + lengths[i]
+        regular = wanted[i] and are_whole_lines(raw, at, stop)
+        while regular and at < stop:
+            end = find_byte(raw, at, stop, NEWLINE)
+            regular = raw[at] != BLANK
+            if begins_with(raw, at, end, ATOM_WORDS):
+                regular = _read_atom(raw, at, end, codes, positions[atom], charges, types, atom)
+                atom += 1
+            elif not named[i] and begins_with(raw, at, end, REMARK_WORD):
+                name = find_word(raw, at + REMARK_WORD.shape[1], end, NAME_WORD)
+                if name >= 0 and names[i] == 0:
+                    names[i] = name + NAME_WORD.shape[1]
+                    widths[i] = end - names[i]
+                named[i] = name >= 0 and not begins_with(raw, at, end, dropped)
+            at = end + 1
+        if regular:
+            sizes[i], first = atom - first, atom
+    return positions[:first], charges[:first], types[:first], sizes, names, widths, named
+
+
+@jit
+def _read_atom(
+    raw: Any, at: Any, end: Any, codes: Any, place: Any, charges: Any, types: Any, atom: Any
+) -> Any:
+    """Read the line of an atom; return whether it is regular."""
+    if end - at <= TYPE:
+        return False
+    for axis in range(3):
+        begin = at + PLACE + WIDTH * axis
+        place[axis] = read_decimal(raw, begin, begin + WIDTH)
+    charges[atom] = read_decimal(raw, at + CHARGE, at + CHARGE_END)
+    types[atom] = _find_type(raw, at + TYPE, min(at + TYPE_END, end), codes)
+    return types[atom] >= 0 and not math.isnan(place.sum()) and abs(charges[atom]) <= MOST_WEIGHT
+
+
+@jit
+def _find_type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
+    """Return which of the codes a type has, 0 if there are no codes; -1 for another or no type."""
+    while at < stop and raw[at] == BLANK:
+        at += 1
+    while stop > at and raw[stop - 1] == BLANK:
+        stop -= 1
+    code = 0
+    for byte in raw[at:stop]:
+        if byte <= BLANK or byte > LAST_PRINTABLE:
+            return -1
+        code = 256 * code + byte
+    if codes.shape[0] == 0:
+        return 0 if code else -1
+    for i in range(codes.shape[0]):
+        if codes[i] == code:
+            return i
+    return -1
+
+
+@jit
+def write_poses(texts: Any, heads: Any, first_atoms: Any, positions: Any, dropped: Any) -> Any:
+    """Return regular records with other coordinates, one after the other, and how long each is.
+
+    texts        TextArrays of n regular records
+    heads        TextArrays of what goes before each
+    first_atoms  int64[n]: row of the first atom of each in `positions`, float64[atoms, 3]
+    dropped      word table of the lines that are left out
+    returns      uint8[size], int64[n]; 0 bytes for a record with a coordinate that is too long
+    """
+    raw, begins, lengths = texts
+    out = np.empty(lengths.sum() + heads.lengths.sum(), np.uint8)
+    sizes = np.zeros(begins.shape[0], np.int64)
+    begin = 0
+    for i in range(begins.shape[0]):
+        at, stop, atom, fits = begins[i], begins[i] + lengths[i], first_atoms[i], True
+        copy_bytes(out, begin, heads.raw, heads.begins[i], heads.lengths[i])
+        size = heads.lengths[i]
+        while fits and at < stop:
+            end = find_byte(raw, at, stop, NEWLINE) + 1
+            if not begins_with(raw, at, end, dropped):
+                copy_bytes(out, begin + size, raw, at, end - at)
+                if begins_with(raw, at, end, ATOM_WORDS):
+                    fits = _put_place(out, begin + size + PLACE, positions[atom])
+                    atom += 1
+                size += end - at
+            at = end
+        if fits:
+            sizes[i] = size
+            begin += size
+    return out[:begin], sizes
+
+
+@jit
+def _put_place(out: Any, at: Any, place: Any) -> Any:
+    """Write coordinates; return whether they fit."""
+    fits = True
+    for axis in range(3):
+        fits &= put_decimal(out, at + WIDTH * axis, place[axis], WIDTH, DECIMALS)
+    return fits

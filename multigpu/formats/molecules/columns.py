@@ -1,0 +1,102 @@
+"""Ligands as columns: what a search takes, and what else is known of many regular records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.molecules.molecule import Positions
+from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.compiled.text.words import TextArrays
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AtomColumns:
+    """The atoms of ligands, one ligand after the other.
+
+    positions  float64[atoms, 3], Å
+    types      int32[atoms]: index into the pocket's maps, -1 where an atom scores nothing
+    charges    float64[atoms], e
+    sizes      int64[n]: atoms of each ligand
+    """
+
+    positions: Positions
+    types: NDArray[np.int32]
+    charges: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def untyped(cls, positions: Positions, sizes: NDArray[np.int64]) -> "AtomColumns":
+        """Return atoms that all score as one, for a pocket that is one grid."""
+        types, charges = np.zeros(len(positions), np.int32), np.zeros(len(positions))
+        return cls(positions=positions, types=types, charges=charges, sizes=sizes)
+
+    @classmethod
+    def empty(cls, ligands: int) -> "AtomColumns":
+        """Return ligands without atoms."""
+        return cls.untyped(np.empty((0, 3)), np.zeros(ligands, np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence["AtomColumns"]) -> "AtomColumns":
+        """Return the ligands of all parts; there must be a part."""
+        if len(parts) == 1:
+            return parts[0]
+        names = [field.name for field in fields(cls)]
+        return cls(**{n: np.concatenate([getattr(part, n) for part in parts]) for n in names})
+
+    def __getitem__(self, span: slice) -> "AtomColumns":
+        """Return consecutive ligands."""
+        first, last, _ = span.indices(len(self.sizes))
+        atoms = slice(self.borders[first], self.borders[max(first, last)])
+        return AtomColumns(
+            positions=self.positions[atoms],
+            types=self.types[atoms],
+            charges=self.charges[atoms],
+            sizes=self.sizes[first:last],
+        )
+
+    @cached_property
+    def borders(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where the atoms of each begin, and the end of the last."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
+
+    def replaced(self, others: Mapping[int, "AtomColumns"]) -> "AtomColumns":
+        """Return the ligands with others, of one each and in order, in these places."""
+        parts, begin = [], 0
+        for i, other in others.items():
+            parts += [self[begin:i], other]
+            begin = i + 1
+        return AtomColumns.joined([*parts, self[begin:]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LigandColumns:
+    """Columns that were read of n records at once.
+
+    atoms            of each; none of one that is not regular
+    names            what each calls itself; empty where it does not
+    is_named         bool[n]: whether a pose of it still says a name, if an empty one
+    lacks_hydrogens  bool[n]
+    """
+
+    atoms: AtomColumns
+    names: Texts
+    is_named: NDArray[np.bool_]
+    lacks_hydrogens: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, records: int) -> "LigandColumns":
+        """Return the columns of records of which none is regular."""
+        return cls(
+            atoms=AtomColumns.empty(records),
+            names=Texts.of([b""] * records),
+            is_named=np.zeros(records, np.bool_),
+            lacks_hydrogens=np.zeros(records, np.bool_),
+        )
+
+
+def arrays_of(texts: Texts) -> TextArrays:
+    """Return texts as compiled functions take them."""
+    return TextArrays(texts.raw, texts.begins, texts.lengths)

@@ -1,0 +1,139 @@
+"""Words and numbers in the lines of a record, read with the line in every error, and written."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+
+from multigpu.errors import quoted
+from multigpu.formats.molecules.elements import FEW_WORDS
+from multigpu.formats.molecules.molecule import Bond, MoleculeError, PoseNotes, Positions
+
+MOST_SHOWN = 20  # digits
+TOKEN = re.compile(rb"\S+")
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def decoded(line: bytes) -> str:
+    """Return text without the blanks around it; what is not UTF-8 becomes question marks."""
+    return line.decode("utf-8", "replace").strip()
+
+
+@lru_cache(FEW_WORDS)
+def decoded_word(column: bytes) -> str:
+    """Like `decoded`, for columns that hold the same few words in all molecules."""
+    return decoded(column)
+
+
+def line_at(lines: Sequence[bytes], row: int, what: str) -> bytes:
+    """Return a line. Raises MoleculeError that says before what the record ends."""
+    if row >= len(lines):
+        raise MoleculeError(f"it ends at line {len(lines)}, before {what}")
+    return lines[row]
+
+
+def floats(words: Sequence[bytes], row: int, what: str = "coordinates") -> list[float]:
+    """Return words as numbers. Raises MoleculeError."""
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        shown = quoted(b" ".join(words))
+        raise MoleculeError(
+            f"line {row + 1}: the {what} {shown} cannot be read as numbers"
+        ) from None
+
+
+def floats_in_columns(
+    lines: Sequence[bytes], rows: Sequence[int], columns: Sequence[slice], what: str = "coordinates"
+) -> list[list[float]]:
+    """Return the numbers in these columns of every row. Raises MoleculeError."""
+    return [floats([lines[row][part] for part in columns], row, what) for row in rows]
+
+
+def integers(words: Sequence[bytes], row: int) -> list[int]:
+    """Return words as whole numbers. Raises MoleculeError."""
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        shown = quoted(b" ".join(words))
+        raise MoleculeError(f"line {row + 1}: {shown} should be whole numbers") from None
+
+
+def checked_bond(a: int, b: int, order: int, atoms: int, row: int) -> Bond:
+    """Return the bond between two atoms, numbered from 1. Raises MoleculeError for others."""
+    if not (0 < a <= atoms and 0 < b <= atoms):
+        raise MoleculeError(f"line {row + 1}: a bond between atoms {a} and {b} of {atoms}")
+    return a - 1, b - 1, order
+
+
+def positions_of(rows: Sequence[Sequence[float]]) -> Positions:
+    """Return float64[n, 3], of no atoms as well."""
+    return np.array(rows, np.float64).reshape(-1, 3)
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def fixed_width(number: float, width: int, decimals: int) -> str:
+    """Return `%*.*f`, with fewer decimals where it would be wider; at least the point stays.
+
+    Raises MoleculeError where that is too wide as well: it would shift the columns after it.
+    """
+    for some in range(decimals, -1, -1):
+        text = f"{number:#{width}.{some}f}"
+        if len(text) <= width:
+            return text
+    raise MoleculeError(f"{number:g} does not fit the {width} columns of a number in a pose")
+
+
+def place_in_columns(place: Sequence[float], width: int, decimals: int) -> bytes:
+    """Return x, y and z in columns of this width."""
+    return "".join([fixed_width(number, width, decimals) for number in place]).encode()
+
+
+def replace_words(line: bytes, place: Sequence[float], first: int, decimals: int) -> bytes:
+    """Return the line with x, y, z as its words from `first` on, as wide as before if they fit."""
+    words = list(islice(TOKEN.finditer(line), first + 3))
+    parts, end = [line[: words[first - 1].end()]], words[first - 1].end()
+    for word, number in zip(words[first:], place, strict=True):
+        parts.append(b" " + (b"%.*f" % (decimals, number)).rjust(word.end() - end - 1))
+        end = word.end()
+    return b"".join([*parts, line[end:]])
+
+
+def moved_lines(
+    lines: Sequence[bytes], rows: Sequence[int], positions: Positions,
+    put: Callable[[bytes, Sequence[float]], bytes],
+) -> list[bytes]:  # fmt: skip
+    """Return all lines, those of the atoms with new coordinates.
+
+    put  line, x y z → line
+    """
+    moved = list(lines)
+    for row, place in zip(rows, positions.tolist(), strict=True):
+        moved[row] = put(moved[row], place)
+    return moved
+
+
+def newline_of(line: bytes) -> bytes:
+    """Return how a line ends."""
+    return b"\r\n" if line.endswith(b"\r\n") else b"\n"
+
+
+def unless_blank(line: bytes, text: str) -> bytes:
+    """Return the line; where it is blank the text as a line with the same end."""
+    return line if line.strip() else text.encode() + newline_of(line)
+
+
+def with_newline(text: bytes) -> bytes:
+    """Return text that ends with a newline."""
+    return text if text.endswith(b"\n") else text + b"\n"
+
+
+def said_in_line(notes: PoseNotes, between: str) -> str:
+    """Return notes in one line: each name and what it says, with `between` between them."""
+    return " ".join(f"{name}{between}{text}" for name, text in notes.items())

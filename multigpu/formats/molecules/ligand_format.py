@@ -1,0 +1,94 @@
+"""The class of which every format of ligands has one object: all that the program knows of it.
+
+A format is one module that ends with its object, and one line in `registry`.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.molecules.columns import LigandColumns
+from multigpu.formats.molecules.molecule import (
+    AtomTypes,
+    BondGraph,
+    Molecule,
+    PoseNotes,
+    Positions,
+)
+from multigpu.formats.tables.texts import Texts
+
+FEWEST_FLAT = 4  # atoms: three are always in a plane
+
+Writer = Callable[[Molecule, str, Positions, PoseNotes], bytes]
+
+
+def four_atoms(text: bytes) -> float:
+    """Return from how many atoms in a plane on a record that does not say so is a drawing."""
+    return FEWEST_FLAT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnFormat:
+    """Readers and writers of many regular records at once, which are compiled functions.
+
+    read       records, which of them are wanted, types of the pocket's maps → columns, without
+               atoms for records that are not regular
+    write      regular records, atoms of each, all positions, names ("" for a record that says its
+               own), notes on all poses → texts; an empty one where a coordinate is too long. What
+               is written is what `LigandFormat.rewrite` writes
+    has_types  whether the columns have AutoDock's types and charges
+    example    a record of one atom, which workers dock before a job to have everything loaded
+    """
+
+    read: Callable[[Texts, NDArray[np.bool_], Sequence[str]], LigandColumns]
+    write: Callable[
+        [Texts, NDArray[np.int64], Positions, Sequence[str], Mapping[str, Texts]], Texts
+    ]
+    has_types: bool
+    example: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LigandFormat:
+    """One format of ligands.
+
+    name        "sdf": what a source calls its layout, and poses their format
+    suffixes    of its files, without those of compression; the first is that of poses
+    signature   what is in the content of a file whose name does not tell its format
+    find_ends   text that begins with a record → ends of records, see `borders`
+    parse       lines of a record → molecule. Raises MoleculeError that names the line, from 1
+    read_name   record → the name it gives its molecule, even where the rest of it is wrong
+    rewrite     molecule of this format, name for a record without one, positions, notes → record
+                of the pose, which keeps everything else
+    build       the same for a molecule of any other format; None: poses of others are not written
+    bond_graph  molecule → bonds with orders, and formal charges
+    atom_types  molecule → AutoDock's types and charges; None: the format says too little
+    columns     how regular records are read and written at once; None: one by one
+    rewrite_limit, build_limit  Å: the largest coordinates that a rewritten, a built record can hold
+    has_models  whether poses in one file stand between lines of MODEL and ENDMDL
+    has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
+    fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
+    pseudo_types  atom types that stand for no atom, and are in no other format
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    signature: re.Pattern[bytes]
+    find_ends: Callable[[bytes, bool], list[int]]
+    parse: Callable[[list[bytes]], Molecule]
+    read_name: Callable[[bytes], str]
+    rewrite: Writer
+    build: Writer | None
+    bond_graph: Callable[[Molecule], BondGraph]
+    atom_types: Callable[[Molecule], AtomTypes] | None = None
+    columns: ColumnFormat | None = None
+    rewrite_limit: float = math.inf
+    build_limit: float = math.inf
+    has_models: bool = False
+    has_polar_hydrogens_only: bool = False
+    fewest_flat_atoms: Callable[[bytes], float] = four_atoms
+    pseudo_types: frozenset[str] = frozenset()

@@ -1,0 +1,164 @@
+"""MOL2 of Tripos: borders, parser and writer; `sybyl` knows its bonds."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice, takewhile
+
+import numpy as np
+
+from multigpu.formats.molecules import fields
+from multigpu.formats.molecules.autodock import types_by_sybyl
+from multigpu.formats.molecules.bonds import bonds_of
+from multigpu.formats.molecules.borders import lines_that_begin_with, with_rest
+from multigpu.formats.molecules.elements import element_of
+from multigpu.formats.molecules.ligand_format import LigandFormat
+from multigpu.formats.molecules.molecule import (
+    AMIDE,
+    AROMATIC,
+    BondGraph,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
+from multigpu.formats.molecules.sybyl import SECTION, graph_of
+
+MOLECULE = SECTION + b"MOLECULE"
+BOND_ORDERS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
+POSE_COMMENT = b"# multigpu "
+
+
+def find_ends(text: bytes, final: bool) -> list[int]:
+    """Return where all blocks of MOLECULE but the first begin, with the comments before them."""
+    begins = lines_that_begin_with((MOLECULE,), text)
+    ends = [_begin_of_comments(text, at) for at in begins[1:]]
+    return with_rest(ends, text, final and bool(text.strip()))
+
+
+def _begin_of_comments(text: bytes, at: int) -> int:
+    """Return where the comments and blank lines before the line at `at` begin."""
+    while True:
+        before = text.rfind(b"\n", 0, at - 1) + 1
+        if not text.startswith(b"#", before) and text[before:at].strip():
+            return at
+        at = before
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def parse(lines: list[bytes]) -> Molecule:
+    """Return the molecule of a record. Raises MoleculeError."""
+    rows: list[int] = []
+    places, elements, types, charges, numbers = [], [], [], [], {}
+    for row, line in _section(lines, b"ATOM"):
+        words = line.split()
+        if len(words) < 6:
+            raise MoleculeError(f"line {row + 1}: an atom needs a number, a name, a place, a type")
+        numbers[words[0]] = len(rows) + 1
+        rows.append(row)
+        places.append(fields.floats(words[2:5], row))
+        types.append(fields.decoded(words[5]))
+        elements.append(element_of(types[-1].partition(".")[0]))
+        charges.append(fields.floats(words[8:9], row, "charge")[0] if len(words) > 8 else 0.0)
+    bonds = []
+    for row, line in _section(lines, b"BOND"):
+        words = line.split()
+        a, b = (numbers.get(word, 0) for word in (*words[1:3], b"", b"")[:2])
+        order = BOND_ORDERS.get(b"".join(words[3:4]), 1)
+        bonds.append(fields.checked_bond(a, b, order, len(rows), row))
+    counts = _counts(lines)
+    _check_counts(counts, len(rows))
+    return Molecule(
+        format=MOL2,
+        name=_name(lines),
+        lines=lines,
+        rows=rows,
+        positions=fields.positions_of(places),
+        elements=elements,
+        types=types,
+        charges=np.array(charges),
+        bonds=bonds,
+        bonds_are_complete=bool(bonds) or _has_no_bonds(counts),
+    )
+
+
+def _section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield row and text of the lines of a section, without comments."""
+    inside = False
+    for row, line in enumerate(lines):
+        if line.startswith(SECTION):
+            inside = line.split()[0] == SECTION + section
+        elif inside and line.strip() and not line.startswith(b"#"):
+            yield row, line
+
+
+def _head(lines: Sequence[bytes]) -> range:
+    """Return the rows of the MOLECULE block. Their order says what they are: blank ones count."""
+    marks = (row for row, line in enumerate(lines) if line.startswith(MOLECULE))
+    begin = next(marks, len(lines)) + 1
+    inside = takewhile(lambda line: not line.startswith(SECTION), islice(lines, begin, None))
+    return range(begin, begin + sum(1 for _ in inside))
+
+
+def _name(lines: Sequence[bytes]) -> str:
+    return next((fields.decoded(lines[row]) for row in _head(lines)), "")
+
+
+def _counts(lines: Sequence[bytes]) -> list[bytes]:
+    """Return the words of the second line of the head: numbers of atoms, bonds and more."""
+    return next((lines[row].split() for row in _head(lines)[1:]), [])
+
+
+def _check_counts(counts: Sequence[bytes], atoms: int) -> None:
+    if not counts or not counts[0].isdigit():
+        return
+    if counts[0].lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
+        claimed = counts[0][: fields.MOST_SHOWN].decode()
+        raise MoleculeError(f"it has {atoms} atoms where its header says {claimed}")
+
+
+def _has_no_bonds(counts: Sequence[bytes]) -> bool:
+    """Whether the head says that there are none, as that of ions does."""
+    return len(counts) > 1 and counts[1].strip(b"0") == b""
+
+
+def read_name(text: bytes) -> str:
+    """Return the first line of the head."""
+    return _name(text.splitlines())
+
+
+def bond_graph(molecule: Molecule) -> BondGraph:
+    """Return bonds and charges, which SYBYL's types and bond orders imply."""
+    return graph_of(molecule, bonds_of(molecule))
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return the record with other coordinates, and a comment with the notes before it."""
+    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    for row in _head(lines)[:1]:
+        lines[row] = fields.unless_blank(lines[row], name)
+    kept = [line for line in lines if not line.startswith(POSE_COMMENT)]
+    comment = POSE_COMMENT + fields.said_in_line(notes, " ").encode() + b"\n"
+    return comment + fields.with_newline(b"".join(kept))
+
+
+def _put_place(line: bytes, place: Sequence[float]) -> bytes:
+    return fields.replace_words(line, place, first=2, decimals=4)
+
+
+MOL2 = LigandFormat(
+    name="mol2",
+    suffixes=(".mol2",),
+    signature=re.compile(rb"^@<TRIPOS>", re.MULTILINE),
+    find_ends=find_ends,
+    parse=parse,
+    read_name=read_name,
+    rewrite=rewrite,
+    build=None,
+    bond_graph=bond_graph,
+    atom_types=types_by_sybyl,
+)

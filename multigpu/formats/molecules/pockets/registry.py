@@ -1,0 +1,57 @@
+"""All formats of pockets. A new one is a module that ends with its `PocketFormat`, and one line."""
+
+import re
+from pathlib import Path
+
+from multigpu.errors import InputError, UsageError
+from multigpu.formats.molecules.pockets.autogrid import AUTOGRID, AUTOGRID_MAP
+from multigpu.formats.molecules.pockets.mrc import MRC
+from multigpu.formats.molecules.pockets.numpy_grid import NUMPY
+from multigpu.formats.molecules.pockets.opendx import OPENDX
+from multigpu.formats.molecules.pockets.pocket import Pocket, check_pocket
+from multigpu.formats.molecules.pockets.pocket_format import PocketFile, PocketFormat, Vector
+from multigpu.formats.storage.sources import Kind, expand, inspect, suffix_of
+
+POCKET_FORMATS: dict[str, PocketFormat] = {
+    each.name: each for each in (AUTOGRID, AUTOGRID_MAP, OPENDX, MRC, NUMPY)
+}
+SUFFIXES = {suffix: each for each in POCKET_FORMATS.values() for suffix in each.suffixes}
+STRUCTURE = re.compile(rb"^(ATOM  |HETATM|@<TRIPOS>)", re.MULTILINE)
+NO_GRID = (
+    "this is a structure, and a pocket is a grid of scores: make AutoGrid's maps of the receptor"
+    " (`autogrid4 -p RECEPTOR.gpf`) and give the .maps.fld that it writes"
+)
+
+
+def _layout(path: str, start: bytes) -> str:
+    for each in POCKET_FORMATS.values():
+        if each.is_marked(start):
+            return each.name
+    if suffix := suffix_of(Path(path).name, POCKETS):
+        return SUFFIXES[suffix].name
+    if STRUCTURE.search(start):
+        raise InputError(path, NO_GRID)
+    return ""
+
+
+POCKETS = Kind(
+    name="pocket",
+    suffixes=tuple(SUFFIXES),
+    layout=_layout,
+    unknown="no pocket by its name (.maps.fld, .dx, .mrc, .ccp4, .npy, .npz)",
+)
+
+
+def read_pocket(path: str, origin: Vector | None = None, spacing: float | None = None) -> Pocket:
+    """Return the grid of a file.
+
+    origin, spacing  Å, of files that need not say where they stand
+
+    Raises InputError for what is wrong with the file, UsageError for options that do not fit.
+    """
+    (path,) = expand([path], POCKETS)
+    pocket_format = POCKET_FORMATS[inspect(path, POCKETS).layout]
+    if pocket_format.has_place and (origin is not None or spacing is not None):
+        raise UsageError(f"{path} says itself where it stands: leave out --origin and --spacing")
+    file = PocketFile(path=path, kind=POCKETS, origin=origin, spacing=spacing)
+    return check_pocket(pocket_format.read(file))

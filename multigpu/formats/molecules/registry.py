@@ -1,0 +1,25 @@
+"""All formats of ligands. A new one is a module that ends with its `LigandFormat`, and one line."""
+
+from multigpu.formats.molecules.ligand_format import LigandFormat
+from multigpu.formats.molecules.mol2 import MOL2
+from multigpu.formats.molecules.molecule import Molecule, check_molecule
+from multigpu.formats.molecules.pdb import PDB
+from multigpu.formats.molecules.pdbqt import PDBQT
+from multigpu.formats.molecules.sdf import SDF
+from multigpu.formats.molecules.xyz import XYZ
+
+# The first one whose signature is in the content of a file has it, so special ones come first.
+FORMATS: dict[str, LigandFormat] = {each.name: each for each in (MOL2, SDF, PDBQT, PDB, XYZ)}
+SUFFIXES = {suffix: each for each in FORMATS.values() for suffix in each.suffixes}
+COLUMN_FORMATS = {name: each.columns for name, each in FORMATS.items() if each.columns}
+
+
+def format_of_content(start: bytes) -> str:
+    """Return the name of the format that the beginning of a file has; "" for none of these."""
+    found = (name for name, each in FORMATS.items() if each.signature.search(start))
+    return next(found, "")
+
+
+def parse(text: bytes, layout: str) -> Molecule:
+    """Return the molecule of a record. Raises MoleculeError that names the line, from 1."""
+    return check_molecule(FORMATS[layout].parse(text.splitlines(keepends=True)))

@@ -1,0 +1,222 @@
+"""XYZ, one or more frames in a file."""
+
+import math
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from multigpu.formats.molecules import fields
+from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
+from multigpu.formats.molecules.borders import with_rest
+from multigpu.formats.molecules.elements import FEW_WORDS, element_of
+from multigpu.formats.molecules.ligand_format import LigandFormat
+from multigpu.formats.molecules.molecule import (
+    BondGraph,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
+
+COUNT = re.compile(rb"\s*+(\d{1,9})[ \t\r]*+\n")
+COUNTS = re.compile(rb"^[ \t]*+\d{1,9}[ \t\r]*+\n", re.MULTILINE)
+ATOM = rb"(?:[ \t]*+\S++[ \t]++\S[^\n]*+\n)"  # two words at least: no count
+ATOMS = re.compile(rb"[^\n]*+\n%b*+" % ATOM)
+BLANKS = re.compile(rb"\s*+")
+UNFINISHED, WRONG = 0, -1  # of a frame: more of it may come; it is none
+SOME_COUNTS = 256  # of atoms, whose patterns are kept
+OUR_NOTES = re.compile(r"(?:^| )score=\S+ pose=\S+ rotation=\S+ rmsd_to_input=\S+$")
+DIGITS = "0123456789"
+
+
+def fewest_flat_atoms(text: bytes) -> float:
+    """Return infinity: quantum chemistry lays flat molecules into a plane, so none is a drawing."""
+    return math.inf
+
+
+# ---- borders ----------------------------------------------------------------------------------
+
+
+def find_ends(text: bytes, final: bool) -> list[int]:
+    """Return the end of every frame; for one that is wrong, where the next frame begins."""
+    lines = text if text.endswith(b"\n") or not final else text + b"\n"
+    ends: list[int] = []
+    begin = 0
+    while (end := _end_of_record(lines, begin, final)) > 0:
+        ends.append(min(end, len(text)))
+        begin = end
+    return with_rest(ends, text, final and bool(text[begin:].strip()))
+
+
+def _end_of_record(text: bytes, begin: int, final: bool) -> int:
+    """Return the end of the record at `begin`; 0 where it may be longer than the text."""
+    end = _end_of_frame(text, begin, final)
+    if end > 0:
+        after = _skip_blanks(text, end)
+        if after == len(text):
+            return end if final else UNFINISHED
+        if COUNT.match(text, after):
+            return end
+        end = _unless_cut(text, after, final)
+    return _next_frame(text, begin, final) if end == WRONG else UNFINISHED
+
+
+def _end_of_frame(text: bytes, begin: int, final: bool) -> int:
+    """Return the end of a count, a comment and that many atoms; else `UNFINISHED` or `WRONG`."""
+    count = COUNT.match(text, begin)
+    if not count:
+        return _unless_cut(text, begin, final)
+    if frame := _frame_of(int(count[1])).match(text, count.end()):
+        return frame.end()
+    atoms = ATOMS.match(text, count.end())
+    return _unless_cut(text, atoms.end() if atoms else count.end(), final)
+
+
+@lru_cache(SOME_COUNTS)
+def _frame_of(atoms: int) -> re.Pattern[bytes]:
+    return re.compile(rb"[^\n]*+\n%b{%d}" % (ATOM, atoms))
+
+
+def _unless_cut(text: bytes, at: int, final: bool) -> int:
+    """Return `WRONG` for a frame whose line at `at` does not fit; `UNFINISHED` if that is cut."""
+    words = _skip_blanks(text, at)
+    return WRONG if final or text.find(b"\n", words) >= 0 else UNFINISHED
+
+
+def _skip_blanks(text: bytes, at: int) -> int:
+    blanks = BLANKS.match(text, at)
+    return blanks.end() if blanks else at
+
+
+def _next_frame(text: bytes, begin: int, final: bool) -> int:
+    """Return where the first frame after a wrong one begins; 0 where there is none, or not yet."""
+    count = COUNT.match(text, begin)
+    line = count.end() if count else _skip_blanks(text, begin)  # a comment is no count
+    at = text.find(b"\n", line) + 1
+    for found in COUNTS.finditer(text, at) if at else ():
+        end = _end_of_frame(text, found.start(), final)
+        if end != WRONG:
+            return found.start() if end > 0 else UNFINISHED
+    return UNFINISHED
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def parse(lines: list[bytes]) -> Molecule:
+    """Return the molecule of a frame.
+
+    Raises MoleculeError that says how many lines are not read, where another frame may be.
+    """
+    head = _head(lines)
+    try:
+        return _parse_frame(lines, head)
+    except MoleculeError as error:
+        count = fields.line_at(lines, head, "its number of atoms").strip()
+        frame = head + 2 + (int(count) if _is_count(count) else 0)
+        if len(lines) <= frame:
+            raise
+        rest = "lines, up to the next frame or the end of the file, are not read"
+        raise MoleculeError(f"{error}; its {len(lines) - head} {rest}") from None
+
+
+def _head(lines: Sequence[bytes]) -> int:
+    """Return the first row that is not blank."""
+    return next((row for row, line in enumerate(lines) if line.strip()), 0)
+
+
+def _is_count(word: bytes) -> bool:
+    return word.isdigit() and len(word) < fields.MOST_SHOWN
+
+
+def _parse_frame(lines: list[bytes], head: int) -> Molecule:
+    (atoms,) = fields.integers([fields.line_at(lines, head, "its number of atoms").strip()], head)
+    if atoms < 0:
+        raise MoleculeError(f"line {head + 1}: there cannot be {atoms} atoms")
+    last = head + atoms + 1
+    fields.line_at(lines, last, f"the last of {atoms} atoms")
+    rows, places, elements = list(range(head + 2, last + 1)), [], []
+    for row in rows:
+        words = lines[row].split()
+        if len(words) < 4:
+            raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
+        elements.append(_element_of(fields.decoded(words[0])))
+        places.append(fields.floats(words[1:4], row))
+    for row in range(last + 1, len(lines)):
+        if lines[row].strip():
+            raise MoleculeError(f"line {row + 1}: there is more than the {atoms} atoms it says")
+    return Molecule(
+        format=XYZ,
+        name=_name(lines),
+        lines=lines,
+        rows=rows,
+        positions=fields.positions_of(places),
+        elements=elements,
+    )
+
+
+@lru_cache(FEW_WORDS)
+def _element_of(label: str) -> str:
+    """Return the element of a symbol, which may be numbered, or of an atomic number."""
+    return element_of(label.rstrip(DIGITS) or label)
+
+
+def _name(lines: Sequence[bytes]) -> str:
+    """Return the comment without the notes of a pose."""
+    head = _head(lines)
+    return OUR_NOTES.sub("", fields.decoded(lines[head + 1])) if len(lines) > head + 1 else ""
+
+
+def read_name(text: bytes) -> str:
+    """Return the comment of a frame."""
+    return _name(text.splitlines())
+
+
+def bond_graph(molecule: Molecule) -> BondGraph:
+    """Return single bonds between near atoms, and the charges that follow."""
+    bonds = bonds_of(molecule)
+    return BondGraph(bonds, charges_by_valence(molecule, bonds))
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return the frame with other coordinates, and the notes in its comment."""
+    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    first, last = molecule.rows[0], molecule.rows[-1]
+    lines[first - 1] = _comment(molecule.name or name, notes)
+    return fields.with_newline(b"".join(lines[first - 2 : last + 1]))
+
+
+def _put_place(line: bytes, place: Sequence[float]) -> bytes:
+    return fields.replace_words(line, place, first=1, decimals=6)
+
+
+def _comment(name: str, notes: PoseNotes) -> bytes:
+    words = fields.said_in_line(notes, "=")
+    return (f"{name} {words}\n" if words else f"{name}\n").encode()
+
+
+def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+    """Return a pose of a molecule of another format."""
+    atoms = [
+        f"{element:<2} {x:14.6f} {y:14.6f} {z:14.6f}\n"
+        for element, (x, y, z) in zip(molecule.elements, positions.tolist(), strict=True)
+    ]
+    head = f"{len(atoms)}\n".encode() + _comment(molecule.name or name, notes)
+    return head + "".join(atoms).encode()
+
+
+XYZ = LigandFormat(
+    name="xyz",
+    suffixes=(".xyz",),
+    signature=re.compile(rb"\A\s*\d+\s*\n"),
+    find_ends=find_ends,
+    parse=parse,
+    read_name=read_name,
+    rewrite=rewrite,
+    build=build,
+    bond_graph=bond_graph,
+    fewest_flat_atoms=fewest_flat_atoms,
+)

@@ -1,0 +1,94 @@
+"""AutoDock's types of atoms, and their charges."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.ligand_texts import MOL2, PDBQT, TEXTS
+
+from multigpu.formats.molecules.autodock import atom_columns, types_for_maps, types_of
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.registry import parse
+
+
+def test_types__of_pdbqt_are_those_of_the_file() -> None:
+    found = types_of(parse(PDBQT, "pdbqt"))
+    assert found.types == ["N", "OA", "HD"]
+    assert found.charges.tolist() == [0.172, -0.648, 0.164]
+
+
+def test_types__of_mol2_follow_from_sybyls() -> None:
+    found = types_of(parse(MOL2, "mol2"))
+    assert found.types == ["A", "NA", "OA", "HD"]
+    assert found.charges.tolist() == [0.1, -0.2, -0.4, 0.5]
+
+
+def test_types__of_mol2_without_charges_are_refused() -> None:
+    with pytest.raises(MoleculeError, match="NO_CHARGES"):
+        types_of(parse(MOL2.replace(b"USER_CHARGES", b"NO_CHARGES"), "mol2"))
+
+
+@pytest.mark.parametrize("layout", ["pdb", "xyz"])
+def test_types__need_bond_orders(layout: str) -> None:
+    with pytest.raises(MoleculeError, match=f"{layout.upper()} has neither bond orders nor"):
+        types_of(parse(TEXTS[layout], layout))
+
+
+SMILES = {
+    "CC(=O)Nc1ccc(O)cc1": "C C OA N A A A A OA A A",
+    "c1ccncc1": "A A A NA A A",
+    "c1cc[nH]c1": "A A A N A",
+    "CN(C)C": "C NA C C",
+    "CC#N": "C C NA",
+    "CS(=O)(=O)N": "C S OA OA NA",
+    "CSC": "C SA C",
+    "c1ccsc1": "A A A S A",
+    "C[NH3+]": "C N",
+    "ClC(F)Br": "Cl C F Br",
+    "CP(=O)(O)O": "C P OA OA OA",
+}
+
+
+@pytest.mark.parametrize("smiles", SMILES)
+def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
+    """The table was written down from meeko 0.8; heavy atoms only."""
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
+    from rdkit.Chem import AllChem
+
+    molecule = chem.AddHs(chem.MolFromSmiles(smiles))
+    AllChem.EmbedMolecule(molecule, randomSeed=7)
+    found = types_of(parse(chem.MolToMolBlock(molecule).encode(), "sdf"))
+    heavy = [t for t in found.types if t not in ("H", "HD")]
+    assert " ".join(heavy) == SMILES[smiles]
+    total = sum(atom.GetFormalCharge() for atom in molecule.GetAtoms())
+    assert found.charges.sum() == pytest.approx(total, abs=1e-6)
+
+
+def test_charges__of_sdf_hold_those_of_hydrogens_that_are_left_out() -> None:
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
+    methanol = chem.MolToMolBlock(chem.MolFromSmiles("CO"))
+    found = types_of(parse(methanol.encode(), "sdf"))
+    assert found.charges.tolist() == pytest.approx([0.19, -0.19], abs=1e-3)
+
+
+def test_maps__without_hydrogen_give_its_charge_to_the_carbon() -> None:
+    text = MOL2.replace(b"3     3     4    1", b"3     1     4    1")
+    found = types_for_maps(parse(text, "mol2"), ["A", "NA", "OA"])
+    assert found.types == ["A", "NA", "OA", ""]
+    assert found.charges.tolist() == [0.6, -0.2, -0.4, 0.0]
+
+
+def test_maps__that_are_missing_are_named() -> None:
+    with pytest.raises(MoleculeError, match="no map of atom type HD, OA: the pocket has C, N"):
+        types_for_maps(parse(PDBQT, "pdbqt"), ["C", "N"])
+
+
+@pytest.mark.parametrize("charge", ["1000.5", "nan", "-1001"])
+def test_types__a_charge_that_cannot_be_is_refused(charge: str) -> None:
+    text = PDBQT.replace(b"     0.172", charge.rjust(10).encode())
+    with pytest.raises(MoleculeError, match="line 3: atom 1 has a charge of"):
+        parse(text, "pdbqt")
+    parsed = parse(PDBQT, "pdbqt")
+    charges = np.array([float(charge), 0, 0])  # as after hydrogens were merged
+    with pytest.raises(MoleculeError, match="atom 1 has a charge of"):
+        atom_columns(replace(parsed, charges=charges), ["N", "OA", "HD"])

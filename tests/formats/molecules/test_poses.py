@@ -1,0 +1,213 @@
+"""Poses as text of every format."""
+
+import numpy as np
+import pytest
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
+
+from multigpu.errors import UsageError
+from multigpu.formats.molecules.autodock import types_of
+from multigpu.formats.molecules.molecule import MoleculeError, Positions
+from multigpu.formats.molecules.poses import SAME, drawing, format_of, render
+from multigpu.formats.molecules.registry import parse
+
+FACTS = {"score": "1.500000", "pose": "1", "rotation": "7", "rmsd_to_input": "0.5000"}
+
+
+def shifted(text: bytes, layout: str) -> Positions:
+    return parse(text, layout).positions + np.array([10.0, -20.5, 0.125])
+
+
+@pytest.mark.parametrize("layout", TEXTS)
+def test_pose__in_its_own_format_changes_coordinates_only(layout: str) -> None:
+    molecule = parse(TEXTS[layout], layout)
+    text = render(molecule, "name", SAME, molecule.positions, {})
+    if layout == "sdf":
+        assert text == ETHANOL
+    again = parse(render(molecule, "name", layout, shifted(TEXTS[layout], layout), FACTS), layout)
+    np.testing.assert_allclose(again.positions, shifted(TEXTS[layout], layout), atol=1e-9)
+    assert (again.elements, again.bonds, again.types) == (
+        molecule.elements, molecule.bonds, molecule.types,
+    )  # fmt: skip
+    assert again.name == molecule.name
+
+
+def test_pose__of_v3000_keeps_everything_else() -> None:
+    molecule = parse(V3000, "sdf")
+    text = render(molecule, "", "sdf", shifted(V3000, "sdf"), {})
+    assert b"M  V30 7 C 8.500000 -20.250000 3.125000 0 -\nM  V30 CFG=1\n" in text
+    np.testing.assert_allclose(parse(text, "sdf").positions, shifted(V3000, "sdf"))
+
+
+def test_pose__of_a_pose_has_its_facts_once() -> None:
+    for layout, text in TEXTS.items():
+        molecule = parse(text, layout)
+        once = render(molecule, "name", SAME, molecule.positions, FACTS)
+        twice = render(parse(once, layout), "name", SAME, molecule.positions, FACTS)
+        assert twice == once, layout
+
+
+def test_pose__keeps_properties_and_line_ends_of_sdf() -> None:
+    text = ETHANOL.replace(b"\n", b"\r\n")
+    pose = render(parse(text, "sdf"), "", "sdf", shifted(text, "sdf"), FACTS)
+    assert pose.endswith(
+        b"M  END\r\n> <vendor>\r\nA-17\r\n\r\n> <multigpu_score>\r\n1.500000\r\n\r\n"
+        b"> <multigpu_pose>\r\n1\r\n\r\n> <multigpu_rotation>\r\n7\r\n\r\n"
+        b"> <multigpu_rmsd_to_input>\r\n0.5000\r\n\r\n$$$$\r\n"
+    )
+    assert pose.count(b"\n") == pose.count(b"\r\n")
+
+
+@pytest.mark.parametrize("fmt", ["sdf", "pdb", "xyz"])
+@pytest.mark.parametrize("layout", TEXTS)
+def test_pose__in_another_format_has_the_same_atoms(layout: str, fmt: str) -> None:
+    molecule, wanted = parse(TEXTS[layout], layout), shifted(TEXTS[layout], layout)
+    again = parse(render(molecule, "name", fmt, wanted, FACTS), fmt)
+    np.testing.assert_allclose(again.positions, wanted, atol=5e-4)
+    assert again.elements == molecule.elements
+    assert again.name == molecule.name
+
+
+@pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt"])
+def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
+    if layout == "sdf":
+        pytest.importorskip("rdkit.Chem", reason="the package is not installed")
+    molecule = parse(TEXTS[layout], layout)
+    again = parse(render(molecule, "name", "pdbqt", molecule.positions, FACTS), "pdbqt")
+    wanted = types_of(molecule)
+    assert again.types == wanted.types
+    assert again.charges is not None
+    np.testing.assert_allclose(again.charges, wanted.charges, atol=5e-4)
+
+
+def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
+    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
+    pose = render(parse(ETHANOL, "sdf"), "", "sdf", shifted(ETHANOL, "sdf"), FACTS)
+    supplier = chem.SDMolSupplier()
+    supplier.SetData(pose.decode(), removeHs=False)
+    (molecule,) = supplier
+    assert chem.MolToSmiles(chem.RemoveHs(molecule)) == "CCO"
+    assert molecule.GetPropsAsDict() == {
+        "vendor": "A-17", "multigpu_score": 1.5, "multigpu_pose": 1, "multigpu_rotation": 7,
+        "multigpu_rmsd_to_input": 0.5,
+    }  # fmt: skip
+
+
+def test_pose__of_a_thousand_atoms_is_v3000() -> None:
+    rows = "".join(f"C {5 * i} 0 0\n" for i in range(1200))
+    molecule = parse(f"1200\nlong\n{rows}".encode(), "xyz")
+    again = parse(render(molecule, "", "sdf", molecule.positions, {}), "sdf")
+    np.testing.assert_array_equal(again.positions, molecule.positions)
+
+
+def test_pose__without_bonds_gets_those_of_near_atoms() -> None:
+    text = b"3\n\nN 9.051 4.576 0.459\nO 8.147 5.373 0.172\nH 8.697 3.498 1.132\n"
+    pose = parse(render(parse(text, "xyz"), "", "sdf", shifted(text, "xyz"), {}), "sdf")
+    assert pose.bonds == [(0, 1, 1), (0, 2, 1)]
+
+
+def test_pose__in_mol2_needs_mol2() -> None:
+    molecule = parse(ETHANOL, "sdf")
+    with pytest.raises(MoleculeError, match="poses in MOL2 can be written of MOL2 only"):
+        render(molecule, "", "mol2", molecule.positions, {})
+
+
+def test_pose__of_a_mol2_without_a_name_is_called_as_it_was_docked() -> None:
+    for text in (MOL2.replace(b"phenol-ish", b""), MOL2.replace(b"phenol-ish", b" \r")):
+        molecule = parse(text, "mol2")
+        pose = render(molecule, "file", SAME, molecule.positions, FACTS)
+        assert parse(pose, "mol2").name == "file"
+        assert pose == render(parse(MOL2, "mol2"), "", SAME, molecule.positions, FACTS).replace(
+            b"phenol-ish\n", b"file\r\n" if b"\r" in text else b"file\n"
+        )
+
+
+def test_pose__keeps_the_comment_of_an_xyz() -> None:
+    molecule = parse(XYZ.replace(b"water-like", b"a score=1 of mine"), "xyz")
+    once = render(molecule, "", SAME, molecule.positions, FACTS)
+    assert once.splitlines()[1].startswith(b"a score=1 of mine score=1.500000 pose=1 ")
+    assert render(parse(once, "xyz"), "", SAME, molecule.positions, FACTS) == once
+
+
+# ---- atoms that are no element ----------------------------------------------------------------
+
+LABELLED = b"2\nx\nC1 0 0 0\nFE2 5 0 0\n"
+ODD = [
+    pytest.param("xyz", XYZ.replace(b"O ", b"Bq "), "atom 1 is 'Bq'", id="ghost atom"),
+    pytest.param("mol2", MOL2.replace(b"O.3", b"LP "), "atom 3 is 'Lp'", id="lone pair"),
+    pytest.param("mol2", MOL2.replace(b"N.ar", b"Du  "), "atom 2 is 'Du'", id="dummy atom"),
+    pytest.param("pdbqt", PDBQT.replace(b"OA", b"Xy"), "atom 2 is 'Xy'", id="type of one's own"),
+    pytest.param("sdf", ETHANOL.replace(b" O ", b" R#"), "atom 3 is 'R#'", id="R group"),
+    pytest.param("pdb", PDB.replace(b"CL\n", b"XX\n"), "atom 2 is 'Xx'", id="columns"),
+]
+
+
+def test_labels__of_xyz_are_elements_in_other_formats() -> None:
+    molecule = parse(LABELLED, "xyz")
+    for fmt, words in {
+        "sdf": (" C  ", " Fe "),
+        "pdb": ("           C\n", "          FE\n"),
+    }.items():
+        pose = render(molecule, "", fmt, molecule.positions, FACTS)
+        assert [word.encode() in pose for word in words] == [True, True]
+        assert parse(pose, fmt).elements == ["C", "Fe"]
+    assert b"FE2 5" in render(molecule, "", SAME, molecule.positions, {}).replace(b".000000", b"")
+
+
+@pytest.mark.parametrize("fmt", ["sdf", "pdb", "pdbqt", "xyz"])
+@pytest.mark.parametrize(("layout", "text", "problem"), ODD)
+def test_pose__of_what_is_no_element_is_in_its_own_format(
+    layout: str, text: bytes, problem: str, fmt: str
+) -> None:
+    molecule = parse(text, layout)
+    if fmt == layout:
+        pose = render(molecule, "", fmt, molecule.positions, {})
+        assert parse(pose, fmt).elements == molecule.elements
+        return
+    problem = f"^{problem}, which is no element: .* choose .{layout}$"
+    with pytest.raises(MoleculeError, match=problem):
+        render(molecule, "", fmt, molecule.positions, {})
+
+
+@pytest.mark.parametrize(("layout", "text", "problem"), ODD)
+def test_pose__of_what_is_no_element_is_told_from_elements_in_a_report(
+    layout: str, text: bytes, problem: str
+) -> None:
+    """It is made of poses in SDF, whatever format was chosen."""
+    molecule = parse(text, layout)
+    pose = parse(drawing(molecule, "", molecule.positions, FACTS), "sdf")
+    if layout != "sdf":
+        odd = int(problem.split()[1]) - 1
+        assert pose.elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]
+        assert molecule.bonds or not any(odd in bond[:2] for bond in pose.bonds)
+
+
+@pytest.mark.parametrize("kind", ["G0", "W "])
+def test_pose__in_another_format_has_no_pseudo_atoms_of_autodock(kind: str) -> None:
+    molecule = parse(PDBQT.replace(b"OA", kind.encode()), "pdbqt")
+    places = molecule.positions + 1
+    for text in (
+        render(molecule, "", "xyz", places, FACTS), drawing(molecule, "", places, FACTS),
+    ):  # fmt: skip
+        pose = parse(text, "xyz" if text.startswith(b"2\n") else "sdf")
+        assert pose.elements == ["N", "H"]
+        np.testing.assert_allclose(pose.positions, places[[0, 2]], atol=5e-4)
+    assert parse(render(molecule, "", SAME, places, FACTS), "pdbqt").types[1] == kind.strip()
+
+
+def test_pose__of_heavy_hydrogen_is_in_every_format() -> None:
+    molecule = parse(XYZ.replace(b"H ", b"D "), "xyz")
+    for fmt in ("sdf", "pdb"):
+        pose = render(molecule, "", fmt, molecule.positions, {})
+        assert parse(pose, fmt).elements == ["O", "D", "Cl"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fmt"), [("a.sdf", "sdf"), ("b/c.PDBQT.gz", "pdbqt"), ("x.y.xyz.zst", "xyz")]
+)
+def test_format__follows_from_the_suffix(path: str, fmt: str) -> None:
+    assert format_of(path) == fmt
+
+
+def test_format__that_is_unknown_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"poses\.csv: poses are written as"):
+        format_of("poses.csv")

@@ -1,0 +1,194 @@
+"""FASTQ read from a file a block at a time: what the parser says of the whole text."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sequence_texts import FASTQ, slices, texts
+
+from multigpu import InputError
+from multigpu.formats.sequences import fastq, records
+from multigpu.formats.sequences.faults import describe
+from multigpu.formats.sequences.pieces import TextInFile
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, Fault
+from multigpu.kernels.device.buffers import Buffers
+
+OFFSET = 33
+FOUR_LINES = [name for name in FASTQ if "wrapped" not in name and "blank" not in name]
+
+Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
+
+
+@contextmanager
+def opened(text: bytes) -> Iterator[int]:
+    """A descriptor of a file that holds the text."""
+    file = os.memfd_create("samples")
+    try:
+        os.write(file, text)
+        yield file
+    finally:
+        os.close(file)
+
+
+def buffers() -> Buffers:
+    return Buffers(lambda size: np.empty(size, np.uint8))
+
+
+def source_of(text: bytes) -> Source:
+    return Source("reads.fq", len(text), "none", "fastq")
+
+
+def read(text: bytes, begin: int, border: int, block: int) -> tuple[list[Record], int, str]:
+    """The records of a span, where it stops, and what is wrong there."""
+    source = source_of(text)
+    with opened(text) as file:
+        found = fastq.read_records(
+            file, source, begin, border, offset=OFFSET, buffers=buffers(), block_bytes=block
+        )
+        rows = rows_of(f"/proc/self/fd/{file}", found)
+    return rows, found.stop, str(found.error)
+
+
+def rows_of(path: str, found: fastq.FastqRecords) -> list[Record]:
+    """Names from the file, bases from the letters, and the qualities, each summed alone."""
+    text = TextInFile(path)
+    out: list[Record] = []
+    for row in found.table:
+        length = int(row[LENGTH])
+        each, one = np.arange(length), np.ones(length, np.int64)
+        sums = text.sum_qualities(np.repeat(row[None], length, axis=0), each, one)
+        name = text.windows(row[NAME : NAME + 1], row[NAME_END : NAME_END + 1])[0]
+        bases = found.letters[row[BASES] : row[BASES] + length].tobytes()
+        out.append((name, bases, bytes(sums.tolist())))
+    return out
+
+
+def parsed(text: bytes, begin: int, border: int) -> tuple[list[Record], int, str]:
+    """The same by the parser, of the whole text in memory."""
+    raw: NDArray[np.uint8] = np.frombuffer(text, np.uint8).copy()
+    found = records.parse(raw, begin, border, "fastq", final=True, offset=OFFSET)
+    return slices(raw, found), found.stop, str(describe(source_of(text), raw, found, 0, OFFSET))
+
+
+def begins_of(text: bytes) -> list[int]:
+    raw = np.frombuffer(text, np.uint8).copy()
+    found = records.parse(raw, 0, len(raw), "fastq", final=True, offset=OFFSET)
+    assert found.fault is Fault.NONE
+    return [int(row[NAME]) - 1 for row in found.table]
+
+
+@settings(max_examples=300)
+@given(texts("fastq"), st.integers(1, 90), st.data())
+def test_read__gives_all_records_that_begin_before_the_border(
+    text: bytes, block: int, data: st.DataObject
+) -> None:
+    begin = data.draw(st.sampled_from(begins_of(text)))
+    border = data.draw(st.integers(begin + 1, len(text)))
+    found = read(text, begin, border, block)
+    assert found == parsed(text, begin, border)
+    assert (len(found[0]), found[2]) == (
+        len([at for at in begins_of(text) if begin <= at < border]),
+        "None",
+    )
+
+
+@settings(max_examples=500)
+@given(texts("fastq"), st.integers(1, 90), st.data())
+def test_read__of_a_damaged_text_says_what_is_wrong(
+    text: bytes, block: int, data: st.DataObject
+) -> None:
+    changed = bytearray(text)
+    at = data.draw(st.integers(0, len(text) - 1))
+    odd = data.draw(st.sampled_from([b"", b"\n", b"\r", b"\r\n", b"@", b"+", b" ", b"A", b"\x7f"]))
+    changed[at : at + data.draw(st.integers(0, 3))] = odd
+    damaged = bytes(changed)
+    assert read(damaged, 0, max(1, len(damaged)), block) == parsed(damaged, 0, max(1, len(damaged)))
+
+
+def test_read__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastq, "ROWS", 16)
+    count = 1000
+    text = b"".join(b"@r%d\nAC\n+\nI5\n" % number for number in range(count))
+    with opened(text) as file:
+        found = fastq.read_records(
+            file, source_of(text), 0, len(text), offset=OFFSET, buffers=buffers()
+        )
+    assert (len(found.table), found.letters.tobytes()) == (count, count * b"AC")
+
+
+def test_read__of_records_longer_than_blocks_and_than_the_room_for_letters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fastq, "ROOM", 2)
+    long = b"@long\n" + 5000 * b"ACGT\n" + b"+\n" + 2500 * b"IIIIIII5\n"
+    text = b"@a\nA\n+\nI\n" + long + b"@b\nC\n+\nI\n"
+    for border in (1, 20, len(text)):
+        assert read(text, 0, border, 16) == parsed(text, 0, border)
+
+
+def test_read__of_a_file_that_has_become_shorter() -> None:
+    text = FASTQ["plain"]
+    source = source_of(text + text)
+    with (
+        opened(text) as file,
+        pytest.raises(InputError, match=f"was cut while it was read: it ends at byte {len(text)}"),
+    ):
+        fastq.read_records(file, source, 0, 2, offset=OFFSET, buffers=buffers())
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "name", [name for name in FASTQ if "wrapped" not in name and "blank" not in name]
+)
+def test_first_record__after_any_cut_is_where_the_span_before_stops(name: str, block: int) -> None:
+    """As a worker looks for it: after the line that holds the byte before the span."""
+    text = FASTQ[name]
+    with opened(text) as file:
+        for start in range(1, len(text)):
+            guess = fastq.find_first_record(file, start - 1, len(text), block)
+            stop = parsed(text, 0, start)[1]
+            assert guess == (stop if stop < len(text) else -1)
+
+
+@pytest.mark.parametrize("name", FASTQ)
+def test_first_record__is_always_a_line_that_begins_with_at(name: str) -> None:
+    """Where lines are wrapped it may be a wrong one; the span before corrects it."""
+    text = FASTQ[name]
+    lines = [i + 1 for i in range(len(text) - 1) if text[i : i + 1] == b"\n"]
+    with opened(text) as file:
+        for begin in range(len(text)):
+            guess = fastq.find_first_record(file, begin, len(text))
+            assert guess == -1 or (guess > begin and guess in lines and text[guess:][:1] == b"@")
+
+
+@settings(max_examples=100)
+@given(st.binary(min_size=1, max_size=300), st.data())
+def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> None:
+    borders = st.integers(0, len(content) + 3)
+    windows = data.draw(st.lists(st.tuples(borders, borders).map(sorted), min_size=1, max_size=5))
+    ends = np.array([end for _, end in windows], np.int64)
+    begins = np.array([begin for begin, _ in windows], np.int64)
+    with opened(content) as file:
+        text = TextInFile(f"/proc/self/fd/{file}")
+        if all(end <= len(content) or begin == end for begin, end in windows):
+            assert text.windows(begins, ends) == [content[a:b] for a, b in windows]
+        else:
+            with pytest.raises(InputError, match="was cut while it was read"):
+                text.windows(begins, ends)
+
+
+def test_sum_qualities__of_a_file_that_has_become_shorter() -> None:
+    text = FASTQ["plain"]
+    raw = np.frombuffer(text, np.uint8).copy()
+    table = records.parse(raw, 0, len(raw), "fastq", final=True, offset=OFFSET).table
+    with opened(text[:-3]) as file:
+        shorter = TextInFile(f"/proc/self/fd/{file}")
+        assert shorter.sum_qualities(table[:1], np.array([1]), np.array([2])).tolist() == [2 * 73]
+        with pytest.raises(InputError, match="was cut while it was read"):
+            shorter.sum_qualities(table, np.array([0, 0]), np.array([2, 2]))

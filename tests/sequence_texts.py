@@ -1,0 +1,108 @@
+"""Texts of FASTQ and FASTA, and what a table says of them."""
+
+from typing import Literal
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from multigpu.formats.sequences.records import Parsed
+from multigpu.kernels.compiled.text.records import (
+    BASES,
+    COLUMNS,
+    LENGTH,
+    NAME,
+    NAME_END,
+    QUALITY,
+    WRAPPED,
+    Fault,
+)
+
+Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
+Layout = Literal["fastq", "fasta"]
+
+FASTQ = {
+    "plain": b"@r1 one\nACGT\n+\nIIII\n@r2\nAC\n+r2\n!~\n",
+    "crlf": b"@r1\tone\r\nACGT\r\n+\r\nIIII\r\n@r2\r\nAC\r\n+\r\nII\r\n",
+    "wrapped": b"@r1\nACG\nTAC\nG\n+\nIII\nIIII\n@r2\nAC\nGT\n+\nI\nIII\n",
+    "wrapped, crlf": b"@r1\r\nACG\r\nTA\r\n+\r\nIII\r\nII\r\n@r2\r\nAC\r\n+\r\nII\r\n",
+    "no last line end": b"@r1\nACGT\n+\nIIII\n@r2\nAC\n+\nII",
+    "quality like a header": b"@r1\nACGT\n+\n@@+@\n@r2\nAC\n+\n@r\n@r3\nA\n+\n@\n",
+    "quality like a plus": b"@r1\nACGT\n+\n+@+@\n@r2\nAC\n+\n+\x7e\n@r3\nA\n+\n+\n",
+    "empty sequences": b"@r1\n\n+\n\n@r2\nAC\n+\nII\n@r3\n\n+\n\n@r4\n\n+\n\n",
+    "blank lines between": b"\n\n@r1\nACGT\n+\nIIII\n\n\r\n\n@r2\nAC\n+\nII\n\n\n",
+    "no names": b"@\nACGT\n+\nIIII\n@ one\nAC\n+\nII\n",
+}
+FASTA = {
+    "plain": b">r1 one\nACGT\n>r2\nAC\n",
+    "crlf": b">r1\tone\r\nACGT\r\nAC\r\n>r2\r\nAC\r\n",
+    "wrapped": b">r1 one\nACG\nTAC\nG\n>r2\nAC\nGT\n",
+    "no last line end": b">r1\nACGT\nAC\n>r2\nAC",
+    "empty sequences": b">r1\n>r2\nAC\n>r3\n\n>r4\n\n\n>r5\n>r6",
+    "blank lines": b"\n\r\n>r1\n\nAC\n\nGT\n\n>r2\n\n\nAC\n\n",
+    "no names": b">\nACGT\n> one\nAC\n",
+    "marks inside": b">r1 >x\nAC\n>r2>\nAC\n",
+}
+TEXTS = [("fastq", name) for name in FASTQ] + [("fasta", name) for name in FASTA]
+
+
+def text_of(layout: str, name: str) -> bytes:
+    return (FASTQ if layout == "fastq" else FASTA)[name]
+
+
+def array(text: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(text, np.uint8).copy()
+
+
+def slices(raw: NDArray[np.uint8], parsed: Parsed) -> list[Record]:
+    """What the rows of a table say, without the last one where that is at fault."""
+    table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
+    assert (table.dtype, table.shape[1]) == (np.int64, COLUMNS)
+    return [one(raw, row) for row in table]
+
+
+def one(raw: NDArray[np.uint8], row: NDArray[np.int64]) -> Record:
+    name = raw[row[NAME] : row[NAME_END]].tobytes()
+    bases = letters_at(raw, row, BASES)
+    return name, bases, None if row[QUALITY] < 0 else letters_at(raw, row, QUALITY)
+
+
+def letters_at(raw: NDArray[np.uint8], row: NDArray[np.int64], column: int) -> bytes:
+    """A record's bases or qualities; on several lines only where the row says so."""
+    text = raw[row[column] :].tobytes()
+    if row[WRAPPED]:
+        text = b"".join(line.removesuffix(b"\r") for line in text.split(b"\n"))
+    return text[: row[LENGTH]]
+
+
+# ---- strategies -------------------------------------------------------------------------------
+
+
+def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> bytes:
+    """On several lines of these widths; on one where there are none."""
+    lines = []
+    for width in widths:
+        lines.append(letters[:width])
+        letters = letters[width:]
+    return b"".join(line + end for line in [*lines, letters] if line) or end
+
+
+@st.composite
+def texts(draw: st.DrawFn, layout: Layout) -> bytes:
+    """A good file: wrapped or not, LF or CRLF, blank lines, with or without its last line end."""
+    end = draw(st.sampled_from([b"\n", b"\r\n"]))
+    quality = st.lists(st.sampled_from(b"@+!~I>5"), min_size=30, max_size=30).map(bytes)
+    out = end * draw(st.integers(0, 2))
+    for number in range(draw(st.integers(1, 5))):
+        comment = draw(st.sampled_from([b"", b" a b", b"\tx", b" >@+"]))
+        bases = bytes(draw(st.lists(st.sampled_from(b"ACGTNacgt"), max_size=30)))
+        widths = st.lists(st.integers(1, 9), max_size=4) if len(bases) > 1 else st.just([])
+        out += (b"@" if layout == "fastq" else b">") + b"r%d" % number + comment + end
+        cuts = draw(widths)
+        out += wrapped(draw, bases, cuts, end)
+        if layout == "fastq":
+            values = draw(quality)[: len(bases)]
+            several = any(sum(cuts[:i]) < len(bases) for i in range(1, len(cuts) + 1))
+            out += b"+" + end + wrapped(draw, values, draw(widths) if several else [], end)
+        out += end * draw(st.integers(0, 2))
+    return out.rstrip(b"\r\n") if draw(st.booleans()) and bases else out
