@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import isfinite
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, quoted
 from multigpu.run.options import Lanes
+from multigpu.run.values import check_choice, number, shown, whole
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
 NormType = Literal["poisson", "mean", "median", "quant", "mode"]
@@ -39,6 +40,53 @@ PRESETS: dict[str, dict[str, Any]] = {
         "prior_impact": 10.0, "cycles": 20, "lower": -0.8, "min_width": 5, "min_read_count": 1.0,
     },
 }  # fmt: skip
+
+LARGEST = 1e300  # of real numbers
+MOST = 2**31 - 1  # of whole numbers: regions, cycles
+CHOICES = {
+    "model": Model,
+    "norm": Literal[0, 1, 2],
+    "norm_type": NormType,
+    "size_factor": SizeFactor,
+    "segmentation": Segmentation,
+    "fractional": Fractional,
+}
+WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
+FAST_ONLY = (  # parameters that --segmentation cbs has no use for
+    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
+)  # fmt: skip
+# What parameters are for, the parameters, and whether the run has it.
+PURPOSES: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
+    ("--segmentation fast", FAST_ONLY, lambda options: options.segmentation == "fast"),
+    ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
+    ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
+    (
+        "--size-factor quant", ("size_factor_quantile",),
+        lambda options: options.size_factor == "quant",
+    ),
+    (
+        "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
+        lambda options: options.is_normalized,
+    ),
+    ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
+)  # fmt: skip
+RANGES = {
+    "prior_impact": (0.0, LARGEST),
+    "cycles": (1, MOST),
+    "norm_quantile": (0.0, 1.0),
+    "size_factor_quantile": (0.0, 1.0),
+    "min_read_count": (0.0, LARGEST),
+    "upper": (-LARGEST, LARGEST),
+    "lower": (-LARGEST, LARGEST),
+    "min_width": (1, MOST),
+    "seg_eps": (0.0, LARGEST),
+    "seg_delta": (0, MOST),
+    "seg_max_window": (1, MOST),
+    "seg_cyber_weight": (0.0, LARGEST),
+    "seed": (0, 2**63 - 1),
+    "robust": (0.0, LARGEST),
+    "robust_min_width": (1, MOST),
+}
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
 COPY_NUMBER_LANES = Lanes(5, alone=3)
@@ -144,10 +192,9 @@ class CnvOptions:
         None stands for a parameter that is not given. `seg_median` may be one number, which stands
         for both signs; `compat` is "none" or "r".
         """
-        if model not in list(MODELS):
-            raise UsageError(f"unknown model {model!r}: choose from {', '.join(MODELS)}")
-        if preset is not None and preset not in list(PRESETS):
-            raise UsageError(f"unknown preset {preset!r}: there is {', '.join(PRESETS)}")
+        check_choice("--model", model, tuple(MODELS))
+        if preset is not None:
+            check_choice("--preset", preset, tuple(PRESETS))
         chosen = {name: value for name, value in given.items() if value is not None}
         if (compat := chosen.pop("compat", None)) is not None:
             chosen["compat_r"] = _compat(compat)
@@ -176,11 +223,9 @@ class CnvOptions:
 
     def __post_init__(self) -> None:
         for name, kind in CHOICES.items():
-            choices = get_args(kind)
             value = getattr(self, name)
-            if value not in choices and not (name == "fractional" and value is None):
-                allowed = ", ".join(str(choice) for choice in choices)
-                raise UsageError(f"{flag(name)} is {value!r}; it can be {allowed}")
+            if value is not None or name != "fractional":
+                check_choice(flag(name), value, get_args(kind))
         self._check_classes()
         self._check_numbers()
 
@@ -202,12 +247,13 @@ class CnvOptions:
             value = getattr(self, name)
             if value is None:
                 continue
-            _check_kind(name, value)
+            check_kind = whole if name in WHOLE else number
+            check_kind(flag(name), value)
             if not lowest <= value <= highest:
                 raise UsageError(
                     f"{flag(name)} is {_shown(value)}; it must be {_range(name, value)}"
                 )
-        _check_kind("seg_alpha", self.seg_alpha)
+        number("--seg-alpha", self.seg_alpha)
         if not 0 < self.seg_alpha <= MOST:
             raise UsageError(
                 f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
@@ -223,57 +269,9 @@ class CnvOptions:
             f"--upper is {self.upper:g} and --lower {self.lower:g}": (self.upper, self.lower),
             "--seg-median is {:g},{:g}".format(*self.seg_median or (0, 0)): self.seg_median,
         }
-        for said, pair in pairs.items():
+        for description, pair in pairs.items():
             if pair and pair[0] < pair[1]:
-                raise UsageError(f"{said}: the threshold of gains lies below that of losses")
-
-
-LARGEST = 1e300  # of real numbers
-MOST = 2**31 - 1  # of whole numbers: regions, cycles
-CHOICES = {
-    "model": Model,
-    "norm": Literal[0, 1, 2],
-    "norm_type": NormType,
-    "size_factor": SizeFactor,
-    "segmentation": Segmentation,
-    "fractional": Fractional,
-}
-WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
-FAST_ONLY = (  # parameters that --segmentation cbs has no use for
-    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
-)  # fmt: skip
-# What parameters are for, the parameters, and whether the run has it.
-PURPOSES: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
-    ("--segmentation fast", FAST_ONLY, lambda options: options.segmentation == "fast"),
-    ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
-    ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
-    (
-        "--size-factor quant", ("size_factor_quantile",),
-        lambda options: options.size_factor == "quant",
-    ),
-    (
-        "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
-        lambda options: options.is_normalized,
-    ),
-    ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
-)  # fmt: skip
-RANGES = {
-    "prior_impact": (0.0, LARGEST),
-    "cycles": (1, MOST),
-    "norm_quantile": (0.0, 1.0),
-    "size_factor_quantile": (0.0, 1.0),
-    "min_read_count": (0.0, LARGEST),
-    "upper": (-LARGEST, LARGEST),
-    "lower": (-LARGEST, LARGEST),
-    "min_width": (1, MOST),
-    "seg_eps": (0.0, LARGEST),
-    "seg_delta": (0, MOST),
-    "seg_max_window": (1, MOST),
-    "seg_cyber_weight": (0.0, LARGEST),
-    "seed": (0, 2**63 - 1),
-    "robust": (0.0, LARGEST),
-    "robust_min_width": (1, MOST),
-}
+                raise UsageError(f"{description}: the threshold of gains lies below that of losses")
 
 
 def flag(name: str) -> str:
@@ -300,16 +298,8 @@ def _range(name: str, value: Any) -> str:
     return f"{lowest:g} to {_shown(highest)}"
 
 
-def _check_kind(name: str, value: Any) -> None:
-    """Raise UsageError for a value that is no number, or not a whole one where it must be."""
-    kind, wanted = (Integral, "a whole number") if name in WHOLE else (Real, "a number")
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise UsageError(f"{flag(name)} is {_repr(value)}; it must be {wanted}")
-
-
 def _compat(word: Any) -> bool:
-    if word not in ("none", "r"):
-        raise UsageError(f"--compat is {word!r}; it can be none, r")
+    check_choice("--compat", word, ("none", "r"))
     return bool(word == "r")
 
 
@@ -323,32 +313,27 @@ def _limits(given: Any) -> tuple[float, float]:
     if len(numbers) == 1:
         return abs(numbers[0]), -abs(numbers[0])
     if len(numbers) != 2:
-        shown = quoted(",".join(f"{number:g}" for number in numbers))
-        raise UsageError(f"--seg-median: {shown} is not one number, or two")
+        given = ",".join(f"{each:g}" for each in numbers)
+        raise UsageError(f"--seg-median: expected one number or two, not {quoted(given)}")
     return numbers[0], numbers[1]
 
 
 def _numbers(name: str, given: Any) -> tuple[float, ...]:
     try:
         if not isinstance(given, str | bytes):
-            return tuple(float(number) for number in given)
+            return tuple(map(float, given))
     except (TypeError, ValueError):
         pass
-    raise UsageError(f"{flag(name)} is {_repr(given)}; it must be numbers")
+    raise UsageError(f"{flag(name)} is {shown(given)}; it must be numbers")
 
 
 def _labels(given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"--classes is {_repr(given)}; it must be a list of labels")
+        raise UsageError(f"--classes is {shown(given)}; it must be a list of labels")
     labels = tuple(given)
     if not all(isinstance(label, str) for label in labels):
         raise UsageError("--classes: labels must be texts")
     return labels
-
-
-def _repr(value: Any) -> str:
-    """Return a Python value for a message, cut when long."""
-    return quoted(repr(value))[1:-1]
 
 
 READ = {"fold_changes": _folds, "classes": _labels, "seg_median": _limits}

@@ -429,7 +429,7 @@ OPTIONS = [
     (("--classes", "CN0,CN1"), "9 --fold-changes and 2 --classes"),
     (("--classes", "a,b,c,d,e,f,g,h,i"), "one of --classes must be CN2"),
     (("--fold-changes", "1,x"), "--fold-changes: expected numbers separated by commas, not '1,x'"),
-    (("--seg-median", "1,2,3"), "--seg-median: '1,2,3' is not one number, or two"),
+    (("--seg-median", "1,2,3"), "--seg-median: expected one number or two, not '1,2,3'"),
     (("--norm-quantile", "2"), "--norm-quantile is 2"),
     (("--cycles", "0"), "--cycles is 0"),
     (("--seg-alpha", "0"), "--seg-alpha is 0"),

@@ -15,8 +15,8 @@ from multigpu.cnv.options import CnvOptions, flag, unused_parameter_notes
 from multigpu.cnv.request import options_from_command
 
 REFUSED = [
-    ({"model": "other"}, "unknown model 'other'"),
-    ({"preset": "other"}, "unknown preset 'other'"),
+    ({"model": "other"}, "--model is 'other'; it can be cn.mops or haplo"),
+    ({"preset": "other"}, "--preset is 'other'; it can be gcnmops"),
     ({"colour": 1}, "no parameter 'colour'"),
     ({"norm": 3}, "--norm is 3"),
     ({"norm_type": "min"}, "--norm-type is 'min'"),
@@ -37,7 +37,7 @@ REFUSED = [
     ({"prior_impact": 1e301}, "--prior-impact is 1e+301; it must be at most 1e+300"),
     ({"upper": -2.0, "lower": 1.0}, "--upper is -2 and --lower 1: the threshold of gains lies"),
     ({"seg_median": (-1.0, 1.0)}, "--seg-median is -1,1: the threshold of gains lies below"),
-    ({"seg_median": (1.0, 2.0, 3.0)}, "--seg-median: '1,2,3' is not one number, or two"),
+    ({"seg_median": (1.0, 2.0, 3.0)}, "--seg-median: expected one number or two, not '1,2,3'"),
     ({"seg_median": "0.3"}, "--seg-median is '0.3'; it must be numbers"),
     ({"min_width": "3"}, "--min-width is '3'; it must be a whole number"),
     ({"cycles": 2.5}, "--cycles is 2.5; it must be a whole number"),
@@ -45,7 +45,7 @@ REFUSED = [
     ({"seg_alpha": "x"}, "--seg-alpha is 'x'; it must be a number"),
     ({"fold_changes": 5}, "--fold-changes is 5; it must be numbers"),
     ({"classes": "CN2"}, "--classes is 'CN2'; it must be a list of labels"),
-    ({"compat": "R"}, "--compat is 'R'; it can be none, r"),
+    ({"compat": "R"}, "--compat is 'R'; it can be none or r"),
     ({"seg_alpha": 0.0}, "--seg-alpha is 0"),
     ({"seg_eps": -1.0}, "--seg-eps is -1"),
     ({"seg_median": (float("nan"), 0.0)}, "--seg-median must be finite"),

@@ -1,6 +1,6 @@
 """Lines of text from columns, joined by Arrow without a Python object for each row."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,11 +11,10 @@ from multigpu.formats.tables import arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CELLS = 1 << 18  # joined at a time, by a thread: far below 2 GiB, which is the most Arrow joins
+CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
 LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # Arrow and Python write fractions between them alike
 TINY = 1e-9  # and fractions below it, as all exponents have two digits or more
 
-Every: TypeAlias = Callable[..., Iterator[Any]]  # `map`, or several threads that keep its order
 Text: TypeAlias = "pa.Buffer"  # Arrow's own memory: to copy it would hold the interpreter
 Column: TypeAlias = "pa.Array | NDArray[Any] | str"  # a text is the same in all rows
 

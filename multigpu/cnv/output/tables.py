@@ -8,7 +8,7 @@ import numpy as np
 
 from multigpu.cnv.calls.copy_numbers import class_labels, direction
 from multigpu.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
-from multigpu.cnv.output.lines import Every, Text, block_rows, blocks, joined, lines, texts
+from multigpu.cnv.output.lines import Text, block_rows, blocks, joined, lines, texts
 from multigpu.cnv.result import CnvResult, SegmentTable, names_of
 from multigpu.formats.tables.arrow import table
 
@@ -19,20 +19,20 @@ TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
 
 
-def tsv(rows: "pa.Table", every: Every = map) -> "Iterator[bytes | Text]":
+def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
     """Yield a header and a line for every row, with numbers as Python writes them."""
     yield ("\t".join(rows.column_names) + "\n").encode()
     step = block_rows(rows.num_columns)
-    blocks = rows.combine_chunks().to_batches(max_chunksize=step)
-    yield from every(lambda block: lines(*block.columns), blocks)
+    for block in rows.combine_chunks().to_batches(max_chunksize=step):
+        yield lines(*block.columns)
 
 
-def bed(result: CnvResult, palette: Palette = GAIN_RED, every: Every = map) -> Iterator[Text]:
-    """Return the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
+def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
+    """Yield the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
     cnvs = result.called
     order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
-    pieces = blocks(len(cnvs), BED_COLUMNS)
-    return every(lambda rows: _bed_lines(result, cnvs.take(order[rows]), palette), pieces)
+    for rows in blocks(len(cnvs), BED_COLUMNS):
+        yield _bed_lines(result, cnvs.take(order[rows]), palette)
 
 
 def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
@@ -49,7 +49,7 @@ def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
     )  # fmt: skip
 
 
-def seg(result: CnvResult, every: Every = map) -> "Iterator[bytes | Text]":
+def seg(result: CnvResult) -> "Iterator[bytes | Text]":
     """Yield all segments for IGV; positions are from 1, inclusive."""
     segments = result.segments
     columns = {
@@ -60,7 +60,7 @@ def seg(result: CnvResult, every: Every = map) -> "Iterator[bytes | Text]":
         "num.mark": segments.rows,
         "seg.mean": segments.mean,
     }
-    return tsv(table(columns.items()), every)
+    return tsv(table(columns.items()))
 
 
 def igv_session(

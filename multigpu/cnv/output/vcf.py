@@ -7,6 +7,7 @@ same type are one record. Merged regions are in the tables of CNV regions alone.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import overlaps
 from multigpu.cnv.calls.segments import Indices, Rows
 from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.output.lines import Every, Text, blocks, joined, lines, texts
+from multigpu.cnv.output.lines import Text, blocks, joined, lines, texts
 from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions, names_of
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.tables.arrow import numbers
@@ -122,20 +123,11 @@ def check_names(contigs: Sequence[str]) -> None:
             )
 
 
-def vcf_text(result: CnvResult, every: Every = map) -> bytes:
-    """Return the VCF file of a result, not compressed."""
-    return _text(result, Variants.of(result), every)
-
-
-def write_vcf(result: CnvResult, path: Path, every: Every = map) -> None:
+def write_vcf(result: CnvResult, path: Path) -> None:
     """Write the VCF file to `path`, and its index beside it."""
     variants = Variants.of(result)
-    text = _text(result, variants, every)
-    write_indexed_vcf(path, [text], int(variants.end.max(initial=0)))
-
-
-def _text(result: CnvResult, variants: Variants, every: Every) -> bytes:
-    return b"".join([_header(result).encode(), *_records(result, variants, every)])
+    text = chain([_header(result).encode()], map(bytes, _records(result, variants)))
+    write_indexed_vcf(path, text, int(variants.end.max(initial=0)))
 
 
 def _header(result: CnvResult) -> str:
@@ -147,11 +139,11 @@ def _header(result: CnvResult) -> str:
     return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
 
 
-def _records(result: CnvResult, variants: Variants, every: Every) -> Iterator[Text]:
+def _records(result: CnvResult, variants: Variants) -> Iterator[Text]:
     """Yield the lines of all records, many at a time."""
     cells = _Cells(result, variants)
-    pieces = blocks(len(variants), len(COLUMNS) + len(result.samples))
-    return every(lambda rows: _record_lines(result, variants, cells, rows), pieces)
+    for rows in blocks(len(variants), len(COLUMNS) + len(result.samples)):
+        yield _record_lines(result, variants, cells, rows)
 
 
 def _record_lines(result: CnvResult, variants: Variants, cells: "_Cells", rows: slice) -> Text:
