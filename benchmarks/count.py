@@ -10,7 +10,7 @@ from common import Figure, repeated, require, say
 from data import in_page_cache, made
 from processes import process, python
 
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 from multigpu.formats.tables.counts import read_counts
 from multigpu.kernels.counting.types import Counting
 
@@ -38,7 +38,7 @@ def check(path: Path, folder: Path) -> None:
 def decompress(path: Path) -> None:
     """Decompress by one thread; on two cores half of its time is the least possible."""
     buffer = bytearray(4 << 20)
-    with opened(str(path)) as file:
+    with open_content(str(path)) as file:
         while file.readinto(buffer):
             pass
 
