@@ -90,7 +90,6 @@ def test_kernel__is_compiled_again_after_an_edit_of_its_folder_or_a_shared_one_o
 ) -> None:
     root, scan = kernels.parents[1], "multigpu.kernels.scan"
     callee = kernels / "compiled" / "text" / "callee.py"
-    callee.parent.mkdir()
     callee.write_text(CALLEE.format(offset=1))
     write_caller(kernels / "scan", "multigpu.kernels.compiled.text.callee")
     (kernels / "rotation").mkdir()
