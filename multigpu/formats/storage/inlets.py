@@ -175,7 +175,9 @@ class _Remote:
         self._file.close()
 
 
-pipes: dict[str, "_Pipe"] = {}  # path -> the pipe that `inspect_source` opened and `blocks` will read
+pipes: dict[
+    str, "_Pipe"
+] = {}  # path -> the pipe that `inspect_source` opened and `blocks` will read
 
 
 def _pipe(path: str, looking: bool) -> "_Pipe":
