@@ -12,7 +12,7 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.dock.scores import Skipped, one_line
+from multigpu.dock.output.error_table import Skipped, one_line
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.ligand_checks import FLAT, is_drawn, lacks_hydrogens

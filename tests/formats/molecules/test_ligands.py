@@ -74,7 +74,14 @@ def test_records__are_the_same_read_again(
 def test_spans__are_the_same_whether_ligands_are_sent_or_read(
     plain: list[int], chunk_bytes: int, chunk_ligands: int
 ) -> None:
-    plan = DockPlan(chunk_bytes, chunk_ligands, ((0, 10),), 0, Cost(1, 0), 1)
+    plan = DockPlan(
+        chunk_bytes=chunk_bytes,
+        chunk_ligands=chunk_ligands,
+        pose_spans=((0, 10),),
+        budget=0,
+        cost=Cost(1, 0),
+        lanes=1,
+    )
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{i}.sdf" for i in range(len(plain))]
         for path, count in zip(paths, plain, strict=True):
