@@ -12,7 +12,8 @@ from multigpu.cnv.output import matrices
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples import cohort, inputs
 from multigpu.cnv.samples.frames import counts_of, is_frame
-from multigpu.count.api import CountJob, CountOptions
+from multigpu.count.job import CountJob
+from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.run.keywords import ALIASES, check_keywords, run_keywords

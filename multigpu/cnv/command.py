@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from multigpu.cluster.engine.events import now
 from multigpu.cnv.options import MODELS, PRESETS, CnvOptions, copy_number_lanes
 from multigpu.cnv.output.colours import CHOICES, Palette
-from multigpu.count.command import COUNT, count_options, counted
+from multigpu.count.command import COUNT, count_options, reads_found
 from multigpu.errors import UsageError, quoted
 from multigpu.run.command import (
     FILE,
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from multigpu.cnv.result import CnvResult
     from multigpu.cnv.samples.cohort import Given
     from multigpu.cnv.uncounted import Uncounted
-    from multigpu.count.api import CountJob, CountOptions
+    from multigpu.count.job import CountJob
+    from multigpu.count.options import CountOptions
     from multigpu.formats.tables.counts import Counts, Empty
 
 # Of input: to read them takes as long as kernels take to load, which is memory beside the counts.
@@ -387,7 +388,7 @@ def _counts(job: "CountJob", values: dict[str, Any]) -> "Counts":
     from multigpu.run.command import watch
 
     reporting = replace(Reporting.of(values), log_json=None, trace=None)
-    with watch(job, reporting, name="count", results=partial(counted, job)):
+    with watch(job, reporting, name="count", results=partial(reads_found, job)):
         return job.counts()
 
 
@@ -427,7 +428,7 @@ def _opened(
     import numpy as np
 
     from multigpu.cnv.samples import cohort
-    from multigpu.count.api import CountJob
+    from multigpu.count.job import CountJob
     from multigpu.formats.tables.counts import read_counts
 
     if aligned:

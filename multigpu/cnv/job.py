@@ -29,7 +29,7 @@ from multigpu.cnv.samples import genomes, sex
 from multigpu.cnv.source import CountsSource, InFile, InMemory, Shared, filed
 from multigpu.cnv.work import PART_CLASSES, CnvWorkload
 from multigpu.errors import UsageError, quoted, several, shown
-from multigpu.formats.alignments.alignments import plain
+from multigpu.formats.alignments.alignments import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.normalization import NormalizationError
@@ -459,7 +459,7 @@ def _region(regions: Regions, row: int) -> str:
 
 def _plain(regions: Regions) -> Regions:
     """Without the `chr` in names."""
-    names = tuple(map(plain, regions.names))
+    names = tuple(map(without_chr, regions.names))
     return Regions(names, regions.chrom, regions.start, regions.end)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 from multigpu.cnv.job import CnvJob, check_samples
 from multigpu.cnv.options import CnvOptions, idle
 from multigpu.cnv.samples import cohort, genomes, inputs
-from multigpu.count.api import CountJob, CountOptions
+from multigpu.count.job import CountJob
+from multigpu.count.options import CountOptions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 

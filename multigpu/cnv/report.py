@@ -15,7 +15,7 @@ from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.cohort import COUNTING, Given
-from multigpu.count.api import CountOptions
+from multigpu.count.options import CountOptions
 from multigpu.run.report import literal
 
 PLOTLY = "package_data/plotly.min.js"

@@ -4,7 +4,7 @@ from multigpu.cnv.chromosome import CnvSpan
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.plan import CnvPlan, Shape, plan_cnv
 from multigpu.cnv.samples.genomes import X_NAMES
-from multigpu.count.api import CountJob
+from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.job import Crew, Job
 from multigpu.run.options import Lanes, RunOptions

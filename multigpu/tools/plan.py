@@ -47,13 +47,12 @@ ANSWER = (
 @options(SCAN, RUN, ANSWER)
 def scan(**values: Any) -> None:
     """The chunk plan of `multigpu scan` with the same options."""
-    from multigpu.scan.api import ScanJob
+    from multigpu.scan.inputs import expand_inputs
+    from multigpu.scan.job import ScanJob
 
-    job = ScanJob(
-        list(values["samples"]), list(values["signatures"]), scan_options(values),
-        options_from(RunOptions, values),
-    )  # fmt: skip
-    plan, workers = _planned(job, job.inputs)
+    inputs = expand_inputs(values["samples"], values["signatures"])
+    job = ScanJob(inputs, scan_options(values), options_from(RunOptions, values))
+    plan, workers = _planned(job, job.worker_files)
     rows = [
         {
             "path": source.path, "bytes": source.size, "compression": source.compression,

@@ -10,14 +10,14 @@ import numpy as np
 
 from multigpu.cnv.samples import inputs, sex
 from multigpu.errors import NAMED, UsageError, quoted, several, shown
-from multigpu.formats.alignments.alignments import RG, plain
+from multigpu.formats.alignments.alignments import RG, without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.inlets import STDIN
 from multigpu.formats.tables.counts import Counts
 
 if TYPE_CHECKING:
     from multigpu.cnv.job import CnvJob
-    from multigpu.count.api import CountOptions
+    from multigpu.count.options import CountOptions
 
 COUNTING = {  # parameters of `multigpu.count` and how the command calls them
     "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
@@ -97,7 +97,7 @@ def _called(name: str, there: Sequence[str], rename: bool, source: str) -> str:
     """What this table calls a chromosome."""
     if name in there:
         return name
-    alike = [theirs for theirs in there if plain(theirs) == plain(name)]
+    alike = [theirs for theirs in there if without_chr(theirs) == without_chr(name)]
     if alike and rename:
         return alike[0]
     if alike:
@@ -120,10 +120,10 @@ def as_controls(controls: Counts, cases: Counts, counting: "CountOptions") -> Co
 
 def renamed(controls: Counts, cases: Counts) -> Counts:
     """The controls, with the cases' names of chromosomes that differ by `chr` only."""
-    ours = {plain(name): name for name in cases.regions.names}
+    ours = {without_chr(name): name for name in cases.regions.names}
     theirs = controls.regions
     names = tuple(
-        name if name in cases.regions.names else ours.get(plain(name), name)
+        name if name in cases.regions.names else ours.get(without_chr(name), name)
         for name in theirs.names
     )
     if len(set(names)) < len(names):

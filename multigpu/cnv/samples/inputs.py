@@ -6,7 +6,7 @@ from typing import Any
 
 from multigpu.cnv.samples import genomes, sex
 from multigpu.errors import QUOTED, InputError, UsageError, quoted
-from multigpu.formats.storage.sources import beginning, opened, stands_for_others
+from multigpu.formats.storage.sources import open_content, read_beginning, stands_for_others
 from multigpu.formats.tables import misread
 from multigpu.formats.tables.counts import Counts
 
@@ -21,11 +21,11 @@ SEX_WORDS = {
 
 def are_alignments(paths: Sequence[str]) -> bool:
     """Whether these are files to count first. Raises UsageError for several of anything else."""
-    alignments = beginning(paths[0])[:4] in ALIGNMENT_MAGIC
+    alignments = read_beginning(paths[0])[:4] in ALIGNMENT_MAGIC
     if not alignments and len(paths) > 1:
-        with opened(paths[0]) as file:
+        with open_content(paths[0]) as file:
             header = file.readline().decode("utf-8-sig", "replace")
-        if problem := misread.stranger(paths[0], header):
+        if problem := misread.identify(paths[0], header):
             raise InputError(paths[0], problem)
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments
@@ -49,7 +49,7 @@ def read_facts(path: str) -> dict[str, str]:
     Raises InputError for what is something else.
     """
     facts: dict[str, str] = {}
-    with opened(path) as file:
+    with open_content(path) as file:
         for number, line in enumerate(file, 1):
             text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
             if not text or text.startswith("#"):
