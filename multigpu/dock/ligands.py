@@ -132,7 +132,7 @@ class LigandLoader:
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
-        batch, errors = self._read_columns(records), _errors(records)
+        batch, errors = self._read_columns(records), _errors_of_sources(records)
         alone: dict[int, AtomColumns] = {}
         for i in np.flatnonzero(batch.atoms.sizes == 0).tolist():
             try:
@@ -140,7 +140,7 @@ class LigandLoader:
             except MoleculeError as error:
                 batch.reasons[i] = str(error)
         batch.atoms = batch.atoms.replace(alone)
-        batch.skip(dict(self._drawn(batch)) | dict(self._beyond(batch)))
+        batch.skip(dict(self._drawings(batch)) | dict(self._out_of_room(batch)))
         docked = np.flatnonzero(batch.atoms.sizes)
         return LoadedLigands(
             ligands=self._ligands(batch.atoms, docked),
@@ -219,7 +219,7 @@ class LigandLoader:
 
     # ---- what is not docked -------------------------------------------------------------------
 
-    def _drawn(self, batch: _Batch) -> Iterator[tuple[int, str]]:
+    def _drawings(self, batch: _Batch) -> Iterator[tuple[int, str]]:
         """Yield the ligands that are drawings, and why they are not docked."""
         docked = np.flatnonzero(batch.atoms.sizes)
         if self.flat or not len(docked):
@@ -232,7 +232,7 @@ class LigandLoader:
             if is_drawn(batch.texts[i], batch.sources[i].layout, places):
                 yield i, FLAT.format(places[0, 2])
 
-    def _beyond(self, batch: _Batch) -> Iterator[tuple[int, str]]:
+    def _out_of_room(self, batch: _Batch) -> Iterator[tuple[int, str]]:
         """Yield the ligands with poses so far out that their columns have no room, and why."""
         docked = np.flatnonzero(batch.atoms.sizes).tolist()
         rooms = {layout: self._room(layout) for layout in {batch.sources[i].layout for i in docked}}
@@ -284,7 +284,7 @@ class LigandLoader:
         return Ligands(atoms.positions, offsets, channels, weights)
 
 
-def _errors(records: Sequence[LigandRecords]) -> dict[int, str]:
+def _errors_of_sources(records: Sequence[LigandRecords]) -> dict[int, str]:
     """Return what is wrong with sources, by the number of the record that says so."""
     begins = accumulate(map(len, records), initial=0)
     return {i: each.error for i, each in zip(begins, records, strict=False) if each.error}
