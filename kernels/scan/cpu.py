@@ -138,7 +138,7 @@ class Scanner:
         return Search(
             planes=planes,
             target=way.target,
-            index=way.index,
+            seeds=way.index,
             sink=sink,
             is_first=self.rules.first,
             is_strict=self.rules.strict,
@@ -184,7 +184,7 @@ def _search_record(search: Any, offsets: Any, record: Any, passed: Any) -> Any:
             sweep(search, tile, reach, target.unseeded)
         else:
             if passed <= tile:
-                passed = pass_over(search.planes, tile, words, search.index)
+                passed = pass_over(search.planes, tile, words, search.seeds)
             tile = max(tile, passed)
             if tile >= stop:
                 break

@@ -26,7 +26,7 @@ class Search(NamedTuple):
 
     planes: NDArray[np.uint64]  # [words, 4] of the chunk
     target: Target
-    index: Index
+    seeds: Index
     sink: Sink
     is_first: bool  # a record has at most one hit of each pattern, the first
     is_strict: bool

@@ -28,11 +28,10 @@ FEWEST_STEPS = 16  # of each
 
 def _spread(sets: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Return sets of bases as one bit for each plane, 16 bits apart."""
-    bits = sets.astype(np.uint64)
-    one = np.uint64(1)
-    return np.bitwise_or.reduce(
-        [(bits >> np.uint64(plane) & one) << np.uint64(16 * plane) for plane in range(4)]
-    )
+    bits: NDArray[np.uint64] = np.zeros(len(sets), np.uint64)
+    for plane in range(4):
+        bits |= (sets >> plane & 1).astype(np.uint64) << np.uint64(16 * plane)
+    return bits
 
 
 LETTER_BITS = _spread(encode(np.arange(256, dtype=np.uint8)))  # uint64[256], 0 for no base
