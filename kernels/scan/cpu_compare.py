@@ -11,7 +11,7 @@ from multigpu.kernels.scan.cpu_patterns import Target, window
 
 
 class Sink(NamedTuple):
-    """Where hits go, and what is known of the record in progress."""
+    """Room for hits, and what is known of the record in progress."""
 
     record: NDArray[np.int32]
     pattern: NDArray[np.int32]

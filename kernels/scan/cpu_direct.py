@@ -67,7 +67,10 @@ def want_all(wanted: Any, tile: Any, reach: Any) -> None:
     for word in range(TILE):
         low = max(0, min(64, begin - 64 * (tile + word)))
         high = max(0, min(64, end - 64 * (tile + word)))
-        wanted[word] = (ALL >> np.uint64(64 - (high - low))) << np.uint64(low) if high > low else 0
+        bits = np.uint64(0)
+        if high > low:
+            bits = (ALL >> np.uint64(64 - (high - low))) << np.uint64(low)
+        wanted[word] = bits
 
 
 @lean
