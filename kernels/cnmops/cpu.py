@@ -132,9 +132,14 @@ def _empty(x: NDArray[Any], options: Model) -> Out:
 
 def _result(out: Out, options: Model) -> Result:
     return Result(
-        out.level, out.alpha, out.ini, out.sini.T, out.cn_index.T,
-        out.posterior if options.posterior else None, options.changes(),
-    )  # fmt: skip
+        level=out.level,
+        alpha=out.alpha,
+        ini=out.ini,
+        sini=out.sini.T,
+        cn_index=out.cn_index.T,
+        posterior=out.posterior if options.posterior else None,
+        fold_changes=options.changes(),
+    )
 
 
 def _covered(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:

@@ -33,7 +33,7 @@ class Room(NamedTuple):
     """Memory for the tests of a track's segments."""
 
     values: Floats  # [n] a segment, permuted
-    sums: Floats  # [n + n / 2 + 2 BLOCK] running sums of what its values are off their mean
+    sums: Floats  # [n + n / 2 + 2 BLOCK] running sums of its values less their mean
     most: Floats  # [BLOCK]
     low: Floats  # [blocks] the least sum of each block of positions
     high: Floats  # [blocks] and the greatest
@@ -75,9 +75,13 @@ def room_for(n: int) -> Room:
     """Return memory for tracks of up to n values."""
     blocks = math.isqrt(n) + 2
     return Room(
-        np.empty(n), np.empty(n + n // 2 + 2 * BLOCK), np.empty(BLOCK), np.empty(blocks),
-        np.empty(blocks), np.empty(1, np.uint64),
-    )  # fmt: skip
+        values=np.empty(n),
+        sums=np.empty(n + n // 2 + 2 * BLOCK),
+        most=np.empty(BLOCK),
+        low=np.empty(blocks),
+        high=np.empty(blocks),
+        state=np.empty(1, np.uint64),
+    )
 
 
 def _seed(seed: int, begin: int, stop: int) -> int:

@@ -100,9 +100,13 @@ def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
     begin = np.repeat(offsets[:-1], counts)
     start, end, mean, median = map(np.concatenate, list(zip(NONE, *found, strict=True))[:4])
     return Segments(
-        np.repeat(np.arange(len(found)), counts), start + begin, end + begin, mean, median,
-        notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
-    )  # fmt: skip
+        track=np.repeat(np.arange(len(found)), counts),
+        start=start + begin,
+        end=end + begin,
+        mean=mean,
+        median=median,
+        notes=notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
+    )
 
 
 def _segment(x: Floats, options: Segmentation, track: int, threads: int) -> Found:
