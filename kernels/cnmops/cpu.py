@@ -38,7 +38,7 @@ def model(
     scale: Floats | None = None,
     threads: int = 1,
 ) -> Result:
-    """As `reference.model`."""
+    """Do what `reference.model` does."""
     x, constants = _prepared(counts, cov, options, scale)
     out = _empty(x, options)
 
@@ -58,7 +58,7 @@ def model_against(
     scale: Floats | None = None,
     threads: int = 1,
 ) -> Result:
-    """As `reference.model_against`."""
+    """Do what `reference.model_against` does."""
     x, constants = _prepared(counts, cov, options, scale)
     weights = np.ascontiguousarray(options.weights(x.shape[1]).T)
     constants = constants._replace(is_level_given=True, weights=weights, floor=0.0)
@@ -78,7 +78,7 @@ def model_against(
 def level_of_controls(
     controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
 ) -> Floats:
-    """As `reference.level_of_controls`."""
+    """Return what `reference.level_of_controls` does."""
     level, samples = np.empty(len(controls)), controls.shape[1]
     add_up(_usable(controls), _ones_or(scale, samples), _ones_or(cov, samples), level)
     return np.asarray(np.maximum(level / controls.shape[1], LEAST_REFERENCE))
@@ -115,7 +115,7 @@ def _ones_or(values: Floats | None, samples: int) -> Floats:
 
 
 def _empty(x: NDArray[Any], options: Model) -> Out:
-    """What is right for regions that tell nothing."""
+    """Return arrays with the answers of regions that are not covered."""
     regions, samples = x.shape
     out = Out(
         level=np.zeros(regions),
@@ -132,9 +132,14 @@ def _empty(x: NDArray[Any], options: Model) -> Out:
 
 def _result(out: Out, options: Model) -> Result:
     return Result(
-        out.level, out.alpha, out.ini, out.sini.T, out.cn_index.T,
-        out.posterior if options.posterior else None, options.changes(),
-    )  # fmt: skip
+        level=out.level,
+        alpha=out.alpha,
+        ini=out.ini,
+        sini=out.sini.T,
+        cn_index=out.cn_index.T,
+        posterior=out.posterior if options.posterior else None,
+        fold_changes=options.changes(),
+    )
 
 
 def _covered(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:

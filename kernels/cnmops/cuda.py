@@ -47,14 +47,14 @@ _OUTPUT = np.dtype(
 
 
 def model(counts: Any, cov: Floats, options: Model, scale: Floats | None = None) -> Result:
-    """As `reference.model`; counts of NumPy or CuPy, the result on the current device."""
+    """Do what `reference.model` does; counts of NumPy or CuPy, the result on the current device."""
     return _run("estimate", counts, cov, options, scale)
 
 
 def model_against(
     counts: Any, level: Any, cov: Floats, options: Model, scale: Floats | None = None
 ) -> Result:
-    """As `reference.model_against`; counts and levels of NumPy or CuPy."""
+    """Do what `reference.model_against` does; counts and levels of NumPy or CuPy."""
     if not isinstance(level, cupy.ndarray):
         level = cupy.asarray(np.asarray(level, np.float64))
     weights = np.ascontiguousarray(options.weights(counts.shape[1]).T)
@@ -63,7 +63,7 @@ def model_against(
 
 
 def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | None = None) -> Any:
-    """As `reference.level_of_controls`, on the current device."""
+    """Return what `reference.level_of_controls` does, on the current device."""
     controls = _on_device(controls)
     samples = controls.shape[1]
     level = cupy.empty(len(controls), np.float64)
@@ -76,7 +76,7 @@ def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | 
 
 
 def level_of_sample(counts: Any) -> float:
-    """As `reference.level_of_sample`."""
+    """Return what `reference.level_of_sample` does."""
     on_device = isinstance(counts, cupy.ndarray)
     return reference.level_of_sample(cupy.asnumpy(counts) if on_device else counts)
 
@@ -169,7 +169,7 @@ def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
 
 
 def _room(regions: int, samples: int, options: Model, changes: Any) -> tuple[Result, NDArray[Any]]:
-    """Where the kernel writes: what the caller sees of it, and the kernel's argument."""
+    """Allocate the arrays of the result; return them as the caller and as the kernel take them."""
     classes = options.classes
     level, ini = cupy.empty(regions, np.float64), cupy.empty(regions, np.float64)
     alpha = cupy.empty((classes, regions), np.float64)

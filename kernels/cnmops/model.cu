@@ -6,7 +6,7 @@
 //
 // so a cycle takes an exponential for each sample and each class, and not for each pair of them.
 // The factor of the sample is the same for all classes and cancels in the posterior; the floor under
-// the density is divided by it instead. When level and anchor have parted so far that a number might
+// the density is divided by it instead. When level and anchor are so far apart that a number might
 // leave the range of float64, or where coverages are not all 1, the level becomes the anchor.
 //
 // The last cycle, whose numbers are the answers, is R's to the bit wherever R's are exact:
@@ -171,13 +171,13 @@ __device__ __forceinline__ double put_sample(const Input& input, const Region& r
   if (!region.mine) return informative;
   const int k = sample_of(region, slot);
   const long long at = k * input.regions + region.row;
-  out.sini[at] = region.told ? signed_sum : 0.0;
-  out.cn_index[at] = region.told ? likeliest : constants.main;
+  out.sini[at] = region.covered ? signed_sum : 0.0;
+  out.cn_index[at] = region.covered ? likeliest : constants.main;
   if (out.posterior) {
 #pragma unroll
     for (int i = 0; i < CLASSES; ++i)
       out.posterior[(region.row * CLASSES + i) * SAMPLES + k] =
-          region.told ? posterior[i] : double(i == constants.main);
+          region.covered ? posterior[i] : double(i == constants.main);
   }
   return informative;
 }
@@ -192,11 +192,11 @@ __device__ __forceinline__ void put_region(const Input& input, const Region& reg
     const int i = region.lane + j * TEAM;
     if (i < CLASSES)
       out.alpha[i * input.regions + region.row] =
-          region.told ? alpha[j] : double(i == constants.main);
+          region.covered ? alpha[j] : double(i == constants.main);
   }
   if (region.lane) return;
-  out.level[region.row] = region.told || input.levels ? level : 0.0;
-  out.ini[region.row] = region.told ? exact_mean(informative, SAMPLES) : 0.0;
+  out.level[region.row] = region.covered || input.levels ? level : 0.0;
+  out.ini[region.row] = region.covered ? exact_mean(informative, SAMPLES) : 0.0;
 }
 
 // All samples' posteriors into `totals`; in the last cycle into `out`, too, and how informative the
@@ -254,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
   for (int j = 0; j < OWNED; ++j) alpha[j] = input.start[owned(region, j)];
   Anchor anchor = {level, 0, true};
   // A warp whose regions all tell nothing has only to write that down.
-  const int cycles = __any_sync(FULL, region.told) ? constants.cycles : 1;
+  const int cycles = __any_sync(FULL, region.covered) ? constants.cycles : 1;
   for (int c = 0; c < cycles; ++c) {
     const Cycle cycle = prepared(input, region, constants, c, level, alpha, anchor);
     Totals totals = {};
@@ -282,7 +282,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
   Region region = taken(input, constants);
   const double level = input.levels[region.row];
   const Anchor anchor =
-      anchored(input, region, constants, region.told ? level : 1.0, false);
+      anchored(input, region, constants, region.covered ? level : 1.0, false);
   Totals totals = {};
   ExactSum informative = {};
 #pragma unroll HELD ? SLOTS : 1

@@ -1,4 +1,4 @@
-"""What the CPU and the GPU share, so that they give the same bits: constants, and who adds what.
+"""Constants of the model, the same on CPU and GPU, and the order in which both add.
 
 Sums over samples are those of a team, on a CPU too: member l has the samples l, l + team, …, adds
 them in order, and then neighbours add their sums, neighbouring pairs theirs, and so on. Sums over
@@ -23,7 +23,7 @@ LEAST_MOST = 2.5 * REACH  # the count they are reckoned with: level and anchor d
 
 
 class Numbers(NamedTuple):
-    """Of a model of so many samples."""
+    """Numbers of a model that do not depend on the counts."""
 
     changes: Floats  # [classes]
     squares: Floats
@@ -38,6 +38,7 @@ class Numbers(NamedTuple):
 
 
 def numbers_of(samples: int, options: Model) -> Numbers:
+    """Return the numbers of a model of this many samples."""
     changes = options.changes()
     return Numbers(
         changes=changes,
@@ -65,7 +66,7 @@ def _log2(value: float) -> float:
 
 
 def lanes_of(samples: int, classes: int) -> tuple[int, bool]:
-    """How many lanes are a team, and whether a region's densities fit into their registers."""
+    """Return the lanes of a team, and whether a region's densities fit into their registers."""
     lanes = 1
     while lanes < WARP and -(-samples // lanes) * classes > HELD:
         lanes *= 2

@@ -31,9 +31,9 @@ def model(counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | Non
     raises  ModelError for fewer than two samples or coverages that are not above 0
     """
     x = checked(counts, cov, scale, options).astype(np.float64) * (1.0 if scale is None else scale)
-    told = (x > options.min_read_count).any(axis=1)
+    covered = (x > options.min_read_count).any(axis=1)
     level, alpha, posterior = _of_nothing(x, options)
-    level[told], alpha[told], posterior[told] = _estimated(x[told], cov, options)
+    level[covered], alpha[covered], posterior[covered] = _estimated(x[covered], cov, options)
     return _result(level, alpha, posterior, options)
 
 
@@ -44,16 +44,18 @@ def model_against(
     options: Model,
     scale: Floats | None = None,
 ) -> Result:
-    """The same with given levels above 0, float64[regions]: of controls, or of a single sample."""
+    """Do what `model` does at given levels above 0, float64[regions]: of controls or a sample."""
     checked_level(level, counts)
     x = checked(counts, cov, scale, options).astype(np.float64) * (1.0 if scale is None else scale)
-    told = (x > options.min_read_count).any(axis=1) | (level > options.min_read_count)
+    covered = (x > options.min_read_count).any(axis=1) | (level > options.min_read_count)
     _, alpha, posterior = _of_nothing(x, options)
-    rates = np.multiply.outer(level[told], options.changes())
-    likelihood = np.maximum(_poisson(x[told], cov, rates), options.floor)
+    rates = np.multiply.outer(level[covered], options.changes())
+    likelihood = np.maximum(_poisson(x[covered], cov, rates), options.floor)
     weighted = likelihood * options.weights(x.shape[1])
-    posterior[told] = weighted / _sum_of_classes(weighted.astype(np.longdouble)).astype(np.float64)
-    alpha[told] = posterior[told].mean(axis=2)
+    posterior[covered] = weighted / _sum_of_classes(weighted.astype(np.longdouble)).astype(
+        np.float64
+    )
+    alpha[covered] = posterior[covered].mean(axis=2)
     return _result(level, alpha, posterior, options)
 
 

@@ -43,7 +43,7 @@ struct Output {
 struct Region {
   long long row;
   int lane;
-  bool told;     // some count says something; all others are taken as 1 and their results not
+  bool covered;  // has a count above the least; others are taken as 1 and their results not
   bool mine;     // not only there to keep the warp whole
   double most;   // the greatest count
   double x[KEPT], constant[KEPT];
@@ -66,7 +66,7 @@ __device__ __forceinline__ double counted(const Input& input, const Region& regi
 
 __device__ __forceinline__ double count(const Input& input, const Region& region, int slot) {
   if (HELD) return region.x[HELD ? slot : 0];
-  return region.told ? counted(input, region, slot) : 1.0;
+  return region.covered ? counted(input, region, slot) : 1.0;
 }
 
 __device__ __forceinline__ double coverage(const Input& input, const Region& region, int slot) {
@@ -100,12 +100,12 @@ __device__ __forceinline__ Region taken(const Input& input, const Constants& con
     most = x > most ? x : most;
   }
   most = team_max(most);
-  region.told = most > constants.least;
-  region.most = region.told && most > constants.least_most ? most : constants.least_most;
+  region.covered = most > constants.least;
+  region.most = region.covered && most > constants.least_most ? most : constants.least_most;
   if (HELD) {
 #pragma unroll
     for (int slot = 0; slot < KEPT; ++slot) {
-      if (!region.told) region.x[slot] = 1.0;
+      if (!region.covered) region.x[slot] = 1.0;
       region.constant[slot] = computed_constant(input, region, slot);
     }
   }

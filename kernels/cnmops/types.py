@@ -1,4 +1,4 @@
-"""What goes into a copy-number model and what comes out of it."""
+"""The input, the options and the result of a copy-number model."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ MOST_CLASSES = 64
 
 
 class ModelError(ValueError):
-    """These counts or options cannot be modelled; the text says why."""
+    """Counts or options that cannot be modelled; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Model:
     main            the class that is expected: CN2, in haploids CN1
     prior_impact    the weight of the main class in the Dirichlet prior (priorImpact)
     cycles          of expectation maximisation (cyc)
-    min_read_count  a region where no count is above it tells nothing (minReadCount)
+    min_read_count  a region needs a count above it to be modelled (minReadCount)
     posterior       whether the posterior of all classes is wanted (returnPosterior)
     kind            "cohort": levels are estimated from the samples themselves; "single" and
                     "reference": the level of every region is given
@@ -70,7 +70,7 @@ class Model:
 
     @property
     def floor(self) -> float:
-        """What a class's likelihood is raised to."""
+        """The least likelihood of a class: lower ones are raised to it."""
         return FLOORS[self.kind]
 
     def changes(self) -> Floats:
@@ -138,7 +138,7 @@ _DEFAULTS = {
 
 
 def checked(counts: Any, cov: Any, scale: Any, options: Model) -> Any:
-    """The counts. Raises ModelError where shapes, coverages or scales cannot be right."""
+    """Return the counts. Raises ModelError where shapes, coverages or scales cannot be right."""
     samples = counts.shape[1] if counts.ndim == 2 else 0
     if options.kind == "cohort" and samples < 2:
         raise ModelError("a cohort needs counts of at least two samples")
@@ -151,7 +151,7 @@ def checked(counts: Any, cov: Any, scale: Any, options: Model) -> Any:
 
 
 def checked_level(level: Any, counts: Any) -> Any:
-    """The levels. Raises ModelError where there is not one for every region."""
+    """Return the levels. Raises ModelError where there is not one for every region."""
     if level.shape != counts.shape[:1]:
         raise ModelError(f"levels of shape {level.shape} for {len(counts)} regions")
     return level

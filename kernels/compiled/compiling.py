@@ -1,4 +1,4 @@
-"""Word of functions that are being compiled, for whoever shows it; imports nothing heavy."""
+"""Notice of functions that are being compiled, for whoever shows it; imports nothing heavy."""
 
 from collections.abc import Callable
 

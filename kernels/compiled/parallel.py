@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def over_spans(work: Callable[[int, int], object], rows: int, threads: int, least: int) -> None:
-    """Calls work(begin, stop) until all rows are done, each once.
+    """Call work(begin, stop) until all rows are done, each once.
 
     The calls run at the same time where there are several threads, which helps when `work` lets go
     of the GIL; a span has at least `least` rows but for the last.

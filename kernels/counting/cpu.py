@@ -1,9 +1,9 @@
 """The count in Numba: reads are put into two histograms, over the ends and over the starts.
 
-A read covers a region that ends behind the read's first base and does not start behind its last
-one. So a region's count is the number of reads that begin before its end, less those that end
-before its start; both are cumulative sums over the sorted borders of the regions. What a read costs
-does not depend on how many regions it covers, and regions may overlap.
+A read covers a region that ends after the read's first base and does not start after its last one.
+So a region's count is the number of reads that begin before its end, less those that end before its
+start; both are cumulative sums over the sorted borders of the regions. What a read costs does not
+depend on how many regions it covers, and regions may overlap.
 """
 
 from dataclasses import astuple
@@ -34,7 +34,7 @@ class Counter:
         np.cumsum(rows, out=self._offsets[1:])
         self._by_start, self._by_end = np.lexsort((start, chrom)), np.lexsort((end, chrom))
         self._starts, self._ends = start[self._by_start], end[self._by_end]
-        # A bin more than regions for each reference: reads behind its last border.
+        # A bin more than regions for each reference: reads after its last border.
         self._begun = np.zeros(len(chrom) + references, np.int64)
         self._ended = np.zeros(len(chrom) + references, np.int64)
         self._seen = np.full((2, 1), -1, np.int64)
@@ -75,7 +75,7 @@ def _add(columns: Any, rules: Any, borders: Any, bins: Any, seen: Any) -> None:
     min_mapq, remove_duplicates, read_width, get_width, stranded_start = rules
     offsets, starts, ends = borders
     begun, ended = bins
-    at = -1  # the reference whose borders are at hand: rows of them from `low` on
+    at = -1  # the reference whose borders are loaded: rows of them from `low` on
     low = rows = first_border = last_border = begins = stops = 0
     for i in range(len(chrom)):
         if chrom[i] != at:
@@ -114,7 +114,7 @@ def _seen(seen: Any, chrom: Any, start: Any, reverse: Any, length: Any) -> Any:
 
 @jit
 def _below(borders: Any, low: Any, rows: Any, guess: Any, limit: Any) -> Any:
-    """How many of the sorted borders[low : low + rows] are below `limit`, looked for nearby."""
+    """Return the number of sorted borders[low : low + rows] below `limit`, from a guess nearby."""
     while guess < rows and borders[low + guess] < limit:
         guess += 1
     while guess > 0 and borders[low + guess - 1] >= limit:

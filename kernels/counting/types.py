@@ -1,4 +1,4 @@
-"""What goes into counting: reads and regions as columns, and the rules."""
+"""The input of counting: reads and regions as columns, and the rules."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Counting:
-    """Which reads count, and which bases each covers; the name in R in brackets.
+    """Rules for which reads count and which bases each covers; the name in R in brackets.
 
     min_mapq           lowest mapping quality that counts [min.mapq]
     remove_duplicates  a read does not count where an earlier one has its position, its strand and,
@@ -42,7 +42,7 @@ class Reads:
 
     chrom    int32[n]  number of the reference
     start    int64[n]  the first mapped base, from 0
-    end      int64[n]  behind the last mapped base
+    end      int64[n]  after the last mapped base
     length   int64[n]  bases of the read, those clipped softly included
     mapq     uint8[n]  mapping quality
     reverse  bool[n]   on the strand -

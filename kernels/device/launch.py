@@ -1,4 +1,4 @@
-"""What every `cuda.py` needs to hand arrays and structs to its kernels. CuPy is not imported."""
+"""Launches of kernels, and their struct arguments, for every `cuda.py`; CuPy is not imported."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ caches.secure_cupy()  # before any kernel is compiled, or loaded as it was
 
 
 def launch(module: Any, name: str, threads: int, block: int, *arguments: Any) -> None:
-    """Queues a kernel on the current stream, with at least this many threads, `block` a block."""
+    """Queue a kernel on the current stream, with at least this many threads, `block` a block."""
     launch_blocks(module, name, -(-threads // block), block, *arguments)
 
 
 def launch_blocks(module: Any, name: str, blocks: int, block: int, *arguments: Any) -> None:
-    """The same with so many blocks; none: nothing is done."""
+    """Queue a kernel with this many blocks; nothing is done for none."""
     if blocks:
         module.get_function(name)((blocks,), (block,), arguments)
 
 
 def struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
-    """A kernel's struct argument: device arrays become their addresses, None a null pointer."""
+    """Return a kernel's struct: device arrays become their addresses, None a null pointer."""
     out = np.zeros((), dtype)
     for name, value in fields.items():
         if value is not None:

@@ -59,7 +59,7 @@ def pinned(size: int) -> NDArray[np.uint8]:
 
 
 def _forget_left() -> None:
-    """What others have left of this thread's device; what cannot be forgotten stays."""
+    """Forget memory of this thread's device that others left; what cannot be forgotten stays."""
     device, kept = runtime.getDevice(), []
     with suppress(IndexError):  # another thread may take the last one
         while _left:

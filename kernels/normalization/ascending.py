@@ -26,7 +26,7 @@ class Ascending:
         return float(self._values[place])
 
     def mode(self) -> float:
-        """Where their density is greatest."""
+        """Return the value at which their density is greatest."""
         return density.mode_of_sorted(self, self.deviation(), self.masses)
 
     def deviation(self) -> float:
@@ -35,12 +35,12 @@ class Ascending:
         return math.sqrt(float(self._moments(mean)[1].sum()) / (len(self) - 1))
 
     def masses(self, grid: density.Grid) -> Floats:
-        """As `density.masses`."""
+        """Return what `density.masses` does."""
         below, above = self._shares(grid).T
         return np.asarray((below[1:] + above[:-1]) / len(self))
 
     def _moments(self, center: float) -> Floats:
-        """float64[2, SUMMING]: what values are off a center, and squared, every so many added."""
+        """float64[2, SUMMING]: sums of value - center, and of squares, of every SUMMING-th."""
         out = np.zeros((2, SUMMING))
         _add_moments(self._values, center, out)
         return out

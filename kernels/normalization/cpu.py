@@ -36,7 +36,7 @@ def size_factors(
     threads: int = 1,
     totals: Floats | None = None,
 ) -> SizeFactors:
-    """As `reference.size_factors`."""
+    """Return what `reference.size_factors` does."""
     backend = Counts(_contiguous(checked(counts)), threads)
     return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
 
@@ -48,7 +48,7 @@ def normalize(
     names: Sequence[str] | None = None,
     threads: int = 1,
 ) -> Normalized:
-    """As `reference.normalize`."""
+    """Return what `reference.normalize` does."""
     found = size_factors(counts, blocks, options, names, threads=threads)
     values = apply(counts, blocks, found.factors, options, threads)
     return Normalized(values, found.factors, found.notes)
@@ -61,7 +61,7 @@ def apply(
     options: Normalization,
     threads: int = 1,
 ) -> Floats:
-    """As `reference.apply`."""
+    """Return what `reference.apply` does."""
     counts = _contiguous(counts)
     values = np.empty(counts.shape)
     for block, row in zip(blocks, factors, strict=True):
@@ -71,7 +71,7 @@ def apply(
 
 
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
-    """As `reference.coverages`."""
+    """Return what `reference.coverages` does."""
     counts = _contiguous(checked(counts))
     rows = np.ones(len(counts), bool)
     return Spectral(_spectra(counts, rows, range(counts.shape[1]), threads)).coverages()
@@ -172,7 +172,7 @@ def _scale(x: NDArray[Any], samples: NDArray[Any], row: Floats, out: Floats, thr
 
 
 def flights(samples: int) -> int:
-    """How many sums a stretch has of each sample: each is of every so many regions."""
+    """Return the sums n that a stretch has of each sample: each is of every n-th region."""
     return max(1, ADDING // samples)
 
 
@@ -197,7 +197,7 @@ def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads:
 def _spectra(
     counts: NDArray[Any], rows: Mask, samples: Iterable[int], threads: int
 ) -> list[Spectrum]:
-    """Of each sample, in the regions where `rows` is true."""
+    """Return the spectrum of each sample in the regions where `rows` is true."""
     samples = list(samples)
     out: dict[int, Spectrum] = {}
     chosen = slice(None) if rows.all() else rows

@@ -56,7 +56,7 @@ def size_factors(
     totals: Floats | None = None,
     room: int = ROOM,
 ) -> SizeFactors:
-    """As `reference.size_factors`; counts of NumPy or CuPy.
+    """Return what `reference.size_factors` does; counts of NumPy or CuPy.
 
     room: bytes of counts that may be brought to the device at a time
     """
@@ -71,14 +71,14 @@ def normalize(
     options: Normalization,
     names: Sequence[str] | None = None,
 ) -> Normalized:
-    """As `reference.normalize`; the values are on the current device."""
+    """Return what `reference.normalize` does; the values are on the current device."""
     counts = cupy.asarray(_contiguous(counts))
     found = size_factors(counts, blocks, options, names)
     return Normalized(apply(counts, blocks, found.factors, options), found.factors, found.notes)
 
 
 def apply(counts: Any, blocks: Sequence[slice], factors: Floats, options: Normalization) -> Any:
-    """As `reference.apply`; the values are on the current device."""
+    """Return what `reference.apply` does; the values are on the current device."""
     counts = cupy.asarray(_contiguous(counts))
     values = cupy.empty(counts.shape, np.float64)
     for block, row in zip(blocks, factors, strict=True):
@@ -89,7 +89,7 @@ def apply(counts: Any, blocks: Sequence[slice], factors: Floats, options: Normal
 
 
 def coverages(counts: Any, room: int = ROOM) -> Floats:
-    """As `reference.coverages`."""
+    """Return what `reference.coverages` does."""
     check_shape(counts)
     whole = _Source(_contiguous(counts), room)
     return Spectral(
@@ -211,7 +211,7 @@ class _Source:
         return out
 
     def spectrum(self, used: Any, n: int, sample: int) -> Spectrum:
-        """Of one sample in the n used regions; in all where `used` is None."""
+        """Return the spectrum of one sample in the n used regions; in all where `used` is None."""
         counts, column = self._counts, sample
         if not self._resident:
             counts, column = cupy.asarray(np.ascontiguousarray(counts[:, sample : sample + 1])), 0
@@ -271,7 +271,7 @@ def _module(whole: bool) -> Any:
 
 
 class _View(NamedTuple):
-    """What a kernel looks at: device arrays; `used` may be None."""
+    """Device arrays that a kernel looks at; `used` may be None."""
 
     counts: Any
     samples: Any

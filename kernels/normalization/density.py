@@ -41,14 +41,14 @@ def bandwidth(count: int, deviation: float, quartiles: float, first: float) -> f
 
 @dataclass(frozen=True)
 class Grid:
-    """Where a density is estimated: `size` points from `low` to `high`, asked for in [0, top]."""
+    """Places of a density: `size` points from `low` to `high`, asked for in [0, top]."""
 
     top: float
     bandwidth: float
 
     @property
     def points(self) -> int:
-        """How many places are looked at."""
+        """The number of places that are looked at."""
         return math.ceil(self.top * POINTS_PER_UNIT)
 
     @property
@@ -75,7 +75,7 @@ def masses(values: Floats, grid: Grid) -> Floats:
     inside = (cell >= -1) & (cell < grid.size)
     place, cell = place[inside], cell[inside]
     upper = place - cell
-    at = cell.astype(np.int64) + 1  # one more in front and behind, for values just outside
+    at = cell.astype(np.int64) + 1  # one more before and after, for values just outside
     out = np.bincount(at, 1 - upper, grid.size + 2) + np.bincount(at + 1, upper, grid.size + 2)
     return np.asarray(out[1:-1] / len(values))
 
@@ -96,7 +96,7 @@ def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
 
 
 def mode(mass: Floats, grid: Grid) -> float:
-    """Where the density is greatest; the first such place."""
+    """Return the first place at which the density is greatest."""
     x, y = estimate(mass, grid)
     return float(x[np.argmax(y)])
 

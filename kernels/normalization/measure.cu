@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(256)
   out[row] = squares / (c.chosen - 1) / mean;
 }
 
-// Sums of values - center, and of its squares behind them, of every thread: sums[2 * threads].
+// Sums of values - center, and of its squares after them, of every thread: sums[2 * threads].
 extern "C" __global__ void __launch_bounds__(256)
     moments(const double* values, i64 n, double center, double* sums) {
   const i64 threads = (i64)gridDim.x * blockDim.x;

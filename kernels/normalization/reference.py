@@ -27,7 +27,7 @@ def size_factors(
     names: Sequence[str] | None = None,
     totals: Floats | None = None,
 ) -> SizeFactors:
-    """What to multiply the counts [regions, samples] by.
+    """Return what to multiply the counts [regions, samples] by.
 
     blocks   one slice of regions for each chromosome
     names    of the chromosomes, for notes and errors

@@ -1,4 +1,4 @@
-"""Which counts occur, and how often: the exact statistics of a sample in little space.
+"""Distinct counts, and how often each occurs: the exact statistics of a sample in little space.
 
 Spectra of parts add up to that of the whole, in whatever parts the regions came.
 """
@@ -28,7 +28,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> "Spectrum":
-        """Of int32 that are not negative, or float64."""
+        """Return the spectrum of int32 that are not negative, or of float64."""
         if values.dtype == np.int32 and len(values) and values.max() < 4 * len(values):
             times = np.bincount(values)
             each = np.flatnonzero(times)
@@ -38,7 +38,7 @@ class Spectrum:
 
     @classmethod
     def together(cls, parts: Sequence["Spectrum"]) -> "Spectrum":
-        """Of all values of all parts."""
+        """Return the spectrum of all values of all parts."""
         values = np.concatenate([part.values for part in parts])
         each, place = np.unique(values, return_inverse=True)
         times = np.zeros(len(each), np.int64)
@@ -46,11 +46,11 @@ class Spectrum:
         return cls(each, times)
 
     def scaled(self, factor: float) -> "Spectrum":
-        """Of the values times a factor above 0."""
+        """Return the spectrum of the values times a factor above 0."""
         return Spectrum(self.values * factor, self.times)
 
     def positive(self) -> "Spectrum":
-        """Without the zeros."""
+        """Return the spectrum without zeros."""
         first = int(np.searchsorted(self.values, 0, "right"))
         return Spectrum(self.values[first:], self.times[first:])
 
@@ -107,7 +107,7 @@ class Spectral:
         return Spectrum.together([each.positive() for each in self._spectra]).mode()
 
     def coverages(self) -> Floats:
-        """As `reference.coverages`."""
+        """Return what `reference.coverages` does."""
         means = [
             each.mean_between(each.quantile(0.05), each.quantile(0.95)) for each in self._spectra
         ]

@@ -1,4 +1,4 @@
-"""What goes into a normalization and what comes out of it."""
+"""The input, the options and the result of a normalization."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 
 class NormalizationError(ValueError):
-    """These counts or options cannot be normalized; the text says why.
+    """Counts or options that cannot be normalized; the text says why.
 
     problem  with SAMPLE where the name of a sample belongs
     sample   its number, from 0 on; None: the text is about no sample
@@ -42,7 +42,7 @@ class NormalizationError(ValueError):
 
 @dataclass(frozen=True)
 class Normalization:
-    """How counts are normalized; the names in R are given where they differ.
+    """Options of a normalization; the names in R are given where they differ.
 
     norm_type             what samples are brought to: "mean", "median" or "quant" of their size
                           factors, the "mode" of all counts, or "poisson": the mean, and then a
@@ -92,7 +92,7 @@ class Normalization:
 
 @dataclass(frozen=True)
 class SizeFactors:
-    """What each sample's counts are multiplied by on each chromosome.
+    """Factors by which each sample's counts are multiplied on each chromosome.
 
     factors  float64[chromosomes, samples]  1 where a chromosome could not be normalized
     notes    what the user should know
@@ -117,7 +117,7 @@ class Normalized:
 
 
 class Statistics(Protocol):
-    """What a backend measures on the counts of some samples on one chromosome.
+    """Measurements by a backend on the counts of some samples on one chromosome.
 
     All but `dispersion` look at the used regions only: those where some of these samples has a
     count of at least 1.
@@ -150,7 +150,7 @@ class Backend(Protocol):
         """Regions and samples."""
 
     def statistics(self, block: slice, samples: Sequence[int]) -> Statistics:
-        """Of one chromosome and these samples."""
+        """Return the statistics of one chromosome and these samples."""
 
     def totals(self) -> Floats:
         """float64[samples]: the sum over all regions."""
@@ -158,7 +158,7 @@ class Backend(Protocol):
     def median(
         self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
     ) -> float:
-        """Of the counts times factors[chromosome, sample] in the regions where `rows` is true."""
+        """Return the median of counts times factors[chromosome, sample] where `rows` is true."""
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:

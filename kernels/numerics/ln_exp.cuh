@@ -5,7 +5,7 @@ constexpr double LOG2_E = 1.4426950408889634;
 constexpr double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;
 constexpr double ROUND = 6755399441055744.0;  // 1.5 * 2^52
 constexpr unsigned long long ONE = 0x3FF0000000000000, ROOT_HALF = 0x3FE6A09E667F3BCD;
-constexpr int DIGITS = 52;  // bits behind the exponent
+constexpr int DIGITS = 52;  // bits after the exponent
 
 __device__ double times_power_of_2(double x, long long n) {
   const unsigned long long bits = __double_as_longlong(x);

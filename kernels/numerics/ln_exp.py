@@ -14,19 +14,19 @@ LN2_LOW = 1.90821492927058770002e-10
 ROUND = 1.5 * 2.0**52  # added to a small number: its whole part is in the low bits
 ONE = 0x3FF0000000000000  # 1.0
 ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
-DIGITS = 52  # bits behind the exponent
+DIGITS = 52  # bits after the exponent
 
 
 @lean
 def times_power_of_2(x, n):  # type: ignore[no-untyped-def]
-    """x 2^n, all of them normal numbers."""
+    """Return x 2^n, all of them normal numbers."""
     bits = np.float64(x).view(np.int64) + (np.int64(n) << DIGITS)
     return np.int64(bits).view(np.float64)
 
 
 @lean
 def ln(x):  # type: ignore[no-untyped-def]
-    """The natural logarithm of a normal number above 0.
+    """Return the natural logarithm of a normal number above 0.
 
     With x = m 2^n and m between sqrt(1/2) and sqrt(2) it is n ln 2 + 2 atanh((m - 1) / (m + 1)).
     """
@@ -47,14 +47,14 @@ def ln(x):  # type: ignore[no-untyped-def]
 
 @lean
 def ln_1p(x):  # type: ignore[no-untyped-def]
-    """ln(1 + x) for x above -1; what 1 + x loses is added."""
+    """Return ln(1 + x) for x above -1; what 1 + x loses is added."""
     y = 1.0 + x
     return ln(y) + (x - (y - 1.0)) / y
 
 
 @lean
 def exp_of(x):  # type: ignore[no-untyped-def]
-    """e ** x for x from -700 to 700: 2^n times Taylor's series of what is left."""
+    """Return e ** x for x from -700 to 700: 2^n times Taylor's series of what is left."""
     rounded = x * LOG2_E + ROUND
     n = rounded - ROUND
     r = (x - n * LN2_HIGH) - n * LN2_LOW

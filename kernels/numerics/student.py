@@ -31,7 +31,10 @@ RATIO = (
 
 @lean
 def gamma_step(a):  # type: ignore[no-untyped-def]
-    """f and s with Γ(a + 1/2) / Γ(a) = f exp(s), for a > 0; s is an even series around a - 1/4."""
+    """Return f and s with Γ(a + 1/2) / Γ(a) = f exp(s), for a > 0.
+
+    s is an even series around a - 1/4.
+    """
     product = 1.0
     while a < SHIFTED:
         product *= a / (a + 0.5)
@@ -46,7 +49,7 @@ def gamma_step(a):  # type: ignore[no-untyped-def]
 
 @lean
 def near_series(a, y):  # type: ignore[no-untyped-def]
-    """2F1(a + 1/2, 1; 3/2; y)."""
+    """Return 2F1(a + 1/2, 1; 3/2; y)."""
     term, total = 1.0, 1.0
     for n in range(MOST_TERMS):
         term *= (a + 0.5 + n) * y / (1.5 + n)
@@ -58,7 +61,7 @@ def near_series(a, y):  # type: ignore[no-untyped-def]
 
 @lean
 def far_fraction(a, z):  # type: ignore[no-untyped-def]
-    """2F1(1/2, 1; a + 1; -z) for z > 0, a quotient of two forward recurrences."""
+    """Return 2F1(1/2, 1; a + 1; -z) for z > 0, a quotient of two forward recurrences."""
     top, top_before, below, below_before = 1.0, 0.0, 1.0, 1.0
     out = 1.0
     for n in range(1, MOST_TERMS):
@@ -80,7 +83,7 @@ def far_fraction(a, z):  # type: ignore[no-untyped-def]
 
 @lean
 def surprise(t2, df):  # type: ignore[no-untyped-def]
-    """Minus the logarithm of the probability that Student's t exceeds sqrt(t2)."""
+    """Return minus the logarithm of the probability that Student's t exceeds sqrt(t2)."""
     if t2 == 0.0:
         return LOG_2
     a, u = 0.5 * df, t2 / df
@@ -95,7 +98,7 @@ def surprise(t2, df):  # type: ignore[no-untyped-def]
 
 @lean
 def compared(t2, df, other_t2, other_df):  # type: ignore[no-untyped-def]
-    """1 or -1 where the first's surprise is certainly greater or smaller, 0 where it must be seen.
+    """Return 1 or -1 where the first's surprise is certainly greater or smaller, else 0.
 
     It rises with both. What df gains is bounded: with d more degrees of freedom the same surprise
     takes a t² that is smaller by less than 2 d t² (1 + t²) / df².

@@ -12,9 +12,9 @@ WARP = 32
 
 @lean
 def warp_sum(lanes, first, n):  # type: ignore[no-untyped-def]
-    """Of the 32 lanes from `first` on, the first n of them: as if the others were 0.
+    """Return the sum of the first n of 32 lanes, which begin at `first`, as if the others were 0.
 
-    Those behind them must be 0 up to the next power of 2; the lanes are used up.
+    Lanes after the n must be 0 up to the next power of 2; the lanes are used up.
     """
     half = WARP // 2
     while half >= n > 0:
@@ -28,7 +28,7 @@ def warp_sum(lanes, first, n):  # type: ignore[no-untyped-def]
 
 @lean
 def total(x, start, n, center, squared, threads, lanes):  # type: ignore[no-untyped-def]
-    """What x[start : start + n] is off the center, or its square, added up.
+    """Return the sum of x[start : start + n] - center, or of its squares.
 
     lanes: float64[threads] or more, for its own use
     """

@@ -1,4 +1,4 @@
-"""How far a score in single precision may be from the one in double precision: the proof.
+"""The proof of how far a score in single precision may be from the one in double precision.
 
 The search computes s(pose) in single precision, and S(pose) in double precision only where that
 could be the highest. Let u = 2^-24 be the unit of rounding.
@@ -79,7 +79,7 @@ POWERS = 1 << 12  # more than a weight can have
 
 
 class FieldBounds:
-    """What the proof needs of a field.
+    """Numbers of a field that the proof needs.
 
     tops       float32[channels]
     steepness  float64[channels, powers, kappas]: A(κ, 2^(LEAST + power)); the last: of all cells
@@ -122,7 +122,10 @@ def _steepness_outside(field: Field, tops: NDArray[np.float32]) -> Floats:
 
 
 def _above_kappas(steepest: NDArray[Any]) -> Floats:
-    """A(κ, d) of the steepest in each power of two of the shortfall. steepest: [..., powers]"""
+    """Return A(κ, d) of the steepest in each power of two of the shortfall.
+
+    steepest: [..., powers]
+    """
     least = np.r_[0.0, SHORTFALLS[:-1]]
     excess = steepest[..., None] - KAPPAS * least[:, None]
     return np.maximum(np.maximum.accumulate(excess, axis=-2), 0)
@@ -152,7 +155,7 @@ class LigandBounds:
 
     @cached_property
     def place(self) -> Floats:
-        """float64[n]: δ"""
+        """float64[n]: δ."""
         field, ligands = self.field_bounds.field, self.ligands
         squared = np.einsum("ij,ij->i", ligands.relative, ligands.relative)
         radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))
@@ -183,7 +186,7 @@ class LigandBounds:
 
     @cached_property
     def top(self) -> Floats:
-        """float64[n, 1]: T"""
+        """float64[n, 1]: T."""
         channels, _, weights = self._kinds
         return _weighted(weights, self.field_bounds.tops[channels])
 
@@ -211,7 +214,10 @@ class LigandBounds:
         self, error: Floats, weights: Floats, rounding: Floats, rounded: Floats, some: slice,
         steep: Floats,
     ) -> None:  # fmt: skip
-        """The least over κ, of some of the ligands. steep: float64[kappas, kinds, powers]"""
+        """Return the least over κ, of some of the ligands.
+
+        steep: float64[kappas, kinds, powers]
+        """
         place = self.place[some, None]
         change = rounding + place if self.field_bounds.changes else rounding
         for kappa, steepness in zip(KAPPAS.tolist(), steep, strict=True):

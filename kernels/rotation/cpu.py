@@ -28,7 +28,7 @@ class Searcher:
     def best(
         self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None
     ) -> Poses:
-        """As `reference.Searcher.best`."""
+        """Return what `reference.Searcher.best` does."""
         check(self.field, ligands)
         span, taken = span_of(self.search, span), apart_from or Poses.none()
         found = []
@@ -91,7 +91,7 @@ class Scores:
             self._pose, self._score = pose, score
 
     def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
-        """As `shortlist.Scores.better`."""
+        """Return what `shortlist.Scores.better` does."""
         held = self.held[some.start : some.stop]
         threshold = self._bounds.thresholds_above(np.array([floor]), self._some)[0]
         poses, scores = np.empty(len(held), np.int64), np.empty(len(held))
@@ -130,7 +130,7 @@ def _space(search: Search) -> Space:
 
 
 def bodies_of(ligands: Ligands, searcher: Searcher, doubt: NDArray[np.float32]) -> list[Body]:
-    """One for each ligand. doubt: float32[n]"""
+    """Return a body for each ligand. doubt: float32[n]."""
     starts = searcher.search.targets(ligands) - searcher.field.origin
     starts *= searcher.grid.per_unit
     borders = ligands.offsets.tolist()

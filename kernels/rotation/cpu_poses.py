@@ -1,4 +1,4 @@
-"""What a thread does for one ligand: places of poses, scores in single and double precision."""
+"""Places and scores of the poses of one ligand, in single and in double precision."""
 
 import math
 from typing import Any, NamedTuple
@@ -275,7 +275,7 @@ def better(
     grid: Any, space: Any, body: Any, begin: Any, scores: Any, threshold: Any, floor: Any,
     turned: Any, poses: Any, exact: Any,
 ) -> Any:  # fmt: skip
-    """How many of the poses not below the threshold have exact scores above the floor.
+    """Return the number of poses not below the threshold whose exact scores are above the floor.
 
     poses, exact: int64[scores], float64[scores]; these poses, in their order, and their scores
     """

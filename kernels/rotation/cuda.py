@@ -74,7 +74,7 @@ def _module(euler: bool, linear: bool, outside: str, terms: int) -> Any:
 
 @cache
 def _kernel(name: str, *variant: Any) -> Kernel:
-    """To look one up in CuPy's module takes longer than to launch it."""
+    """Return a kernel; CuPy takes longer to look one up in a module than to launch it."""
     kernel: Kernel = _module(*variant).get_function(name)
     return kernel
 
@@ -98,7 +98,7 @@ class Searcher:
         stream.synchronize()
 
     def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
-        """Queues a kernel for ligands of so many terms on the current stream."""
+        """Queue a kernel for ligands of this many terms on the current stream."""
         euler = isinstance(self.search.rotations, EulerRotations)
         linear = self.field.interpolation == "linear"
         _kernel(name, euler, linear, self.field.outside, terms)((blocks,), (THREADS,), arguments)
@@ -132,7 +132,7 @@ class Searcher:
         return struct(_FIELD, **shape, values=self._values)
 
     def _steepness(self) -> NDArray[Any]:
-        """Of each κ the powers together, which a block's threads read."""
+        """Return a table with the powers of each κ together, as a block's threads read them."""
         by_kappa = np.ascontiguousarray(np.moveaxis(self.bounds.steepness, 2, 1))
         self._table = {
             "values": cupy.asarray(by_kappa),
@@ -144,7 +144,7 @@ class Searcher:
     def best(
         self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None
     ) -> Poses:
-        """As `reference.Searcher.best`.
+        """Return what `reference.Searcher.best` does.
 
         Where the scores do not fit into device memory, fewer are held at a time; the answer does
         not change.
@@ -188,7 +188,7 @@ class Searcher:
 
 
 def _batches(ligands: Ligands, most: int) -> list[int]:
-    """Where batches of consecutive ligands begin, and the end of the last."""
+    """Return the starts of batches of consecutive ligands, and the end of the last."""
     borders = [0]
     while borders[-1] < len(ligands):
         begin = borders[-1]
@@ -270,7 +270,7 @@ class Scores:
         self._first = False
 
     def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
-        """As `shortlist.Scores.better`."""
+        """Return what `shortlist.Scores.better` does."""
         listed, number = self.listed
         number.data.memset_async(0, number.nbytes)
         threshold = self._bounds.thresholds_above(np.array([floor]))[0]
@@ -302,7 +302,7 @@ class Scores:
 
 
 def _copied(ligands: Ligands, searcher: Searcher, bounds: LigandBounds) -> tuple[Any, NDArray[Any]]:
-    """What the kernels read of ligands, on the device by one copy; the struct of addresses."""
+    """Copy what the kernels read of ligands to the device at once; return it and its addresses."""
     starts = searcher.search.targets(ligands) - searcher.field.origin
     arrays = {
         "offsets": ligands.offsets,

@@ -1,4 +1,4 @@
-"""How much device memory the search takes. Needs no CuPy: plans are made where none may be."""
+"""Device memory that the search takes; without CuPy, as plans are made where none may be."""
 
 from multigpu.kernels.rotation.bounds import KAPPAS, SHORTFALLS
 from multigpu.kernels.rotation.types import Field
@@ -11,7 +11,7 @@ BOUNDS_BYTES = 8 * (len(SHORTFALLS) + 1) + 12  # of a ligand: its errors, T, and
 
 
 def fixed_bytes(field: Field) -> int:
-    """What a `cuda.Searcher` takes for a field, while it is made.
+    """Return the bytes that a `cuda.Searcher` takes for a field, while it is made.
 
     The nodes, for linear interpolation cells of four, and how steep the field is.
     """
@@ -22,7 +22,7 @@ def fixed_bytes(field: Field) -> int:
 
 
 def working_bytes() -> int:
-    """What each thread takes in `cuda.Searcher.best` at most, but for what is copied of ligands."""
+    """Return the most bytes a thread takes in `cuda.Searcher.best`, besides copies of ligands."""
     winners = MOST_SCORES // 2048 + 2 * MOST_LIGANDS  # of up to 2,048 scores, and of each ligand
     listed = WINNER_BYTES * AT_ONCE + 4
     return 4 * MOST_SCORES + WINNER_BYTES * winners + BOUNDS_BYTES * MOST_LIGANDS + listed

@@ -35,7 +35,7 @@ class Rotations(Protocol):
         """bool[k]: no lower index is the same rotation."""
 
     def matrices(self, indices: Indices) -> Floats:
-        """float64[k, 3, 3]"""
+        """Return float64[k, 3, 3]."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class EulerRotations:
 
     @property
     def wrap(self) -> int:
-        """At a locked β and an α above 0, triples with a γ numbered below this repeat others."""
+        """Number of γ below which triples at a locked β and an α above 0 repeat others."""
         return self.n if (360 / self.step).denominator == 1 else self.n - 1
 
     def _number_of(self, degrees: int) -> int:
@@ -203,7 +203,7 @@ def quaternions(matrices: Floats) -> Floats:
 
 
 def near_uniform(n: int) -> ListedRotations:
-    """n rotations spread nearly evenly over SO(3), the same ones every time.
+    """Return n rotations spread nearly evenly over SO(3), the same ones every time.
 
     Super-Fibonacci spirals (Alexa, Super-Fibonacci Spirals: Fast, Low-Discrepancy Sampling of
     SO(3), CVPR 2022): made for any n, one formula a rotation, and more even than random,
@@ -305,7 +305,7 @@ class Shifts:
         return self.side**3
 
     def vectors(self, indices: Indices) -> Floats:
-        """float64[k, 3] in Å"""
+        """Return float64[k, 3] in Å."""
         rest, z = np.divmod(indices, self.side)
         steps = np.stack([*np.divmod(rest, self.side), z], axis=-1) - self.side // 2
         return steps.astype(np.float64) * float(self.step)

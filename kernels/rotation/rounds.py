@@ -30,7 +30,7 @@ class Scores(Protocol):
         """
 
     def winners(self) -> Poses:
-        """Of each ligand the best pose that was settled in the round."""
+        """Return the best pose of each ligand that was settled in the round."""
 
 
 def best(scores: Scores, search: Search, span: range, most: int, taken: Poses) -> Poses:
@@ -60,7 +60,7 @@ def _pass_over(scores: Scores, parts: Iterator[range], taken: Poses) -> None:
 
 
 def split(span: range, most: int) -> Iterator[range]:
-    """Consecutive parts of at most so many poses."""
+    """Yield consecutive parts of at most `most` poses."""
     for begin in range(span.start, span.stop, most):
         yield range(begin, min(begin + most, span.stop))
 

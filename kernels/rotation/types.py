@@ -1,4 +1,4 @@
-"""What goes into a search for poses and what comes out of it."""
+"""The input, the options and the result of a search for poses."""
 
 import math
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Field:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(nx, ny, nz)"""
+        """(nx, ny, nz)."""
         return self.values.shape[1:]
 
     @property
@@ -177,7 +177,7 @@ def energy_terms(
 
 @dataclass(frozen=True)
 class Search:
-    """Which poses are tried, and which are answered.
+    """Poses that are tried, and how many of them are returned.
 
     A pose is a rotation about the centroid and a shift: x' = R (x − c) + t + s; its index is
     rotation · shifts + shift. t is `center`, or else the centroid c. The highest float64 score
@@ -249,7 +249,7 @@ class Poses:
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
     def of(self, begin: int, end: int) -> "Poses":
-        """Those of consecutive ligands, which are numbered anew."""
+        """Return the poses of consecutive ligands, which are numbered from 0."""
         some = slice(*np.searchsorted(self.ligand, (begin, end)))
         return Poses(self.ligand[some] - begin, self.pose[some], self.score[some])
 

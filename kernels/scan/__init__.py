@@ -1,4 +1,4 @@
-"""Where signatures occur in samples: sets of bases against sets of bases, exactly.
+"""The search for signatures in samples: sets of bases against sets of bases, exactly.
 
 `reference.py` says what is right, `cpu.py` and `cuda.py` do it fast by the same scheme:
 

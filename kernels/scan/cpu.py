@@ -65,7 +65,7 @@ class Scanner:
         return pack_patterns(self.patterns)
 
     def way(self, ambiguous: float) -> Way:
-        """How chunks with this share of ambiguous bases are searched; made when one needs it.
+        """Return the way for chunks with this share of ambiguous bases; made when one needs it.
 
         Raises TooManyPatternsError.
         """
@@ -87,7 +87,7 @@ class Scanner:
         return self._ways[key]
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
-        """All hits that begin before `limit`, a position in the chunk.
+        """Return all hits that begin before `limit`, a position in the chunk.
 
         Raises BadBaseError at the first illegal letter.
         """
@@ -117,7 +117,7 @@ class Scanner:
         return hits.ordered(self.patterns.strands, self.rules.first)
 
     def seconds(self) -> dict[str, float]:
-        """There is nothing between the beginning of a scan and its end to tell apart."""
+        """Return nothing: a scan on a CPU has no steps that are timed."""
         return {}
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class Scanner:
         return Search(
             planes=planes,
             target=way.target,
-            index=way.index,
+            seeds=way.index,
             sink=sink,
             is_first=self.rules.first,
             is_strict=self.rules.strict,
@@ -184,7 +184,7 @@ def _search_record(search: Any, offsets: Any, record: Any, passed: Any) -> Any:
             sweep(search, tile, reach, target.unseeded)
         else:
             if passed <= tile:
-                passed = pass_over(search.planes, tile, words, search.index)
+                passed = pass_over(search.planes, tile, words, search.seeds)
             tile = max(tile, passed)
             if tile >= stop:
                 break

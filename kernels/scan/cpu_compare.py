@@ -11,7 +11,7 @@ from multigpu.kernels.scan.cpu_patterns import Target, window
 
 
 class Sink(NamedTuple):
-    """Where hits go, and what is known of the record in progress."""
+    """Room for hits, and what is known of the record in progress."""
 
     record: NDArray[np.int32]
     pattern: NDArray[np.int32]
@@ -26,7 +26,7 @@ class Search(NamedTuple):
 
     planes: NDArray[np.uint64]  # [words, 4] of the chunk
     target: Target
-    index: Index
+    seeds: Index
     sink: Sink
     is_first: bool  # a record has at most one hit of each pattern, the first
     is_strict: bool

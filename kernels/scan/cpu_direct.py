@@ -50,7 +50,8 @@ def _any_matches(anchors: Any, begin: Any, under: Any, is_strict: Any) -> Any:
     end = begin + GROUP
     a, c = anchors[0, begin:end], anchors[1, begin:end]
     g, t = anchors[2, begin:end], anchors[3, begin:end]
-    count = 0  # of all of them: without a way out of the loop it becomes vector instructions
+    # All are counted: without a way out of the loop it becomes vector instructions.
+    count = np.int64(0)
     for i in range(GROUP):
         count += np.int64(differing(under, (a[i], c[i], g[i], t[i]), is_strict) == 0)
     return count > 0
@@ -66,7 +67,10 @@ def want_all(wanted: Any, tile: Any, reach: Any) -> None:
     for word in range(TILE):
         low = max(0, min(64, begin - 64 * (tile + word)))
         high = max(0, min(64, end - 64 * (tile + word)))
-        wanted[word] = (ALL >> np.uint64(64 - (high - low))) << np.uint64(low) if high > low else 0
+        bits = np.uint64(0)
+        if high > low:
+            bits = (ALL >> np.uint64(64 - (high - low))) << np.uint64(low)
+        wanted[word] = bits
 
 
 @lean

@@ -49,7 +49,7 @@ def make_index(target: Target, plan: SeedPlan) -> Index:
 
 
 def _bits(count: int) -> int:
-    """How many bits number at least `count` things; six at least, the bits of a filter's word."""
+    """Return the bits that number `count` things; six at least, as of a filter's word."""
     return max(6, count.bit_length())
 
 

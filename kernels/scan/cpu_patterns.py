@@ -28,11 +28,10 @@ FEWEST_STEPS = 16  # of each
 
 def _spread(sets: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Return sets of bases as one bit for each plane, 16 bits apart."""
-    bits = sets.astype(np.uint64)
-    one = np.uint64(1)
-    return np.bitwise_or.reduce(
-        [(bits >> np.uint64(plane) & one) << np.uint64(16 * plane) for plane in range(4)]
-    )
+    bits: NDArray[np.uint64] = np.zeros(len(sets), np.uint64)
+    for plane in range(4):
+        bits |= (sets >> plane & 1).astype(np.uint64) << np.uint64(16 * plane)
+    return bits
 
 
 LETTER_BITS = _spread(encode(np.arange(256, dtype=np.uint8)))  # uint64[256], 0 for no base
@@ -156,7 +155,7 @@ def _planes_of_64(values: Any, table: Any) -> Any:
 
 @lean
 def single(a: Any, c: Any, g: Any, t: Any) -> Any:
-    """Which positions stand for exactly one base."""
+    """Return the positions that stand for exactly one base."""
     return ~((a & c) | ((a | c) & (g | t)) | (g & t))
 
 
@@ -198,7 +197,7 @@ def window(planes: Any, word: Any, position: Any) -> Any:
 
 @lean
 def _variety(low: Any, high: Any, run: Any) -> Any:
-    """How many different pairs of neighbours a run has: seeds of few are found everywhere."""
+    """Return the number of different pairs of neighbours: seeds of few are found everywhere."""
     seen = np.uint64(0)
     for i in range(run - 1):
         pair = ((low >> np.uint64(i)) & np.uint64(3)) | (
@@ -210,7 +209,7 @@ def _variety(low: Any, high: Any, run: Any) -> Any:
 
 @jit
 def _anchors(planes: Any, words: Any, lengths: Any, run: Any) -> Any:
-    """Where to begin comparing: the first seed of enough variety, else the best of the pattern.
+    """Return where to begin comparing: the first seed of enough variety, else the best one.
 
     Patterns without a clean run of `run` bases begin at the word with the most single bases.
     """
@@ -254,8 +253,8 @@ def _anchor_planes(planes: Any, words: Any, lengths: Any, anchors: Any, chosen: 
         p = chosen[i]
         a, c, g, t = window(planes, words[p], anchors[p])
         left = lengths[p] - anchors[p]
-        behind = ALL << np.uint64(left) if left < 64 else np.uint64(0)
-        out[0, i], out[1, i], out[2, i], out[3, i] = a | behind, c | behind, g | behind, t | behind
+        after = ALL << np.uint64(left) if left < 64 else np.uint64(0)
+        out[0, i], out[1, i], out[2, i], out[3, i] = a | after, c | after, g | after, t | after
     return out
 
 
@@ -263,7 +262,7 @@ def _list_steps(
     planes: NDArray[np.uint64], words: NDArray[np.int64], lengths: NDArray[np.int64],
     anchors: NDArray[np.int32], stepping: NDArray[np.bool_], most: int,
 ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:  # fmt: skip
-    """For sweeps: the first single bases of each pattern from its anchor on, and where they begin.
+    """List the first single bases of each pattern from its anchor on, for sweeps.
 
     A step is the word of the held planes in which the base is looked up, and the shift, as
     word * 64 + shift. A list repeats its last step, so that it can be read in fours.

@@ -18,7 +18,7 @@ def probe(search: Any, tile: Any, reach: Any) -> None:
 
     Positions that only a window with too many ambiguous bases could find become `wanted`.
     """
-    index = search.index
+    index = search.seeds
     _, begin, end = reach
     stride = index.stride
     q = (max(begin, 64 * tile) + stride - 1) // stride * stride
@@ -46,7 +46,7 @@ def probe(search: Any, tile: Any, reach: Any) -> None:
 def _follow_choices(search: Any, reach: Any, q: Any, window: Any) -> None:
     """Check every pattern that the index has for the window at q, whatever its ambiguous bases."""
     mask, low, high = window
-    index = search.index
+    index = search.seeds
     of_low = np.uint64(0)
     while True:
         of_high = np.uint64(0)
@@ -66,7 +66,7 @@ def _follow_choices(search: Any, reach: Any, q: Any, window: Any) -> None:
 @lean
 def _follow(search: Any, reach: Any, q: Any, bases: Any, key: Any) -> None:
     """Check every pattern that the index has for these bases at q."""
-    index, target = search.index, search.target
+    index, target = search.seeds, search.target
     entry = index.heads[key >> np.uint64(index.bucket_shift)]
     while entry >= 0:
         if index.entries[entry, 0] == np.int32(bases):

@@ -142,7 +142,7 @@ class Scanner:
     def _pattern_arrays(self) -> dict[str, Any]:
         patterns = self.patterns
         words = np.zeros(len(patterns) + 1, np.int64)
-        np.cumsum((patterns.lengths + 31) // 32 + 1, out=words[1:])  # a word of padding behind each
+        np.cumsum((patterns.lengths + 31) // 32 + 1, out=words[1:])  # a word of padding after each
         arrays = {
             "words": self._on_device(words),
             "lengths": self._on_device(patterns.lengths.astype(np.int32)),
@@ -258,7 +258,7 @@ class Scanner:
         return hits.ordered(self.patterns.strands, self.rules.first)
 
     def seconds(self) -> dict[str, float]:
-        """How long the parts of this thread's last scan took on the device, one after the other.
+        """Return how long the parts of this thread's last scan took on the device.
 
         Waiting for other lanes' copies and kernels is in them.
         """
@@ -388,7 +388,7 @@ class Lane:
             self.search(self._scanner, self._limit)
 
     def seconds(self) -> dict[str, float]:
-        """Of the last chunk, after `result`."""
+        """Return the seconds of the last chunk; to be called after `result`."""
         marks = pairwise(self._marks)
         spent = [cupy.cuda.get_elapsed_time(begin, end) / 1e3 for begin, end in marks]
         return dict(zip(PARTS, spent, strict=True))

@@ -5,7 +5,7 @@
 constexpr u32 WARP = 32;
 constexpr u32 FULL = ALL;
 constexpr int NOTHING = -1;
-constexpr u32 SWEEP_AHEAD = 128;  // words behind a tile in which they lie
+constexpr u32 SWEEP_AHEAD = 128;  // words after a tile in which they lie
 constexpr u32 SWEEP_HELD = WARP + SWEEP_AHEAD + 1;  // words of each plane that a warp holds
 
 struct Window {
@@ -30,7 +30,7 @@ struct Patterns {
   const i64* words;      // [n + 1] its first word
   const int* lengths;    // [n]
   const int* anchors;    // [n] where comparing begins
-  const uint4* anchor;   // [n] the 32 bases from there; behind the end everything matches
+  const uint4* anchor;   // [n] the 32 bases from there; after the end everything matches
   u32 n, strands;
 };
 

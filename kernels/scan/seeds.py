@@ -1,4 +1,4 @@
-"""How the patterns are indexed: the window length k, the stride, the blanked places. Pure."""
+"""The plan of an index of patterns: window length k, stride, blanked places. Pure."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,7 +21,7 @@ EXPECTED_BASES = 1e8  # to search, where nobody says: making the index has to pa
 
 @dataclass(frozen=True)
 class Costs:
-    """What a machine spends on each kind of work; only the proportions matter.
+    """Time that a machine spends on each kind of work; only the proportions matter.
 
     Ambiguous places of a window are blanked in the index, which has an entry for every choice of
     them; or, where `choice` is given, bases are tried in their place, four in each.
@@ -74,7 +74,7 @@ class SeedPlan:
 
 
 def choices(k: int, blanks: int) -> int:
-    """In how many ways up to `blanks` of `k` places are chosen."""
+    """Return the number of ways to choose up to `blanks` of `k` places."""
     return sum(comb(k, size) for size in range(blanks + 1))
 
 
@@ -111,7 +111,7 @@ def _table(ambiguous: float, most_blanks: int) -> _Table:
 
 @dataclass(frozen=True)
 class Size:
-    """What patterns take where they are searched: entries of their index, bytes with all else."""
+    """Size of patterns where they are searched: entries of their index, bytes with all else."""
 
     plan: SeedPlan
     entries: int
@@ -132,7 +132,7 @@ def size_of(lengths: NDArray[np.int64], costs: Costs, bases: float, ambiguous: f
 
 
 def _share(k: int, count: int, ambiguous: float) -> float:
-    """How many windows of k bases have `count` ambiguous ones, which are this share of all."""
+    """Return the share of windows of k bases with `count` ambiguous ones."""
     if count > k:
         return 0.0
     return comb(k, count) * ambiguous**count * (1.0 - ambiguous) ** (k - count)

@@ -7,8 +7,8 @@
 constexpr u32 SINGLES = 1280;  // of a sample that a warp lists: a quarter of the bases that it holds
 constexpr u32 LISTED = 512;    // words in which they lie: a position and a base fit 16 bits
 
-// Lists the sample's single bases in the tile and behind it, within `reach` words, in their order:
-// position in the tile * 4 + base. `first` is the first that lies in the lane's word or behind it.
+// Lists the sample's single bases in the tile and after it, within `reach` words, in their order:
+// position in the tile * 4 + base. `first` is the first that lies in the lane's word or after it.
 // False where they are too many.
 __device__ bool list_singles(const Samples& samples, u32 tile, u32 reach, unsigned short* list,
                              u32& first, u32& count) {
@@ -55,7 +55,7 @@ __device__ u32 struck_by_singles(const Patterns& patterns, u32 p, const unsigned
       const u32 base = list[next] & 3;
       const int begin = before + int(list[next] >> 2), word = begin >> 5;
       ++next;
-      if (word >= words) {  // it lies behind the pattern, and so do all others
+      if (word >= words) {  // it lies after the pattern, and so do all others
         next = count;
         break;
       }
@@ -83,7 +83,7 @@ __device__ u32 struck_by_steps(const u32* planes, const unsigned short* __restri
   return alive;
 }
 
-// The planes of a tile and of the words behind it; ambiguous bases count only if they may match.
+// The planes of a tile and of the words after it; ambiguous bases count only if they may match.
 __device__ void hold(const Samples& samples, u32 tile, u32* planes) {
   const u32 words = (samples.bases + 31) / 32;
   for (u32 i = threadIdx.x % WARP; i < SWEEP_HELD; i += WARP) {

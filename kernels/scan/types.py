@@ -1,4 +1,4 @@
-"""What goes into a scan kernel and what comes out of it."""
+"""The input, the rules and the result of a scan."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class BadBaseError(ValueError):
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as an occurrence."""
+    """Rules for what counts as an occurrence."""
 
     first: bool = True  # only the lowest start of every record and signature
     strict: bool = False  # a sample's base must be a subset of the signature's, not only share one
@@ -44,7 +44,10 @@ class Patterns:
 
     @classmethod
     def of(cls, signatures: Sequence[NDArray[np.uint8]], both_strands: bool = False) -> "Patterns":
-        """From the letters of each, uint8. Raises ValueError for an illegal letter or none."""
+        """Return the patterns of signatures, uint8 letters.
+
+        Raises ValueError for an illegal letter or none.
+        """
         offsets: NDArray[np.int64] = np.zeros(len(signatures) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, signatures), np.int64, len(signatures)), out=offsets[1:])
         return cls.of_joined(np.concatenate(signatures), offsets, both_strands)
@@ -53,7 +56,7 @@ class Patterns:
     def of_joined(
         cls, letters: NDArray[np.uint8], offsets: NDArray[np.int64], both_strands: bool = False
     ) -> "Patterns":
-        """As `of`, from all letters and where those of each begin and the last end."""
+        """Return the patterns of signatures in one array; offsets: int64[n + 1]."""
         sets = bases.encode(letters)
         if not ((offsets[1:] > offsets[:-1]).all() and sets.all()):
             raise ValueError("a signature is empty or has a letter that is no IUPAC base")
@@ -122,7 +125,7 @@ class Hits:
         return Hits(self.record[order], self.pattern[order], self.start[order])
 
     def where(self, wanted: NDArray[np.bool_]) -> "Hits":
-        """Those for which `wanted` is true."""
+        """Return the hits for which `wanted` is true."""
         return Hits(self.record[wanted], self.pattern[wanted], self.start[wanted])
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Where the level of a track changes: spans of positions that belong together.
+"""Segments of tracks: spans of positions between changes of the level.
 
 Two methods. The fast one is that of cn.mops (Klambauer et al., Nucleic Acids Research 2012,
 40:e69): at every position where neighbours differ enough, a regularized t-test (Baldi and Long,

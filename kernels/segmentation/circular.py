@@ -33,7 +33,7 @@ class Room(NamedTuple):
     """Memory for the tests of a track's segments."""
 
     values: Floats  # [n] a segment, permuted
-    sums: Floats  # [n + n / 2 + 2 BLOCK] running sums of what its values are off their mean
+    sums: Floats  # [n + n / 2 + 2 BLOCK] running sums of its values less their mean
     most: Floats  # [BLOCK]
     low: Floats  # [blocks] the least sum of each block of positions
     high: Floats  # [blocks] and the greatest
@@ -72,12 +72,16 @@ def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
 
 
 def room_for(n: int) -> Room:
-    """For tracks of up to n values."""
+    """Return memory for tracks of up to n values."""
     blocks = math.isqrt(n) + 2
     return Room(
-        np.empty(n), np.empty(n + n // 2 + 2 * BLOCK), np.empty(BLOCK), np.empty(blocks),
-        np.empty(blocks), np.empty(1, np.uint64),
-    )  # fmt: skip
+        values=np.empty(n),
+        sums=np.empty(n + n // 2 + 2 * BLOCK),
+        most=np.empty(BLOCK),
+        low=np.empty(blocks),
+        high=np.empty(blocks),
+        state=np.empty(1, np.uint64),
+    )
 
 
 def _seed(seed: int, begin: int, stop: int) -> int:
@@ -99,7 +103,7 @@ def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
 
 @lean
 def _change(x, rules, room):  # type: ignore[no-untyped-def]
-    """Where a segment of unlike values is cut: one or two positions, ascending; 0 for none."""
+    """Return one or two positions where a segment is cut, ascending; 0 for none."""
     n, width = len(x), rules.min_width
     if n < 2 * width:
         return 0, 0
@@ -129,7 +133,7 @@ def _center(x, room):  # type: ignore[no-untyped-def]
 def _close(room, n, width, longest):  # type: ignore[no-untyped-def]
     """Running sums around the circle, and on for the longest arc.
 
-    NaN where a cut would leave less than `width` before or behind it.
+    NaN where a cut would leave less than `width` before or after it.
     """
     total = 0.0
     for i in range(n):
@@ -161,7 +165,10 @@ def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
 
 @lean
 def _largest_of_all(room, n, width):  # type: ignore[no-untyped-def]
-    """The same of all lengths; in large segments without pairs of blocks that cannot have it."""
+    """Return the largest Z² of all arcs and its length.
+
+    Pairs of blocks of a large segment that cannot have it are left out.
+    """
     if n < BLOCKED:
         return _largest_arc(room, n, width, n // 2)
     size = int(math.sqrt(n))
@@ -285,7 +292,7 @@ def _sift(values, at, n):  # type: ignore[no-untyped-def]
 
 @lean
 def _confirmed(x, first, second, rules, room):  # type: ignore[no-untyped-def]
-    """Those of two cuts at which the values on both sides differ; a cut at 0 is none."""
+    """Return those of two cuts where both sides differ; a cut at 0 is none."""
     if first and not _differ(x, 0, first, second, rules, room):
         first = 0
     if not _differ(x, first, second, len(x), rules, room):
@@ -333,7 +340,7 @@ def _shuffle(values, n, count, state):  # type: ignore[no-untyped-def]
 
 @lean
 def _random_below(n, state):  # type: ignore[no-untyped-def]
-    """From 0 to n - 1, by splitmix64 (Steele, Lea and Flood 2014)."""
+    """Return a number from 0 to n - 1, by splitmix64 (Steele, Lea and Flood 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     x = state[0]
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -36,7 +36,7 @@ LEAST_SPAN = 4096  # positions of a track, for a thread
 
 
 class Found(NamedTuple):
-    """Of one track: segments, and whether values had to be replaced."""
+    """Segments of one track, and whether values had to be replaced."""
 
     start: Rows
     end: Rows
@@ -64,7 +64,7 @@ class Windows(NamedTuple):
 
 
 def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
-    """As `reference.segment`."""
+    """Return what `reference.segment` does."""
     each = 1 if len(offsets) > threads else threads  # few tracks are shared by the threads
 
     def method(values: Floats, track: int) -> Found:
@@ -74,7 +74,7 @@ def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -
 
 
 def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
-    """As `reference.cbs`, but with other random numbers and p values that end early."""
+    """Return what `reference.cbs` does, with other random numbers and p values that end early."""
     return _of_tracks(lambda values, track: _cbs(values, options, track), x, offsets, threads)
 
 
@@ -100,9 +100,13 @@ def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
     begin = np.repeat(offsets[:-1], counts)
     start, end, mean, median = map(np.concatenate, list(zip(NONE, *found, strict=True))[:4])
     return Segments(
-        np.repeat(np.arange(len(found)), counts), start + begin, end + begin, mean, median,
-        notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
-    )  # fmt: skip
+        track=np.repeat(np.arange(len(found)), counts),
+        start=start + begin,
+        end=end + begin,
+        mean=mean,
+        median=median,
+        notes=notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
+    )
 
 
 def _segment(x: Floats, options: Segmentation, track: int, threads: int) -> Found:
@@ -124,7 +128,7 @@ def _cbs(x: Floats, options: Circular, track: int) -> Found:
 
 
 def _finite(x: Floats, track: int) -> tuple[Floats, bool, bool]:
-    """x cleaned, and whether it had infinite values and NaN."""
+    """Return x cleaned, and whether it had infinite values and NaN."""
     if np.isfinite(x).all():
         return x, False, False
     return cleaned(x, track), bool(np.isinf(x).any()), bool(np.isnan(x).any())
@@ -156,7 +160,7 @@ def _medians(x: Floats, start: Rows, end: Rows) -> Floats:
 
 
 def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
-    """As `reference.statistic` with `reference.maxima`, of finite values."""
+    """Return what `reference.statistic` does with `reference.maxima`, of finite values."""
     out = np.zeros(len(x))
     if len(x) < 2:
         return out
@@ -179,7 +183,7 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
 
 
 def variance(x: Floats) -> float:
-    """Of two values or more."""
+    """Return the variance of two values or more."""
     return float(_variance(x, np.empty(BLOCK)))
 
 
@@ -202,7 +206,7 @@ def quantile(values: Floats, share: float) -> float:
 
 
 def _edges(values: Floats, alpha: float) -> Rows:
-    """Where pieces begin, and the end of the last one."""
+    """Return where pieces begin, and the end of the last one."""
     if alpha < 1 and len(values):
         found = np.flatnonzero(values > quantile(values, 1 - alpha))
     else:
@@ -293,7 +297,7 @@ def _exceeds(t2, df, k, other):  # type: ignore[no-untyped-def]
 
 @lean
 def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
-    """Without those that a neighbour exceeds; near the ends all are kept."""
+    """Set `out` to the values that no neighbour exceeds; near the ends all are kept."""
     for i in range(len(values)):
         largest = values[i]
         if largest > 0 and reach <= i < len(values) - reach:

@@ -1,8 +1,8 @@
-"""The fast segmentation on the current GPU: `statistic.cu` and `spans.cu` through CuPy, all tracks
-in each launch.
+"""The fast segmentation on the current GPU: `statistic.cu` and `spans.cu` through CuPy.
 
-Nothing but the spans and numbers of segments comes back to the host. Segments are those of `cpu.py`
-bit for bit: operations and their order are the same, and so are our own logarithms.
+Each launch works on all tracks. Nothing but the spans and numbers of segments comes back to the
+host. Segments are those of `cpu.py` bit for bit: operations and their order are the same, and so
+are our own logarithms.
 """
 
 from functools import cache
@@ -58,7 +58,7 @@ def _launch(module: str, name: str, threads: int, block: int, *arguments: Any) -
 
 
 def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
-    """As `reference.segment`; x may be an array of CuPy, too, and is not changed.
+    """Return what `reference.segment` does; x may be an array of CuPy, too, and is not changed.
 
     Up to 48 bytes a value are held on the device, those of x included.
     """
@@ -73,7 +73,7 @@ def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
 
 
 def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
-    """As `cpu.cbs`, on the host: each of its tests waits for the one before."""
+    """Return what `cpu.cbs` does, on the host: each of its tests waits for the one before."""
     return cpu.cbs(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
 
 
@@ -171,7 +171,7 @@ class _Tracks:
         )  # fmt: skip
 
     def _merged(self, *arguments: Any) -> tuple[Rows, Any, Any]:
-        """How many segments each track has, on the host, and where all begin and end."""
+        """Return the number of segments of each track, on the host, and where all begin and end."""
         counts = cupy.empty(self.n, np.int64)
         places = (counts, counts, counts, counts)  # all but the second are not looked at
         _launch(SPANS, "merge", self.n, WARP, *arguments, np.uint32(1), *places)

@@ -39,7 +39,7 @@ def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
 def described(
     x: Floats, offsets: Rows, spans_of: Callable[[Floats, int], Iterable[Span]]
 ) -> Segments:
-    """What a method finds in every track."""
+    """Return what a method finds in every track."""
     check(x, offsets)
     rows: list[tuple[float, ...]] = []
     for track, (first, stop) in enumerate(pairwise(offsets.tolist())):
@@ -54,7 +54,7 @@ def described(
 
 
 def spans(x: Floats, options: Segmentation, track: int = 0) -> list[Span]:
-    """Where the segments of a track are."""
+    """Return where the segments of a track are."""
     if not len(x):
         return []
     if len(x) == 1 and options.limits is None:
@@ -89,7 +89,7 @@ def log_tail(t: Floats, df: Floats) -> Floats:
 
 
 def statistic(x: Floats, options: Segmentation) -> Floats:
-    """For every position how clearly a segment ends there: minus the logarithm of a p value.
+    """Return how clearly a segment ends at every position: minus the logarithm of a p value.
 
     The test is Welch's t with variances that lean on that of the whole track (Baldi and Long 2001:
     a window of n values counts as n + weight - 1).
@@ -135,7 +135,7 @@ def best(values: Floats, delta: int) -> float:
 
 
 def maxima(values: Floats, reach: int) -> Floats:
-    """Without those that a neighbour exceeds; near the ends all are kept."""
+    """Return the values that no neighbour exceeds, else 0; near the ends all are kept."""
     out = values.copy()
     for i in range(reach, len(values) - reach):
         if values[i - reach : i + reach + 1].max() > values[i]:
@@ -189,7 +189,7 @@ def cbs(x: Floats, offsets: Rows, options: Circular) -> Segments:
 
 
 def circles(x: Floats, options: Circular) -> list[Span]:
-    """Where the segments of a track are."""
+    """Return where the segments of a track are."""
     random = np.random.default_rng(options.seed)
     x = x + random.normal(0, options.noise, len(x))
     found, waiting = {0, len(x)}, [(0, len(x))]
@@ -216,7 +216,7 @@ def arcs(x: Floats, width: int, limited: bool) -> Floats:
 
 
 def change(x: Floats, options: Circular, random: np.random.Generator) -> list[int]:
-    """Where a segment is cut, if it is."""
+    """Return where a segment is cut, if it is."""
     if len(x) < 2 * options.min_width or not np.ptp(x):
         return []
     real = arcs(x, options.min_width, limited=True)

@@ -7,7 +7,7 @@ constexpr u32 SHORT = 128;  // values of a span that one warp describes
 
 enum Kind { GAIN, LOSS, NEITHER };
 
-// Marks where pieces begin: the tracks' first positions, and those behind values above the track's
+// Marks where pieces begin: the tracks' first positions, and those after values above the track's
 // threshold. `out` is zero before.
 extern "C" __global__ void mark_above(const double* __restrict__ values,
                                       const i64* __restrict__ offsets, u32 tracks, i64 total,
@@ -21,7 +21,7 @@ extern "C" __global__ void mark_above(const double* __restrict__ values,
     out[position + 1] = 1;
 }
 
-// The same behind the `wanted` largest of each track; of equal values the first. One warp a track.
+// The same after the `wanted` largest of each track; of equal values the first. One warp a track.
 extern "C" __global__ void mark_largest(const double* __restrict__ values,
                                         const i64* __restrict__ offsets, i64 wanted,
                                         unsigned char* __restrict__ out) {

@@ -1,4 +1,4 @@
-"""From pieces to segments in Numba: means and medians, runs of gains and losses."""
+"""Segments from pieces in Numba: means and medians, runs of gains and losses."""
 
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.numerics.sums import WARP, total
@@ -39,7 +39,7 @@ def _kind(median, upper, lower):  # type: ignore[no-untyped-def]
 
 @lean
 def means(x, start, end, lanes, out):  # type: ignore[no-untyped-def]
-    """Of spans, corrected by the mean of what is left; lanes: float64[BLOCK]."""
+    """Set `out` to the means of spans, corrected by the mean of the rest; lanes: float64[BLOCK]."""
     for k in range(len(start)):
         n = end[k] - start[k]
         average = _total(x, start[k], n, 0.0, lanes) / n
@@ -55,7 +55,7 @@ def _total(x, start, n, center, lanes):  # type: ignore[no-untyped-def]
 
 @lean
 def medians(x, start, end, room, out):  # type: ignore[no-untyped-def]
-    """Of spans; `room` holds the longest."""
+    """Set `out` to the medians of spans; `room` holds the longest."""
     for k in range(len(start)):
         n = end[k] - start[k]
         for i in range(n):
@@ -65,7 +65,7 @@ def medians(x, start, end, room, out):  # type: ignore[no-untyped-def]
 
 @lean
 def _median(values, n):  # type: ignore[no-untyped-def]
-    """Of the first n values, which are put in another order; 0.0 and not -0.0."""
+    """Return the median of the first n values, which are reordered; 0.0 and not -0.0."""
     high = n // 2
     _select(values, n, high)
     above = values[high] + 0.0

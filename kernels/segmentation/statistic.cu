@@ -143,7 +143,7 @@ struct Search {
   int shortest, largest, delta;
 };
 
-// Welch's test between the `size` values up to position i and those behind it; i is of the track
+// Welch's test between the `size` values up to position i and those after it; i is of the track
 // whose running sums these are.
 __device__ Test tested(const double* sums, const double* squares, i64 i, int size, double prior,
                        double weight) {

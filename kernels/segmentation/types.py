@@ -1,4 +1,4 @@
-"""What goes into a segmentation and what comes out of it."""
+"""The input, the options and the result of a segmentation."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -89,7 +89,7 @@ class Segmentation:
 
     @property
     def reach(self) -> int:
-        """How many neighbours on either side a break must not fall short of."""
+        """The number of neighbours on either side that may not exceed a break."""
         return self.shortest // 2 if self.shortest > 2 else 0
 
     @property
@@ -105,7 +105,7 @@ class Circular:
     """Parameters of circular binary segmentation, and in brackets what DNAcopy calls them.
 
     alpha         (alpha) a change is accepted if its p value is at most this
-    permutations  (nperm) behind a p value
+    permutations  (nperm) for a p value
     min_width     (min.width) the shortest segment, at least 2
     short         (kmax) arcs up to this long are permuted in large segments, the p value of longer
                   ones is approximated
@@ -181,13 +181,13 @@ def check(x: Any, offsets: Rows) -> None:
 
 
 def notes(has_infinite: bool, has_nan: bool) -> tuple[str, ...]:
-    """What to say about values that were replaced."""
+    """Return what to say about values that were replaced."""
     said = ((has_infinite, NOTE_INFINITE), (has_nan, NOTE_NAN))
     return tuple(note for happened, note in said if happened)
 
 
 def cleaned(x: Floats, track: int) -> Floats:
-    """x with 0 for NaN, and the largest or smallest finite value for infinite ones.
+    """Return x with 0 for NaN, and the largest or smallest finite value for infinite ones.
 
     Raises TrackError where there are infinite values and no finite one.
     """

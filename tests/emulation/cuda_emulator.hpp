@@ -338,8 +338,8 @@ bool fits(void (*)(A...), const Argument* arguments, unsigned count) {
 }
 
 // Memory for the stacks of fibers, each with a page at its end that must not be touched; null where
-// there is none. A process has it once for all compiled variants, because it may have only so many
-// mappings, and for all launches, because a stack that is made anew costs more than most fibers do.
+// there is none. A process has it once for all compiled variants, because its mappings are limited
+// in number, and for all launches, because a stack that is made again costs more than most fibers do.
 unsigned char* make_stacks() {
   void* memory = mmap(nullptr, MOST_THREADS * STACK, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

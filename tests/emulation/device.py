@@ -1,4 +1,4 @@
-"""A GPU of ordinary memory, behind the few names of CuPy that `kernels/*/cuda.py` use.
+"""A GPU of ordinary memory, with the few names of CuPy that `kernels/*/cuda.py` use.
 
 Stricter than CuPy where that finds mistakes: an array lies between pages that must not be touched,
 and holds garbage at first; copies must stay inside of arrays; a kernel's arguments must have the
@@ -31,11 +31,11 @@ class OutOfMemoryError(MemoryError):
 
 
 class NotSupportedError(RuntimeError):
-    """What a runtime says that cannot register memory of the host."""
+    """Error of a runtime that cannot register memory of the host."""
 
 
 class Gpu:
-    """What its arrays and streams share, and what a test may set or ask."""
+    """State that its arrays and streams share, and that a test may set or ask."""
 
     def __init__(self, build: Callable[[str, Sequence[str]], Library]) -> None:
         self.build = build

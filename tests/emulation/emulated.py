@@ -100,13 +100,13 @@ def compiled(code: str, options: Sequence[str]) -> Library:
 
 @cache
 def _compiler() -> str:
-    """Which it is, and for which machine it compiles."""
+    """Return the compiler's version and the machine it compiles for."""
     command = [COMPILER, "-v"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
 def _stacks(loaded: ctypes.CDLL) -> int:
-    """Where the stacks of fibers lie, which one launch at a time has; made by the first library."""
+    """Return the address of the stacks of fibers, which one launch at a time has."""
     if not _made_stacks:
         make = loaded.emulated_stacks
         make.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""What the tests of emulated kernels share."""
+"""Fixtures that the tests of emulated kernels share."""
 
 from collections.abc import Iterator
 from typing import Any

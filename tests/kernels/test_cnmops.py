@@ -61,7 +61,7 @@ def cohort(rng: np.random.Generator, regions: int, samples: int, mean: float = 8
 
 @cache
 def normalized(golden: Path, name: str) -> tuple[Any, Any, Any]:
-    """What R's model gets: counts, coverages, and the controls' or the sample's level."""
+    """Return what R's model gets: counts, coverages, and the controls' or the sample's level."""
     facts = golden_cnv.load(golden, name).facts
     parameters, function = facts["parameters"], facts["function"]
     with np.load(golden / "cnv" / name / "input.npz") as arrays:
@@ -177,7 +177,7 @@ def test_model__all_ties_of_r_are_ties_and_no_others(
 
 @pytest.mark.parametrize("device", ["reference", *DEVICES])
 def test_model__certain_posteriors_are_one(backend: Any) -> None:
-    """So that signed I/NI is a logarithm to the last bit: noise there moves borders of segments."""
+    """Signed I/NI then is a logarithm to the last bit: noise there moves borders of segments."""
     rng = np.random.default_rng(21)
     counts = rng.poisson(rng.uniform(200, 600, (200, 1)), (200, 6)).astype(np.int32)
     counts[:, 0] = 0
@@ -328,7 +328,7 @@ def test_model__of_many_classes_in_any_order(backend: Any) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_model__a_region_is_the_same_bits_in_whatever_company(backend: Any) -> None:
-    """So results do not depend on how regions are cut into spans."""
+    """Results do not depend on how regions are cut into spans."""
     counts = cohort(np.random.default_rng(14), 45, 6, mean=3000)
     scale = np.linspace(0.9, 1.1, 6)
     whole = backend.model(counts, np.ones(6), Model(posterior=True), scale)
@@ -359,7 +359,7 @@ def counts_of_all_kinds(rng: np.random.Generator, samples: int) -> Any:
     """float64 whole numbers: ordinary regions, all posteriors 0 or 1, levels that go far, odd ones.
 
     In the last ones a few samples have thousands of times the reads of the others, so that levels
-    leave their anchors behind, and densities the range of float64.
+    move far from their anchors, and densities the range of float64.
     """
     ordinary = [cohort(rng, 4, samples, mean) for mean in (3, 60, 500, 30_000)]
     wild = rng.integers(0, 10 ** rng.integers(1, 8, (6, 1)), (6, samples))
@@ -535,7 +535,10 @@ def test_posterior__sums_to_one(counts: Any, function: str) -> None:
 @settings(max_examples=40)
 @given(COUNTS, st.floats(0, 20), st.floats(0, 20))
 def test_weight_of_the_main_class__grows_with_the_prior(counts: Any, a: float, b: float) -> None:
-    """In a cycle. Several may lead to another maximum: seed 15736 has 0.996 at 19, 0.992 at 20."""
+    """One cycle is tried, as several may lead to another maximum.
+
+    Seed 15736 has 0.996 at 19, 0.992 at 20.
+    """
     low, high = (
         cpu.model(counts, np.ones(5), Model(prior_impact=impact, cycles=1)).alpha[:, 2]
         for impact in sorted([a, b])

@@ -52,7 +52,7 @@ def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def exact(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The same, with no room behind the arrays, so that no access beyond them goes unnoticed."""
+    """The same, with no room after the arrays, so that no access beyond them goes unnoticed."""
     monkeypatch.setattr(cuda, "_room", lambda held, size, dtype: cuda.cupy.empty(size, dtype))
     return cuda
 
@@ -62,7 +62,7 @@ def text(letters: str) -> Letters:
 
 
 def cut(letters: Letters, lengths: Sequence[int]) -> Chunk:
-    """As many of the letters as there are in records of these lengths."""
+    """Return as many of the letters as there are in records of these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return Chunk(np.ascontiguousarray(letters[: offsets[-1]]), offsets)
@@ -212,7 +212,7 @@ def test_scan__long_signatures(
 def test_scan__samples_of_which_little_is_known(
     exact: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
 ) -> None:
-    """Their few single bases tell more than those of the signatures."""
+    """Single bases of the samples strike here, as they are fewer than those of the signatures."""
     rng = np.random.default_rng([11, int(1000 * share_of_n), first])
     use_plan(monkeypatch, exact, SeedPlan(8, 4, 1))
     clean = rng.choice(text("ACGT"), 12_000)
@@ -257,20 +257,20 @@ def test_scan__records_in_which_all_is_found_early(
         assert_same(got, reference.scan(chunk, patterns, Rules()))
 
 
-@pytest.mark.parametrize("behind", ["ACGT", "N"])
+@pytest.mark.parametrize("rest", ["ACGT", "N"])
 def test_scan__earlier_start_found_at_a_later_position(
-    exact: Any, monkeypatch: pytest.MonkeyPatch, behind: str
+    exact: Any, monkeypatch: pytest.MonkeyPatch, rest: str
 ) -> None:
     """All is found, with the greatest start below the position that tells a lower one.
 
-    The signature's anchor is behind its hundred N. Few N lead to `direct`, many to `sweep`.
+    The signature's anchor is after its hundred N. Few N lead to `direct`, many to `sweep`.
     """
     use_plan(monkeypatch, exact, SeedPlan(6, 2, 1))
     letters = np.random.default_rng(9).choice(text("ACGT"), 3000)
     bases_of_it = text("ACGTTGCAGATCCTAGGCTA")
     letters[1034:1054] = letters[1074:1094] = bases_of_it
     letters[1034:1054:2] = ord("N")
-    letters[1100:] = np.resize(text(behind), 1900)
+    letters[1100:] = np.resize(text(rest), 1900)
     patterns = Patterns.of([np.r_[text("N" * 100), bases_of_it]])
     got = exact.Scanner(patterns, Rules()).scan(cut(letters, [3000]))
     assert got.start.tolist() == [934]

@@ -1,4 +1,4 @@
-"""Where compiled functions are kept, and for how long."""
+"""Cached compiled functions: where they are kept, and for how long."""
 
 import ast
 import os
@@ -132,7 +132,7 @@ FOLDERS = sorted(path.name for path in KERNELS.iterdir() if (path / "__init__.py
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_kernel_folder__imports_no_other_kernel(folder: str) -> None:
-    """Its cache would not know of edits there."""
+    """The cache would not know of edits in another kernel."""
     shared = {*version.SHARED, *(path.stem for path in KERNELS.glob("*.py"))}
     allowed = shared if folder in version.SHARED else {*shared, "device", folder}
     for path in (KERNELS / folder).rglob("*.py"):

@@ -254,7 +254,7 @@ def any_counts(rng: np.random.Generator, regions: int, samples: int, whole: bool
 def test_cuda__has_the_bits_of_the_cpu(
     backend: Any, options: Normalization, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With counts on the host and on the device, and in spans."""
+    """Compare counts on the host and on the device, and in spans."""
     for module in (backend, cpu):
         monkeypatch.setattr(module, "STRETCH", 64)
     counts = any_counts(np.random.default_rng([15, whole]), 3000, 8, whole)
@@ -300,7 +300,7 @@ def test_cuda__has_the_bits_of_the_cpu_on_a_long_chromosome(backend: Any, whole:
 def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
     backend: Any, seed: int
 ) -> None:
-    """Of the dispersion itself few bits are left."""
+    """Compare its parts, as of the dispersion itself few bits are left."""
     rng = np.random.default_rng([18, seed])
     counts, factors = any_counts(rng, 3000, 9, whole=seed % 2 == 0), rng.uniform(0.5, 2, 9)
     ratios, samples = np.empty(3000), range(9)

@@ -100,7 +100,7 @@ def test_reciprocal__is_that_of_the_even_number_below() -> None:
 
 
 def test_reciprocal__comes_of_a_rough_one_in_the_steps_of_a_gpu() -> None:
-    """Those of `log2_exp2.cuh`, in whole numbers; the rough one is off by up to 2 ** -18."""
+    """Steps are those of `log2_exp2.cuh`, in whole numbers; the rough one errs by 2 ** -18."""
     rng = np.random.default_rng(5)
     tops = 2**53 - 2 * np.r_[1:200, rng.integers(1, 2**45, 200)]
     for x in map(int, np.r_[tops, 2**52 + 2 * np.r_[0:200, rng.integers(0, 2**51, 1000)]]):
@@ -119,7 +119,7 @@ def fused(a: float, b: float, c: float) -> float:
 
 
 def divided(a: float, b: float) -> float:
-    """a / b in the steps of `log2_exp2.cuh`."""
+    """Return a / b in the steps of `log2_exp2.cuh`."""
     y = 1 / float((np.array(b).view(np.int64) & -2).view(np.float64))
     y = fused(y, fused(-b, y, 1.0), y)
     q = a * y
@@ -128,7 +128,7 @@ def divided(a: float, b: float) -> float:
 
 
 def near_the_middle(b: int) -> Iterator[int]:
-    """Those a in [2 ** 52, 2 ** 53) whose a / b lies next to the middle between two numbers."""
+    """Yield each a in [2 ** 52, 2 ** 53) with a / b next to the middle between two numbers."""
     for bits in (53, 54):
         inverse = pow(2**bits, -1, b)
         for off in range(-15, 16, 2):  # a * 2 ** bits = odd number * b + off
@@ -138,7 +138,7 @@ def near_the_middle(b: int) -> Iterator[int]:
 
 
 def test_quotient__comes_in_the_steps_of_a_gpu() -> None:
-    """Also with the highest mantissas, and where the quotient is all but a tie of rounding."""
+    """The highest mantissas are tried, and quotients that are all but a tie of rounding."""
     rng = np.random.default_rng(6)
     dividers = np.r_[
         2**53 - np.arange(1, 130), 2**52 + np.arange(1, 60), rng.integers(2**52, 2**53, 300)

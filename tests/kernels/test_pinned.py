@@ -21,7 +21,7 @@ class CUDARuntimeError(RuntimeError):
 
 
 class Runtime(ModuleType):
-    """What of CUDA's runtime has to do with memory of the host."""
+    """The functions of CUDA's runtime that have to do with memory of the host."""
 
     def __init__(self) -> None:
         super().__init__("cupy.cuda.runtime")
@@ -108,7 +108,7 @@ def test_it_is_registered_until_nobody_has_a_part_of_it(pinned: Any, runtime: Ru
 
 
 def test_it_is_forgotten_by_a_thread_that_uses_the_device(pinned: Any, runtime: Runtime) -> None:
-    """In another one CUDA would make a context on the device that is current there."""
+    """Another one is not used: CUDA would make a context on the device that is current there."""
     runtime.device = 3
     memory = pinned(HUGE)
     runtime.device = 0

@@ -1,4 +1,4 @@
-"""What single precision may do wrong: the bound holds, and is narrow enough to be of use."""
+"""Errors of single precision: the bound holds, and is narrow enough to be of use."""
 
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def test_thresholds__rule_nothing_out_where_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 def test_error__of_the_penalty_is_within_the_bound(interpolation: Any) -> None:
-    """In a flat and narrow grid nothing else errs; places along it are known least well."""
+    """Nothing else errs; places along it are known least well."""
     values = np.zeros((1, 4001, 2, 2), np.float32)
     field = Field(values, np.zeros(3), np.full(3, 0.7), interpolation, "penalty")
     rng = np.random.default_rng(3)

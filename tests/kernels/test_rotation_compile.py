@@ -29,7 +29,7 @@ KERNEL = re.compile(rb"\.text\.(\w+)\0")
 
 
 def kernels_of(cubin: bytes) -> set[str]:
-    """By the names of the sections that hold their code."""
+    """Return kernels by the names of the sections that hold their code."""
     return {name.decode() for name in KERNEL.findall(cubin)}
 
 

@@ -137,7 +137,7 @@ def test_scores__of_decided_poses_are_near_where_single_precision_cannot_tell(
 def assert_scores_are_near(
     cuda: Any, field: Field, ligands: Ligands, search: Search, part: range
 ) -> None:
-    """In single precision, of all poses but those that repeat others or are undecided."""
+    """Compare scores in single precision, but of poses that repeat others or are undecided."""
     searcher, many = cuda.Searcher(field, search), len(ligands)
     with cuda.cupy.cuda.Stream():
         scores = cuda.Scores(searcher, ligands, len(part))
@@ -156,7 +156,7 @@ def assert_scores_are_near(
 
 
 def scores_of(keys: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """From the order of unsigned integers that the kernels use; 0 is no score."""
+    """Return scores from the order of unsigned integers that the kernels use; 0 is no score."""
     positive = keys >> 31 == 1
     scores = np.where(positive, keys & 0x7FFFFFFF, ~keys).astype(np.uint32).view(np.float32)
     return np.where(keys == 0, np.float32(-np.inf), scores)
@@ -229,7 +229,7 @@ def test_search__batches_atoms_and_ligands(
 
 
 def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu) -> None:
-    """What is queued on the emulated GPU is done when somebody waits."""
+    """Work that is queued on the emulated GPU is done when somebody waits."""
     rng = np.random.default_rng(14)
     ligands, search = random_ligands(rng, [4, 7]), Search(EulerRotations(45))
     with cuda.cupy.cuda.Stream():

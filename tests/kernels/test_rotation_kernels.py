@@ -48,7 +48,7 @@ def searcher(backend: str, field: Field, search: Search) -> Any:
 
 
 def assert_same(one: Poses, other: Poses) -> None:
-    """To the last bit."""
+    """Compare to the last bit."""
     np.testing.assert_array_equal(one.ligand, other.ligand)
     np.testing.assert_array_equal(one.pose, other.pose)
     np.testing.assert_array_equal(one.score, other.score)
@@ -263,7 +263,7 @@ def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpol
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_optimum__a_weighted_body_points_along_a_constant_slope(backend: str) -> None:
-    """With the field n·x a pose scores n·(R v), v = Σ weight · atom: at most |n| |v|."""
+    """A pose scores n·(R v), v = Σ weight · atom: at most |n| |v|."""
     slope = np.array([0.5, -0.25, 0.125])
     nodes = np.stack(np.meshgrid(*[np.arange(20)] * 3, indexing="ij"), axis=-1)
     rng = np.random.default_rng(7)
@@ -338,7 +338,7 @@ def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("precision", "different"), [(270, 7), (135, 23), (54, 307), (90, 24)])
 def test_top__every_rotation_is_there_once(backend: str, precision: float, different: int) -> None:
-    """As places of the atoms, which no two poses have in common."""
+    """Rotations are told apart by places of the atoms, which no two poses have in common."""
     rng = np.random.default_rng(13)
     ligands, search = random_ligands(rng, [9]), Search(EulerRotations(precision), top=999)
     poses = searcher(backend, random_field(rng), search).best(ligands)

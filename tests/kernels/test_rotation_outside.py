@@ -54,7 +54,7 @@ def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
-    """As hydrogens on carbon, which ligands of AutoDock do not have."""
+    """Hydrogens on carbon are such atoms, which ligands of AutoDock do not have."""
     places = CENTER + np.array([[0, 0, 0], [0, 0, 4.0]])
     weights = np.array([[1.0], [0.0]])
     ligands = Ligands(places, np.array([0, 2]), np.zeros((2, 1), np.int32), weights)
@@ -80,7 +80,7 @@ def test_penalty__keeps_a_body_inside(backend: str) -> None:
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 @pytest.mark.parametrize("far", [0.0, 3.0, 40.0, 1e4, 1e8])
 def test_penalty__of_bodies_anywhere(backend: str, interpolation: Any, far: float) -> None:
-    """To the last bit as the reference, however many poses single precision cannot tell apart."""
+    """Answers are the reference's, however many poses single precision cannot tell apart."""
     rng = np.random.default_rng(int(far))
     field = random_field(rng, 3, interpolation, "penalty", steep=True)
     ligands = random_ligands(rng, [9, 1, 20], 3, 2)

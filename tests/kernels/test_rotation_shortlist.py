@@ -30,7 +30,7 @@ def module(device: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def count_scored(module: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many poses each call scores in single precision, from now on."""
+    """Record how many poses each call scores in single precision, from now on."""
     scored: list[int] = []
     plain = module.Scores.score
 
@@ -70,7 +70,7 @@ def test_search__of_shifts_scores_every_pose_once(
 def test_answer__does_not_depend_on_how_many_poses_are_listed(
     module: Any, monkeypatch: pytest.MonkeyPatch, interpolation: str, outside: str, listed: int
 ) -> None:
-    """With few, the poses near the first ones fill the list, and another pass is needed."""
+    """A short list is filled by the poses near the first ones, and another pass is needed."""
     rng = np.random.default_rng(2)
     monkeypatch.setattr(shortlist, "MOST_LISTED", listed)
     monkeypatch.setattr(shortlist, "AHEAD", 5)

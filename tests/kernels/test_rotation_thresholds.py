@@ -53,7 +53,7 @@ def assert_close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> N
 
 
 def keys_of(scores: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """In the order of unsigned integers that the kernels use; 0 is no score."""
+    """Return keys in the order of unsigned integers that the kernels use; 0 is no score."""
     bits = scores.view(np.uint32)
     keys = np.where(bits >> 31 == 1, ~bits, bits | np.uint32(1 << 31))
     return np.where(scores == -np.inf, np.uint32(0), keys)

@@ -56,7 +56,7 @@ def test_euler__of_every_rotation_the_first_and_only_it_is_evaluated(precision: 
 
 @pytest.mark.parametrize("precision", [*range(13, 361, 7), 13.5, 16.875, 54, 67.5, 135, 359.5])
 def test_euler__misses_no_rotation_and_tries_none_twice(precision: float) -> None:
-    """As quaternions q and -q, the nearest of which are looked for."""
+    """Rotations are quaternions q and -q, the nearest of which are looked for."""
     rotations = EulerRotations(precision)
     indices = np.arange(rotations.count)
     tried = rotations.is_first(indices)

@@ -1,4 +1,4 @@
-"""What a CPU makes of patterns before it searches: how much of it, and when."""
+"""Preparation of patterns on a CPU before the search: how much of it, and when."""
 
 import time
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def test_steps__are_as_many_as_a_pattern_has_bases() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3])
 def test_strict__ambiguous_bases_of_samples_cost_nothing(share: float) -> None:
-    """They match no seed: no bases are tried, none of the direct way is made."""
+    """Ambiguous bases match no seed: no bases are tried, none of the direct way is made."""
     scanner = cpu.Scanner(random_patterns(1000, 16), Rules(strict=True))
     way = scanner.way(share)
     assert way is scanner.way(0.0)
@@ -103,7 +103,7 @@ def test_scan__takes_little_more_time_where_one_base_in_250_is_ambiguous() -> No
 
 
 def seconds(patterns: Patterns, chunk: Chunk) -> float:
-    """Of this thread alone, whatever else the machine does."""
+    """Return the seconds of this thread alone, whatever else the machine does."""
     begin = time.thread_time()
     cpu.Scanner(patterns, Rules(), len(chunk.letters)).scan(chunk)
     return time.thread_time() - begin

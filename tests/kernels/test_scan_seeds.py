@@ -1,4 +1,4 @@
-"""Which windows of signatures are indexed."""
+"""Plans of which windows of signatures are indexed."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -70,7 +70,7 @@ def test_plan__without_any_clean_run_seeds_nothing() -> None:
 @pytest.mark.parametrize("costs", [seeds.CPU, seeds.GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("count", [10**4, 2**16, 2**16 + 1, 10**6])
 def test_plan__has_an_index_however_many_the_patterns_are(costs: Costs, count: int) -> None:
-    """Without an entry for each pattern all of them would be compared everywhere."""
+    """Patterns need an entry each, as otherwise all of them would be compared everywhere."""
     few_entries = replace(costs, max_entries=2**16)
     plan = plan_seeds(np.full(count, 31, np.uint8), few_entries)
     assert plan.run <= 31

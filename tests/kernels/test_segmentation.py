@@ -39,7 +39,7 @@ def backend(device: str) -> Any:
 
 
 def options_of(parameters: dict[str, Any]) -> Segmentation:
-    """From R's names."""
+    """Return options from R's names."""
     given = {NAMES[name]: value for name, value in parameters.items()}
     if isinstance(given.get("thresholds"), list):
         given["thresholds"] = tuple(given["thresholds"])
@@ -411,7 +411,7 @@ KERNEL = re.compile(rb"\.text\.(\w+)\0")  # sections of a cubin
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.cu*")), ids=lambda path: str(path.name))
 def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
-    """Of such functions only sqrt is rounded in the same way everywhere."""
+    """Among such functions only sqrt is rounded in the same way everywhere."""
     text = re.sub("//.*", "", path.read_text())
     assert not re.search(r"\b(exp\w*|log\w*|pow|fma|rsqrt|cbrt|sin|cos|\w*gamma)\(", text)
 

@@ -1,4 +1,4 @@
-"""How surprising a t statistic is, and the logarithms that it is made of."""
+"""The surprise of a t statistic, and the logarithms that it is made of."""
 
 import math
 from typing import Any

@@ -10,7 +10,7 @@ SPREAD = st.floats(-1e6, 1e6) | st.floats(-1e-9, 1e-9) | st.just(-0.0)
 
 
 def by_halves(lanes: list[float]) -> float:
-    """As the lanes of a warp: each adds what the lane so far away has, then half as far."""
+    """Add as the lanes of a warp: each adds what the lane so far away has, then half as far."""
     for step in (16, 8, 4, 2, 1):
         lanes = [lanes[k] + lanes[k ^ step] for k in range(WARP)]
     assert len(set(lanes)) == 1
