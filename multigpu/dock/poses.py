@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.dock.ligands import LoadedLigands
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
-from multigpu.formats.molecules.poses import drawing, render
+from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.columns import decimals, whole
@@ -177,7 +177,7 @@ class DockedPoses:
             ligand_index=int(rows.ligand_index[row]),
             ligand=name,
             score=float(rows.score[row]),
-            sdf=drawing(molecule, name, self._each[row], self._notes(row)),
+            sdf=render_drawing(molecule, name, self._each[row], self._notes(row)),
         )
 
     @cached_property

@@ -16,7 +16,7 @@ from multigpu.dock.options import DockOptions
 from multigpu.dock.prepare import FEW, prepare
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.formats.storage.sources import Source, inspect
+from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.run.options import RunOptions
 
 
@@ -104,7 +104,7 @@ def test_spans__carry_the_text_of_their_records_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(ligands, "READ_BYTES", block)
     path = library / "ligands.sdf"
-    source = inspect(str(path), ligands.LIGANDS)
+    source = inspect_source(str(path), ligands.LIGANDS)
     spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan_of(2000, 7)))
     assert len(spans) > COUNT // 7
     assert not [each for span in spans for each in span.records if "ends" in vars(each)]

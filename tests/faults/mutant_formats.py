@@ -22,8 +22,8 @@ from support.bgzf_data import BGZF_END, bgzf
 import multigpu
 from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
-from multigpu.cnv.simulate import Cohort, cohort_counts
-from multigpu.dock.job import DockJob
+from multigpu.cnv.simulate import CohortDesign, simulate_cohort
+from multigpu.dock.api import DockJob
 from multigpu.dock.options import DockOptions
 from multigpu.dock.request import DockRequest
 from multigpu.dock.simulate import pocket
@@ -260,7 +260,7 @@ def _cram(version: str, folder: Path) -> Format:
 
 # ---- tables -----------------------------------------------------------------------------------
 
-COHORT = Cohort(
+COHORT = CohortDesign(
     regions=60, samples=4, chromosomes=2, coverage=60.0, dispersion=0.0, cnvs=2,
     min_length=4, max_length=8, max_carriers=2, width=1000, seed=5,
 )  # fmt: skip
@@ -278,13 +278,13 @@ def _read_table(path: Path) -> Any:
 
 def tsv(folder: Path) -> Format:
     path = folder / "counts.tsv"
-    write_counts(str(path), cohort_counts(COHORT)[0])
+    write_counts(str(path), simulate_cohort(COHORT)[0])
     return Format("tsv", path, path.read_bytes(), partial(_read_table, path), is_text=True)
 
 
 def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
     """What `cnv` is given beside the counts."""
-    counts, path = cohort_counts(COHORT)[0], folder / f"{name}.tsv"
+    counts, path = simulate_cohort(COHORT)[0], folder / f"{name}.tsv"
     path.write_bytes(text)
 
     def parse() -> Any:
@@ -295,7 +295,7 @@ def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
 
 def parquet(folder: Path) -> Format:
     path = folder / "counts.parquet"
-    write_counts(str(path), cohort_counts(COHORT)[0])
+    write_counts(str(path), simulate_cohort(COHORT)[0])
     return Format(
         "parquet", path, path.read_bytes(), partial(_read_table, path), cut_is_seen=_always
     )
@@ -583,7 +583,7 @@ def cnv_journal(folder: Path) -> Format:
     from multigpu.cli import cli
 
     counts, output = folder / "counts.tsv", folder / "out"
-    write_counts(str(counts), cohort_counts(COHORT)[0])
+    write_counts(str(counts), simulate_cohort(COHORT)[0])
     command = ("cnv", str(counts), "-o", str(output), "--resume", "--gpus", "none", "--quiet")
     without = ("--no-matrices", "--no-report", "--no-vcf", "--threads", "1")
 

@@ -1,4 +1,4 @@
-"""Helpers of the tests of docking."""
+"""Inputs and helpers of tests of docking."""
 
 from collections.abc import Callable
 from pathlib import Path
