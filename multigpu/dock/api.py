@@ -8,7 +8,7 @@ from multigpu.dock.job import DockJob
 from multigpu.dock.options import DockOptions
 from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.output.score_table import to_arrow
-from multigpu.dock.request import dock_request
+from multigpu.dock.request import DockRequest
 from multigpu.formats.molecules.pockets import Vector
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.run.job import Paths, journal_path, path_list
@@ -123,9 +123,9 @@ def dock(
         on_error=on_error,
         allow_flat=allow_flat,
     )
-    request = dock_request(
-        path_list(ligands, "ligands"),
-        path_of("pocket", pocket),
+    request = DockRequest(
+        ligands=path_list(ligands, "ligands"),
+        pocket=path_of("pocket", pocket),
         origin=origin,
         spacing=spacing,
         options=options,

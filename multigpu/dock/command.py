@@ -129,11 +129,11 @@ OUTPUT = (
 
 def request_of(values: Mapping[str, Any]) -> "DockRequest":
     """Return the request of a command with the options DOCK and RUN."""
-    from multigpu.dock.request import dock_request
+    from multigpu.dock.request import DockRequest
 
-    return dock_request(
-        values["ligands"],
-        values["pocket"],
+    return DockRequest(
+        ligands=values["ligands"],
+        pocket=values["pocket"],
         origin=values["origin"],
         spacing=values["spacing"],
         options=options_from(DockOptions, values),
@@ -207,10 +207,10 @@ def _count_docked(job: "DockJob") -> str:
 
 def _write_files(job: "DockJob", files: "DockFiles") -> None:
     """Run the job and write its poses and their tables."""
-    with files.open() as writer:
+    with files.open() as write:
         for docked in job.parts(files.format, files.score_lines):
             begin = now()
-            writer.write(docked)
+            write(docked)
             job.emit(Event("written", facts={"begin": begin}))
 
 

@@ -17,19 +17,27 @@ COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
 class DockRequest:
     """Everything that a docking job is asked for.
 
-    ligands          files, URLs and "-", after directories and patterns were expanded
+    ligands          files, directories, patterns, URLs and "-", which become the files and URLs
+                     that they stand for
     pocket           file of the score grid
     origin, spacing  of a NumPy grid, Å; None: as the file says
     options          what is computed
     run              where and how
+
+    Raises InputError for ligands that are missing, unreadable or stand for nothing, and where
+    standard input is given twice.
     """
 
-    ligands: tuple[str, ...]
+    ligands: Sequence[str]
     pocket: str
-    origin: Vector | None
-    spacing: float | None
     options: DockOptions
     run: RunOptions
+    origin: Vector | None = None
+    spacing: float | None = None
+
+    def __post_init__(self) -> None:
+        check_stdin([*self.ligands, self.options.rotation_file])
+        object.__setattr__(self, "ligands", tuple(expand(self.ligands, LIGANDS)))
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -41,28 +49,3 @@ class DockRequest:
         """All files that the job reads."""
         rotations = self.options.rotation_file
         return [*self.ligands, self.pocket, *([] if rotations is None else [rotations])]
-
-
-def dock_request(
-    ligands: Sequence[str],
-    pocket: str,
-    *,
-    options: DockOptions,
-    run: RunOptions,
-    origin: Vector | None = None,
-    spacing: float | None = None,
-) -> DockRequest:
-    """Return the request for ligands given as files, directories, patterns, URLs and "-".
-
-    Raises InputError where one is missing, unreadable or stands for nothing, or where standard
-    input is given twice.
-    """
-    check_stdin([*ligands, options.rotation_file])
-    return DockRequest(
-        ligands=tuple(expand(ligands, LIGANDS)),
-        pocket=pocket,
-        origin=origin,
-        spacing=spacing,
-        options=options,
-        run=run,
-    )

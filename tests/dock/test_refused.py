@@ -148,7 +148,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("-o", "poses/", "--log-json", "poses"), "is named twice"),
         (("-o", "poses.sdf", "--summary", "poses.scores.tsv"), "is named twice"),
         (("-o", "poses.sdf.gz", "--log-json", "poses.scores.tsv"), "is named twice"),
-        (("-o", "poses.sdf", "--trace", "poses.errors.tsv"), "is named twice"),
+        (("-o", "poses.sdf", "--report", "poses.errors.tsv"), "is named twice"),
         (("--scores", "-"), "poses and scores would both go to standard output"),
         (("-o", "-", "--scores", "-"), "poses and scores would both go to standard output"),
         (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),

@@ -25,7 +25,7 @@ from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.dock.api import DockJob
 from multigpu.dock.options import DockOptions
-from multigpu.dock.request import dock_request
+from multigpu.dock.request import DockRequest
 from multigpu.dock.simulate import pocket
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.options import RunOptions
@@ -359,7 +359,7 @@ def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
     options = DockOptions(precision=120, allow_flat=True)
     where = RunOptions(**ONE, **run)
-    job = DockJob(dock_request([str(ligands)], str(grid), options=options, run=where))
+    job = DockJob(DockRequest(ligands=[str(ligands)], pocket=str(grid), options=options, run=where))
     with job.keep_journal():
         return [
             text

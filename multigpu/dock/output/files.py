@@ -1,6 +1,6 @@
 """All files that a docking job writes: checked before it runs, written while it runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -9,8 +9,6 @@ from multigpu.cluster.engine.output import STDOUT, check_output
 from multigpu.dock.output.error_table import Skipped, check_errors_path, write_errors
 from multigpu.dock.output.pose_files import (
     ERRORS,
-    PoseFile,
-    PoseFolder,
     check_poses,
     is_folder,
     pose_format,
@@ -19,7 +17,6 @@ from multigpu.dock.output.pose_files import (
     tables_beside,
 )
 from multigpu.dock.output.score_table import (
-    WriteScores,
     check_scores,
     is_parquet,
     score_output,
@@ -106,24 +103,19 @@ class DockFiles:
         return [self.poses, self.scores or scores, errors, self.report]
 
     @contextmanager
-    def open(self) -> Iterator["DockWriter"]:
-        """Open the files, which get their names when the block ends without an error."""
+    def open(self) -> Iterator[Callable[[DockedLigands], None]]:
+        """Yield a function that writes docked ligands, in the order of the input.
+
+        The files get their names when the block ends without an error.
+        """
+        skipped: list[Skipped] = []
         with pose_output(self.poses) as poses:
             with score_output(self.scores or poses.scores) as write_scores:
-                writer = DockWriter(poses, write_scores)
-                yield writer
-            write_errors(poses.errors, writer.skipped)
 
+                def write(docked: DockedLigands) -> None:
+                    poses.write(docked.names, docked.layouts, docked.pose_counts, docked.pose_texts)
+                    write_scores(docked.rows, docked.score_lines)
+                    skipped.extend(docked.skipped)
 
-class DockWriter:
-    """Files of a job that are being written, in the order of the input."""
-
-    def __init__(self, poses: PoseFile | PoseFolder, write_scores: WriteScores) -> None:
-        self._poses, self._write_scores = poses, write_scores
-        self.skipped: list[Skipped] = []
-
-    def write(self, docked: DockedLigands) -> None:
-        """Write the poses and scores of some ligands."""
-        self._poses.write(docked.names, docked.layouts, docked.pose_counts, docked.pose_texts)
-        self._write_scores(docked.rows, docked.score_lines)
-        self.skipped += docked.skipped
+                yield write
+            write_errors(poses.errors, skipped)
