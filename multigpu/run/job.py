@@ -1,4 +1,4 @@
-"""What every workload's job shares: workers and whether they are fit, journal, events, facts."""
+"""Job of any workload: its workers and their fitness, its journal, its events and facts."""
 
 import logging
 import os
@@ -34,13 +34,13 @@ from multigpu.run.values import path_of
 logger = logging.getLogger(__name__)
 
 STARTING_OVER = "multigpu: starting over; --resume would have continued the interrupted run"
-KEPT = "multigpu: what is finished is kept: --resume continues from there"
+KEPT = "multigpu: finished chunks are kept: --resume continues from there"
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
-SAID = {  # events that a user is told of, as warnings
+WARNINGS = {  # of events that concern the user
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
     "retried": "chunk {chunk} is run again: {reason}",
     "retired": "{worker} gets no more work: {reason}",
-    "left": "worker {worker} is gone",
+    "left": "worker {worker} has left",
 }
 
 
@@ -48,7 +48,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def path_list(paths: Paths, name: str = "files") -> list[str]:
-    """One path or several, as texts. Raises UsageError where there is none, or something else."""
+    """Return one path or several as texts. Raises UsageError for none, or for anything else."""
     given: Any = paths
     if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
         given = [given]
@@ -59,21 +59,29 @@ def path_list(paths: Paths, name: str = "files") -> list[str]:
 
 
 def journal_path(journal: str | os.PathLike[str] | None) -> Path | None:
-    """None where there is to be no journal."""
+    """Return the path of a journal; None for None and for an empty text: no journal."""
     return None if journal in (None, "") else Path(path_of("journal", journal))
 
 
 @dataclass
 class JobFacts:
-    """What a run has done so far. resumed: chunks that an earlier run had finished."""
+    """Progress of a run.
+
+    chunks   finished chunks
+    resumed  how many of these an earlier run had finished
+    seconds  time of each step, summed over all threads
+    workers  chunks of each worker and device
+    events   how often each event happened
+    """
 
     chunks: int = 0
     resumed: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)  # of each step, over all threads
-    workers: dict[str, int] = field(default_factory=dict)  # chunks of each
-    events: dict[str, int] = field(default_factory=dict)  # how often each happened
+    seconds: dict[str, float] = field(default_factory=dict)
+    workers: dict[str, int] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict)
 
     def add(self, outcome: Outcome[Any]) -> None:
+        """Count a finished chunk."""
         self.chunks += 1
         if not outcome.worker:
             self.resumed += 1
@@ -86,31 +94,34 @@ class JobFacts:
 
 @dataclass(frozen=True)
 class Crew:
-    """Workers for a job; those elsewhere have been looked at.
+    """Workers of a job; those of a scheduler have been examined.
 
-    capacity  what they can compute with
-    coming    gives them: those of this machine may still be on their way
-    fitness   what each of those elsewhere said
+    capacity  threads and memory that they compute with
+    coming    returns the workers; those of this machine may still be starting
+    fitness   answer of each worker of a scheduler
+    expected  requirements for workers that join later; None: none can
     """
 
     capacity: Capacity
     coming: Callable[[], Workers]
     fitness: dict[str, Fitness] = field(default_factory=dict)
-    expected: Expected | None = None  # of those that join later; None: nobody can
+    expected: Expected | None = None
 
     @cached_property
     def workers(self) -> Workers:
-        """Waits for them. Raises what went wrong."""
+        """Return the workers once they have started. Raises what went wrong."""
         return self.coming()
 
 
 class Job:
-    """Workers for a workload, and a run of it that can be stopped and resumed.
+    """Run of a workload on its workers, which can be stopped and resumed.
 
-    lanes    chunks in hand on each GPU, where --threads does not say how many
-    client   a `dask.distributed.Client` to use instead of what `run` says
-    coming   the workers, where they were started before (see `start_workers`)
-    journal  where a run keeps what it has finished; None: nowhere
+    run      where and how it runs
+    lanes    chunks in progress on each GPU, unless --threads gives their number
+    client   a `dask.distributed.Client` to use instead of the workers that `run` asks for
+    devices  GPUs of this machine; None: those that `run` asks for
+    coming   the workers, if they were started before (see `start_workers`)
+    journal  file that keeps finished chunks; None: no file
     """
 
     def __init__(
@@ -126,42 +137,44 @@ class Job:
         self._client, self._coming, self._journal_path = client, coming, journal
         if devices is None:
             devices = () if client else run.devices()
-        self.devices = devices
+        self.devices = deployment(run, devices, lanes).devices  # those that are used
         self.facts = JobFacts()
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
         self._taken = False
-        self.published = False  # the output has its name: what goes wrong later is no input
+        # Once the output has its name, no error is one of the input.
+        self.published = False
 
     # ---- workers ------------------------------------------------------------------------------
 
     @property
     def deployment(self) -> Deployment:
+        """Return the workers that this job has or gets."""
         return deployment(self.run, self.devices, self.lanes)
 
     @property
     def in_process(self) -> bool:
-        """Whether threads of this process do the work."""
+        """Return whether threads of this process do the work."""
         return self._client is None and self.deployment.in_process
 
     @property
     def resuming(self) -> bool:
-        """Whether a run before this one has left something to go on with."""
+        """Return whether this run continues an earlier one."""
         return self._journal is not None and self._journal.continued
 
     @property
     def keeps_journal(self) -> bool:
-        """Whether a run that is stopped can be continued."""
+        """Return whether the run can be continued after it was stopped."""
         return self._journal_path is not None
 
     @property
     def remote(self) -> bool:
-        """Whether workers run elsewhere, and may see other files than this process."""
+        """Return whether workers run elsewhere, and may see other files than this process."""
         return self._client is not None or self.run.elsewhere
 
     @property
     def chunks(self) -> int | None:
-        """How many there are going to be, where that is known."""
+        """Return the number of chunks, or None where it is not known in advance."""
         return None
 
     def free_here(self) -> int:
@@ -172,7 +185,7 @@ class Job:
 
     @property
     def capacity(self) -> Capacity:
-        """That of this machine."""
+        """Return the threads and the memory of this machine."""
         here = self.deployment
         threads = here.lanes * here.workers
         return Capacity(
@@ -184,9 +197,9 @@ class Job:
         )
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
-        """The workers, all fit for a job with these inputs, which have absolute paths.
+        """Return the workers, all of them fit for a job with these inputs (absolute paths).
 
-        Raises Failure that names every worker that is not, with all that is wrong with it.
+        Raises Failure that names every unfit worker with all its problems.
         """
         if not self.remote:
             return Crew(self.capacity, partial(self._started, stack))
@@ -210,7 +223,7 @@ class Job:
         return Crew(capacity, lambda: workers, found, wanted)
 
     def _workers(self, stack: ExitStack) -> Workers:
-        """Those of a running cluster."""
+        """Return the workers of the scheduler."""
         if self._client is not None:
             return workers_of_client(self._client, worker.OWN, self.run.worker_timeout)
         return self._started(stack)
@@ -235,23 +248,23 @@ class Job:
         return self._journal.plan
 
     def skip_finished(self, spans: Iterator[S]) -> Iterator[S]:
-        """Without those that a run before this one has finished."""
+        """Return the spans that no earlier run has finished."""
         for _ in range(self._journal.held if self._journal else 0):
             if next(spans, None) is None:
                 raise Failure("the journal holds more than the input")
         return spans
 
     def last_finished(self) -> Any | None:
-        """The last part that a run before this one has finished, if any."""
+        """Return the last part that an earlier run has finished, or None."""
         return self._journal.last() if self._journal else None
 
     def run_spans(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
     ) -> Iterator[Outcome[P]]:
-        """The parts in order, those of the journal first, for which no worker is needed.
+        """Yield the parts in order, first those of the journal, for which no worker is needed.
 
-        spans: what is `left`
-        plan: facts to be told of it
+        spans: those that `skip_finished` returned
+        plan: facts for the event "planned"
         """
         for outcome in self._outcomes(crew, workload, spans, plan):
             self.facts.add(outcome)
@@ -262,7 +275,6 @@ class Job:
     def _outcomes(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], plan: dict[str, Any]
     ) -> Iterator[Outcome[P]]:
-        """Workers at hand have begun with what is left before the journal is read."""
         journal = self._journal
         before: Iterator[Outcome[P]] = iter(())
         if journal is not None:
@@ -282,23 +294,23 @@ class Job:
         )
 
     def _planned(self, workers: Workers, **plan: Any) -> None:
-        """Tell of the plan."""
-        present = sorted(workers.present())  # which may change the threads
+        """Emit the event "planned"."""
+        present = sorted(workers.present())  # may change the number of threads
         facts = {"chunks": self.chunks, "threads": workers.threads, **plan}
         self.emit(Event("planned", facts={**facts, "workers": present}))
 
     def emit(self, event: Event) -> None:
-        """Something happened."""
+        """Pass an event to all listeners."""
         for listener in self.listeners:
             listener(event)
 
     def _count(self, event: Event) -> None:
         self.facts.events[event.name] = self.facts.events.get(event.name, 0) + 1
-        if event.name in SAID:
-            logger.warning("multigpu: %s", SAID[event.name].format_map(event.facts))
+        if event.name in WARNINGS:
+            logger.warning("multigpu: %s", WARNINGS[event.name].format_map(event.facts))
 
     def take_once(self, results: str, function: str) -> None:
-        """Raises UsageError the second time: results are computed as they are taken."""
+        """Raise UsageError the second time: results are computed as they are taken."""
         if self._taken:
             again = f"keep them, or call {function} once more"
             raise UsageError(f"the {results} were taken already, which is possible once: {again}")
@@ -306,10 +318,10 @@ class Job:
 
     @contextmanager
     def keep_journal(self) -> Iterator[None]:
-        """Around all that makes the output: the journal stays where a run can go on with it.
+        """Run the block that makes the output; keep the journal if another run can continue it.
 
-        With a wrong input or option none can: when it is mended, it is another one. An input that
-        cannot be read may be the same later.
+        After an error of an input or an option none can: once corrected, it is another input. An
+        input that cannot be read may be the same later.
         """
         try:
             yield
@@ -328,14 +340,14 @@ class Job:
             journal.remove()
             return
         there = journal.is_there
-        with suppress(Failure):  # what ended the run is what is told
+        with suppress(Failure):  # the error that ended the run is the one to report
             journal.close()
             if there:
                 logger.warning(KEPT)
 
 
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
-    """Return where a job with these options runs: see `threads_or_processes`."""
+    """Return the workers of a job with these options; see `threads_or_processes`."""
     processes = 0
     if not run.elsewhere:
         devices, processes = threads_or_processes(devices, run.processes, lanes.estimate)
@@ -356,32 +368,32 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> De
 
 
 def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
-    """What each worker says; one that cannot even be asked is not fit."""
-    said = workers.everywhere(fitness.examine, wanted, workers.gpu)
+    """Return the fitness of each worker; one that cannot be asked is unfit."""
+    answers = workers.everywhere(fitness.examine, wanted, workers.gpu)
     return {
         name: answer if isinstance(answer, Fitness) else unanswered(answer)
-        for name, answer in said.items()
+        for name, answer in answers.items()
     }
 
 
 def describe_inputs(paths: Sequence[str]) -> dict[str, str]:
-    """What a journal says of input files, so that a changed one is noticed."""
+    """Return entries for the journal by which a changed input file is noticed."""
     return {f"input {path}": str(fingerprint_or_none(path) or NO_FILE) for path in paths}
 
 
 def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
-    """Raises InputError for a file that was written to since `about` was made.
+    """Raise InputError for a file that was written to since `about` was made.
 
-    One that cannot be read now is Unreadable: it may be the same later.
+    Raises Unreadable for one that cannot be read now: it may be the same later.
     """
     for path in paths:
         before = about[f"input {path}"]
-        if before != NO_FILE and _told(path) != before:
+        if before != NO_FILE and _fingerprint_text(path) != before:
             raise InputError(path, "was changed while it was read")
 
 
-def _told(path: str) -> str:
-    """What a journal says of an input. Raises Unreadable."""
+def _fingerprint_text(path: str) -> str:
+    """Return the journal's entry of an input. Raises Unreadable."""
     try:
         return str(fingerprint(path))
     except Unreadable:

@@ -1,4 +1,4 @@
-"""Where and how a job runs, as one frozen object that is handed on whole."""
+"""Options of every run: where and how a job is carried out."""
 
 import logging
 from dataclasses import dataclass, field
@@ -19,12 +19,13 @@ MOST = 4096  # threads, or processes, of one machine
 
 @dataclass(frozen=True)
 class Lanes:
-    """How many chunks are in hand on each GPU: some load, some compute, some finish.
+    """Number of chunks in progress on each GPU: some load, some compute, some finish.
 
-    most      where that is useful
-    alone     on the only GPU; None: as many as on others
-    together  on all GPUs of a machine, unless each had fewer than `least`
-    estimate  of the job's work, by which threads or worker processes are chosen
+    most      the most on one GPU
+    together  the most on all GPUs of a machine, unless each had fewer than `least`
+    least     the fewest on one GPU
+    estimate  estimate of the job's work, by which threads or worker processes are chosen
+    alone     their number on the only GPU; None: as on others
     """
 
     most: int
@@ -34,28 +35,34 @@ class Lanes:
     alone: int | None = None
 
     def each(self, gpus: int) -> int:
-        """How many there are on one of so many GPUs."""
+        """Return the number on each of `gpus` GPUs."""
         if gpus == 1 and self.alone is not None:
             return self.alone
         return min(self.most, max(self.least, self.together // gpus))
 
 
-NO_LANES = Lanes(0)  # of what CPUs alone do
+NO_LANES = Lanes(0)  # for jobs that run on CPUs only
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where and how a job runs; none of it changes a result.
+    """Options of a run; none of them changes a result.
 
-    max_chunk_bytes no chunk is larger; None: as serves the job, 32 MB to 256 MiB
-    threads         CPU threads, or chunks in hand per GPU; 0: as many as serve
-    processes       worker processes on this machine; 0: as few as possible
-    mixed           whether workers without a GPU may help those that have one
-    resume          whether to go on with what a run that was stopped has left
-    cpu_fallback    whether the CPU does what does not fit on a GPU, or what a broken one leaves
-    chunk_timeout   seconds after which a chunk is begun on another worker, too; None: by the others
-    worker_timeout  seconds without any worker after which the run fails
-    dashboard       whether local clusters serve Dask's status page
+    gpus             GPUs to use: "auto", "all", "none", or numbers and UUIDs, "0,1" or "0-3"
+    scheduler        address of a running Dask scheduler
+    scheduler_file   file of a running Dask scheduler
+    connect_timeout  seconds to wait for the scheduler to answer
+    memory_fraction  share of a device's free memory to use
+    max_chunk_bytes  maximum chunk size in bytes; None: automatic, 32 to 256 MiB
+    threads          CPU threads, or chunks in progress on each GPU; 0: automatic
+    processes        worker processes on this machine; 0: automatic
+    mixed            whether workers without a GPU are used beside those with one
+    resume           whether to continue an interrupted run
+    cpu_fallback     whether the CPU computes what does not fit on a GPU, or a failed GPU leaves
+    chunk_timeout    seconds after which a chunk is also started on another worker; None: by the
+                     time that other chunks took
+    worker_timeout   seconds to wait for a worker when none is left
+    dashboard        whether local clusters serve Dask's status page
     """
 
     gpus: str = "auto"
@@ -80,9 +87,11 @@ class RunOptions:
         convert_fields(self, number, "worker_timeout")
         convert_fields(self, whole, "max_chunk_bytes", "threads", "processes")
         if not 0 < self.memory_fraction <= 1:
-            raise UsageError(f"memory fraction {self.memory_fraction:g}: it lies between 0 and 1")
+            raise UsageError(
+                f"memory fraction {self.memory_fraction:g}: expected a share above 0, at most 1"
+            )
         if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
-            raise UsageError(f"chunks of {self.max_chunk_bytes} bytes are not possible")
+            raise UsageError(f"--max-chunk-bytes {self.max_chunk_bytes}: it must be 1 or more")
         for name in ("connect_timeout", "worker_timeout", "chunk_timeout"):
             seconds = getattr(self, name)
             if seconds is not None and not 0 < seconds < inf:
@@ -91,25 +100,25 @@ class RunOptions:
             if count < 0:
                 raise UsageError(f"{option} {count}: it must be 0 or more")
         if max(self.threads, self.processes) > MOST:
-            raise UsageError(f"one machine has no use for more than {MOST:,} threads or processes")
+            raise UsageError(f"--threads and --workers are at most {MOST:,}")
         if "" in (self.scheduler, self.scheduler_file):
-            raise UsageError("the scheduler's address, or its file, has no name")
+            raise UsageError("--scheduler and --scheduler-file must not be empty")
         if self.scheduler and self.scheduler_file:
             raise UsageError("give a scheduler's address or its file, not both")
 
-    def chunk_bytes(self, serves: int = DEFAULT_CHUNK_BYTES) -> int:
-        """The most bytes of a chunk, where `serves` is what serves the job."""
-        return serves if self.max_chunk_bytes is None else self.max_chunk_bytes
+    def chunk_bytes(self, default: int = DEFAULT_CHUNK_BYTES) -> int:
+        """Return the maximum size of a chunk in bytes; `default` unless the user gave one."""
+        return default if self.max_chunk_bytes is None else self.max_chunk_bytes
 
     @property
     def elsewhere(self) -> bool:
-        """Whether a running cluster does the work."""
+        """Return whether the workers of a running scheduler do the work."""
         return bool(self.scheduler or self.scheduler_file)
 
     def devices(self) -> tuple[Device, ...]:
-        """The GPUs of this machine to use. Raises UsageError for one that cannot be used.
+        """Return the GPUs of this machine to use. Raises UsageError for one that cannot be used.
 
-        Where the choice is free and CuPy is missing it is the CPU, and that is said.
+        With --gpus auto and without CuPy the CPU is used, with a warning.
         """
         if self.elsewhere and self.gpus not in ("auto", "all", "none"):
             raise UsageError(

@@ -153,7 +153,7 @@ def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
     ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=True)
     print(f"ended {ended.seconds:.2f} s after SIGINT")
     assert (ended.status, ended.out) == (130, b"")
-    kept = "multigpu: what is finished is kept: --resume continues from there"
+    kept = "multigpu: finished chunks are kept: --resume continues from there"
     said = [line for line in remarks(ended.err).splitlines() if line]
     assert said == [kept, "multigpu: error: interrupted"]
     assert ended.seconds < SOON

@@ -13,7 +13,7 @@ from support.cohorts import SEXES, cohort, of_sexes
 import multigpu
 from multigpu import UsageError
 from multigpu.cnv.result import CnvResult
-from multigpu.count.api import CountOptions
+from multigpu.count.options import CountOptions
 from multigpu.formats.tables import arrow
 from multigpu.formats.tables.counts import Counts, write_counts
 
@@ -124,7 +124,7 @@ def test_refused__a_genome_that_is_no_name() -> None:
 
 
 def test_refused__a_window_that_is_no_number() -> None:
-    with pytest.raises(UsageError, match="window is '5': it must be a whole number"):
+    with pytest.raises(UsageError, match="window is '5'; it must be a whole number"):
         cnv("x.bam", window="5")
 
 

@@ -69,7 +69,7 @@ def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
     ended = disturbed.ended()
     assert ended.status == 128 + number
     assert [line for line in ended.err.splitlines() if line] == [
-        "multigpu: what is finished is kept: --resume continues from there",
+        "multigpu: finished chunks are kept: --resume continues from there",
         f"multigpu: error: ended by {number.name}",
     ]
     assert left(out) == [f".{job.output}.journal"]

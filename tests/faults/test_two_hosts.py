@@ -101,7 +101,7 @@ def test_link_to_a_worker__that_is_cut_does_not_hold_the_run_up(
         ended = end(run.process, NOTICED + 30)
         link.restore()
         assert ended.status == 0
-    gone = any(second.address in line and "is gone" in line for line in ended.lines)
+    gone = any(second.address in line and "has left" in line for line in ended.lines)
     assert gone or events(run.log, "moved")
     assert run.output.read_bytes() == undisturbed
 
@@ -121,7 +121,7 @@ def test_link_to_the_scheduler__that_is_cut_ends_the_run_which_can_be_resumed(
             link.restore()
         assert ended.status == 1
         assert ended.lines == [
-            "multigpu: what is finished is kept: --resume continues from there",
+            "multigpu: finished chunks are kept: --resume continues from there",
             f"multigpu: error: the scheduler does not answer, for {TIMEOUT:g} s now",
         ]
         assert took < TIMEOUT + GRACE

@@ -117,7 +117,7 @@ def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NAMES)
 def test_golden__tables_and_matrices(name: str, device: Row, run: Run, golden: Path) -> None:
-    possible = all(map(find_spec, output.NEEDED[output.MATRICES]))
+    possible = all(map(find_spec, output.NEEDED_PACKAGES[output.MATRICES]))
     folder = run(name, *device, "--matrices" if possible else "--no-matrices")
     check_tables(folder, load(golden, name))
     if not possible:

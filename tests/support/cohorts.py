@@ -9,7 +9,7 @@ from multigpu.cnv.job import CnvJob
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices
 from multigpu.cnv.result import CnvResult
-from multigpu.cnv.simulate import Cohort, Truth, cohort_counts
+from multigpu.cnv.simulate import CohortDesign, Truth, simulate_cohort
 from multigpu.formats.alignments.regions import windows
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
@@ -24,8 +24,8 @@ SEXES = ("male", "female", "female", "male", "female", "male")
 
 @cache
 def cohort(**changes: Any) -> tuple[Counts, Truth]:
-    """Return counts and the planted variants."""
-    return cohort_counts(Cohort(**{**SMALL, **changes}))
+    """Counts and what was planted."""
+    return simulate_cohort(CohortDesign(**{**SMALL, **changes}))
 
 
 @cache
