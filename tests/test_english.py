@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("multigpu", "kernels", "cluster", "benchmarks", "tests/support")
 HEADLESS = """
@@ -30,9 +28,10 @@ def headless(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_docstrings__begin_with_a_verb_or_a_noun(path: Path) -> None:
-    assert headless(path.read_text(encoding="utf-8")) == []
+def test_docstrings__begin_with_a_verb_or_a_noun() -> None:
+    found = {path.relative_to(ROOT): headless(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert len(MODULES) > 100
+    assert {str(path): lines for path, lines in found.items() if lines} == {}
 
 
 def test_headless__finds_them_at_every_level() -> None:

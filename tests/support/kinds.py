@@ -9,7 +9,10 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 KINDS = ("faults", "golden", "emulated", "process", "unit")  # pyproject.toml says what they are
 EMULATORS = {"emulated", "compile_cubin", "machine", "gpu"}
-STARTERS = {"subprocess", "multiprocessing", "processes", "--workers", "two_processes", "scheduler"}
+STARTERS = {
+    "--workers", "multiprocessing", "processes", "scheduler", "start_workers", "subprocess",
+    "two_processes",
+}  # fmt: skip
 
 
 def kind_of(item: pytest.Function) -> str:
