@@ -17,11 +17,11 @@ from common import Figure, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
-from multigpu.cnv.backends import model_options
 from multigpu.cnv.job import CnvJob
+from multigpu.cnv.kernel_options import model_options
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.result import CnvResult
-from multigpu.cnv.simulate import Cohort, cohort_counts
+from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.kernels.cnmops import reference
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
@@ -55,7 +55,7 @@ class Bench:
         return {**GENES, **shape, "regions": regions, "cnvs": max(1, regions // 1000)}
 
     def counts(self, shape: dict[str, int]) -> Counts:
-        return cohort_counts(Cohort(**self.shape(shape)))[0]
+        return simulate_cohort(CohortDesign(**self.shape(shape)))[0]
 
     @cached_property
     def bm_a(self) -> Counts:

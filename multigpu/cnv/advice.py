@@ -1,28 +1,28 @@
-"""What to try where no CNVs were found, judged by the data."""
+"""Advice on what to try where no CNVs were found, judged by the data."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from multigpu.cnv.calls.calls import Floats
+from multigpu.cnv.calls.segments import Floats
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.result import SegmentTable
 from multigpu.formats.alignments.regions import Regions
 
 FEW_REGIONS = 50  # of a chromosome: most of them may change at once
 FEW_READS = 50  # of a region: below it noise is as large as a change by one copy
-NEAR = 0.5  # of a threshold: what reaches so far may be a change
+NEAR = 0.5  # share of a threshold above which a segment may be a change
 
 
-def without_cnvs(
+def advice_without_cnvs(
     segments: SegmentTable, regions: Regions, options: CnvOptions, reads: float
 ) -> str:
-    """A note that there are no CNVs, with what may show some.
+    """Return a note that there are no CNVs, with options that may show some.
 
-    reads  of a region, in the mean
+    reads  mean of a region
     """
     found = [
-        *_by_chromosome(regions, options),
+        *_normalized_one_by_one(regions, options),
         *_narrow(segments, options),
         *_near(segments, options),
         *_few_reads(options, reads),
@@ -35,11 +35,11 @@ def without_cnvs(
     return f"no CNVs were found; what may show some: {'; '.join(found)}"
 
 
-def _by_chromosome(regions: Regions, options: CnvOptions) -> Iterator[str]:
-    """Where a gene is all there is of a chromosome, its loss is divided out."""
+def _normalized_one_by_one(regions: Regions, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where a chromosome is little more than a gene: its loss is divided out."""
     sizes = [block.stop - block.start for block in regions.blocks]
-    apart = options.norm != 0 and options.model != "single" and not options.genome_wide
-    if apart and len(sizes) > 1 and np.median(sizes) < FEW_REGIONS:
+    one_by_one = options.is_normalized and not options.genome_wide
+    if one_by_one and len(sizes) > 1 and np.median(sizes) < FEW_REGIONS:
         yield (
             f"--genome-wide (every chromosome is normalized by itself, and has {np.median(sizes):g}"
             " regions in the median: a change of most of one is taken for the depth of the sample)"
@@ -47,8 +47,8 @@ def _by_chromosome(regions: Regions, options: CnvOptions) -> Iterator[str]:
 
 
 def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
-    """Segments that are CNVs but for their width."""
-    value = _judged(segments, options)
+    """Yield advice where segments lack nothing but width to be CNVs."""
+    value = _judged_value(segments, options)
     beyond = (value >= options.upper) | (value <= options.lower)
     if beyond.any():
         rows = segments.rows[beyond]
@@ -59,8 +59,8 @@ def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
 
 
 def _near(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
-    """The strongest segments that are wide enough, where they come near a threshold."""
-    value = _judged(segments, options)[segments.rows >= options.min_width]
+    """Yield advice where the strongest of the wide segments come near a threshold."""
+    value = _judged_value(segments, options)[segments.rows >= options.min_width]
     limits = (("--upper", "gain", options.upper, 1), ("--lower", "loss", options.lower, -1))
     for option, kind, limit, sign in limits:
         strongest = float((sign * value).max(initial=0.0)) * sign
@@ -77,7 +77,7 @@ def _few_reads(options: CnvOptions, reads: float) -> Iterator[str]:
         yield f"larger windows or regions (they have {reads:.3g} reads in the mean)"
 
 
-def _judged(segments: SegmentTable, options: CnvOptions) -> Floats:
+def _judged_value(segments: SegmentTable, options: CnvOptions) -> Floats:
     return segments.median if options.use_median else segments.mean
 
 

@@ -1,26 +1,22 @@
 """The Python function `multigpu.cnv`."""
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from multigpu.cnv.job import SHOWN_REGIONS
-from multigpu.cnv.opening import opened
-from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.opening import open_job
+from multigpu.cnv.options import SHOWN_REGIONS, CnvOptions
 from multigpu.cnv.output import matrices
+from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
-from multigpu.cnv.samples import cohort, inputs
-from multigpu.cnv.samples.frames import counts_of, is_frame
-from multigpu.count.job import CountJob
+from multigpu.cnv.samples.inputs import COUNTING, SampleInput
 from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
-from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.run.keywords import ALIASES, check_keywords, run_keywords
 from multigpu.run.options import RunOptions
 from multigpu.run.values import text_of
 
-COMMAND = {**ALIASES, "counts_cache": "cache"}  # its names of parameters, and ours
+COMMAND_NAMES = {**ALIASES, "counts_cache": "cache"}  # names on the command line, and ours
 
 
 def cnv(
@@ -41,97 +37,63 @@ def cnv(
 
     counts_or_bams  a `Counts` object, a counts table (a file, or one of pyarrow or pandas), or BAM
                     and CRAM files
-    model           cn.mops, haplo, exome, single, reference
+    model           cn.mops, haplo, exome, single or reference
     preset          "gcnmops": the parameters of that program
-    controls        the same of controls, for the model reference
+    controls        counts or files of controls, for the model reference
     ploidy          of samples on all chromosomes: a file, a mapping (2 where a sample is not
                     named), a number for all, or one for each sample and then control
-    sex             "infer": by their coverage of X and Y; "none", None: not used; "male", "female":
-                    that of all; a file, or a mapping of samples to "male" or "female"
-    genome          hg38, hg19, hs1, mm39, mm10: where its pseudoautosomal regions are, in which
-                    everybody has two copies; None: by the lengths of its chromosomes
+    sex             "infer": by their coverage of X and Y; "none" or None: not used; "male",
+                    "female": for all; a file, or a mapping of samples to "male" or "female"
+    genome          hg38, hg19, hs1, mm39 or mm10: where its pseudoautosomal regions are, in which
+                    everybody has two copies; None: recognized by the lengths of its chromosomes
     count           how alignments are counted, instead of the parameters of `multigpu.count`
     keep_matrices   whether the result has the matrices
     client          a `dask.distributed.Client` to use instead of this machine
     options         fields of `CnvOptions` (None: the model's default) and of `RunOptions`, and the
-                    parameters of `multigpu.count`; or as the command calls them: `compat`,
+                    parameters of `multigpu.count`; names of the command line work, too: `compat`,
                     `counts_cache`, `workers`
 
-    Raises UsageError and InputError for what is wrong with options and files.
+    Raises UsageError and InputError for wrong options and files.
     """
-    known = [*COMMAND, "compat", *(field.name for field in fields(CnvOptions))]
-    check_keywords(cnv, options, [*known, *run_keywords(), *cohort.COUNTING])
-    options = {COMMAND.get(name, name): value for name, value in options.items()}
-    run = RunOptions(**_taken(options, [field.name for field in fields(RunOptions)]))
-    counted = _taken(options, cohort.COUNTING)
+    known = [*COMMAND_NAMES, "compat", *(field.name for field in fields(CnvOptions))]
+    check_keywords(cnv, options, [*known, *run_keywords(), *COUNTING])
+    options = {COMMAND_NAMES.get(name, name): value for name, value in options.items()}
+    run = RunOptions(**_pop(options, [field.name for field in fields(RunOptions)]))
+    counting_options = _pop(options, COUNTING)
     chosen = CnvOptions.of(model, preset, **options)
-    if genome is not None:
-        genome = text_of("genome", genome)
-    counting, given = _counting(count, counted, chosen.compat_r)
-    cases, others = _source(counts_or_bams), None if controls is None else _source(controls)
-    cohort.check_counting(given, _table(cases), None if others is None else _table(others))
-    alike = cohort.of_controls(counting)
-    job = opened(
-        _opened(cases, counting, run, client),
-        None if others is None else _opened(others, alike, run, client),
-        chosen, run, counting=counting, ploidy=ploidy, sex=sex, genome=genome,
-        given=[name for name, value in options.items() if value is not None], client=client,
-    )  # fmt: skip
+    counting, counting_given = _counting(count, counting_options, chosen.compat_r)
+    request = CnvRequest(
+        cases=SampleInput.from_python(counts_or_bams),
+        controls=None if controls is None else SampleInput.from_python(controls),
+        options=chosen,
+        run=run,
+        counting=counting,
+        counting_given=counting_given,
+        ploidy=ploidy,
+        sex=sex,
+        genome=None if genome is None else text_of("genome", genome),
+        given=tuple(name for name, value in options.items() if value is not None),
+    )
     keep = matrices.names(chosen.posterior) if keep_matrices else ()
-    return job.result(keep, shown=SHOWN_REGIONS)
+    return open_job(request, client=client).result(keep, shown=SHOWN_REGIONS)
 
 
-def _taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Those of these names, which `options` then has no more."""
+def _pop(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the options with these names, and remove them from `options`."""
     return {name: options.pop(name) for name in names if name in options}
 
 
 def _counting(
-    count: CountOptions | None, counted: dict[str, Any], compat_r: bool
-) -> tuple[CountOptions, list[str]]:
-    """How alignments are counted, and which parameters of that were given."""
-    given = {name: value for name, value in counted.items() if value is not None}
+    count: CountOptions | None, parameters: dict[str, Any], compat_r: bool
+) -> tuple[CountOptions, tuple[str, ...]]:
+    """Return how alignments are counted, and the parameters of that which were given."""
+    given = {name: value for name, value in parameters.items() if value is not None}
     if count is None:
-        return CountOptions.of(compat_r=compat_r, **given), list(given)
+        return CountOptions.of(compat_r=compat_r, **given), tuple(given)
     if not isinstance(count, CountOptions):
         raise UsageError(f"count is of type {type(count).__name__}, not CountOptions")
     if given:
         raise UsageError(f"give {next(iter(given))} or count, not both")
-    usual = CountOptions().parameters()
-    return count, [name for name, value in count.parameters().items() if value != usual[name]]
-
-
-def _source(given: Any) -> Counts | list[str]:
-    """Counts, or paths. Raises UsageError for what is neither."""
-    if isinstance(given, Counts):
-        return given
-    if is_frame(given):
-        return counts_of(given)
-    if isinstance(given, str | os.PathLike):
-        return inputs.paths_of(given)
-    paths = list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else [0]
-    if not paths:
-        raise UsageError("no input given: a counts table, or BAM and CRAM files")
-    if not all(isinstance(path, str | os.PathLike) for path in paths):
-        raise UsageError(
-            f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
-            " the columns chrom, start, end and samples, or files"
-        )
-    return inputs.paths_of(paths)
-
-
-def _table(source: Counts | list[str]) -> str:
-    """What a table is called in messages; empty for alignments."""
-    if isinstance(source, Counts):
-        return "what was given"
-    return "" if inputs.are_alignments(source) else source[0]
-
-
-def _opened(
-    source: Counts | list[str], counting: CountOptions, run: RunOptions, client: Any
-) -> Counts | CountJob:
-    table = _table(source)
-    if isinstance(source, list) and not table:
-        return CountJob(source, counting, run, client)
-    counts = source if isinstance(source, Counts) else read_counts(source[0])
-    return cohort.selected(counts, counting.chromosomes, counting.rename == "auto", table)
+    defaults = CountOptions().parameters()
+    changed = [name for name, value in count.parameters().items() if value != defaults[name]]
+    return count, tuple(changed)

@@ -1,76 +1,142 @@
-"""From what a copy-number run is given to a job: all is checked, before alignments are counted."""
+"""From a request to a job: all is checked, and alignments are counted."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from multigpu.cnv.job import CnvJob, check_samples
-from multigpu.cnv.options import CnvOptions, idle
-from multigpu.cnv.samples import cohort, genomes, inputs
+import numpy as np
+
+from multigpu.cnv.job import CnvJob, PlannedCnvJob
+from multigpu.cnv.notes import doubtful_sex_notes, unused_sex_notes
+from multigpu.cnv.options import copy_number_lanes, file_bytes, unused_parameter_notes
+from multigpu.cnv.request import CnvRequest
+from multigpu.cnv.samples.checks import check_samples
+from multigpu.cnv.samples.cohort import Cohort
+from multigpu.cnv.samples.facts import read_ploidies, read_sexes
+from multigpu.cnv.samples.genomes import X_NAMES, find_genome
+from multigpu.cnv.samples.inputs import (
+    check_counting,
+    counting_of_controls,
+    rename_as_cases,
+)
+from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
-from multigpu.count.options import CountOptions
-from multigpu.formats.tables.counts import Counts
-from multigpu.run.options import RunOptions
-
-Source = Counts | CountJob  # counts, or the job that makes them
+from multigpu.formats.tables.counts import Counts, Empty
 
 
-def opened(
-    cases: Source,
-    controls: Source | None,
-    options: CnvOptions,
-    run: RunOptions,
+class OpenedInputs:
+    """Inputs that were opened and looked at; alignments are not counted yet.
+
+    cases, controls  counts, or the job that counts them
+    ploidy, sexes    of each case and then control; see `samples.facts`
+
+    Raises UsageError and InputError for what cannot be a run.
+    """
+
+    def __init__(self, request: CnvRequest, client: Any = None, empty: Empty = np.empty) -> None:
+        run, counting = request.run, request.counting
+        check_counting(request.counting_given, request.cases, request.controls)
+        self.cases = request.cases.open(counting, run, client, empty)
+        self.controls = None
+        if request.controls is not None:
+            counting = counting_of_controls(counting)
+            self.controls = request.controls.open(counting, run, client, empty)
+        find_genome(request.genome, self.cases.regions)
+        control_names = None if self.controls is None else self.controls.samples
+        check_samples(self.cases.samples, control_names, request.options)
+        names = [*self.cases.samples, *(control_names or ())]
+        self.ploidy = read_ploidies(request.ploidy, names)
+        self.sexes = read_sexes(request.sex, names)
+
+    @property
+    def count_jobs(self) -> list[CountJob]:
+        """Jobs that count alignments."""
+        return [each for each in (self.cases, self.controls) if isinstance(each, CountJob)]
+
+
+def open_job(
+    request: CnvRequest,
     *,
-    counting: CountOptions,
-    ploidy: Any,
-    sex: Any,
-    genome: str | None,
-    given: Iterable[str],
-    count: Callable[[CountJob], Counts] = lambda job: job.counts(),
-    **more: Any,
+    client: Any = None,
+    count_cache: str | None = None,
+    count: Callable[[CountJob], Counts] | None = None,
+    keep_counts: Callable[[Counts], None] | None = None,
+    empty: Empty | None = None,
+    **settings: Any,
 ) -> CnvJob:
-    """The job, whose alignments are counted by `count`, the cases' first.
+    """Return the job of a request, whose alignments are counted, the cases' first.
 
-    ploidy, sex  see `cohort.ploidies` and `cohort.sexes`
-    given        the parameters that were given, for notes on those without effect
-    more         see `CnvJob`
+    client       a `dask.distributed.Client` to use instead of what the request says
+    count_cache  folder for the counts of each alignment file, where the request names none
+    count        runs a job that counts alignments; None: without progress
+    keep_counts  called with the counts of the cases, where these were counted
+    empty        allocates the counts of tables; None: as NumPy does
+    settings     see `CnvJob` and `Job`
 
     Raises UsageError and InputError.
     """
-    facts = checked(cases, controls, options, ploidy, sex, genome)
-    counts, others = (_counts(each, count) for each in (cases, controls))
-    assert counts is not None
-    if others is not None:
-        others = cohort.as_controls(others, counts, counting)
-    infer, coverage = not options.compat_r, None
-    if facts.sexes is None and infer:
-        coverage = inputs.sex_coverage(counts, others, genome)
-    sexes = facts.sexes or (coverage.sexes() if coverage else ())
+    if request.counting.cache is None:
+        request = replace(request, counting=replace(request.counting, cache=count_cache))
+    inputs, options = OpenedInputs(request, client, empty or np.empty), request.options
+    cases, controls, count = inputs.cases, inputs.controls, count or CountJob.counts
+    references = None
+    if isinstance(cases, CountJob):
+        references = cases.lengths
+        cases = count(cases)
+        if keep_counts:
+            keep_counts(cases)
+    if isinstance(controls, CountJob):
+        controls = count(controls)
+    if controls is not None and request.counting.rename == "auto":
+        controls = rename_as_cases(controls, cases)
+    sexes, coverage = inputs.sexes, None
+    if sexes is None and not options.compat_r:
+        coverage = cohort_coverage(cases, controls, request.genome)
+        sexes = coverage.sexes() if coverage else ()
     job = CnvJob(
-        counts, options, run, controls=others, ploidy=facts.ploidy, sexes=sexes, genome=genome,
-        coverage=coverage,
-        lengths=cases.lengths if isinstance(cases, CountJob) else None, **more,
-    )  # fmt: skip
-    if coverage is not None and facts.ploidy is None:
-        job.notes += cohort.sexes_in_doubt(coverage, job.names)
-    job.notes += cohort.sexes_unused(sex, job, infer)
-    job.notes += idle(options, given)
+        cases,
+        options,
+        request.run,
+        controls=controls,
+        ploidy=inputs.ploidy,
+        sexes=sexes or (),
+        sex_coverage=coverage,
+        genome=request.genome,
+        references=references,
+        inputs=request.paths,
+        client=client,
+        **settings,
+    )
+    job.notes += doubtful_sex_notes(job.cohort)
+    job.notes += unused_sex_notes(request.sex, job.cohort, options)
+    job.notes += unused_parameter_notes(options, request.given)
     return job
 
 
-def checked(
-    cases: Source,
-    controls: Source | None,
-    options: CnvOptions,
-    ploidy: Any,
-    sex: Any,
-    genome: str | None,
-) -> cohort.Facts:
-    """What is known of samples without counts. Raises UsageError for what cannot be a run."""
-    genomes.known(genome, cases.regions)
-    check_samples(cases.samples, None if controls is None else controls.samples, options)
-    names = [*cases.samples, *(controls.samples if controls else ())]
-    return cohort.Facts(cohort.ploidies(ploidy, names), cohort.sexes(sex, names))
-
-
-def _counts(source: Source | None, count: Callable[[CountJob], Counts]) -> Counts | None:
-    return count(source) if isinstance(source, CountJob) else source
+def open_plan(request: CnvRequest) -> PlannedCnvJob:
+    """Return the job of a request for its plan: tables are read, alignments are not counted."""
+    run, options = request.run, request.options
+    lanes = copy_number_lanes(file_bytes(request.paths))
+    if not request.has_alignments:
+        return open_job(request, lanes=lanes, devices=run.devices())
+    inputs = OpenedInputs(request)
+    both = [each for each in (inputs.cases, inputs.controls) if each is not None]
+    cohort = Cohort(
+        regions=inputs.cases.regions,
+        cases=inputs.cases.samples,
+        controls=() if inputs.controls is None else inputs.controls.samples,
+        ploidy=inputs.ploidy,
+        sexes=inputs.sexes or (),
+        genome_name=request.genome,
+    )
+    uses_sexes = options.norm != 0 and options.model != "haplo" and not options.compat_r
+    has_x = any(name in X_NAMES for name in cohort.regions.names)
+    return PlannedCnvJob(
+        cohort,
+        options,
+        run,
+        lanes,
+        notes=[note for each in both for note in each.notes],
+        uncounted=[file.path for job in inputs.count_jobs for file in job.files],
+        infers_sexes=inputs.sexes is None and inputs.ploidy is None and uses_sexes and has_x,
+    )

@@ -1,14 +1,17 @@
-"""The parameters of a copy-number run, with R's defaults for every model."""
+"""Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import isfinite
-from numbers import Integral, Real
+from numbers import Real
+from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, quoted
 from multigpu.run.options import Lanes
+from multigpu.run.values import check_choice, number, shown, whole
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
 NormType = Literal["poisson", "mean", "median", "quant", "mode"]
@@ -38,24 +41,118 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
+LARGEST = 1e300  # of real numbers
+MOST = 2**31 - 1  # of whole numbers: regions, cycles
+CHOICES = {
+    "model": Model,
+    "norm": Literal[0, 1, 2],
+    "norm_type": NormType,
+    "size_factor": SizeFactor,
+    "segmentation": Segmentation,
+    "fractional": Fractional,
+}
+WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
+FAST_ONLY = (  # parameters that --segmentation cbs has no use for
+    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
+)  # fmt: skip
+# What parameters are for, the parameters, and whether the run has it.
+PURPOSES: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
+    ("--segmentation fast", FAST_ONLY, lambda options: options.segmentation == "fast"),
+    ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
+    ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
+    (
+        "--size-factor quant", ("size_factor_quantile",),
+        lambda options: options.size_factor == "quant",
+    ),
+    (
+        "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
+        lambda options: options.is_normalized,
+    ),
+    ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
+)  # fmt: skip
+RANGES = {
+    "prior_impact": (0.0, LARGEST),
+    "cycles": (1, MOST),
+    "norm_quantile": (0.0, 1.0),
+    "size_factor_quantile": (0.0, 1.0),
+    "min_read_count": (0.0, LARGEST),
+    "upper": (-LARGEST, LARGEST),
+    "lower": (-LARGEST, LARGEST),
+    "min_width": (1, MOST),
+    "seg_eps": (0.0, LARGEST),
+    "seg_delta": (0, MOST),
+    "seg_max_window": (1, MOST),
+    "seg_cyber_weight": (0.0, LARGEST),
+    "seed": (0, 2**63 - 1),
+    "robust": (0.0, LARGEST),
+    "robust_min_width": (1, MOST),
+}
+
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
 COPY_NUMBER_LANES = Lanes(5, alone=3)
-COUNTS_RATE, COUNTS_KEPT_BUSY = 1e9, 2  # bytes a second on one GPU; GPUs that one process feeds
+BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
+GPUS_KEPT_BUSY = 2  # by threads of one process
+SHOWN_REGIONS = 10  # CNV regions with figures of their own
 
 
 def copy_number_lanes(size: int) -> Lanes:
     """Return the lanes of calling copy numbers in `size` bytes of counts."""
-    seconds = size / COUNTS_RATE  # and to read them takes as long
-    estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=COUNTS_KEPT_BUSY, reading=seconds)
+    seconds = size / BYTES_PER_SECOND
+    estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=GPUS_KEPT_BUSY, reading=seconds)
     return replace(COPY_NUMBER_LANES, estimate=estimate)
 
 
-@dataclass(frozen=True)
-class CnvOptions:
-    """What a copy-number run answers; docs/cnv.md has the meaning of each and its name in R.
+def file_bytes(paths: Iterable[str]) -> int:
+    """Return the size of the files that can be found."""
+    size = 0
+    for path in paths:
+        with suppress(OSError, ValueError):
+            size += Path(path).stat().st_size
+    return size
 
-    The defaults are those of R's `cn.mops`; `CnvOptions.of` gives those of another model.
-    Raises UsageError for values that mean nothing.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptResults:
+    """Results that workers keep besides the calls.
+
+    matrices  names of the matrices
+    store     Zarr store to which workers write them; None: they are kept in memory
+    shown     CNV regions of each chromosome that are kept for figures
+    """
+
+    matrices: tuple[str, ...] = ()
+    store: Path | None = None
+    shown: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """Files that a run writes.
+
+    output    folder of the files
+    vcf       whether cnvs.vcf.gz is written
+    matrices  whether matrices.zarr is written
+    report    whether report.html is written
+    plots     format of the figures as files; None: none are written
+    colors    which of gains and losses is red
+    genome    IGV's name of the genome; None: recognized by the lengths of chromosomes
+    """
+
+    output: str
+    vcf: bool = True
+    matrices: bool = True
+    report: bool = True
+    plots: Literal["png", "svg"] | None = None
+    colors: Literal["gain-red", "gain-blue"] = "gain-red"
+    genome: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CnvOptions:
+    """Parameters of the method; docs/cnv.md has the meaning of each and its name in R.
+
+    The defaults are those of R's `cn.mops`; `CnvOptions.of` has those of other models.
+    Raises UsageError for values that cannot be.
     """
 
     model: Model = "cn.mops"
@@ -90,14 +187,14 @@ class CnvOptions:
 
     @classmethod
     def of(cls, model: str, preset: str | None = None, **given: Any) -> Self:
-        """The defaults of a model, changed by a preset, changed by what is given (None: not).
+        """Return a model's defaults, changed by a preset, then by the parameters given.
 
-        `seg_median` may be one number, which stands for both signs; `compat` is "none" or "r".
+        None stands for a parameter that is not given. `seg_median` may be one number, which stands
+        for both signs; `compat` is "none" or "r".
         """
-        if model not in list(MODELS):
-            raise UsageError(f"unknown model {model!r}: choose from {', '.join(MODELS)}")
-        if preset is not None and preset not in list(PRESETS):
-            raise UsageError(f"unknown preset {preset!r}: there is {', '.join(PRESETS)}")
+        check_choice("--model", model, tuple(MODELS))
+        if preset is not None:
+            check_choice("--preset", preset, tuple(PRESETS))
         chosen = {name: value for name, value in given.items() if value is not None}
         if (compat := chosen.pop("compat", None)) is not None:
             chosen["compat_r"] = _compat(compat)
@@ -111,21 +208,24 @@ class CnvOptions:
 
     @property
     def main_label(self) -> str:
-        """The label of the class that means "no change"."""
+        """Label of the main class, which means "no change"."""
         return "CN1" if self.model == "haplo" else "CN2"
 
     @property
     def main(self) -> int:
-        """Its place in `classes`."""
+        """Index of the main class."""
         return self.classes.index(self.main_label)
+
+    @property
+    def is_normalized(self) -> bool:
+        """Whether counts are normalized here."""
+        return self.norm != 0 and self.model != "single"
 
     def __post_init__(self) -> None:
         for name, kind in CHOICES.items():
-            choices = get_args(kind)
             value = getattr(self, name)
-            if value not in choices and not (name == "fractional" and value is None):
-                allowed = ", ".join(str(choice) for choice in choices)
-                raise UsageError(f"{flag(name)} is {value!r}; it can be {allowed}")
+            if value is not None or name != "fractional":
+                check_choice(flag(name), value, get_args(kind))
         self._check_classes()
         self._check_numbers()
 
@@ -147,12 +247,13 @@ class CnvOptions:
             value = getattr(self, name)
             if value is None:
                 continue
-            _check_kind(name, value)
+            check_kind = whole if name in WHOLE else number
+            check_kind(flag(name), value)
             if not lowest <= value <= highest:
                 raise UsageError(
                     f"{flag(name)} is {_shown(value)}; it must be {_range(name, value)}"
                 )
-        _check_kind("seg_alpha", self.seg_alpha)
+        number("--seg-alpha", self.seg_alpha)
         if not 0 < self.seg_alpha <= MOST:
             raise UsageError(
                 f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
@@ -161,82 +262,34 @@ class CnvOptions:
         self._check_thresholds()
 
     def _check_thresholds(self) -> None:
-        """Gains must lie above losses: crossed ones would make every segment both."""
+        """Raise UsageError for crossed thresholds: every segment would be a gain and a loss."""
         if not all(map(isfinite, self.seg_median or ())):
             raise UsageError("--seg-median must be finite numbers")
         pairs = {
             f"--upper is {self.upper:g} and --lower {self.lower:g}": (self.upper, self.lower),
             "--seg-median is {:g},{:g}".format(*self.seg_median or (0, 0)): self.seg_median,
         }
-        for said, pair in pairs.items():
+        for description, pair in pairs.items():
             if pair and pair[0] < pair[1]:
-                raise UsageError(f"{said}: the threshold of gains lies below that of losses")
-
-
-LARGEST = 1e300  # what is beyond is no number of anything
-MOST = 2**31 - 1  # of what is counted: regions, rounds
-CHOICES = {
-    "model": Model,
-    "norm": Literal[0, 1, 2],
-    "norm_type": NormType,
-    "size_factor": SizeFactor,
-    "segmentation": Segmentation,
-    "fractional": Fractional,
-}
-WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
-OF_FAST = (  # which --segmentation cbs has no use for
-    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
-)  # fmt: skip
-# What parameters are for, and whether there is such a thing.
-EFFECT: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
-    ("--segmentation fast", OF_FAST, lambda options: options.segmentation == "fast"),
-    ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
-    ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
-    (
-        "--size-factor quant", ("size_factor_quantile",),
-        lambda options: options.size_factor == "quant",
-    ),
-    (
-        "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
-        lambda options: options.norm != 0 and options.model != "single",
-    ),
-    ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
-)  # fmt: skip
-RANGES = {
-    "prior_impact": (0.0, LARGEST),
-    "cycles": (1, MOST),
-    "norm_quantile": (0.0, 1.0),
-    "size_factor_quantile": (0.0, 1.0),
-    "min_read_count": (0.0, LARGEST),
-    "upper": (-LARGEST, LARGEST),
-    "lower": (-LARGEST, LARGEST),
-    "min_width": (1, MOST),
-    "seg_eps": (0.0, LARGEST),
-    "seg_delta": (0, MOST),
-    "seg_max_window": (1, MOST),
-    "seg_cyber_weight": (0.0, LARGEST),
-    "seed": (0, 2**63 - 1),
-    "robust": (0.0, LARGEST),
-    "robust_min_width": (1, MOST),
-}
+                raise UsageError(f"{description}: the threshold of gains lies below that of losses")
 
 
 def flag(name: str) -> str:
-    """The option of the command line for a parameter."""
+    """Return the option of the command line for a parameter."""
     return "--" + name.replace("_", "-")
 
 
-def idle(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
-    """A note where parameters were given that change nothing."""
-    said = set(given)
-    for what, names, is_there in EFFECT:
-        unused = [flag(name) for name in names if name in said]
-        if unused and not is_there(options):
-            yield f"{', '.join(unused)}: without effect, for {what} only"
+def unused_parameter_notes(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
+    """Yield a note for parameters that were given and change nothing."""
+    names_given = set(given)
+    for purpose, names, has_purpose in PURPOSES:
+        unused = [flag(name) for name in names if name in names_given]
+        if unused and not has_purpose(options):
+            yield f"{', '.join(unused)}: without effect, for {purpose} only"
 
 
 def _range(name: str, value: Any) -> str:
-    """What a number that lies beyond its limits must be."""
+    """Return in words what a number beyond its limits must be."""
     lowest, highest = RANGES[name]
     if highest == LARGEST and not isfinite(value):
         return "a finite number"
@@ -245,16 +298,8 @@ def _range(name: str, value: Any) -> str:
     return f"{lowest:g} to {_shown(highest)}"
 
 
-def _check_kind(name: str, value: Any) -> None:
-    """Raises UsageError for what is no number, or not a whole one where it must be."""
-    kind, wanted = (Integral, "a whole number") if name in WHOLE else (Real, "a number")
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise UsageError(f"{flag(name)} is {_repr(value)}; it must be {wanted}")
-
-
 def _compat(word: Any) -> bool:
-    if word not in ("none", "r"):
-        raise UsageError(f"--compat is {word!r}; it can be none, r")
+    check_choice("--compat", word, ("none", "r"))
     return bool(word == "r")
 
 
@@ -263,37 +308,32 @@ def _folds(given: Any) -> tuple[float, ...]:
 
 
 def _limits(given: Any) -> tuple[float, float]:
-    """Thresholds of gains and losses; one number stands for both signs."""
+    """Return thresholds of gains and losses; one number stands for both signs."""
     numbers = _numbers("seg_median", (given,) if isinstance(given, Real) else given)
     if len(numbers) == 1:
         return abs(numbers[0]), -abs(numbers[0])
     if len(numbers) != 2:
-        shown = quoted(",".join(f"{number:g}" for number in numbers))
-        raise UsageError(f"--seg-median: {shown} is not one number, or two")
+        given = ",".join(f"{each:g}" for each in numbers)
+        raise UsageError(f"--seg-median: expected one number or two, not {quoted(given)}")
     return numbers[0], numbers[1]
 
 
 def _numbers(name: str, given: Any) -> tuple[float, ...]:
     try:
         if not isinstance(given, str | bytes):
-            return tuple(float(number) for number in given)
+            return tuple(map(float, given))
     except (TypeError, ValueError):
         pass
-    raise UsageError(f"{flag(name)} is {_repr(given)}; it must be numbers")
+    raise UsageError(f"{flag(name)} is {shown(given)}; it must be numbers")
 
 
 def _labels(given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"--classes is {_repr(given)}; it must be a list of labels")
+        raise UsageError(f"--classes is {shown(given)}; it must be a list of labels")
     labels = tuple(given)
     if not all(isinstance(label, str) for label in labels):
         raise UsageError("--classes: labels must be texts")
     return labels
-
-
-def _repr(value: Any) -> str:
-    """A value of Python in a message, cut when long."""
-    return quoted(repr(value))[1:-1]
 
 
 READ = {"fold_changes": _folds, "classes": _labels, "seg_median": _limits}

@@ -1,23 +1,85 @@
-"""How chromosomes come to a device, and what that takes: known before anything is computed."""
+"""Chromosomes as spans, and what they take on a device: known before anything is computed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from multigpu.cluster.engine.plan import Capacity, Cost, chunk_units
-from multigpu.cnv.backends import AT_ONCE
+from multigpu.cnv.backends import CHROMOSOMES_ON_GPU
 from multigpu.cnv.chromosome import CnvSpan
 from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.samples.cohort import Cohort
+from multigpu.cnv.samples.genomes import X_NAMES, are_inside
+from multigpu.cnv.samples.sex import copies_on, ploidy_for
 from multigpu.run.options import RunOptions
 
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
 PROGRAM_BYTES = 448 << 20  # Python, NumPy, Numba while it compiles, PyArrow
-DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy besides, with a compiler of their own
+DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy, with a compiler of their own
 PLACE_BYTES = 20  # of a region: chromosome, start and end
 
 
-@dataclass(frozen=True)
+# ---- spans ------------------------------------------------------------------------------------
+
+
+def plan_spans(cohort: Cohort, options: CnvOptions) -> list[CnvSpan]:
+    """Return the chromosomes in the order of the regions, with the samples compared on each."""
+    spans = []
+    for number, (name, rows) in enumerate(
+        zip(cohort.chromosomes, cohort.regions.blocks, strict=True)
+    ):
+        span = CnvSpan(
+            block=number, name=name, first=rows.start, stop=rows.stop, ploidy=cohort.ploidy
+        )
+        spans.append(_span_by_sex(span, cohort, options) if cohort.ploidy is None else span)
+    return spans
+
+
+def _span_by_sex(span: CnvSpan, cohort: Cohort, options: CnvOptions) -> CnvSpan:
+    """Return the span of a chromosome, with the copies that are usual where they go by sex.
+
+    Counts that are normalized already, haploid genomes, and an X of pseudoautosomal regions alone
+    are taken as they are.
+    """
+    regions, cases = cohort.regions, len(cohort.cases)
+    copies = copies_on(span.name, cohort.sexes)
+    if copies is None or options.model == "haplo" or not options.norm:
+        return span
+    par = cohort.par if span.name in X_NAMES else ()
+    if are_inside(par, regions.start[span.rows], regions.end[span.rows]).all():
+        return span
+    columns = tuple(k for k, each in enumerate(copies) if each)
+    if not _can_compare(columns, cases, options.model):
+        columns = ()
+    copies = tuple(copies[k] for k in columns)
+    ploidy = ploidy_for(copies) if options.model != "single" else None
+    has_same_level = options.norm == 1 and not options.genome_wide and ploidy is None
+    return CnvSpan(
+        block=span.block,
+        name=span.name,
+        first=span.first,
+        stop=span.stop,
+        columns=columns if len(columns) < len(cohort.names) else None,
+        ploidy=ploidy,
+        copies=copies,
+        shares=None if has_same_level else tuple(each / 2 for each in copies),
+        par=par,
+    )
+
+
+def _can_compare(columns: Sequence[int], all_cases: int, model: str) -> bool:
+    """Return whether there are enough samples with copies of a chromosome to compare them."""
+    cases = sum(k < all_cases for k in columns)
+    if model == "reference":
+        return 0 < cases < len(columns)
+    return cases >= (1 if model == "single" else 2)
+
+
+# ---- memory -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Of a table of counts: `columns` are cases and then controls; bytes of a count."""
+    """Shape of a table of counts: regions × columns, of which the first are cases."""
 
     regions: int
     columns: int
@@ -26,63 +88,82 @@ class Shape:
 
     @property
     def bytes(self) -> int:
+        """Size of the table."""
         return self.regions * self.columns * self.count_bytes
 
     def row_bytes(self, options: CnvOptions) -> int:
-        """Bytes on a device of a region: its counts, results, and room for segmentation."""
+        """Return bytes of a region on a device: counts, results, and room for segmentation."""
         samples, classes = self.cases, len(options.classes)
-        found = BYTES_PER_VALUE * samples + 8 * classes * (1 + samples * options.posterior)
-        return self.columns * self.count_bytes + found
+        results = BYTES_PER_VALUE * samples + 8 * classes * (1 + samples * options.posterior)
+        return self.columns * self.count_bytes + results
 
     def piece_rows(
-        self, options: CnvOptions, budget: int, at_once: int, chunk_bytes: int, pieces: int = 1
+        self,
+        options: CnvOptions,
+        *,
+        budget: int,
+        at_once: int,
+        chunk_bytes: int,
+        divisor: int = 1,
     ) -> int:
-        """Regions that are on a device at a time.
+        """Return the number of regions that are on a device at a time.
 
         at_once      chromosomes that share the budget
         chunk_bytes  of counts, at most
-        pieces       how many times smaller it is to be
+        divisor      factor by which the piece is to be smaller
+
+        Raises BudgetError where not one region fits.
         """
         largest = max(1, chunk_bytes // (self.columns * self.count_bytes))
         cost = Cost(self.row_bytes(options), 0)
-        return max(1, chunk_units(cost, budget, at_once, largest) // pieces)
+        return max(1, chunk_units(cost, budget, at_once, largest) // divisor)
+
+    def of_span(self, span: CnvSpan) -> "Shape":
+        """Return the shape of a chromosome's counts in the columns that are compared there."""
+        columns = range(self.columns) if span.columns is None else span.columns
+        return Shape(
+            regions=span.stop - span.first,
+            columns=len(columns),
+            cases=sum(column < self.cases for column in columns),
+            count_bytes=self.count_bytes,
+        )
 
 
-@dataclass(frozen=True)
-class Chromosome:
-    """One as it is planned.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedChromosome:
+    """A chromosome in the plan.
 
-    columns       of its counts that are looked at; none where it is left out
+    columns       of its counts that are compared; 0 where it is left out
     pieces        in which it comes to a device
-    device_bytes  that a piece takes there
-    host_bytes    that it takes besides where these come together
-    copy_bytes    of a copy of its counts, where a worker makes one
+    device_bytes  of a piece on the device
+    host_bytes    more on the host, where the results of pieces are joined
+    copy_bytes    of the copy of its counts, where a worker makes one
     """
 
     name: str
     regions: int
-    columns: int
-    pieces: int
-    device_bytes: int
-    host_bytes: int
-    copy_bytes: int
+    columns: int = 0
+    pieces: int = 0
+    device_bytes: int = 0
+    host_bytes: int = 0
+    copy_bytes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CnvPlan:
     """How chromosomes, which are the chunks, are going to come to the devices.
 
     chunk_bytes  of counts that come to a device at a time, at most
-    budget       memory that chromosomes may take where there is least of it
-    lanes        in hand at a time on each worker, and
-    at_once      those of them that are on its device
-    in_hand      by the process that has most
+    budget       memory that chromosomes may take, on the device that has least
+    lanes        chromosomes in progress on each worker
+    at_once      chromosomes of these that are on its device
+    in_hand      chromosomes in progress in the process that has most
     gpu          whether devices are GPUs
-    copied       whether there may be a copy of the counts, for worker processes
+    copied       whether there may be a copy of the counts for worker processes
     """
 
     shape: Shape
-    chromosomes: tuple[Chromosome, ...]
+    chromosomes: tuple[PlannedChromosome, ...]
     chunk_bytes: int
     budget: int
     lanes: int
@@ -92,88 +173,100 @@ class CnvPlan:
     copied: bool
 
     @property
-    def largest(self) -> Chromosome:
-        """That which takes most on a device; of several the first."""
+    def largest(self) -> PlannedChromosome:
+        """The chromosome that takes most on a device; of several the first."""
         return max(self.chromosomes, key=lambda each: (each.device_bytes, each.regions))
 
     @property
     def device_bytes(self) -> int:
-        """What the chromosomes take that are on a device at a time."""
-        return _most((each.device_bytes for each in self.chromosomes), self.at_once)
+        """Memory of the chromosomes that are on a device at a time."""
+        return _sum_of_largest((each.device_bytes for each in self.chromosomes), self.at_once)
 
     @property
     def host_bytes(self) -> int:
-        """What a process takes at most without matrices and report, and but for what is found.
+        """Memory of a process at most, without matrices, report and results.
 
-        That is the program, the counts and where their regions lie, and what the chromosomes in
-        hand take: on a CPU what they take on a device. Controls and cases are joined before there
-        are any; for worker processes that come later there is a copy of the counts.
+        That is the program, the counts and the places of regions, and the chromosomes in progress:
+        on a CPU these take on the host what they take on a device. Controls and cases are joined
+        before any chromosome is in progress; worker processes may need a copy of the counts.
         """
-        each = self.chromosomes
+        chromosomes, counts = self.chromosomes, self.shape.bytes
         computing = self.device_bytes * (not self.gpu)
-        computing += _most((chromosome.host_bytes for chromosome in each), self.at_once)
-        copies = _most((chromosome.copy_bytes for chromosome in each), self.in_hand)
+        computing += _sum_of_largest((each.host_bytes for each in chromosomes), self.at_once)
+        copies = _sum_of_largest((each.copy_bytes for each in chromosomes), self.in_hand)
         program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * self.gpu
-        places, counts = 2 * PLACE_BYTES * self.shape.regions, self.shape.bytes
+        places = 2 * PLACE_BYTES * self.shape.regions
         return program + places + counts + max(counts, counts * self.copied + computing + copies)
 
 
-def _most(sizes: Iterable[int], count: int) -> int:
-    """The largest together."""
+def _sum_of_largest(sizes: Iterable[int], count: int) -> int:
     return sum(sorted(sizes, reverse=True)[:count])
 
 
-def plan_cnv(
+def plan_memory(
     spans: Sequence[CnvSpan],
     shape: Shape,
     options: CnvOptions,
     run: RunOptions,
     here: Capacity,
+    *,
     in_process: bool,
 ) -> CnvPlan:
-    """Raises BudgetError where a chromosome does not fit in the smallest pieces.
+    """Return the plan of a run on workers with this capacity.
 
-    in_process  whether all workers look at the counts themselves
+    in_process  whether all workers are threads of this process, which share the counts
+
+    Raises BudgetError where a chromosome does not fit in the smallest pieces.
     """
     budget = int(here.free * run.memory_fraction)
-    at_once = AT_ONCE if here.gpu else 1
+    at_once = CHROMOSOMES_ON_GPU if here.gpu else 1
     copied = not in_process or (shape.count_bytes > 4 and options.norm == 1)
-    planned = []
+    chromosomes = []
     for span in spans:
-        own = shape_of(span, shape)
-        rows = own.regions
-        if own.columns:
-            rows = own.piece_rows(options, budget, at_once, run.chunk_bytes())
-        planned.append(_chromosome(span, own, min(rows, own.regions), options, copied))
+        part = shape.of_span(span)
+        rows = part.regions
+        if part.columns:
+            rows = part.piece_rows(
+                options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
+            )
+        rows = min(rows, part.regions)
+        is_copied = copied or span.columns is not None
+        chromosomes.append(_plan_chromosome(span.name, part, rows, options, is_copied))
     return CnvPlan(
-        shape, tuple(planned), run.chunk_bytes(), budget, here.lanes, at_once,
-        here.chunks_in_process, here.gpu, not in_process,
-    )  # fmt: skip
+        shape=shape,
+        chromosomes=tuple(chromosomes),
+        chunk_bytes=run.chunk_bytes(),
+        budget=budget,
+        lanes=here.lanes,
+        at_once=at_once,
+        in_hand=here.chunks_in_process,
+        gpu=here.gpu,
+        copied=not in_process,
+    )
 
 
-def normalized_by(options: CnvOptions) -> str:
-    """chromosome, genome or none: what size factors are found for at a time."""
-    if not options.norm or options.model == "single":
-        return "none"
-    return "genome" if options.genome_wide else "chromosome"
-
-
-def shape_of(span: CnvSpan, whole: Shape) -> Shape:
-    """Of those columns of a chromosome that are looked at."""
-    columns = range(whole.columns) if span.columns is None else span.columns
-    cases = sum(column < whole.cases for column in columns)
-    return Shape(span.stop - span.first, len(columns), cases, whole.count_bytes)
-
-
-def _chromosome(
-    span: CnvSpan, shape: Shape, rows: int, options: CnvOptions, copied: bool
-) -> Chromosome:
-    """rows: on a device at a time."""
+def _plan_chromosome(
+    name: str, shape: Shape, rows: int, options: CnvOptions, is_copied: bool
+) -> PlannedChromosome:
+    """Return a chromosome of which `rows` regions are on a device at a time."""
     if not shape.columns:
-        return Chromosome(span.name, shape.regions, 0, 0, 0, 0, 0)
+        return PlannedChromosome(name=name, regions=shape.regions)
     pieces = -(-shape.regions // rows)
     # Signed I/NI and I/NI of all pieces, once each and once as a whole.
     joined = 16 * (shape.cases + 1) * shape.regions if pieces > 1 else 0
-    copy = shape.bytes if copied or span.columns is not None else 0
-    device = rows * shape.row_bytes(options)
-    return Chromosome(span.name, shape.regions, shape.columns, pieces, device, joined, copy)
+    return PlannedChromosome(
+        name=name,
+        regions=shape.regions,
+        columns=shape.columns,
+        pieces=pieces,
+        device_bytes=rows * shape.row_bytes(options),
+        host_bytes=joined,
+        copy_bytes=shape.bytes if is_copied else 0,
+    )
+
+
+def normalized_by(options: CnvOptions) -> str:
+    """Return what size factors are found for at a time: "chromosome", "genome" or "none"."""
+    if not options.is_normalized:
+        return "none"
+    return "genome" if options.genome_wide else "chromosome"

@@ -1,33 +1,37 @@
-"""What a worker does while a table of counts is read.
+"""Preparation of workers while a table of counts is read.
 
-The command names this before it loads anything else, so that workers start early: nothing heavy is
-imported here.
+The command starts workers with it before it loads anything else: nothing heavy is imported here.
 """
 
-FEW = 256  # regions
+REGIONS = 256
 
 
 def prepare(gpu: str | None) -> None:
     """Load what the first chromosome on a worker would wait for: modules, context and kernels.
 
-    The model's kernel is made for a number of samples, which nobody knows yet.
+    The model's kernel is compiled for a number of samples, which is not known yet.
     """
     import numpy as np
 
     from multigpu.cluster.workers import worker
-    from multigpu.cnv import backends
+    from multigpu.cnv.backends import open_backend
+    from multigpu.cnv.kernel_options import normalization_options, segmentation_options
     from multigpu.cnv.options import CnvOptions
 
-    options = CnvOptions()
-    backend = backends.backend_of(worker.place_of(gpu), 1)
-    normalization = backends.normalization_options(options, None)
-    segmentation = backends.segmentation_options(options)
-    counts = (np.arange(2 * FEW, dtype=np.int32) * 37 % 50 + 50).reshape(FEW, 2)
+    options, backend = CnvOptions(), open_backend(worker.place_of(gpu), 1)
+    counts = (np.arange(2 * REGIONS, dtype=np.int32) * 37 % 50 + 50).reshape(REGIONS, 2)
     with backend.active():
         backend.normalization.size_factors(
-            backend.put(counts), [slice(0, FEW)], normalization, ["few"],
-            totals=counts.sum(axis=0), **backend.more,
-        )  # fmt: skip
-        values = backend.put(np.log2(counts.T.reshape(-1) / 75))
-        tracks = np.arange(3, dtype=np.int64) * FEW
-        backend.segmentation.segment(values, tracks, segmentation, **backend.more)
+            backend.put(counts),
+            [slice(0, REGIONS)],
+            normalization_options(options, None),
+            ["few"],
+            totals=counts.sum(axis=0),
+            **backend.kernel_arguments,
+        )
+        backend.segmentation.segment(
+            backend.put(np.log2(counts.T.reshape(-1) / 75)),
+            np.arange(3, dtype=np.int64) * REGIONS,
+            segmentation_options(options),
+            **backend.kernel_arguments,
+        )

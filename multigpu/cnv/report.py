@@ -1,4 +1,4 @@
-"""report.html: one file that can be read without a network."""
+"""The HTML report, one file that can be read without a network."""
 
 import json
 from dataclasses import fields
@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 
 from multigpu import __version__
-from multigpu.cnv.calls.calls import Floats
+from multigpu.cnv.calls.segments import Floats
 from multigpu.cnv.options import MODELS, CnvOptions
 from multigpu.cnv.output import overview
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
+from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
-from multigpu.cnv.samples.cohort import COUNTING, Given
+from multigpu.cnv.samples.inputs import COUNTING
 from multigpu.count.options import CountOptions
 from multigpu.run.report import literal
 
 PLOTLY = "package_data/plotly.min.js"
 OTHER = "#b8bcc4"
-# Of samples: neither the red nor the blue of gains and losses.
+# Colours of samples: neither the red nor the blue of gains and losses.
 CARRIERS = ("#1b8a5a", "#b8860b", "#7d3c98", "#0e7490", "#d35400", "#5d4037", "#6b7c00", "#c2378b")
-LIMIT = 2.0  # of the colours of the heat map: beyond it they do not change
+LIMIT = 2.0  # of the heat map: beyond it colours do not change
 NAMED = len(CARRIERS)  # carriers in a legend: more would cover the figure
 DIGITS = 4  # significant, of numbers in figures
 
@@ -31,12 +32,13 @@ Figure = dict[str, Any]
 
 def render(
     result: CnvResult,
-    given: Given = Given(),  # noqa: B008 - it is frozen
+    provenance: Provenance | None = None,
     palette: Palette = GAIN_RED,
 ) -> bytes:
-    """The page. Its bytes depend on the result and what was given alone."""
+    """Return the page; its bytes depend on the arguments alone."""
     from jinja2 import Environment
 
+    provenance = provenance or Provenance()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     source = files("multigpu.cnv").joinpath("report.html.j2").read_text(encoding="utf-8")
     losses, gains = overview.calls_by_sample(result)
@@ -46,9 +48,9 @@ def render(
     page: str = environment.from_string(source).render(
         plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
-        facts=_facts(result, given),
-        changed=_changed(result.options) + _counted(given),
-        inputs=[*given.cases, *(f"{path} (controls)" for path in given.controls)],
+        facts=_facts(result, provenance),
+        changed=_changed(result.options) + _changed_counting(provenance),
+        inputs=[*provenance.cases, *(f"{path} (controls)" for path in provenance.controls)],
         notes=result.notes,
         rows=list(
             zip(result.samples, sexes, ploidies, losses.tolist(), gains.tolist(), strict=True)
@@ -64,7 +66,7 @@ def render(
 
 
 def _coverage(result: CnvResult) -> list[tuple[str, str]]:
-    """What is shown of X and of Y for every sample; nothing where sexes were not inferred."""
+    """Return the coverage of X and Y of every sample; nothing where sexes were not inferred."""
     if (found := result.sex_coverage) is None:
         return []
     columns = [found.x, np.full(len(found.x), np.nan) if found.y is None else found.y]
@@ -72,9 +74,9 @@ def _coverage(result: CnvResult) -> list[tuple[str, str]]:
     return list(zip(*shown, strict=True))[: len(result.samples)]
 
 
-def _facts(result: CnvResult, given: Given) -> list[tuple[str, str]]:
+def _facts(result: CnvResult, provenance: Provenance) -> list[tuple[str, str]]:
     blocks = result.regions.blocks
-    controls = len(given.samples[len(result.samples) :])
+    controls = len(provenance.samples[len(result.samples) :])
     return [
         ("Model", result.options.model),
         ("Samples", f"{len(result.samples):,}"),
@@ -88,7 +90,7 @@ def _facts(result: CnvResult, given: Given) -> list[tuple[str, str]]:
 
 
 def _changed(options: CnvOptions) -> list[tuple[str, str]]:
-    """The parameters that are not the model's default."""
+    """Return the parameters that are not the model's default."""
     defaults = CnvOptions(**{"model": options.model, **MODELS[options.model]})
     names = [field.name for field in fields(options)]
     return [
@@ -98,25 +100,25 @@ def _changed(options: CnvOptions) -> list[tuple[str, str]]:
     ]
 
 
-def _counted(given: Given) -> list[tuple[str, str]]:
-    """The same of counting."""
+def _changed_counting(provenance: Provenance) -> list[tuple[str, str]]:
+    """Return the parameters of counting that are not the default."""
     usual = CountOptions().parameters()
     return [
         (COUNTING[name].removeprefix("--"), "" if name == "index" else _shown(value))
-        for name, value in given.counting.items()
+        for name, value in provenance.counting.items()
         if name in COUNTING and value != usual[name]
     ]
 
 
 def _shown(value: Any) -> str:
-    """As on the command line."""
+    """Return a value as on the command line."""
     if isinstance(value, tuple):
         return ",".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def window_title(window: Window, result: CnvResult) -> str:
-    """Where a region is, from 1 and inclusive, and how large."""
+    """Return the place of a CNV region, from 1 and inclusive, and its size."""
     name = result.regions.names[window.chrom]
     carriers = len(window.carriers)
     samples = "1 sample" if carriers == 1 else f"{carriers} samples"
@@ -135,12 +137,12 @@ def _figures(result: CnvResult, palette: Palette) -> dict[str, Figure]:
 
 
 def _script(figures: dict[str, Figure]) -> str:
-    """As JSON that holds no tag: one could end the script it stands in, or open a comment there."""
+    """Return JSON without tags: one could end the script it stands in, or open a comment there."""
     return json.dumps(figures, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _rounded(values: Floats) -> list[Any]:
-    """Few digits, and null for NaN, which JSON does not have."""
+    """Return values with few digits, and None for NaN, which JSON does not have."""
     if values.ndim > 1:
         return [_rounded(row) for row in values]
     return [None if np.isnan(v) else float(f"{v:.{DIGITS}g}") for v in values.tolist()]
@@ -254,7 +256,7 @@ def _segment(row: Floats, window: Window, result: CnvResult) -> Figure:
 
 
 def _style(sample: int, window: Window) -> Figure:
-    """Carriers in colours, the others grey."""
+    """Return the style of a sample: carriers in colours, the others grey."""
     carriers = window.carriers.tolist()
     if sample not in carriers:
         return {"color": OTHER, "width": 1}
@@ -279,6 +281,6 @@ def _window_layout(window: Window) -> Figure:
 
 
 def _rounded_places(bases: Floats) -> list[float]:
-    """In megabases, to single bases."""
+    """Return places in megabases, rounded to single bases."""
     places: list[float] = np.round(bases / 1e6, 6).tolist()
     return places

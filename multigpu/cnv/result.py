@@ -1,4 +1,4 @@
-"""What a copy-number run found, over all chromosomes: the tables of the files as objects."""
+"""Results of a copy-number run over all chromosomes: the tables of its files as objects."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.calls import (
-    MISSING,
-    NOT_CALLED,
-    Floats,
-    Indices,
-    Rows,
-    carriers_there,
+from multigpu.cnv.calls.copy_numbers import (
+    class_labels,
+    classes_by_usual_copies,
     direction,
     fractional_labels,
-    names_by_copies,
 )
+from multigpu.cnv.calls.regions import count_carriers
+from multigpu.cnv.calls.segments import Floats, Indices, Rows
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output.matrices import Matrices, dataset, joined
 from multigpu.cnv.output.windows import Window
-from multigpu.cnv.samples.sex import Coverage, Usual
+from multigpu.cnv.samples.sex import Coverage, UsualCopies
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables import arrow
 
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SegmentTable:
     """Segments by chromosome, sample and position.
 
@@ -39,8 +36,8 @@ class SegmentTable:
     start, end     int64[n]    bases, from 0, half open
     rows           int64[n]    regions in the segment
     mean, median   float64[n]  of the signed I/NI
-    copy_number    int32[n]    index of the class, or NOT_CALLED; see `CnvResult.copy_numbers`
-    fractional     float64[n]  NaN where it was not asked for
+    copy_number    int32[n]    class relative to what is usual, or NOT_CALLED; see `shown_classes`
+    fractional     float64[n]  fractional copy number; NaN where it is not wanted
     cnv            bool[n]     whether the segment is a CNV
     """
 
@@ -59,19 +56,19 @@ class SegmentTable:
         return len(self.chrom)
 
     def take(self, rows: NDArray[Any]) -> Self:
-        """Some of the rows: by mask or index."""
-        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
+        """Return some of the rows, chosen by mask or index."""
+        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RegionTable:
     """CNV regions by chromosome and position.
 
-    chrom        int32[n]
+    chrom        int32[n]             index of the name
     start, end   int64[n]             bases, from 0, half open
-    copy_number  int32[n, samples]    indices of classes, against what is usual
-    fractional   float64[n, samples]  NaN where it was not asked for
-    copies       int32[n, samples]    indices of the classes of as many copies; None: the same
+    copy_number  int32[n, samples]    classes relative to what is usual
+    fractional   float64[n, samples]  fractional copy numbers; NaN where they are not wanted
+    copies       int32[n, samples]    classes to show; None: the same as `copy_number`
     """
 
     chrom: Indices
@@ -85,25 +82,19 @@ class RegionTable:
         return len(self.chrom)
 
 
-def class_labels(copy_number: Indices, classes: Sequence[str]) -> tuple[Indices, list[str]]:
-    """Which label every index stands for, and the labels: MISSING for NOT_CALLED."""
-    assert NOT_CALLED == -1  # the last one
-    return copy_number % (len(classes) + 1), [*classes, MISSING]
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CnvResult:
-    """All of a run; the properties have the names and the columns of the files.
+    """Results of a run; the properties have the names and the columns of the files.
 
-    regions, samples  what was looked at, in the order of the input
-    segments          every segment; `cnv` marks the CNVs
+    regions, samples  of the input, in its order
+    segments          all segments; `cnv` marks the CNVs
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
-    windows           the largest CNV regions and what is around them, for figures
-    notes             what was noticed on the way: one sentence each
-    usual             copies that are usual, where these go by sex
-    lengths           of chromosomes, by name, in bases; of those where they are known
-    sex_coverage      of every sample, where sexes were inferred from it
+    windows           the largest CNV regions and their surroundings, for figures
+    notes             remarks on the data and the options, one sentence each
+    usual             usual copies, where they go by sex
+    lengths           of chromosomes in bases, by name, where they are known
+    sex_coverage      coverage of X and Y, where sexes were inferred from it
     """
 
     options: CnvOptions
@@ -117,7 +108,7 @@ class CnvResult:
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
-    usual: Usual | None = None
+    usual: UsualCopies | None = None
     lengths: Mapping[str, int] = field(default_factory=dict)
     sex_coverage: Coverage | None = None
 
@@ -127,124 +118,90 @@ class CnvResult:
             f" {len(self.samples):,} samples × {len(self.regions):,} regions>"
         )
 
-    @cached_property
-    def called(self) -> SegmentTable:
-        """The segments that are CNVs."""
-        return self.segments.take(self.segments.cnv)
-
-    @property
-    def segmentation(self) -> "pa.Table":
-        """chrom start end sample median mean copy_number."""
-        return self._segments(self.segments)
+    # ---- tables, as they are written ----------------------------------------------------------
 
     @property
     def cnvs(self) -> "pa.Table":
-        """The same of the segments that are CNVs, and: regions length frequency."""
-        return self._cnvs()
+        """Segments that are CNVs, with three more columns: regions length frequency."""
+        return self._cnv_table()
 
     @property
     def cnv_regions(self) -> "pa.Table":
-        """chrom start end and a column of copy numbers for every sample."""
-        return self._regions(self.called_regions)
+        """CNV regions: chrom start end and a column of copy numbers for every sample."""
+        return self._region_table(self.called_regions)
 
     @property
     def cnv_regions_robust(self) -> "pa.Table | None":
-        """The same of robust CNV regions, None where they were not asked for."""
-        return None if self.robust_regions is None else self._regions(self.robust_regions)
+        """Robust CNV regions, with the columns of `cnv_regions`; None if they are not wanted."""
+        return None if self.robust_regions is None else self._region_table(self.robust_regions)
+
+    @property
+    def segmentation(self) -> "pa.Table":
+        """All segments: chrom start end sample median mean copy_number."""
+        return self._segment_table(self.segments)
 
     @property
     def fractional(self) -> "dict[str, pa.Table]":
-        """The tables with fractional copy numbers, where these were asked for."""
-        return {name: make() for name, make in self._fractional().items()}
-
-    @cached_property
-    def frequency(self) -> Floats:
-        """float64[CNVs]: share of the samples that have a CNV of the same direction there.
-
-        There: sharing a base with it. The samples are those that are looked at on the chromosome.
-        """
-        cnvs = self.called
-        sign = direction(cnvs.copy_number, self.options)
-        carriers = np.zeros(len(cnvs), np.int64)
-        for each in (-1, 0, 1):
-            some = cnvs.take(sign == each)
-            carriers[sign == each] = carriers_there(*on_one_line(some, cnvs), some.sample)
-        looked_at = (self.usual_copies(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
-        return np.asarray(carriers / looked_at)
-
-    def usual_copies(self, chrom: Indices, start: Rows, end: Rows) -> NDArray[np.int8]:
-        """int8[n, samples]: those that are usual in each of these stretches; 0: not looked at."""
-        if self.usual is not None:
-            return self.usual.of(chrom, start, end)
-        return np.full((len(chrom), len(self.samples)), self._all_copies, np.int8)
-
-    def usual_copies_of(self, segments: SegmentTable) -> NDArray[np.int8]:
-        """int8[n]: the same of the sample of each segment."""
-        if self.usual is not None:
-            place = (segments.chrom, segments.start, segments.end, segments.sample)
-            return self.usual.of_samples(*place)
-        return np.full(len(segments), self._all_copies, np.int8)
-
-    @property
-    def _all_copies(self) -> int:
-        """The usual copies where these do not go by sex."""
-        return 1 if self.options.model == "haplo" else 2
-
-    def tables(self) -> "dict[str, pa.Table]":
-        """Every table by the name of its file."""
-        return {name: make() for name, make in self.makers().items()}
-
-    def makers(self) -> "Mapping[str, Callable[[], pa.Table]]":
-        """What makes each of these tables: a thread can take each."""
-        found: dict[str, Callable[[], pa.Table]] = {
-            "cnvs": self._cnvs,
-            "cnv_regions": partial(self._regions, self.called_regions),
-            "segmentation": partial(self._segments, self.segments),
-        }
-        if self.robust_regions is not None:
-            found["cnv_regions_robust"] = partial(self._regions, self.robust_regions)
-        return found | self._fractional()
-
-    def _fractional(self) -> "dict[str, partial[pa.Table]]":
-        if self.options.fractional is None:
-            return {}
-        return {
-            "cnvs_fractional": partial(self._cnvs, True),
-            "cnv_regions_fractional": partial(self._regions, self.called_regions, True),
-            "segmentation_fractional": partial(self._segments, self.segments, True),
-        }
+        """Tables with fractional copy numbers, where these are wanted."""
+        return {name: make() for name, make in self._fractional_makers().items()}
 
     @property
     def matrices(self) -> "xr.Dataset":
-        """The matrices that were kept, with regions, samples and classes as coordinates."""
+        """Matrices that were kept, with regions, samples and classes as coordinates."""
         return dataset(joined(self.kept), self.regions, self.samples, self.options.classes)
 
-    def _cnvs(self, fractional: bool = False) -> "pa.Table":
-        cnvs, found = self.called, self._segments(self.called, fractional)
+    def tables(self) -> "dict[str, pa.Table]":
+        """Return every table by the name of its file."""
+        return {name: make() for name, make in self.table_makers().items()}
+
+    def table_makers(self) -> "Mapping[str, Callable[[], pa.Table]]":
+        """Return a function for every table, by the name of its file: a thread can take each."""
+        found: dict[str, Callable[[], pa.Table]] = {
+            "cnvs": self._cnv_table,
+            "cnv_regions": partial(self._region_table, self.called_regions),
+            "segmentation": partial(self._segment_table, self.segments),
+        }
+        if self.robust_regions is not None:
+            found["cnv_regions_robust"] = partial(self._region_table, self.robust_regions)
+        return found | self._fractional_makers()
+
+    def _fractional_makers(self) -> "dict[str, partial[pa.Table]]":
+        if self.options.fractional is None:
+            return {}
+        return {
+            "cnvs_fractional": partial(self._cnv_table, fractional=True),
+            "cnv_regions_fractional": partial(
+                self._region_table, self.called_regions, fractional=True
+            ),
+            "segmentation_fractional": partial(self._segment_table, self.segments, fractional=True),
+        }
+
+    def _cnv_table(self, fractional: bool = False) -> "pa.Table":
+        cnvs, table = self.called, self._segment_table(self.called, fractional)
         more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
         for name, values in more.items():
-            found = found.append_column(name, arrow.numbers(values))
-        return found
+            table = table.append_column(name, arrow.numbers(values))
+        return table
 
-    def _segments(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
+    def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         return arrow.table(
             [
-                ("chrom", names(segments.chrom, self.regions.names)),
+                ("chrom", names_of(segments.chrom, self.regions.names)),
                 ("start", segments.start),
                 ("end", segments.end),
-                ("sample", names(segments.sample, self.samples)),
+                ("sample", names_of(segments.sample, self.samples)),
                 ("median", segments.median),
                 ("mean", segments.mean),
-                ("copy_number", names(*self._labels(segments, fractional))),
+                ("copy_number", names_of(*self._labels(segments, fractional))),
             ]
         )
 
-    def _regions(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
+    def _region_table(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
         indices, labels = self._labels(regions, fractional)
-        copies = (names(column, labels) for column in indices.T)
+        copies = (names_of(column, labels) for column in indices.T)
         return arrow.table(
             [
-                ("chrom", names(regions.chrom, self.regions.names)),
+                ("chrom", names_of(regions.chrom, self.regions.names)),
                 ("start", regions.start),
                 ("end", regions.end),
                 *zip(self.samples, copies, strict=True),
@@ -256,25 +213,65 @@ class CnvResult:
     ) -> tuple[Indices, list[str]]:
         if fractional:
             return fractional_labels(table.fractional, self.options)
-        return class_labels(self.copy_numbers(table), self.options.classes)
+        return class_labels(self.shown_classes(table), self.options.classes)
 
-    def copy_numbers(self, table: SegmentTable | RegionTable) -> Indices:
-        """Of each row: the class of as many copies. The table's own are against what is usual."""
+    # ---- facts about the calls ----------------------------------------------------------------
+
+    @cached_property
+    def called(self) -> SegmentTable:
+        """Segments that are CNVs."""
+        return self.segments.take(self.segments.cnv)
+
+    @cached_property
+    def frequency(self) -> Floats:
+        """float64[CNVs]: share of samples with a CNV in the same direction that shares a base.
+
+        The samples are those that are compared on the chromosome.
+        """
+        cnvs = self.called
+        sign = direction(cnvs.copy_number, self.options)
+        carriers = np.zeros(len(cnvs), np.int64)
+        for each in (-1, 0, 1):
+            some = cnvs.take(sign == each)
+            carriers[sign == each] = count_carriers(*genome_positions(some, cnvs), some.sample)
+        compared = (self.usual_copies(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
+        return np.asarray(carriers / compared)
+
+    def usual_copies(self, chrom: Indices, start: Rows, end: Rows) -> NDArray[np.int8]:
+        """Return int8[n, samples]: usual copies in each interval; 0 if not compared there."""
+        if self.usual is not None:
+            return self.usual.of_intervals(chrom, start, end)
+        return np.full((len(chrom), len(self.samples)), self._same_copies, np.int8)
+
+    def usual_copies_of(self, segments: SegmentTable) -> NDArray[np.int8]:
+        """Return int8[n]: usual copies of each segment's sample in the segment."""
+        if self.usual is not None:
+            return self.usual.of_segments(segments)
+        return np.full(len(segments), self._same_copies, np.int8)
+
+    @property
+    def _same_copies(self) -> int:
+        """Usual copies where they do not go by sex."""
+        return 1 if self.options.model == "haplo" else 2
+
+    def shown_classes(self, table: SegmentTable | RegionTable) -> Indices:
+        """Return the class to show for each copy number: that of the number of copies."""
         if isinstance(table, SegmentTable):
-            return copies_of(table, self.usual, self.options)
+            return shown_classes(table, self.usual, self.options)
         return table.copy_number if table.copies is None else table.copies
 
 
-def copies_of(segments: SegmentTable, usual: Usual | None, options: CnvOptions) -> Indices:
-    """int32[n]: the classes of as many copies as the segments have."""
+def shown_classes(
+    segments: SegmentTable, usual: UsualCopies | None, options: CnvOptions
+) -> Indices:
+    """Return int32[n]: the class to show for each segment: that of its number of copies."""
     if usual is None:
         return segments.copy_number
-    own = usual.of_samples(segments.chrom, segments.start, segments.end, segments.sample)
-    return names_by_copies(options)[own, segments.copy_number]
+    return classes_by_usual_copies(options)[usual.of_segments(segments), segments.copy_number]
 
 
-class _Placed(Protocol):
-    """Rows of a table that lie somewhere."""
+class Placed(Protocol):
+    """Rows of a table that have a place in the genome."""
 
     @property
     def chrom(self) -> Indices: ...
@@ -284,12 +281,12 @@ class _Placed(Protocol):
     def end(self) -> Rows: ...
 
 
-def on_one_line(rows: _Placed, cnvs: SegmentTable) -> tuple[Rows, Rows]:
-    """Start and end of these rows where chromosomes follow each other, with room for all CNVs."""
-    before = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
-    return before + rows.start, before + rows.end
+def genome_positions(rows: Placed, cnvs: SegmentTable) -> tuple[Rows, Rows]:
+    """Return start and end of rows when chromosomes are laid end to end, with room for all CNVs."""
+    offset = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
+    return offset + rows.start, offset + rows.end
 
 
-def names(indices: Indices, of: Sequence[str]) -> "pa.Array":
-    """A name for every index."""
-    return arrow.strings(of).take(arrow.numbers(indices))
+def names_of(indices: Indices, names: Sequence[str]) -> "pa.Array":
+    """Return the name of every index."""
+    return arrow.strings(names).take(arrow.numbers(indices))

@@ -1,8 +1,8 @@
-"""Generated read counts of a cohort with planted copy-number variants.
+"""Simulated read counts of a cohort with planted copy-number variants.
 
 A count is negative binomial with mean `coverage x effect of the region x depth of the sample x
 copy number / 2` and variance `mean + dispersion x mean^2`. The same seed gives the same counts
-whatever the number of threads; another version of NumPy may give others.
+with any number of threads; another version of NumPy may give other counts.
 """
 
 import os
@@ -19,24 +19,24 @@ from multigpu.formats.alignments.regions import LONGEST, Regions, windows
 from multigpu.formats.tables.counts import Counts
 
 ROWS = 1 << 16  # regions made at a time, from a random stream of their own
-NORMAL = 2  # copies
+USUAL_COPIES = 2
 COPIES = (0, 1, 3, 4)  # of a planted variant
-GAP = 10  # regions at least between two variants
-DEPTHS = (0.5, 2.0)  # of the samples, about the coverage
+GAP = 10  # minimum regions between two variants
+DEPTHS = (0.5, 2.0)  # range of the samples' depths, relative to the coverage
 EFFECT = 0.2  # standard deviation of the logarithm of the regions' effects
-EMPTY = 0.01  # share of the regions in which nothing can be mapped
-_PLACES, _DEPTHS, _COUNTS = range(3)  # streams: never renumber
+EMPTY = 0.01  # share of regions in which nothing can be mapped
+_PLACES, _DEPTHS, _COUNTS = range(3)  # random streams; their numbers must not change
 
 
-@dataclass(frozen=True)
-class Cohort:
-    """What is generated. Raises UsageError where that is impossible.
+@dataclass(frozen=True, kw_only=True)
+class CohortDesign:
+    """Parameters of a simulated cohort. Raises UsageError for an impossible one.
 
     coverage                mean reads of a region with two copies
-    dispersion              0: Poisson
-    cnvs                    planted variants; each has a place of its own
+    dispersion              of the counts; 0: Poisson
+    cnvs                    number of planted variants; each has a place of its own
     min_length, max_length  regions of a variant
-    max_carriers            samples that have it: 1 to as many
+    max_carriers            samples that have a variant, at most; at least one has it
     width                   bases of a region
     """
 
@@ -70,6 +70,7 @@ class Cohort:
             raise UsageError(f"{self.chromosomes} chromosomes need more regions")
 
     def stream(self, *place: int) -> Generator:
+        """Return the random stream of a place."""
         return Generator(PCG64(SeedSequence(self.seed, spawn_key=place)))
 
 
@@ -78,12 +79,12 @@ def _check_at_least(least: int, name: str, value: float) -> None:
         raise UsageError(f"{name.replace('_', '-')} is {value}: it must be at least {least}")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Truth:
     """Planted variants by place; int64[n] each, a row for every carrier.
 
     first, stop  rows of the counts
-    sample       column
+    sample       column of the counts
     copies       0, 1, 3 or 4
     """
 
@@ -93,46 +94,44 @@ class Truth:
     copies: NDArray[np.int64]
 
     def lines(self, counts: Counts) -> Iterator[str]:
-        """As TSV: chrom, start, end, sample, copy_number."""
+        """Yield the lines of a TSV: chrom, start, end, sample, copy_number."""
         yield "chrom\tstart\tend\tsample\tcopy_number\n"
         regions = counts.regions
-        for first, stop, sample, copies in zip(
-            self.first.tolist(), self.stop.tolist(), self.sample.tolist(), self.copies.tolist(),
-            strict=True,
-        ):  # fmt: skip
+        columns = (self.first, self.stop, self.sample, self.copies)
+        for first, stop, sample, copies in zip(*map(np.ndarray.tolist, columns), strict=True):
             chrom = regions.names[regions.chrom[first]]
             start, end = regions.start[first], regions.end[stop - 1]
             yield f"{chrom}\t{start}\t{end}\t{counts.samples[sample]}\tCN{copies}\n"
 
 
-def cohort_counts(cohort: Cohort) -> tuple[Counts, Truth]:
-    """The counts and what was planted in them. Raises UsageError where that has no room."""
-    regions = _regions(cohort)
-    truth = _plant(cohort, regions)
+def simulate_cohort(design: CohortDesign) -> tuple[Counts, Truth]:
+    """Return counts and the variants planted in them. Raises UsageError for too many."""
+    regions = _regions(design)
+    truth = _plant(design, regions)
     low, high = np.log(DEPTHS)
-    depths = np.exp(cohort.stream(_DEPTHS).uniform(low, high, cohort.samples))
-    values = np.empty((cohort.regions, cohort.samples), np.int32)
+    depths = np.exp(design.stream(_DEPTHS).uniform(low, high, design.samples))
+    values = np.empty((design.regions, design.samples), np.int32)
 
     def fill(first: int) -> None:
-        stop = min(first + ROWS, cohort.regions)
-        random = cohort.stream(_COUNTS, first // ROWS)
-        mean = _effects(random, stop - first)[:, None] * (cohort.coverage * depths)
+        stop = min(first + ROWS, design.regions)
+        random = design.stream(_COUNTS, first // ROWS)
+        mean = _effects(random, stop - first)[:, None] * (design.coverage * depths)
         _vary(mean, truth, first)
-        if cohort.dispersion:
-            mean = random.gamma(1 / cohort.dispersion, cohort.dispersion * mean)
+        if design.dispersion:
+            mean = random.gamma(1 / design.dispersion, design.dispersion * mean)
         values[first:stop] = random.poisson(mean)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(fill, range(0, cohort.regions, ROWS)))
-    return Counts(regions, tuple(f"sample{i + 1}" for i in range(cohort.samples)), values), truth
+        list(pool.map(fill, range(0, design.regions, ROWS)))
+    return Counts(regions, tuple(f"sample{i + 1}" for i in range(design.samples)), values), truth
 
 
-def _regions(cohort: Cohort) -> Regions:
-    """Chromosomes of about equal length; the last region of each is half as long."""
-    rows = [len(part) for part in np.array_split(np.arange(cohort.regions), cohort.chromosomes)]
-    lengths = [count * cohort.width - cohort.width // 2 for count in rows]
-    names = [f"chr{number + 1}" for number in range(cohort.chromosomes)]
-    return windows(list(zip(names, lengths, strict=True)), cohort.width)
+def _regions(design: CohortDesign) -> Regions:
+    """Return chromosomes of about equal length; the last region of each is half as wide."""
+    rows = [len(part) for part in np.array_split(np.arange(design.regions), design.chromosomes)]
+    lengths = [count * design.width - design.width // 2 for count in rows]
+    names = [f"chr{number + 1}" for number in range(design.chromosomes)]
+    return windows(list(zip(names, lengths, strict=True)), design.width)
 
 
 def _effects(random: Generator, rows: int) -> NDArray[np.float64]:
@@ -141,33 +140,34 @@ def _effects(random: Generator, rows: int) -> NDArray[np.float64]:
     return effects
 
 
-def _plant(cohort: Cohort, regions: Regions) -> Truth:
-    """Variants in slots of their own, so that no two meet."""
-    random = cohort.stream(_PLACES)
-    slot = cohort.max_length + GAP
+def _plant(design: CohortDesign, regions: Regions) -> Truth:
+    """Return variants in slots of their own, so that no two meet."""
+    random = design.stream(_PLACES)
+    slot = design.max_length + GAP
     places = np.concatenate(
         [np.arange(rows.start, rows.stop - slot + 1, slot) for rows in regions.blocks]
     )
-    if cohort.cnvs > len(places):
+    if design.cnvs > len(places):
         raise UsageError(
-            f"there is room for {len(places)} variants of {cohort.max_length} regions,"
-            f" not for {cohort.cnvs}"
+            f"there is room for {len(places)} variants of {design.max_length} regions,"
+            f" not for {design.cnvs}"
         )
     rows = []
-    for place in np.sort(random.choice(places, cohort.cnvs, replace=False)).tolist():
-        length = int(random.integers(cohort.min_length, cohort.max_length + 1))
+    for place in np.sort(random.choice(places, design.cnvs, replace=False)).tolist():
+        length = int(random.integers(design.min_length, design.max_length + 1))
         first = place + int(random.integers(0, slot - length - GAP + 1))
         copies = int(random.choice(COPIES))
-        carriers = int(random.integers(1, cohort.max_carriers + 1))
-        samples = np.sort(random.choice(cohort.samples, carriers, replace=False)).tolist()
+        carriers = int(random.integers(1, design.max_carriers + 1))
+        samples = np.sort(random.choice(design.samples, carriers, replace=False)).tolist()
         rows += [(first, first + length, sample, copies) for sample in samples]
     table = np.array(rows, np.int64).reshape(-1, 4)
-    return Truth(*(table[:, column].copy() for column in range(4)))
+    names = ("first", "stop", "sample", "copies")
+    return Truth(**dict(zip(names, table.T.copy(), strict=True)))
 
 
 def _vary(mean: NDArray[np.float64], truth: Truth, offset: int) -> None:
-    """Scale what variants cover; row 0 of `mean` is region `offset`."""
+    """Scale the counts in variants; row 0 of `mean` is region `offset`."""
     rows = len(mean)
     for i in np.flatnonzero((truth.stop > offset) & (truth.first < offset + rows)).tolist():
         here = slice(max(0, truth.first[i] - offset), min(rows, truth.stop[i] - offset))
-        mean[here, truth.sample[i]] *= truth.copies[i] / NORMAL
+        mean[here, truth.sample[i]] *= truth.copies[i] / USUAL_COPIES

@@ -1,99 +1,101 @@
-"""What a copy-number run was, as JSON."""
+"""Summary of a copy-number run as JSON: the entries that only this kind of run has."""
 
 import json
-import platform
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from multigpu import __version__
-from multigpu.cluster.engine.events import now
 from multigpu.cnv.job import CnvJob
-from multigpu.cnv.output.folder import COUNTS, OURS
+from multigpu.cnv.output.folder import COUNTS, FILES
+from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
-from multigpu.cnv.samples.cohort import Given
 from multigpu.formats.storage.compressed import compressed_output
-from multigpu.run.summary import versions
+from multigpu.run.summary import summary
 
 COVERAGE_DIGITS = 4
 
 
-def write(
-    path: str, job: CnvJob, result: CnvResult, given: Given, output: str, started: float
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkFacts:
+    """Chunks of a run: see `multigpu.run.summary`."""
+
+    chunk_bytes: int
+    lanes: int
+    device_bytes: int | None
+    budget: int | None
+
+
+class FinishedCnvRun:
+    """A run that has ended, as `multigpu.run.summary` takes it."""
+
+    def __init__(self, job: CnvJob, result: CnvResult, provenance: Provenance) -> None:
+        self.cohort, self.result, self.provenance = job.cohort, result, provenance
+        self.devices, self.options, self.facts = job.devices, job.options, job.facts
+        # Only workers elsewhere know their memory.
+        budget = None if job.remote else int(job.free_here() * job.run.memory_fraction)
+        self.chunk_plan = ChunkFacts(
+            chunk_bytes=job.run.chunk_bytes(),
+            lanes=job.capacity.lanes,
+            device_bytes=None,
+            budget=budget,
+        )
+
+    def summary_entries(self) -> dict[str, Any]:
+        """Return the input, the samples and the results, as JSON."""
+        cohort, result, facts = self.cohort, self.result, self.facts
+        cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
+        names = cohort.names
+        return {
+            "inputs": [_file(path) for path in self.provenance.cases],
+            "control_inputs": [_file(path) for path in self.provenance.controls],
+            "counting": dict(self.provenance.counting),
+            "samples": list(cohort.cases),
+            "controls": list(cohort.controls),
+            "sex": _by_name(names, cohort.sexes) if cohort.sexes else {},
+            "sex_coverage": self._sex_coverage(),
+            "ploidy": None if cohort.ploidy is None else _by_name(names, cohort.ploidy),
+            "regions": len(result.regions),
+            "chromosomes": facts.chunks,
+            "resumed": facts.resumed,
+            "segments": len(result.segments),
+            "cnvs": len(result.called),
+            "cnv_regions": len(result.called_regions),
+            "cnvs_by_sample": _by_name(result.samples, cnvs_of),
+            "notes": list(result.notes),
+        }
+
+    def _sex_coverage(self) -> dict[str, Any]:
+        """Return the coverage of X and Y of every sample whose sex was inferred."""
+        found = self.cohort.sex_coverage
+        if found is None:
+            return {}
+        y = found.y if found.y is not None else np.full(len(found.x), np.nan)
+        pairs = zip(found.x.tolist(), y.tolist(), strict=True)
+        shares = [{"x": _number_or_none(x), "y": _number_or_none(y)} for x, y in pairs]
+        return _by_name(self.cohort.names, shares)
+
+
+def write_cnv_summary(
+    path: str,
+    job: CnvJob,
+    result: CnvResult,
+    provenance: Provenance,
+    folder: str,
+    started: float,
 ) -> None:
-    """Write the facts of a finished run; `started`: when it began, by `now`."""
+    """Write the summary of a finished run; `started` is a time of `events.now`."""
+    run = FinishedCnvRun(job, result, provenance)
+    facts = summary(run, folder, "folder", started)
+    facts["output"]["bytes"] = _written_bytes(folder, provenance.counted)
     with compressed_output(path) as file:
-        text = json.dumps(facts(job, result, given, output, started), indent=2)
-        file.write(text.encode() + b"\n")
+        file.write(json.dumps(facts, indent=2).encode() + b"\n")
 
 
-def facts(
-    job: CnvJob, result: CnvResult, given: Given, output: str, started: float
-) -> dict[str, Any]:
-    done, calls = job.facts, result.called
-    return {
-        "version": 1,
-        "program": {"multigpu": __version__, "python": platform.python_version(), **versions()},
-        "options": asdict(job.options),
-        **_told(job, result, given),
-        "regions": len(result.regions),
-        "chromosomes": done.chunks,
-        "resumed": done.resumed,
-        "events": done.events,
-        "segments": len(result.segments),
-        "cnvs": len(calls),
-        "cnv_regions": len(result.called_regions),
-        "cnvs_by_sample": _by_name(
-            result.samples, np.bincount(calls.sample, minlength=len(result.samples)).tolist()
-        ),
-        "notes": list(result.notes),
-        "output": {"path": output, "format": "folder", "bytes": _folder_bytes(output, given)},
-        "devices": [asdict(device) for device in job.devices],
-        "workers": dict(sorted(done.workers.items())),
-        "chunks": {
-            "run": done.chunks,
-            "resumed": done.resumed,
-            "bytes": job.run.chunk_bytes(),
-            "lanes": job.capacity.lanes,
-        },
-        "memory": {"budget_bytes": _budget(job)},
-        "seconds": {
-            "wall": now() - started,
-            **{f"{name} (all threads)": value for name, value in done.seconds.items()},
-        },
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
-    }
-
-
-def _told(job: CnvJob, result: CnvResult, given: Given) -> dict[str, Any]:
-    """What went in, and what is known of the samples."""
-    return {
-        "inputs": [_file(path) for path in given.cases],
-        "control_inputs": [_file(path) for path in given.controls],
-        "counting": dict(given.counting),
-        "samples": list(result.samples),
-        "controls": list(job.names[len(result.samples) :]),
-        "sex": _by_name(job.names, job.sexes) if job.sexes else {},
-        "sex_coverage": _coverages(job),
-        "ploidy": None if job.ploidy is None else _by_name(job.names, job.ploidy),
-    }
-
-
-def _coverages(job: CnvJob) -> dict[str, Any]:
-    """Of X and Y by that of the autosomes, of every sample whose sex was inferred."""
-    if (found := job.coverage) is None:
-        return {}
-    y = found.y if found.y is not None else np.full(len(found.x), np.nan)
-    pairs = zip(found.x.tolist(), y.tolist(), strict=True)
-    return _by_name(job.names, [{"x": _known(x), "y": _known(y)} for x, y in pairs])
-
-
-def _known(value: float) -> float | None:
+def _number_or_none(value: float) -> float | None:
     return None if np.isnan(value) else round(value, COVERAGE_DIGITS)
 
 
@@ -102,24 +104,18 @@ def _by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _file(path: str) -> dict[str, Any]:
-    """Its stored bytes; None for pipes, and where it is gone."""
-    return {"path": path, "size": _bytes(Path(path))}
+    return {"path": path, "size": _file_bytes(Path(path))}
 
 
-def _bytes(path: Path) -> int | None:
+def _file_bytes(path: Path) -> int | None:
+    """Return the size of a file; None for a pipe, and for a file that is gone."""
     with suppress(OSError):
         return path.stat().st_size if path.is_file() else None
     return None
 
 
-def _folder_bytes(folder: str, given: Given) -> int:
-    """Of the files that a run has written there."""
-    names = [*OURS, *([COUNTS] if given.counted else [])]
-    files = [Path(folder) / name for name in names]
+def _written_bytes(folder: str, with_counts: bool) -> int:
+    """Return the size of the files that a run has written."""
+    files = [Path(folder) / name for name in (*FILES, *([COUNTS] if with_counts else []))]
     inside = [path for place in files if place.is_dir() for path in place.rglob("*")]
-    return sum(_bytes(path) or 0 for path in (*files, *inside))
-
-
-def _budget(job: CnvJob) -> int | None:
-    """Bytes that chromosomes may take on a device; None where workers elsewhere know."""
-    return None if job.remote else int(job.free_here() * job.run.memory_fraction)
+    return sum(_file_bytes(path) or 0 for path in (*files, *inside))

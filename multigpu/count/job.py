@@ -18,7 +18,7 @@ from multigpu.errors import UsageError
 from multigpu.formats.alignments.alignments import (
     Alignments,
     check_references,
-    inspect,
+    inspect_alignments,
     with_index,
 )
 from multigpu.formats.tables.counts import Counts
@@ -38,7 +38,7 @@ class CountJob(Job):
             raise UsageError("no alignment files given")
         super().__init__(replace(run, gpus="none"), client=client, devices=())
         self.options = options
-        self.files = [inspect(path) for path in paths]
+        self.files = [inspect_alignments(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)
         check_references(self.files, rename=options.rename == "auto")
         self.regions, self.references, self.notes = choose_regions(self.files[0], options)

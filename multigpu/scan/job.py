@@ -13,7 +13,7 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.storage.ahead import Streams
-from multigpu.formats.storage.sources import Source, inspect, is_repeatable
+from multigpu.formats.storage.sources import Source, inspect_source, is_repeatable
 from multigpu.formats.tables.batch import Batch
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
@@ -66,7 +66,7 @@ class ScanJob(Job):
         self.chunk_plan: ScanPlan | None = None
         self.notes: list[str] = []
         self.signatures = read_signatures(inputs.signatures)
-        self.sources = [inspect(path) for path in inputs.samples]
+        self.sources = [inspect_source(path) for path in inputs.samples]
         self._samples = inputs.samples
         self._notes_before = list(
             notes_before(self.sources, inputs.signatures, self.signatures, options)

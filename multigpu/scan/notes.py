@@ -10,7 +10,7 @@ import numpy as np
 from multigpu.errors import quoted
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.inlets import STDIN, is_remote, status_of
-from multigpu.formats.storage.sources import Source, inspect, is_regular
+from multigpu.formats.storage.sources import Source, inspect_source, is_regular
 from multigpu.scan.join import ScanTotals
 from multigpu.scan.options import ScanOptions
 
@@ -29,7 +29,7 @@ def notes_before(
     if options.min_score is not None:
         yield "the minimum score has no effect: FASTA samples have no scores, and their rows stay"
     for path in paths[:1]:
-        if is_regular(path) and inspect(path).layout == "fastq":
+        if is_regular(path) and inspect_source(path).layout == "fastq":
             yield (
                 f"the signatures ({path}) are FASTQ and the samples ({sources[0].path}) FASTA:"
                 " are the two swapped?"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.cnv.command import CALLING, MODEL, NORMALIZATION, say_defaults
+from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
 from multigpu.count.command import COUNT
-from multigpu.dock.command import DOCK, dock_options
+from multigpu.dock.command import DOCK, request_of
 from multigpu.run.command import RUN, options, options_from
 from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
@@ -19,7 +19,7 @@ from multigpu.tools.answers import answer
 
 if TYPE_CHECKING:
     from multigpu.cluster.deploy.deployment import Deployment
-    from multigpu.cnv.plan import Chromosome, CnvPlan
+    from multigpu.cnv.plan import CnvPlan, PlannedChromosome
     from multigpu.run.job import Job
 
 PLANNED = (  # as in the summary
@@ -82,13 +82,9 @@ def scan(**values: Any) -> None:
 @options(DOCK, RUN, ANSWER)
 def dock(**values: Any) -> None:
     """The chunk plan of `multigpu dock` with the same options."""
-    from multigpu.dock.api import DockJob
+    from multigpu.dock.job import DockJob
 
-    job = DockJob(
-        list(values["ligands"]), values["pocket"], dock_options(values),
-        options_from(RunOptions, values),
-        origin=values["origin"], spacing=values["spacing"],
-    )  # fmt: skip
+    job = DockJob(request_of(values))
     plan, workers = _planned(job, [])  # they get the text of the ligands
     told = job.summary_entries()
     if values["as_json"]:
@@ -120,11 +116,12 @@ def cnv(**values: Any) -> None:
 
     A counts table is read. Alignments are looked at, but not counted.
     """
-    from multigpu.cnv.command import planned
+    from multigpu.cnv.opening import open_plan
     from multigpu.cnv.plan import normalized_by
+    from multigpu.cnv.request import request_from_command
 
-    job = planned(values, options_from(RunOptions, values))
-    files = getattr(job, "files", [])  # that are not counted yet
+    job = open_plan(request_from_command(values, options_from(RunOptions, values)))
+    files = list(job.uncounted)
     plan, workers = _planned(job, [str(Path(path).absolute()) for path in files])
     by, where = normalized_by(job.options), job.deployment
     if values["as_json"]:
@@ -140,7 +137,7 @@ def cnv(**values: Any) -> None:
     answer([
         *_where(job, workers),
         *([f"works in      {_processes(where)}"] if len(job.devices) > 1 else []),
-        *_uncounted(files, getattr(job, "infers_sexes", False)),
+        *_uncounted(files, job.infers_sexes),
         _counts(plan),
         f"normalized    {NORMALIZED[by]}",
         *_chromosomes(plan),
@@ -175,7 +172,7 @@ def _counts(plan: "CnvPlan") -> str:
     return f"counts        {samples} × {shape.regions:,} regions in {chromosomes}"
 
 
-def _chromosome(each: "Chromosome") -> dict[str, Any]:
+def _chromosome(each: "PlannedChromosome") -> dict[str, Any]:
     names = ("name", "regions", "columns", "pieces", "device_bytes")
     return {name: getattr(each, name) for name in names}
 
@@ -248,4 +245,4 @@ def _source(source: Any) -> str:
     return f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}"
 
 
-say_defaults(cnv)
+add_defaults_to_help(cnv)

@@ -135,14 +135,14 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as of `multigpu count`."""
     from multigpu.cluster.engine.output import check_output
-    from multigpu.cnv.simulate import Cohort, cohort_counts
+    from multigpu.cnv.simulate import CohortDesign, simulate_cohort
     from multigpu.formats.tables.counts import write_counts
     from multigpu.run.command import keep_inputs
 
     for path in (output, truth):
         check_output(path)
     keep_inputs([], output, truth)
-    counts, planted = cohort_counts(Cohort(**quantities))
+    counts, planted = simulate_cohort(CohortDesign(**quantities))
     write_counts(output, counts)
     if truth:
         with compressed_output(truth) as out:

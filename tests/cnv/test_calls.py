@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.cnv.calls import calls
-from multigpu.cnv.calls.calls import Segments
+from multigpu.cnv.calls import averages, copy_numbers
+from multigpu.cnv.calls import regions as cnv_regions
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Segments, is_cnv
 from multigpu.cnv.options import CnvOptions
 
 COHORT = CnvOptions()
@@ -17,18 +18,18 @@ COHORT = CnvOptions()
 def segments(*rows: tuple[int, int, int, float]) -> Segments:
     """(sample, first, stop, mean); the median is the mean plus 1."""
     sample, first, stop, mean = (np.array(column) for column in zip(*rows, strict=True))
-    called = np.full(len(rows), calls.NOT_CALLED, np.int32)
+    called = np.full(len(rows), NOT_CALLED, np.int32)
     return Segments(sample.astype(np.int32), first, stop, mean * 1.0, mean + 1.0, called)
 
 
 def test_is_cnv__beyond_a_threshold_and_wide_enough() -> None:
     found = segments((0, 0, 3, 0.5), (0, 3, 6, 0.49), (0, 6, 8, 2), (0, 8, 11, -0.9), (1, 0, 9, 0))
-    assert calls.is_cnv(found, COHORT).tolist() == [True, False, False, True, False]
+    assert is_cnv(found, COHORT).tolist() == [True, False, False, True, False]
 
 
 def test_is_cnv__by_the_median_where_that_is_asked_for() -> None:
     found = segments((0, 0, 3, -0.5), (0, 3, 6, -0.6))
-    assert calls.is_cnv(found, CnvOptions(use_median=True)).tolist() == [True, False]
+    assert is_cnv(found, CnvOptions(use_median=True)).tolist() == [True, False]
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 10)), max_size=12))
@@ -36,7 +37,7 @@ def test_union__covers_the_same_rows_without_touching(spans: list[tuple[int, int
     first = np.array([a for a, _ in spans], np.int64)
     stop = first + np.array([n for _, n in spans], np.int64)
     covered = {row for a, b in zip(first, stop, strict=True) for row in range(a, b)}
-    begins, ends = calls.union(first, stop)
+    begins, ends = cnv_regions.union(first, stop)
     assert {row for a, b in zip(begins, ends, strict=True) for row in range(a, b)} == covered
     assert (begins[1:] > ends[:-1]).all()
 
@@ -44,8 +45,8 @@ def test_union__covers_the_same_rows_without_touching(spans: list[tuple[int, int
 def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
     start, end = np.array([0, 10, 30, 40]), np.array([10, 20, 40, 50])
     first, stop = np.array([0, 1, 2]), np.array([1, 2, 4])
-    assert [side.tolist() for side in calls.union(first, stop)] == [[0], [4]]
-    assert [side.tolist() for side in calls.union_in_bases(first, stop, start, end)] == [
+    assert [side.tolist() for side in cnv_regions.union(first, stop)] == [[0], [4]]
+    assert [side.tolist() for side in cnv_regions.union_in_bases(first, stop, start, end)] == [
         [0, 2],
         [2, 4],
     ]
@@ -53,7 +54,7 @@ def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
 
 def test_inner__leaves_out_the_ends_of_three_or_more() -> None:
     lengths = np.array([1, 2, 3, 5])
-    rows, left = calls.inner(np.arange(11), lengths)
+    rows, left = averages.inner_rows(np.arange(11), lengths)
     assert rows.tolist() == [0, 1, 2, 4, 7, 8, 9]
     assert left.tolist() == [1, 2, 1, 3]
 
@@ -61,9 +62,9 @@ def test_inner__leaves_out_the_ends_of_three_or_more() -> None:
 def test_overlapping_rows__take_in_neighbours_that_share_a_base() -> None:
     start = np.arange(6) * 10
     spans = np.array([2, 0]), np.array([4, 1])
-    rows, lengths = calls.overlapping_rows(start, start + 10, *spans)
+    rows, lengths = averages.overlapping_rows(start, start + 10, *spans)
     assert (rows.tolist(), lengths.tolist()) == ([2, 3, 0], [2, 1])
-    rows, lengths = calls.overlapping_rows(start, start + 15, *spans)
+    rows, lengths = averages.overlapping_rows(start, start + 15, *spans)
     assert (rows.tolist(), lengths.tolist()) == ([1, 2, 3, 4, 0, 1], [4, 2])
 
 
@@ -83,7 +84,7 @@ def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
         while begin and end[begin - 1] > low:
             begin -= 1
         expected.append([r for r in rows[begin:] if start[r] < high and end[r] > low])
-    found, lengths = calls.overlapping_rows(start, end, first, stop)
+    found, lengths = averages.overlapping_rows(start, end, first, stop)
     assert [each.tolist() for each in np.split(found, np.cumsum(lengths)[:-1])] == expected
 
 
@@ -92,13 +93,15 @@ def test_inner_averages__leave_regions_out_that_only_overlap_unless_it_is_asked_
     start = np.arange(8) * 10
     spans = np.array([3]), np.array([5])
     for overlapping, rows in ((False, [3, 4]), (True, [3, 4])):  # of 2 to 5 without the outermost
-        found = calls.inner_averages(
+        found = averages.inner_averages(
             lambda rows: values[rows], start, start + 15, spans, overlapping=overlapping
         )
         assert found.tolist() == [[values[rows].mean()]]
     spans = np.array([3]), np.array([6])
     found = [
-        calls.inner_averages(lambda rows: values[rows], start, start + 15, spans, False, each)
+        averages.inner_averages(
+            lambda rows: values[rows], start, start + 15, spans, overlapping=each
+        )
         for each in (False, True)
     ]
     assert [each.tolist() for each in found] == [[[16.0]], [[(9.0 + 16.0 + 25.0) / 3]]]
@@ -111,7 +114,7 @@ def test_reach__is_the_last_base_of_any_region(
     start, width = np.array(sorted(regions)).T
     ends = st.tuples(st.integers(0, len(start) - 1), st.integers(0, len(start) - 1)).map(sorted)
     first, last = np.array(data.draw(st.lists(ends, min_size=1, max_size=4))).T
-    found = calls.reach(start + width, first, last + 1)
+    found = cnv_regions.farthest_end(start + width, first, last + 1)
     expected = [(start + width)[a : b + 1].max() for a, b in zip(first, last, strict=True)]
     assert found.tolist() == expected
 
@@ -121,11 +124,13 @@ def test_reach__is_the_last_base_of_any_region(
 def test_inner_averages__of_every_span_by_itself(
     median: bool, at_a_time: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "ROWS", at_a_time)
+    monkeypatch.setattr(averages, "ROWS_AT_A_TIME", at_a_time)
     values = np.random.default_rng(1).random((20, 3))
     start = np.arange(20) * 10
     spans = np.array([0, 4, 4, 18]), np.array([1, 6, 12, 20])
-    found = calls.inner_averages(lambda rows: values[rows], start, start + 10, spans, median)
+    found = averages.inner_averages(
+        lambda rows: values[rows], start, start + 10, spans, median=median
+    )
     average = np.median if median else np.mean
     for row, inside in zip(found, ([0], [4, 5], range(5, 11), [18, 19]), strict=True):
         np.testing.assert_array_equal(row, average(values[list(inside)], axis=0))
@@ -135,7 +140,7 @@ def test_integer_copy_numbers__of_cnvs_by_the_model_of_others_the_main_class() -
     found = segments((0, 0, 5, 1.0), (1, 0, 5, 0.1), (2, 0, 5, -3.0))
     called = np.array([True, False, True])
     classes = np.array([[4, 0, 0], [0, 0, 1]], np.int32)
-    copies = calls.integer_copy_numbers(found, classes, called, COHORT)
+    copies = copy_numbers.integer_copy_numbers(found, classes, called, COHORT)
     assert copies.tolist() == [4, 2, 1]
 
 
@@ -143,7 +148,7 @@ def test_integer_copy_numbers__beyond_a_threshold_there_is_a_change() -> None:
     found = segments((0, 0, 5, 0.6), (0, 5, 7, -1.0), (1, 0, 5, 0.5))
     called = np.array([True, False, True])
     main = np.full((2, 2), 2, np.int32)
-    assert calls.integer_copy_numbers(found, main, called, COHORT).tolist() == [3, 1, 2]
+    assert copy_numbers.integer_copy_numbers(found, main, called, COHORT).tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize(("compat_r", "expected"), [(False, (1, 3)), (True, (3, 1))])
@@ -155,15 +160,20 @@ def test_neighbours__go_by_fold_change_and_in_r_by_place(
         classes=("CN8", "CN3", "CN2", "CN1", "CN0"),
         compat_r=compat_r,
     )
-    assert calls.neighbours(options) == expected
+    assert copy_numbers.neighbours(options) == expected
 
 
 def test_region_copy_numbers__the_first_overlapping_cnv_of_a_sample_counts() -> None:
-    copies = calls.region_copy_numbers(
-        np.array([0, 100]), np.array([50, 200]),
-        np.array([0, 20, 150, 60]), np.array([10, 40, 160, 90]),
-        np.array([0, 0, 1, 1], np.int32), np.array([4, 0, 3, 7], np.int32), 3, 2,
-    )  # fmt: skip
+    copies = cnv_regions.region_copy_numbers(
+        start=np.array([0, 100]),
+        end=np.array([50, 200]),
+        cnv_start=np.array([0, 20, 150, 60]),
+        cnv_end=np.array([10, 40, 160, 90]),
+        sample=np.array([0, 0, 1, 1], np.int32),
+        copy_number=np.array([4, 0, 3, 7], np.int32),
+        samples=3,
+        unchanged=2,
+    )
     assert copies.tolist() == [[4, 2, 2], [2, 3, 2]]
 
 
@@ -183,15 +193,22 @@ def test_region_copy_numbers__are_those_of_a_loop_over_the_cnvs(
         touched = (start < cnv_end[k]) & (end > cnv_start[k])
         expected[touched, sample[k]] = copy_number[k]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calls, "PAIRS", pairs)
-        found = calls.region_copy_numbers(
-            start, end, cnv_start, cnv_end, sample, copy_number, samples, 2
+        patch.setattr(cnv_regions, "PAIRS_AT_A_TIME", pairs)
+        found = cnv_regions.region_copy_numbers(
+            start=start,
+            end=end,
+            cnv_start=cnv_start,
+            cnv_end=cnv_end,
+            sample=sample,
+            copy_number=copy_number,
+            samples=samples,
+            unchanged=2,
         )
     np.testing.assert_array_equal(found, expected)
 
 
 def test_fractional__r_pads_a_vector_to_one_width() -> None:
-    copies = calls.fractional(np.array([0.0, 3.0, -1.0]), COHORT)
+    copies = copy_numbers.fractional_copy_numbers(np.array([0.0, 3.0, -1.0]), COHORT)
     compat = CnvOptions(compat_r=True)
     assert labelled(copies, COHORT) == ["CN2.0", "CN16.0", "CN1.0"]
     assert labelled(copies, compat) == ["CN 2.0", "CN16.0", "CN 1.0"]
@@ -206,10 +223,14 @@ def test_fractional__r_pads_a_vector_to_one_width() -> None:
 def test_fractional__is_around_one_in_a_haploid_genome(compat_r: bool) -> None:
     """R has no fractional copy numbers of these models, so there is nothing to agree with."""
     options = CnvOptions.of("haplo", compat_r=compat_r)
-    assert calls.fractional(np.array([0.0, 1.0, -1.0]), options).tolist() == [1.0, 2.0, 0.5]
+    assert copy_numbers.fractional_copy_numbers(np.array([0.0, 1.0, -1.0]), options).tolist() == [
+        1.0,
+        2.0,
+        0.5,
+    ]
 
 
-def labelled(copies: calls.Floats, options: CnvOptions) -> list[Any]:
-    indices, labels = calls.fractional_labels(copies, options)
+def labelled(copies: Floats, options: CnvOptions) -> list[Any]:
+    indices, labels = copy_numbers.fractional_labels(copies, options)
     found: list[Any] = np.array(labels, object)[indices].tolist()
     return found

@@ -17,9 +17,9 @@ from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
-from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.options import CnvOptions, OutputOptions
 from multigpu.cnv.output import folder as output
-from multigpu.cnv.samples import inputs
+from multigpu.cnv.samples.facts import read_ploidies
 from multigpu.cnv.work import STAGES
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts, read_counts, write_counts
@@ -428,8 +428,8 @@ def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., 
 OPTIONS = [
     (("--classes", "CN0,CN1"), "9 --fold-changes and 2 --classes"),
     (("--classes", "a,b,c,d,e,f,g,h,i"), "one of --classes must be CN2"),
-    (("--fold-changes", "1,x"), "--fold-changes: '1,x' is no list of numbers"),
-    (("--seg-median", "1,2,3"), "--seg-median: '1,2,3' is not one number, or two"),
+    (("--fold-changes", "1,x"), "--fold-changes: expected numbers separated by commas, not '1,x'"),
+    (("--seg-median", "1,2,3"), "--seg-median: expected one number or two, not '1,2,3'"),
     (("--norm-quantile", "2"), "--norm-quantile is 2"),
     (("--cycles", "0"), "--cycles is 0"),
     (("--seg-alpha", "0"), "--seg-alpha is 0"),
@@ -526,7 +526,7 @@ FACTS = [
     ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
     ("--sex", "smp1 male\n", "line 1: two columns are needed"),
     ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is there twice"),
-    ("--ploidy", "", "facts.tsv: names no sample: it has lines `sample TAB fact`"),
+    ("--ploidy", "", "facts.tsv: names no sample: expected lines `sample TAB fact`"),
     ("--ploidy", "# sample and ploidy\n\n", "facts.tsv: names no sample"),
     ("--sex", "", "facts.tsv: names no sample"),
 ]
@@ -544,8 +544,7 @@ def test_refused__facts_of_samples(
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_ploidy__of_samples_that_a_file_leaves_out_is_2(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "ploidy.tsv").write_text("b\t3\n", encoding)
-    facts = inputs.read_facts(str(tmp_path / "ploidy.tsv"))
-    assert inputs.ploidies(facts, ("a", "b", "c")) == (2, 3, 2)
+    assert read_ploidies(str(tmp_path / "ploidy.tsv"), ("a", "b", "c")) == (2, 3, 2)
 
 
 def test_refused__controls_of_fewer_regions(
@@ -605,9 +604,10 @@ def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: P
 
 
 def test_refused__a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(output.NEEDED, output.REPORT, ("no_such_package",))
+    monkeypatch.setitem(output.NEEDED_PACKAGES, output.REPORT, ("no_such_package",))
     with pytest.raises(UsageError, match=re.escape("pip install ")):
-        output.check_packages((output.REPORT,))
+        output.check_packages(OutputOptions(output="out"))
+    output.check_packages(OutputOptions(output="out", report=False))
 
 
 def test_function__takes_fields_of_both_option_objects(table: str) -> None:

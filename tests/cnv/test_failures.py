@@ -11,7 +11,6 @@ from support.bams import write_alignments
 from support.cohorts import cohort
 from support.program import Run
 
-from multigpu.cnv.output import folder as output
 from multigpu.cnv.output import matrices
 from multigpu.cnv.work import CnvSession
 from multigpu.count.job import CountJob
@@ -86,15 +85,6 @@ def test_matrices__that_have_no_room_are_told(
     ended = main("cnv", table, "-o", str(tmp_path / "out"), "--no-report")
     assert ended.status == 2
     assert "matrices.zarr: cannot be written: the disk is full" in ended.err
-
-
-def test_tables__are_made_a_few_blocks_ahead_and_in_order() -> None:
-    begun: list[int] = []
-    with output._threads() as pool:
-        found = output._in_order(pool, lambda k: (begun.append(k), k)[1], range(1000))
-        assert [next(found) for _ in range(3)] == [0, 1, 2]
-        assert len(begun) <= 3 + output.AHEAD * output.THREADS + 1
-        assert list(found) == list(range(3, 1000))
 
 
 def test_coverages__of_one_region_are_none_which_is_all_that_is_said(

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from multigpu.cnv.samples.genomes import GENOMES, Genome, inside, known, lengths, named, of_regions
+from multigpu.cnv.samples.genomes import (
+    GENOMES,
+    Genome,
+    are_inside,
+    chromosome_lengths,
+    find_genome,
+    genome_named,
+    genome_of_regions,
+)
 from multigpu.formats.alignments.regions import windows
 
 
@@ -12,19 +20,19 @@ from multigpu.formats.alignments.regions import windows
 def test_genome__is_known_by_its_lengths(genome: Genome, names: tuple[str, str]) -> None:
     first, x = (genome.first, genome.x) if names[0] == "chr1" else (genome.x, genome.first)
     for chromosomes in ([(names[0], first)], [(names[1], x)], [(names[0], first), (names[1], x)]):
-        assert of_regions(windows([("chr2", 1_000_000), *chromosomes], 500_000)) == genome
+        assert genome_of_regions(windows([("chr2", 1_000_000), *chromosomes], 500_000)) == genome
 
 
 def test_genome__of_other_lengths_is_not_known() -> None:
-    assert of_regions(windows([("chr1", 248_956_421), ("chrX", 5)], 500_000)) is None
-    assert of_regions(windows([("chr2", 248_956_422)], 500_000)) is None
+    assert genome_of_regions(windows([("chr1", 248_956_421), ("chrX", 5)], 500_000)) is None
+    assert genome_of_regions(windows([("chr2", 248_956_422)], 500_000)) is None
 
 
 @pytest.mark.parametrize(
     ("name", "found"), [("HG38", "hg38"), ("grch37", "hg19"), ("b37", "hg19"), ("hg3", None)]
 )
 def test_genome__by_any_of_its_names(name: str, found: str | None) -> None:
-    genome = named(name)
+    genome = genome_named(name)
     assert (genome and genome.name) == found
 
 
@@ -37,15 +45,15 @@ def test_par__lies_at_the_ends_of_x(genome: Genome) -> None:
 
 def test_genome__of_a_name_that_is_not_known_goes_by_the_lengths() -> None:
     regions = windows([("chr1", GENOMES[0].first)], 500_000)
-    assert known("hg38.p14", regions) == known(None, regions) == GENOMES[0]
-    assert known("GRCh38", regions) == GENOMES[0]
-    assert known("danRer11", windows([("chr1", 9)], 5)) is None
+    assert find_genome("hg38.p14", regions) == find_genome(None, regions) == GENOMES[0]
+    assert find_genome("GRCh38", regions) == GENOMES[0]
+    assert find_genome("danRer11", windows([("chr1", 9)], 5)) is None
 
 
 def test_inside__goes_by_the_middle() -> None:
     start, end = np.array([0, 5, 8, 20]), np.array([10, 15, 18, 21])
-    assert inside(((5, 12), (20, 21)), start, end).tolist() == [True, True, False, True]
-    assert not inside((), start, end).any()
+    assert are_inside(((5, 12), (20, 21)), start, end).tolist() == [True, True, False, True]
+    assert not are_inside((), start, end).any()
 
 
 @pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)
@@ -59,9 +67,9 @@ def test_lengths__are_those_of_every_chromosome_but_m(genome: Genome) -> None:
 def test_lengths__are_not_those_of_another_genome() -> None:
     names = [("chr1", 100_000), ("2", 100_000), ("chr22", 60_000_000), ("chrM", 16_569)]
     regions = windows(names, 50_000)
-    hg38 = named("hg38")
-    assert lengths(hg38, regions) == {"chr1": 248_956_422, "2": 242_193_529}
-    assert lengths(None, regions) == {}
+    hg38 = genome_named("hg38")
+    assert chromosome_lengths(hg38, regions, {}) == {"chr1": 248_956_422, "2": 242_193_529}
+    assert chromosome_lengths(None, regions, {}) == {}
     given = {"chrM": 16_569, "chr22": 10, "chr1": 300_000_000}
     found = {"chr1": 300_000_000, "2": 242_193_529, "chrM": 16_569}
-    assert lengths(hg38, regions, given) == found
+    assert chromosome_lengths(hg38, regions, given) == found

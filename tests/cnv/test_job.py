@@ -16,7 +16,7 @@ from multigpu import UsageError
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.options import CnvOptions, KeptResults
 from multigpu.cnv.result import CnvResult
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
@@ -315,7 +315,7 @@ def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
 
     def begun(counts: Counts) -> Journal:
         job = CnvJob(counts, CnvOptions(), CPU, journal=path)
-        return Journal(path, job._about((), False, 0), {}, codec=Codec(), resume=True)
+        return Journal(path, job.description(KeptResults()), {}, codec=Codec(), resume=True)
 
     begun(counts).close()
     begun(counts).close()
@@ -331,7 +331,7 @@ def test_counts__are_given_back_before_the_tables_are_made() -> None:
     counts, _ = cohort(regions=2000, samples=6)
     job = CnvJob(replace(counts, values=counts.values.copy()), CnvOptions(), CPU)
     held = weakref.ref(job.values)
-    job._forget_counts()
+    job._free_counts()
     deadline = time.monotonic() + 9
     while held() is not None and time.monotonic() < deadline:
         time.sleep(0.01)

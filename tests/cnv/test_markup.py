@@ -12,8 +12,8 @@ from support.markup import NAMES, read
 
 from multigpu.cnv import report
 from multigpu.cnv.output import plots, tables
+from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
-from multigpu.cnv.samples.cohort import Given
 from multigpu.run.report import literal
 
 
@@ -28,7 +28,7 @@ def named() -> CnvResult:
 
 def test_markup__in_a_report_of_copy_numbers_stays_text() -> None:
     shown = named()
-    page = report.render(shown, Given(NAMES, NAMES, {}, ())).decode()
+    page = report.render(shown, Provenance(cases=NAMES, controls=NAMES)).decode()
     found = read(page, scripts=2)
     for name in NAMES:
         assert found.text.count(name) >= 2  # a note and an input

@@ -10,12 +10,13 @@ import pytest
 from support.golden_cnv import MODELS, OF_R_ALONE, OPTIONS, SEGMENTATIONS, load
 
 from multigpu import UsageError
-from multigpu.cnv.command import cnv_options, command
-from multigpu.cnv.options import CnvOptions, flag, idle
+from multigpu.cnv.command import command
+from multigpu.cnv.options import CnvOptions, flag, unused_parameter_notes
+from multigpu.cnv.request import options_from_command
 
 REFUSED = [
-    ({"model": "other"}, "unknown model 'other'"),
-    ({"preset": "other"}, "unknown preset 'other'"),
+    ({"model": "other"}, "--model is 'other'; it can be cn.mops or haplo"),
+    ({"preset": "other"}, "--preset is 'other'; it can be gcnmops"),
     ({"colour": 1}, "no parameter 'colour'"),
     ({"norm": 3}, "--norm is 3"),
     ({"norm_type": "min"}, "--norm-type is 'min'"),
@@ -36,7 +37,7 @@ REFUSED = [
     ({"prior_impact": 1e301}, "--prior-impact is 1e+301; it must be at most 1e+300"),
     ({"upper": -2.0, "lower": 1.0}, "--upper is -2 and --lower 1: the threshold of gains lies"),
     ({"seg_median": (-1.0, 1.0)}, "--seg-median is -1,1: the threshold of gains lies below"),
-    ({"seg_median": (1.0, 2.0, 3.0)}, "--seg-median: '1,2,3' is not one number, or two"),
+    ({"seg_median": (1.0, 2.0, 3.0)}, "--seg-median: expected one number or two, not '1,2,3'"),
     ({"seg_median": "0.3"}, "--seg-median is '0.3'; it must be numbers"),
     ({"min_width": "3"}, "--min-width is '3'; it must be a whole number"),
     ({"cycles": 2.5}, "--cycles is 2.5; it must be a whole number"),
@@ -44,7 +45,7 @@ REFUSED = [
     ({"seg_alpha": "x"}, "--seg-alpha is 'x'; it must be a number"),
     ({"fold_changes": 5}, "--fold-changes is 5; it must be numbers"),
     ({"classes": "CN2"}, "--classes is 'CN2'; it must be a list of labels"),
-    ({"compat": "R"}, "--compat is 'R'; it can be none, r"),
+    ({"compat": "R"}, "--compat is 'R'; it can be none or r"),
     ({"seg_alpha": 0.0}, "--seg-alpha is 0"),
     ({"seg_eps": -1.0}, "--seg-eps is -1"),
     ({"seg_median": (float("nan"), 0.0)}, "--seg-median must be finite"),
@@ -99,10 +100,14 @@ def test_given__as_the_command_takes_it() -> None:
 
 def test_idle__parameters_of_the_fast_segmentation_with_another() -> None:
     cbs = CnvOptions.of("reference")
-    assert list(idle(cbs, ["seg_median", "seed", "seg_alpha"])) == [
+    assert list(unused_parameter_notes(cbs, ["seg_median", "seed", "seg_alpha"])) == [
         "--seg-alpha, --seg-median: without effect, for --segmentation fast only"
     ]
-    assert list(idle(cbs, ["seed"])) == list(idle(CnvOptions(), ["seg_alpha"])) == []
+    assert (
+        list(unused_parameter_notes(cbs, ["seed"]))
+        == list(unused_parameter_notes(CnvOptions(), ["seg_alpha"]))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,12 +124,14 @@ def test_idle__parameters_of_the_fast_segmentation_with_another() -> None:
 def test_idle__parameters_without_what_they_are_for(given: dict[str, Any], what: str) -> None:
     options = CnvOptions.of(given.pop("model", "cn.mops"), **given)
     name = flag(list(given)[-1])
-    assert list(idle(options, given)) == [f"{name}: without effect, for {what} only"]
+    assert list(unused_parameter_notes(options, given)) == [
+        f"{name}: without effect, for {what} only"
+    ]
 
 
 def test_help__says_the_defaults_that_are_0() -> None:
     helps = {option.name: option.help for option in command.params if hasattr(option, "help")}
-    assert helps["seed"] == "Of --segmentation cbs.  [default: 0]"
+    assert helps["seed"] == "Seed for --segmentation cbs.  [default: 0]"
 
 
 def test_command__has_an_option_for_every_parameter() -> None:
@@ -145,7 +152,7 @@ def test_command__names_every_parameter_of_r() -> None:
 def test_command__values_become_options() -> None:
     words = ["x", "-o", "y", "--seg-median", "0.4", "--fold-changes", "0.5,1", "--norm", "2"]
     context = command.make_context("cnv", [*words, "--classes", "CN1,CN2", "--compat", "r"])
-    options = cnv_options(context.params)
+    options = options_from_command(context.params)
     assert options.seg_median == (0.4, -0.4)
     assert options.fold_changes == (0.5, 1.0)
     assert options.norm == 2

@@ -1,34 +1,10 @@
-"""What is loaded for the files of a run."""
+"""The folder of a run: its files are published together, and interrupted runs leave no mess."""
 
-import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from multigpu.cnv.output import folder as output
-
-
-def test_packages__that_are_loaded_are_those_that_are_asked_for() -> None:
-    assert set(output.LOADED) == set(output.NEEDED)
-    for wanted, modules in output.LOADED.items():
-        needed = {name.partition(".")[0] for name in modules}
-        assert needed <= set(output.NEEDED[wanted])
-
-
-def test_packages__are_loaded_behind_our_back() -> None:
-    if importlib.util.find_spec("jinja2") is None:
-        pytest.skip("no jinja2")
-    code = (
-        "import sys\n"
-        "from multigpu.cnv import output\n"
-        "assert 'jinja2' not in sys.modules\n"
-        "output.LOADED[output.VCF] = ('there_is_no_such_module',)\n"
-        "output.load_packages((output.VCF, output.REPORT)).join()\n"
-        "assert 'jinja2' in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def fill(folder: Path, *names: str, text: str = "new") -> None:
@@ -67,7 +43,7 @@ def test_not_made_again__leaves_out_matrices_that_a_stopped_run_has_moved(tmp_pa
     output.publish(part)
     fill(part, "cnvs.tsv")
     fill(tmp_path, output.REPORT, text="old")
-    assert output.not_made_again(part) == [output.REPORT]
+    assert output.files_not_made_again(part) == [output.REPORT]
 
 
 def test_publish__again_without_matrices_removes_those_of_an_earlier_run(tmp_path: Path) -> None:

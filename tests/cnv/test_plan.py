@@ -13,17 +13,20 @@ from support.program import Run
 from multigpu.cluster.engine.plan import BudgetError, Capacity
 from multigpu.cluster.engine.workload import Place
 from multigpu.cnv.chromosome import CnvSpan
+from multigpu.cnv.counts_source import InMemory
 from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.plan import CnvPlan, Shape, plan_cnv
-from multigpu.cnv.source import InMemory
+from multigpu.cnv.options import CnvOptions, KeptResults
+from multigpu.cnv.plan import CnvPlan, Shape, plan_memory
 from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
 
 FREE = 8 << 30  # bytes
-GENOME = [CnvSpan(0, "chr1", 0, 600_000), CnvSpan(1, "chr2", 600_000, 700_000)]
+GENOME = [
+    CnvSpan(block=0, name="chr1", first=0, stop=600_000),
+    CnvSpan(block=1, name="chr2", first=600_000, stop=700_000),
+]
 
 
 @pytest.fixture
@@ -34,8 +37,8 @@ def table(tmp_path: Path) -> str:
 
 
 def plan(here: Capacity, in_process: bool = True, **run: Any) -> CnvPlan:
-    shape = Shape(700_000, 20, 15)
-    return plan_cnv(GENOME, shape, CnvOptions(), RunOptions(**run), here, in_process)
+    shape = Shape(regions=700_000, columns=20, cases=15)
+    return plan_memory(GENOME, shape, CnvOptions(), RunOptions(**run), here, in_process=in_process)
 
 
 @pytest.mark.parametrize("chunk", [1, 1000, 10_000, 1 << 26])
@@ -45,9 +48,9 @@ def test_plan__is_what_a_worker_does(chunk: int, free: int) -> None:
     job = CnvJob(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
     capacity = Capacity(free, 2, 2, gpu=False, in_process=True)
     planned = job.plan(Crew(capacity, lambda: pytest.fail("nothing is started")))
-    source = InMemory(counts.values, counts.regions.start, counts.regions.end)
-    session = job._workload(source, (), None, 0, None).open(Place("worker", None, free))
-    for span, chromosome in zip(job.spans(), planned.chromosomes, strict=True):
+    source = InMemory(values=counts.values, start=counts.regions.start, end=counts.regions.end)
+    session = job.workload(source, KeptResults(), None).open(Place("worker", None, free))
+    for span, chromosome in zip(job.spans, planned.chromosomes, strict=True):
         loaded = session.load(span)
         assert chromosome.device_bytes == session.need(loaded) <= planned.budget
         assert chromosome.pieces == -(-len(loaded.counts) // session._piece_rows(loaded))

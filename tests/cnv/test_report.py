@@ -13,7 +13,7 @@ from support.cohorts import result
 from multigpu.cnv import report
 from multigpu.cnv.output import overview, plots
 from multigpu.cnv.output.colours import BLUE, RED, Colours, Palette, Shade
-from multigpu.cnv.samples.cohort import Given
+from multigpu.cnv.request import Provenance
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome")
@@ -70,8 +70,11 @@ def test_report__is_the_same_bytes_again_and_asks_for_nothing(tmp_path: Path) ->
 
 
 def test_report__says_what_was_given() -> None:
-    given = Given(
-        ("a<b.bam", "b.bam"), ("c.bam",), {"window": 500, "min_mapq": 1}, tuple("abcdefg")
+    given = Provenance(
+        cases=("a<b.bam", "b.bam"),
+        controls=("c.bam",),
+        counting={"window": 500, "min_mapq": 1},
+        samples=tuple("abcdefg"),
     )
     ploidy = (4, *[2] * 6)
     options = replace(result().options, upper=0.4, seg_median=(0.5, -0.5))
@@ -83,7 +86,7 @@ def test_report__says_what_was_given() -> None:
     assert "<th>ploidy</th>" in page
     assert f"<td>{result().samples[0]}</td><td>4</td>" in page
     assert "<th>ploidy</th>" not in report.render(result()).decode()
-    assert "Input: x.tsv</p>" in report.render(result(), Given(("x.tsv",))).decode()
+    assert "Input: x.tsv</p>" in report.render(result(), Provenance(cases=("x.tsv",))).decode()
 
 
 def test_report__without_cnvs_says_so() -> None:
@@ -93,7 +96,7 @@ def test_report__without_cnvs_says_so() -> None:
 
 
 def test_figures__are_json_without_nan() -> None:
-    text = report._script(report._figures(result(), Palette.of("gain-red")))
+    text = report._script(report._figures(result(), Palette.named("gain-red")))
     assert set(json.loads(text)) == {"heat", "calls", "sizes", *(f"window{k}" for k in range(4))}
     assert "NaN" not in text
 
@@ -106,7 +109,7 @@ def test_figures__are_json_without_nan() -> None:
     ],
 )
 def test_report__has_one_colour_of_gains(colours: Colours, words: str, gain: Shade) -> None:
-    palette = Palette.of(colours)
+    palette = Palette.named(colours)
     assert words in report.render(result(), palette=palette).decode()
     figures = report._figures(result(), palette)
     assert figures["heat"]["data"][0]["colorscale"][-1] == (1, gain.dark)
@@ -118,7 +121,7 @@ def test_report__has_one_colour_of_gains(colours: Colours, words: str, gain: Sha
 
 @pytest.mark.parametrize("colours", ["gain-red", "gain-blue"])
 def test_plots__have_one_colour_of_gains(colours: Colours, tmp_path: Path) -> None:
-    plots.draw(replace(result(), windows=()), tmp_path, "svg", Palette.of(colours))
+    plots.draw(replace(result(), windows=()), tmp_path, "svg", Palette.named(colours))
     gain = RED.line if colours == "gain-red" else BLUE.line
     for name in ("calls", "sizes"):
         text = (tmp_path / f"{name}.svg").read_text()

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,22 @@ from support.cohorts import CPU, SEXES, of_sexes
 
 import multigpu
 from multigpu.cnv import report
-from multigpu.cnv.calls import calls
-from multigpu.cnv.job import CnvJob
+from multigpu.cnv.calls import copy_numbers
+from multigpu.cnv.calls.segments import NOT_CALLED
+from multigpu.cnv.job import CnvJob, usual_copies
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices
-from multigpu.cnv.output.folder import write_tables
+from multigpu.cnv.output.files import write_tables
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples import sex
-from multigpu.cnv.samples.genomes import known, named
-from multigpu.cnv.samples.inputs import sex_coverage
+from multigpu.cnv.samples.genomes import find_genome, genome_named
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 
 
 def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
-    found = sex_coverage(cases, controls, genome)
+    found = sex.cohort_coverage(cases, controls, genome)
     assert found is not None
     return found.sexes()
 
@@ -153,11 +154,11 @@ def test_copies__of_sexes_on_every_kind_of_chromosome() -> None:
 
 
 def test_ploidy__has_two_samples_of_two() -> None:
-    assert sex.ploidy_of((1, 2, 2)) == (1, 2, 2)
-    assert sex.ploidy_of((1, 2, 1)) == (2, 4, 2)
-    assert sex.ploidy_of((1, 2)) is None
-    assert sex.ploidy_of((1, 1, 1)) is None
-    assert sex.ploidy_of(()) is None
+    assert sex.ploidy_for((1, 2, 2)) == (1, 2, 2)
+    assert sex.ploidy_for((1, 2, 1)) == (2, 4, 2)
+    assert sex.ploidy_for((1, 2)) is None
+    assert sex.ploidy_for((1, 1, 1)) is None
+    assert sex.ploidy_for(()) is None
 
 
 def cohort_of(females: int, males: int) -> tuple[str, ...]:
@@ -166,7 +167,7 @@ def cohort_of(females: int, males: int) -> tuple[str, ...]:
 
 def calls_of(found: CnvResult) -> set[tuple[str, str, int]]:
     """Chromosome and sample of every CNV, and whether it is a loss (-1) or a gain (1)."""
-    signs = calls.direction(found.called.copy_number, found.options).tolist()
+    signs = copy_numbers.direction(found.called.copy_number, found.options).tolist()
     rows = found.cnvs.to_pylist()
     return {(row["chrom"], row["sample"], sign) for row, sign in zip(rows, signs, strict=True)}
 
@@ -360,7 +361,7 @@ def test_par__of_one_sample_and_few_regions_beside_it() -> None:
     x = np.flatnonzero(table.regions.chrom == 1)
     kept = np.delete(np.arange(len(table.values)), x[70:])  # 14 beside 56
     less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
-    coverage = sex.coverage(less.values, less.regions, named("hg38").par)  # type: ignore[union-attr]
+    coverage = sex.coverage(less.values, less.regions, genome_named("hg38").par)  # type: ignore[union-attr]
     assert coverage is not None
     assert coverage.sexes() == cohort_of(4, 4)
     assert inferred_sexes(less, None, "hg38") == cohort_of(4, 4)
@@ -417,7 +418,7 @@ def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
     assert asked in CnvJob(table, CnvOptions(), CPU, sexes=SEXES).notes[0]
     other = CnvJob(table, CnvOptions(), CPU, sexes=SEXES, genome="danRer11")
     assert other.notes[0].endswith("; the pseudoautosomal regions of 'danRer11' are not known")
-    assert all(span.par == () for span in other.spans())
+    assert all(span.par == () for span in other.spans)
 
 
 def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
@@ -426,20 +427,24 @@ def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
     end = np.where(np.arange(len(chrom)) == regions.blocks[0].stop - 1, 248_956_422, regions.end)
     longer = replace(regions, end=end)
     assert (
-        known("GRCh38", longer) == known(None, longer) == known("canFam3", longer) == named("hg38")
+        find_genome("GRCh38", longer)
+        == find_genome(None, longer)
+        == find_genome("canFam3", longer)
+        == genome_named("hg38")
     )
     with pytest.raises(UsageError, match=r"^--genome hg19: .* as those of hg38$"):
-        known("hg19", longer)
+        find_genome("hg19", longer)
 
 
 def test_usual__of_single_samples_is_that_of_all() -> None:
     job = CnvJob(of_sexes(**PAR), CnvOptions(), CPU, sexes=SEXES, genome="hg38")
-    usual, regions = job._usual(), job.regions
+    usual, regions = usual_copies(job.cohort, job.spans), job.cohort.regions
     assert usual is not None
-    every = usual.of(regions.chrom, regions.start, regions.end)
+    every = usual.of_intervals(regions.chrom, regions.start, regions.end)
     assert set(every.ravel().tolist()) == {0, 1, 2}
     sample = np.arange(len(regions)) % len(SEXES)
-    own = usual.of_samples(regions.chrom, regions.start, regions.end, sample)
+    place = {"chrom": regions.chrom, "start": regions.start, "end": regions.end}
+    own = usual.of_segments(SimpleNamespace(**place, sample=sample))
     np.testing.assert_array_equal(own, every[np.arange(len(regions)), sample])
 
 
@@ -489,12 +494,12 @@ def test_calls__are_the_same_everywhere(run: RunOptions, model: str) -> None:
 
 def test_names__of_classes_where_one_copy_is_usual() -> None:
     options = CnvOptions()
-    named = calls.names_by_copies(options)
+    named = copy_numbers.classes_by_usual_copies(options)
     labels = [options.classes[k] for k in named[1, :-1]]
     assert labels == ["CN0", "CN0", "CN1", "CN2", "CN2", "CN3", "CN3", "CN4", "CN4"]
     assert named[2, :-1].tolist() == list(range(9))
-    assert (named[:, -1] == calls.NOT_CALLED).all()
-    assert (named[0] == calls.NOT_CALLED).all()
+    assert (named[:, -1] == NOT_CALLED).all()
+    assert (named[0] == NOT_CALLED).all()
 
 
 def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
@@ -550,7 +555,7 @@ def test_sexes__that_are_not_used_are_not_told(
 ) -> None:
     job = CnvJob(of_sexes(names), CnvOptions.of(model, **options), CPU, sexes=SEXES)
     assert not any("sex" in note for note in job.notes)
-    assert all(span.copies is None for span in job.spans())
+    assert all(span.copies is None for span in job.spans)
 
 
 def test_sexes__that_are_used_are_told() -> None:

@@ -11,19 +11,19 @@ import pytest
 from click.testing import CliRunner
 
 from multigpu.cnv import simulate as simulate_counts
-from multigpu.cnv.simulate import Cohort, cohort_counts
+from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import read_counts
 from multigpu.tools.simulate import command
 
-COHORT = Cohort(
+COHORT = CohortDesign(
     regions=3000, samples=8, chromosomes=3, coverage=100.0, dispersion=0.0, cnvs=20,
     min_length=4, max_length=30, max_carriers=3, width=1000, seed=5,
 )  # fmt: skip
 
 
 def made(**changes: Any) -> Any:
-    return cohort_counts(dataclasses.replace(COHORT, **changes))
+    return simulate_cohort(dataclasses.replace(COHORT, **changes))
 
 
 def test_counts__same_seed_gives_the_same_whatever_the_threads(

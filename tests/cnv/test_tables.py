@@ -17,10 +17,10 @@ from support.cohorts import result
 
 from multigpu.cnv.output import tables
 from multigpu.cnv.output.colours import Colours, Palette
-from multigpu.cnv.output.folder import write_tables
+from multigpu.cnv.output.files import write_tables
 from multigpu.cnv.output.vcf import check_names, write_vcf
 from multigpu.cnv.result import CnvResult, SegmentTable
-from multigpu.cnv.samples.sex import Usual
+from multigpu.cnv.samples.sex import UsualCopies
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.tabix import LONGEST_TBI
@@ -37,9 +37,17 @@ def with_cnvs(
     chrom = np.full(count, len(names) - 1, np.int32)
     mean = (copies - 2) / 2
     table = SegmentTable(
-        chrom, sample, start, end, (end - start) // 10, mean, mean + 0.25, copies,
-        np.full(count, np.nan), np.ones(count, np.bool_),
-    )  # fmt: skip
+        chrom=chrom,
+        sample=sample,
+        start=start,
+        end=end,
+        rows=(end - start) // 10,
+        mean=mean,
+        median=mean + 0.25,
+        copy_number=copies,
+        fractional=np.full(count, np.nan),
+        cnv=np.ones(count, np.bool_),
+    )
     place = Regions(names, chrom, start, end)
     return replace(result(), regions=place, samples=samples, segments=table, **changes)
 
@@ -109,7 +117,7 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
 def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
     colours: Colours, gain: str, loss: str
 ) -> None:
-    lines = text(tables.bed(result(), Palette.of(colours)))
+    lines = text(tables.bed(result(), Palette.named(colours)))
     rows = [line.split("\t") for line in lines.splitlines()]
     assert len(rows) == len(result().called) > 5
     order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
@@ -142,7 +150,7 @@ def test_igv_session__names_the_tracks_beside_it() -> None:
 def test_igv_session__shows_segments_in_the_colours_of_the_other_files(
     colours: Colours, ends: str
 ) -> None:
-    session = ET.fromstring(tables.igv_session("hg38", palette=Palette.of(colours)))
+    session = ET.fromstring(tables.igv_session("hg38", palette=Palette.named(colours)))
     (scale,) = session.iter("ColorScale")
     assert scale.attrib["type"] == "COPY_NUMBER"
     name, *limits = scale.attrib["value"].split(";")
@@ -212,7 +220,7 @@ def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(
 
 def test_vcf__a_sample_by_its_sex(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    usual = Usual(np.array([[1, 2, 0]], np.int8))
+    usual = UsualCopies(copies=np.array([[1, 2, 0]], np.int8))
     found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=usual)
     written(found, path)
     assert cells(path) == [
@@ -278,7 +286,7 @@ def test_vcf__without_cnvs_is_valid(tmp_path: Path) -> None:
 
 
 def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_type() -> None:
-    usual = Usual(np.array([[2, 2, 2], [1, 1, 0]], np.int8))
+    usual = UsualCopies(copies=np.array([[2, 2, 2], [1, 1, 0]], np.int8))
     rows = [(100, 300, "a", 1), (290, 400, "b", 0), (300, 350, "c", 3), (800, 900, "a", 1)]
     columns = ("regions", "length", "frequency")
     found = with_cnvs(*rows).cnvs

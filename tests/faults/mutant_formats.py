@@ -22,9 +22,10 @@ from support.bgzf_data import BGZF_END, bgzf
 import multigpu
 from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
-from multigpu.cnv.simulate import Cohort, cohort_counts
+from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.dock.api import DockJob
 from multigpu.dock.options import DockOptions
+from multigpu.dock.request import dock_request
 from multigpu.dock.simulate import pocket
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.options import RunOptions
@@ -259,7 +260,7 @@ def _cram(version: str, folder: Path) -> Format:
 
 # ---- tables -----------------------------------------------------------------------------------
 
-COHORT = Cohort(
+COHORT = CohortDesign(
     regions=60, samples=4, chromosomes=2, coverage=60.0, dispersion=0.0, cnvs=2,
     min_length=4, max_length=8, max_carriers=2, width=1000, seed=5,
 )  # fmt: skip
@@ -277,13 +278,13 @@ def _read_table(path: Path) -> Any:
 
 def tsv(folder: Path) -> Format:
     path = folder / "counts.tsv"
-    write_counts(str(path), cohort_counts(COHORT)[0])
+    write_counts(str(path), simulate_cohort(COHORT)[0])
     return Format("tsv", path, path.read_bytes(), partial(_read_table, path), is_text=True)
 
 
 def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
     """What `cnv` is given beside the counts."""
-    counts, path = cohort_counts(COHORT)[0], folder / f"{name}.tsv"
+    counts, path = simulate_cohort(COHORT)[0], folder / f"{name}.tsv"
     path.write_bytes(text)
 
     def parse() -> Any:
@@ -294,7 +295,7 @@ def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
 
 def parquet(folder: Path) -> Format:
     path = folder / "counts.parquet"
-    write_counts(str(path), cohort_counts(COHORT)[0])
+    write_counts(str(path), simulate_cohort(COHORT)[0])
     return Format(
         "parquet", path, path.read_bytes(), partial(_read_table, path), cut_is_seen=_always
     )
@@ -357,12 +358,13 @@ def _maps(folder: Path) -> Path:
 def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
     options = DockOptions(precision=120, allow_flat=True)
-    job = DockJob([str(ligands)], str(grid), options, RunOptions(**ONE, **run))
+    where = RunOptions(**ONE, **run)
+    job = DockJob(dock_request([str(ligands)], str(grid), options=options, run=where))
     with job.keep_journal():
         return [
-            bytes(part.texts[i])
-            for part in job.parts(_chosen(ligands, *poses))
-            for i in range(len(part.texts))
+            text
+            for docked in job.parts(_chosen(ligands, *poses))
+            for text in docked.pose_texts.each()
         ]
 
 
@@ -581,7 +583,7 @@ def cnv_journal(folder: Path) -> Format:
     from multigpu.cli import cli
 
     counts, output = folder / "counts.tsv", folder / "out"
-    write_counts(str(counts), cohort_counts(COHORT)[0])
+    write_counts(str(counts), simulate_cohort(COHORT)[0])
     command = ("cnv", str(counts), "-o", str(output), "--resume", "--gpus", "none", "--quiet")
     without = ("--no-matrices", "--no-report", "--no-vcf", "--threads", "1")
 

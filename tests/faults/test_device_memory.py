@@ -14,7 +14,7 @@ from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
-from multigpu.formats.storage.sources import inspect
+from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.scan import work as scan
 from multigpu.scan.options import ScanOptions
@@ -90,7 +90,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> Outcome[Any]:
     samples, signatures = files
-    source = inspect(samples)
+    source = inspect_source(samples)
     workload = ScanWorkload(
         key="scarce",
         sources=[source],
@@ -98,12 +98,12 @@ def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> O
         options=ScanOptions(hits=hits, max_ambiguous=most),
         fmt="tsv+ambiguous",
     )
-    worker.admit(workload)
+    worker.WORKER.jobs.admit(workload)
     try:
         span = FileSpan(0, 0, source.size or 0, exact=True)
         return worker.run_chunk("scarce", "GPU-0", span)
     finally:
-        worker.dismiss("scarce")
+        worker.WORKER.jobs.dismiss("scarce")
 
 
 @pytest.mark.parametrize("most", [None, 0], ids=["any", "none ambiguous"])

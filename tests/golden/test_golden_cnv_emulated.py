@@ -1,7 +1,6 @@
 """Golden copy-number cases with the CUDA kernels on an emulated GPU: arrays stay on the device."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from support.cohorts import CPU, SEXES, of_sexes
 from support.golden_cnv import load
 
 from multigpu.cnv import work as cnv
-from multigpu.cnv.backends import Backend, Staging, host
+from multigpu.cnv.backends import Backend, CpuBackend, Fetch, Staging
 from multigpu.cnv.job import CnvJob
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices
@@ -32,23 +31,34 @@ LIMIT = 1e-9
 Job = Callable[..., CnvResult]
 
 
-@pytest.fixture(scope="module")
-def device() -> Backend:
-    """The three kernels on one emulated GPU."""
-    if emulated.why_not():
-        pytest.skip(emulated.why_not())
-    gpu, normalization = emulated.load("normalization")
-    _, cnmops = emulated.load("cnmops", gpu)
-    _, segmentation = emulated.load("segmentation", gpu)
+class EmulatedBackend(CpuBackend):
+    """The three CUDA kernels on one emulated GPU."""
 
-    def get(array: Any) -> Any:
+    def __init__(self) -> None:
+        gpu, self.normalization = emulated.load("normalization")
+        _, self.cnmops = emulated.load("cnmops", gpu)
+        _, self.segmentation = emulated.load("segmentation", gpu)
+        self.kernel_arguments = {}
+        self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
+
+    def put(self, array: Any) -> Any:
+        return self.normalization.cupy.asarray(array)
+
+    def get(self, array: Any) -> Any:
         return array.get() if hasattr(array, "get") else array
 
-    staging = Staging(lambda size: np.full(size, 255, np.uint8))
-    return Backend(
-        normalization, cnmops, segmentation, 1, {}, nullcontext, normalization.cupy.asarray,
-        get, host, staging.fetch, staging.close,
-    )  # fmt: skip
+    def fetch(self, array: Any) -> Fetch:
+        return self._staging.fetch(array)
+
+    def close(self) -> None:
+        self._staging.close()
+
+
+@pytest.fixture(scope="module")
+def device() -> Backend:
+    if emulated.why_not():
+        pytest.skip(emulated.why_not())
+    return EmulatedBackend()
 
 
 @pytest.mark.parametrize("chunk", [1 << 26, 3000], ids=["whole", "pieces"])
@@ -67,7 +77,7 @@ def test_emulated__as_on_the_cpu(
         return job.result(keep=matrices.names(options.posterior))
 
     here = result()
-    monkeypatch.setattr(cnv, "backend_of", lambda place, threads: device)
+    monkeypatch.setattr(cnv, "open_backend", lambda place, threads: device)
     there = result()
     assert there.cnvs.num_rows == here.cnvs.num_rows > 0
     for table in ("segmentation", "cnv_regions"):
@@ -83,5 +93,5 @@ def test_emulated__sex_chromosomes(device: Backend, monkeypatch: pytest.MonkeyPa
         return CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES).result(keep=("normalized",))
 
     here = result().matrices["normalized"]
-    monkeypatch.setattr(cnv, "backend_of", lambda place, threads: device)
+    monkeypatch.setattr(cnv, "open_backend", lambda place, threads: device)
     np.testing.assert_allclose(result().matrices["normalized"], here, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Small simulated cohorts and what comes of them."""
+"""Small simulated cohorts and their results."""
 
 from functools import cache
 from typing import Any
@@ -9,7 +9,7 @@ from multigpu.cnv.job import CnvJob
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices
 from multigpu.cnv.result import CnvResult
-from multigpu.cnv.simulate import Cohort, Truth, cohort_counts
+from multigpu.cnv.simulate import CohortDesign, Truth, simulate_cohort
 from multigpu.formats.alignments.regions import windows
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
@@ -25,12 +25,12 @@ SEXES = ("male", "female", "female", "male", "female", "male")
 @cache
 def cohort(**changes: Any) -> tuple[Counts, Truth]:
     """Counts and what was planted."""
-    return cohort_counts(Cohort(**{**SMALL, **changes}))
+    return simulate_cohort(CohortDesign(**{**SMALL, **changes}))
 
 
 @cache
 def result(**changes: Any) -> CnvResult:
-    """All matrices and some figures of a small cohort, with the defaults of cn.mops."""
+    """Return all matrices and some figures of a small cohort, with the defaults of cn.mops."""
     counts, _ = cohort(**changes)
     job = CnvJob(counts, CnvOptions(), CPU)
     return job.result(keep=matrices.names(posterior=False), shown=4)
@@ -45,7 +45,7 @@ def of_sexes(
     width: int = 1000,
     par: int = 0,
 ) -> Counts:
-    """200 regions a chromosome; males have half the reads on X, and females few on Y.
+    """Return counts of 200 regions a chromosome: males half on X, females few on Y.
 
     planted  (chromosome, sample) to how many times as many reads there are in regions 90 to 110
     par      regions at the beginning of X in which males have as many reads as females

@@ -1,126 +1,138 @@
-"""The parts of all chromosomes put together: the last step of the calls, on the client."""
+"""Tables of the calls of all chromosomes, put together from the parts of each."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from multigpu.cnv import compat
-from multigpu.cnv.calls.calls import (
-    NOT_CALLED,
-    Rows,
-    fractional,
-    names_by_copies,
-    reach,
-    region_copy_numbers,
-)
-from multigpu.cnv.chromosome import CnvPart, Spans
+from multigpu.cnv.calls import r_compat
+from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, fractional_copy_numbers
+from multigpu.cnv.calls.regions import farthest_end, region_copy_numbers
+from multigpu.cnv.calls.segments import NOT_CALLED, Rows, Spans
+from multigpu.cnv.chromosome import CnvPart
 from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.result import RegionTable, SegmentTable, copies_of
-from multigpu.cnv.samples.sex import Usual
+from multigpu.cnv.result import RegionTable, SegmentTable, shown_classes
+from multigpu.cnv.samples.sex import UsualCopies
 from multigpu.formats.alignments.regions import Regions
 
 UNCHANGED = -2  # in place of a class: the sample has no CNV there
 
 
-def segment_table(
-    parts: Sequence[CnvPart], regions: Regions, options: CnvOptions, usual: Usual | None
-) -> SegmentTable:
-    """The segments of all chromosomes. Where there is no CNV nothing is called, as in R.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Assembler:
+    """Parts of all chromosomes, and what is needed to make tables of them.
 
-    usual  copies, where these go by sex
+    samples  number of cases
+    usual    usual copies, where they go by sex
     """
-    first = _joined([part.begin + part.segments.first for part in parts])
-    stop = _joined([part.begin + part.segments.stop for part in parts])
-    called = np.concatenate([part.called for part in parts])
-    copies = np.concatenate([part.segments.copy_number for part in parts])
-    if not called.any():
-        copies = np.full_like(copies, NOT_CALLED)
-    chrom, sample = regions.chrom[first], np.concatenate([part.segments.sample for part in parts])
-    spans = [(part.segments.first, part.segments.stop) for part in parts]
-    start, end = regions.start[first], _ends(spans, parts, regions, options.compat_r)
-    mean = np.concatenate([part.segments.mean for part in parts])
-    median = np.concatenate([part.segments.median for part in parts])
-    fractions = np.full_like(mean, np.nan)
-    if options.fractional is not None:
-        own = 2 if usual is None else usual.of_samples(chrom, start, end, sample)
-        fractions = fractional(median if options.fractional == "median" else mean, options, own)
-    return SegmentTable(
-        chrom,
-        sample,
-        start,
-        end,
-        stop - first,
-        mean,
-        median,
-        copies,
-        fractions,
-        called,
-    )
+
+    parts: Sequence[CnvPart]
+    regions: Regions
+    samples: int
+    options: CnvOptions
+    usual: UsualCopies | None
+
+    def segments(self) -> SegmentTable:
+        """Return the segments. Where there is no CNV at all nothing is called, as in R."""
+        parts, regions, options = self.parts, self.regions, self.options
+        first = _joined([part.begin + part.segments.first for part in parts])
+        stop = _joined([part.begin + part.segments.stop for part in parts])
+        called = np.concatenate([part.called for part in parts])
+        classes = np.concatenate([part.segments.copy_number for part in parts])
+        if not called.any():
+            classes = np.full_like(classes, NOT_CALLED)
+        mean = np.concatenate([part.segments.mean for part in parts])
+        table = SegmentTable(
+            chrom=regions.chrom[first],
+            sample=np.concatenate([part.segments.sample for part in parts]),
+            start=regions.start[first],
+            end=self._ends([(part.segments.first, part.segments.stop) for part in parts]),
+            rows=stop - first,
+            mean=mean,
+            median=np.concatenate([part.segments.median for part in parts]),
+            copy_number=classes,
+            fractional=np.full_like(mean, np.nan),
+            cnv=called,
+        )
+        if options.fractional is None:
+            return table
+        value = table.median if options.fractional == "median" else table.mean
+        usual = 2 if self.usual is None else self.usual.of_segments(table)
+        return replace(table, fractional=fractional_copy_numbers(value, options, usual))
+
+    def cnv_regions(self, cnvs: SegmentTable) -> RegionTable:
+        """Return the CNV regions, with the copy numbers of these CNVs.
+
+        R pairs ranges in the order of the rows with chromosomes in the order of their names, but
+        not for a single sample, whose regions are its CNVs.
+        """
+        mispaired = self.options.compat_r and self.options.model != "single"
+        table = self._region_table([part.regions for part in self.parts], cnvs, mispaired)
+        if self.options.fractional is None:
+            return table
+        return replace(table, fractional=np.concatenate([p.fractional for p in self.parts]))
+
+    def robust_regions(self, cnvs: SegmentTable) -> RegionTable | None:
+        """Return the robust CNV regions, where they are wanted."""
+        if self.options.robust is None:
+            return None
+        spans = [part.robust for part in self.parts if part.robust is not None]
+        return self._region_table(spans, cnvs, mispaired=False)
+
+    def _ends(self, spans: Sequence[Spans]) -> Rows:
+        """Return the last base of spans of rows of each part. R takes that of the last region."""
+        found = []
+        for part, (first, stop) in zip(self.parts, spans, strict=True):
+            end = self.regions.end[part.begin : part.begin + int(stop.max(initial=0))]
+            farthest = part.nested and not self.options.compat_r
+            found.append(farthest_end(end, first, stop) if farthest else end[stop - 1])
+        return np.concatenate(found)
+
+    def _region_table(
+        self, spans: Sequence[Spans], cnvs: SegmentTable, mispaired: bool
+    ) -> RegionTable:
+        """Return regions, given as rows of each part, with the copy numbers of the CNVs there."""
+        regions, options = self.regions, self.options
+        first = _joined([p.begin + first for p, (first, _) in zip(self.parts, spans, strict=True)])
+        chrom, start, end = regions.chrom[first], regions.start[first], self._ends(spans)
+        if mispaired:
+            chrom = r_compat.region_chromosomes(chrom, regions.names)
+
+        # Chromosomes are laid end to end, each in as many bases as the longest one needs.
+        room = max(int(end.max(initial=0)), int(cnvs.end.max(initial=0)))
+        offset, cnv_offset = chrom.astype(np.int64) * room, cnvs.chrom.astype(np.int64) * room
+
+        def copy_numbers(classes: NDArray[np.int32], unchanged: int) -> NDArray[np.int32]:
+            return region_copy_numbers(
+                start=offset + start,
+                end=offset + end,
+                cnv_start=cnv_offset + cnvs.start,
+                cnv_end=cnv_offset + cnvs.end,
+                sample=cnvs.sample,
+                copy_number=classes,
+                samples=self.samples,
+                unchanged=unchanged,
+            )
+
+        relative = copy_numbers(cnvs.copy_number, options.main)
+        copies = None
+        if self.usual is not None:
+            # A CNV has its own label; a sample without one has the label of what is usual here.
+            copies = copy_numbers(shown_classes(cnvs, self.usual, options), UNCHANGED)
+            usual = self.usual.of_intervals(chrom, start, end)
+            main = classes_by_usual_copies(options)[usual, options.main]
+            copies = np.where(copies == UNCHANGED, main, copies)
+        return RegionTable(
+            chrom=chrom,
+            start=start,
+            end=end,
+            copy_number=relative,
+            fractional=np.full(relative.shape, np.nan),
+            copies=copies,
+        )
 
 
 def _joined(rows: list[Rows]) -> Rows:
     joined: Rows = np.concatenate(rows)
     return joined.astype(np.int64)
-
-
-def _ends(
-    spans: Sequence[Spans], parts: Sequence[CnvPart], regions: Regions, compat_r: bool
-) -> Rows:
-    """The last base of each span, given as rows of each part. R takes that of the last region."""
-    found = []
-    for part, (first, stop) in zip(parts, spans, strict=True):
-        end = regions.end[part.begin : part.begin + int(stop.max(initial=0))]
-        found.append(reach(end, first, stop) if part.nested and not compat_r else end[stop - 1])
-    return np.concatenate(found)
-
-
-def called_regions(
-    parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable, samples: int,
-    options: CnvOptions, usual: Usual | None = None,
-) -> RegionTable:  # fmt: skip
-    """The CNV regions of all chromosomes.
-
-    R pairs ranges in the order of the rows with chromosomes in the order of their names, but for a
-    single sample, whose regions are its CNVs.
-    """
-    spans = [part.regions for part in parts]
-    mispaired = options.compat_r and options.model != "single"
-    table = _region_table(spans, parts, regions, cnvs, samples, options, mispaired, usual)
-    if options.fractional is None:
-        return table
-    return replace(table, fractional=np.concatenate([part.fractional for part in parts]))
-
-
-def robust_regions(
-    parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable, samples: int,
-    options: CnvOptions, usual: Usual | None = None,
-) -> RegionTable | None:  # fmt: skip
-    """The robust CNV regions, where they were asked for."""
-    spans = [part.robust for part in parts if part.robust is not None]
-    if options.robust is None:
-        return None
-    return _region_table(spans, parts, regions, cnvs, samples, options, False, usual)
-
-
-def _region_table(
-    spans: Sequence[Spans], parts: Sequence[CnvPart], regions: Regions, cnvs: SegmentTable,
-    samples: int, options: CnvOptions, mispaired: bool, usual: Usual | None,
-) -> RegionTable:  # fmt: skip
-    """Regions, given as rows of each part, with the copy numbers of the CNVs in them."""
-    first = _joined([part.begin + first for part, (first, _) in zip(parts, spans, strict=True)])
-    chrom, start = regions.chrom[first], regions.start[first]
-    end = _ends(spans, parts, regions, options.compat_r)
-    if mispaired:
-        chrom = compat.region_chromosomes(chrom, regions.names)
-    # Chromosomes lie behind each other, in as many bases as the longest one needs.
-    room = max(int(end.max(initial=0)), int(cnvs.end.max(initial=0)))
-    before, own = chrom.astype(np.int64) * room, cnvs.chrom.astype(np.int64) * room
-    places = (before + start, before + end, own + cnvs.start, own + cnvs.end, cnvs.sample)
-    against = region_copy_numbers(*places, cnvs.copy_number, samples, options.main)
-    copies = None
-    if usual is not None:  # a CNV has the name that it has alone; else it is what is usual here
-        copies = region_copy_numbers(*places, copies_of(cnvs, usual, options), samples, UNCHANGED)
-        main = names_by_copies(options)[usual.of(chrom, start, end), options.main]
-        copies = np.where(copies == UNCHANGED, main, copies)
-    return RegionTable(chrom, start, end, against, np.full(against.shape, np.nan), copies)

@@ -1,6 +1,6 @@
-"""Lines of text from columns; Arrow joins them, without a Python object for each row."""
+"""Lines of text from columns, joined by Arrow without a Python object for each row."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,46 +11,46 @@ from multigpu.formats.tables import arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CELLS = 1 << 18  # joined at a time, by a thread: far below 2 GiB, which is the most Arrow joins
-LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # fractions between that Arrow and Python write alike
-TINY = 1e-9  # below it they do so again, because all exponents have two digits or more
+CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
+LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # Arrow and Python write fractions between them alike
+TINY = 1e-9  # and fractions below it, as all exponents have two digits or more
 
-Every: TypeAlias = Callable[..., Iterator[Any]]  # as `map`, by several threads where it can
-Text: TypeAlias = "pa.Buffer"  # as Arrow has it: to copy it would hold the interpreter
+Text: TypeAlias = "pa.Buffer"  # Arrow's own memory: to copy it would hold the interpreter
 Column: TypeAlias = "pa.Array | NDArray[Any] | str"  # a text is the same in all rows
 
 
 def block_rows(columns: int) -> int:
-    """How many rows are joined at a time."""
+    """Return the number of rows that are joined at a time."""
     return max(1, CELLS // columns)
 
 
 def blocks(rows: int, columns: int) -> Iterator[slice]:
-    """The rows that are joined at a time."""
+    """Yield the rows that are joined at a time."""
     step = block_rows(columns)
     return (slice(at, at + step) for at in range(0, rows, step))
 
 
 def lines(*columns: Column) -> Text:
-    """A line for every row, with tabs between the columns."""
+    """Return a line for every row, with tabs between the columns."""
     return arrow.text(joined(*columns[:-1], joined(columns[-1], "\n"), by="\t"))
 
 
 def joined(*columns: Column, by: str = "") -> "pa.Array":
-    """The texts of each row as one."""
+    """Return the texts of each row, joined with `by`."""
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(*map(_texts_or_word, columns), arrow.word(by))
+    return pc.binary_join_element_wise(*map(_texts_or_constant, columns), arrow.word(by))
 
 
-def _texts_or_word(column: Column) -> "pa.Array | pa.Scalar":
+def _texts_or_constant(column: Column) -> "pa.Array | pa.Scalar":
     return arrow.word(column) if isinstance(column, str) else texts(column)
 
 
 def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
-    """Numbers as Python writes them: the shortest text that reads back equal. Texts stay.
+    """Return numbers as Python writes them: the shortest text that reads back equal.
 
     Arrow, which is faster, writes whole numbers without ".0", and some with other exponents.
+    Texts stay as they are.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,7 +1,7 @@
-"""The matrices of a run as a Zarr store with coordinates; `xarray.open_zarr` reads it.
+"""Matrices of a run as a Zarr store with coordinates; `xarray.open_zarr` reads it.
 
-Workers write the chunks that lie in their chromosome. The chunks at its ends, which it shares with
-its neighbours, are put together and written by the client.
+Workers write the chunks that lie in their chromosome. Chunks at its ends, which it shares with its
+neighbours, are joined and written by the client.
 """
 
 import warnings
@@ -36,12 +36,12 @@ Pieces = list[tuple[int, Matrices]]  # (first row, rows of every matrix)
 
 
 def names(posterior: bool) -> tuple[str, ...]:
-    """The matrices that a run has."""
+    """Return the names of the matrices of a run."""
     return tuple(name for name in DIMENSIONS if posterior or name != "posterior")
 
 
 def chunk_rows(samples: int) -> int:
-    """Regions in a chunk: a power of two, by the number of samples alone."""
+    """Return the regions in a chunk: a power of two, by the number of samples alone."""
     return 1 << max(6, (CHUNK_BYTES // (8 * samples)).bit_length() - 1)
 
 
@@ -52,7 +52,7 @@ def create(
     classes: Sequence[str],
     kept: Sequence[str],
 ) -> None:
-    """A store with coordinates, and matrices that wait for their rows."""
+    """Create a store with coordinates, and matrices whose rows are still to be written."""
     import zarr
 
     sizes = {"region": len(regions), "sample": len(samples), "class": len(classes)}
@@ -71,14 +71,15 @@ def create(
                 dtype=DTYPES.get(name, np.dtype(np.float64)),
                 dimension_names=dimensions,
             )
-        with warnings.catch_warnings():  # that version 3 of the format does not know of this yet
+        # xarray asks for consolidated metadata, of which version 3 of the format warns.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            zarr.consolidate_metadata(str(path))  # xarray asks for it
+            zarr.consolidate_metadata(str(path))
         sync_file_system(path)  # as in `write`
 
 
 def _named(path: Path) -> AbstractContextManager[None]:
-    """Failures to write have the name that the store will have, outside of the hidden folder."""
+    """Return a context in which failures to write name the store by its final name."""
     return failures_named(path.name)
 
 
@@ -96,7 +97,7 @@ def _coordinates(
 
 
 def write(path: Path, first: int, matrices: Matrices, samples: int) -> Pieces:
-    """Write the whole chunks among these rows; give back the rows that are left at either end."""
+    """Write the whole chunks among these rows; return the rows that are left at either end."""
     rows = chunk_rows(samples)
     count = len(next(iter(matrices.values())))
     begin, end = -(-first // rows) * rows, (first + count) // rows * rows
@@ -104,13 +105,13 @@ def write(path: Path, first: int, matrices: Matrices, samples: int) -> Pieces:
         return [(first, matrices)]
     with _named(path):
         _put(path, begin, _cut(matrices, begin - first, end - first))
-        sync_file_system(path)  # a journal is going to say that they are there
+        sync_file_system(path)  # before a journal says that they are there
     ends = ((0, begin - first), (end - first, count))
     return [(first + a, _copied(_cut(matrices, a, b))) for a, b in ends if a < b]
 
 
 def write_rest(path: Path, pieces: Pieces) -> None:
-    """Write what workers gave back: each chunk once."""
+    """Write the rows that workers left: each chunk once."""
     following: Pieces = []
     for first, matrices in sorted(pieces, key=lambda piece: piece[0]):
         if following and following[-1][0] + _length(following[-1][1]) != first:
@@ -122,7 +123,7 @@ def write_rest(path: Path, pieces: Pieces) -> None:
 
 
 def joined(pieces: Sequence[tuple[int, Matrices]]) -> Matrices:
-    """The matrices of all chromosomes, from theirs."""
+    """Return the matrices of all chromosomes, joined."""
     ordered = [rows for _, rows in sorted(pieces, key=lambda piece: piece[0])]
     names_kept = ordered[0] if ordered else {}
     return {name: np.concatenate([rows[name] for rows in ordered]) for name in names_kept}
@@ -142,7 +143,7 @@ def _cut(matrices: Matrices, begin: int, end: int) -> Matrices:
 
 
 def _copied(matrices: Matrices) -> Matrices:
-    """Without what is around these rows: a view would keep it in memory."""
+    """Return copies: a view would keep the rows around these in memory."""
     return {name: values.copy() for name, values in matrices.items()}
 
 
@@ -157,7 +158,7 @@ def _put(path: Path, first: int, matrices: Matrices) -> None:
 def dataset(
     matrices: Matrices, regions: Regions, samples: Sequence[str], classes: Sequence[str]
 ) -> "xr.Dataset":
-    """The same in memory."""
+    """Return the matrices in memory, with their coordinates."""
     import xarray as xr
 
     variables = {name: (DIMENSIONS[name], values) for name, values in matrices.items()}

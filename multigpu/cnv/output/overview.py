@@ -1,27 +1,28 @@
-"""Numbers behind the figures, which the report and the plots share."""
+"""Numbers for the figures, which the report and the plots share."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.calls import Floats, direction
+from multigpu.cnv.calls.copy_numbers import direction
+from multigpu.cnv.calls.segments import Floats
 from multigpu.cnv.result import CnvResult
 
 MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of the genome, fewest and most
 SIZE_BINS = 24
-NAMED_SAMPLES = 80  # beyond it their names would lie upon each other
+NAMED_SAMPLES = 80  # names of more would overlap
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class HeatMap:
     """The genome in bins, each within a chromosome.
 
-    values  float64[samples, bins]  the segment mean farthest from 0 in each bin; NaN without any
-    labels  of every bin: chromosome and place
-    begins  int64[chromosomes]      their first bins
-    names   of the chromosomes
+    values  float64[samples, bins]: the segment mean farthest from 0 in each bin; NaN without any
+    labels  chromosome and place of every bin
+    begins  int64[chromosomes]: the first bin of each
+    names   names of the chromosomes
     """
 
     values: Floats
@@ -31,7 +32,7 @@ class HeatMap:
 
 
 def heat_map(result: CnvResult) -> HeatMap:
-    """Bins have about the same number of bases."""
+    """Return the heat map of a result; bins have about the same number of bases."""
     regions, segments = result.regions, result.segments
     ends = np.array([regions.end[block].max() for block in regions.blocks])
     names = tuple(regions.names[regions.chrom[block.start]] for block in regions.blocks)
@@ -50,7 +51,7 @@ def heat_map(result: CnvResult) -> HeatMap:
         for name, count in zip(names, counts.tolist(), strict=True)
         for bin_ in range(count)
     ]
-    return HeatMap(values, labels, begins[:-1], names)
+    return HeatMap(values=values, labels=labels, begins=begins[:-1], names=names)
 
 
 def _bins(samples: int) -> int:
@@ -58,7 +59,7 @@ def _bins(samples: int) -> int:
 
 
 def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(losses, gains) of every sample."""
+    """Return the numbers of losses and of gains of every sample."""
     calls, size = result.called, len(result.samples)
     kind = direction(calls.copy_number, result.options)
     losses, gains = (np.bincount(calls.sample[kind == k], minlength=size) for k in (-1, 1))
@@ -66,7 +67,7 @@ def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-    """Borders of length classes in bases, and how many losses and gains are in each."""
+    """Return the edges of length bins in bases, and the numbers of losses and gains in each."""
     calls = result.called
     lengths = calls.end - calls.start
     if not len(lengths):

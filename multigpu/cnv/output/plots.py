@@ -1,11 +1,11 @@
-"""The figures of the report as PNG or SVG files."""
+"""Figures of the report as PNG or SVG files."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from multigpu.cnv.calls.calls import Floats
+from multigpu.cnv.calls.segments import Floats
 from multigpu.cnv.output import overview
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
@@ -20,7 +20,7 @@ SETTINGS = {  # text stays text, also with $ in it, and its ids are the same in 
 
 
 def draw(result: CnvResult, folder: Path, kind: str, palette: Palette = GAIN_RED) -> None:
-    """cohort, calls, sizes and a file for each of the largest CNV regions; `kind`: png or svg."""
+    """Write cohort, calls, sizes and a file for each of the largest CNV regions, as png or svg."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

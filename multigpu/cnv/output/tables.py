@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from multigpu.cnv.calls.calls import direction
+from multigpu.cnv.calls.copy_numbers import class_labels, direction
 from multigpu.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
-from multigpu.cnv.output.lines import Every, Text, block_rows, blocks, joined, lines, texts
-from multigpu.cnv.result import CnvResult, SegmentTable, class_labels, names
+from multigpu.cnv.output.lines import Text, block_rows, blocks, joined, lines, texts
+from multigpu.cnv.result import CnvResult, SegmentTable, names_of
 from multigpu.formats.tables.arrow import table
 
 if TYPE_CHECKING:
@@ -19,54 +19,54 @@ TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
 
 
-def tsv(rows: "pa.Table", every: Every = map) -> "Iterator[bytes | Text]":
-    """A header and a line for every row; numbers as the shortest text that reads back equal."""
+def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
+    """Yield a header and a line for every row, with numbers as Python writes them."""
     yield ("\t".join(rows.column_names) + "\n").encode()
     step = block_rows(rows.num_columns)
-    blocks = rows.combine_chunks().to_batches(max_chunksize=step)
-    yield from every(lambda block: lines(*block.columns), blocks)
+    for block in rows.combine_chunks().to_batches(max_chunksize=step):
+        yield lines(*block.columns)
 
 
-def bed(result: CnvResult, palette: Palette = GAIN_RED, every: Every = map) -> Iterator[Text]:
-    """The CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
+def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
+    """Yield the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
     cnvs = result.called
     order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
-    pieces = blocks(len(cnvs), BED_COLUMNS)
-    return every(lambda rows: _bed_lines(result, cnvs.take(order[rows]), palette), pieces)
+    for rows in blocks(len(cnvs), BED_COLUMNS):
+        yield _bed_lines(result, cnvs.take(order[rows]), palette)
 
 
 def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
     options = result.options
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
-    sample = names(cnvs.sample, result.samples)
-    label = names(*class_labels(result.copy_numbers(cnvs), options.classes))
+    sample = names_of(cnvs.sample, result.samples)
+    label = names_of(*class_labels(result.shown_classes(cnvs), options.classes))
     colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
-    colour = names(direction(cnvs.copy_number, options) + 1, colours)
+    colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
     place = texts(cnvs.start), texts(cnvs.end)
     return lines(
-        names(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
+        names_of(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
         score, ".", *place, colour,
     )  # fmt: skip
 
 
-def seg(result: CnvResult, every: Every = map) -> "Iterator[bytes | Text]":
-    """All segments for IGV; positions from 1, inclusive."""
+def seg(result: CnvResult) -> "Iterator[bytes | Text]":
+    """Yield all segments for IGV; positions are from 1, inclusive."""
     segments = result.segments
     columns = {
-        "ID": names(segments.sample, result.samples),
-        "chrom": names(segments.chrom, result.regions.names),
+        "ID": names_of(segments.sample, result.samples),
+        "chrom": names_of(segments.chrom, result.regions.names),
         "loc.start": segments.start + 1,
         "loc.end": segments.end,
         "num.mark": segments.rows,
         "seg.mean": segments.mean,
     }
-    return tsv(table(columns.items()), every)
+    return tsv(table(columns.items()))
 
 
 def igv_session(
     genome: str | None, tracks: Sequence[str] = TRACKS, palette: Palette = GAIN_RED
 ) -> bytes:
-    """An IGV session with the tracks, which lie beside it, and the colours of segments."""
+    """Return an IGV session with the tracks, which lie beside it, and the colours of segments."""
     attributes = {"version": "8", **({"genome": genome} if genome else {})}
     session = ET.Element("Session", attributes)
     resources = ET.SubElement(session, "Resources")
@@ -80,7 +80,7 @@ def igv_session(
 
 
 def _scale(palette: Palette) -> str:
-    """IGV's own scale for SEG, from loss to gain; what lies between the inner limits is white."""
+    """Return IGV's own scale for SEG, from loss to gain; between the inner limits it is white."""
     colours = f"{palette.loss.bright};255,255,255;{palette.gain.bright}"
     return f"ContinuousColorScale;-0.1;-1.5;0.1;1.5;{colours}"
 

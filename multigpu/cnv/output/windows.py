@@ -1,4 +1,4 @@
-"""The surroundings of the largest CNV regions, as the report and the plots show them."""
+"""Surroundings of the largest CNV regions, as the report and the plots show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.calls import Floats, Indices, Rows, Segments
+from multigpu.cnv.calls.segments import Floats, Indices, Rows, Segments
 
-FLANK = 0.5  # of the region's regions, on either side
+FLANK = 0.5  # of the CNV region's length, on either side
 LEAST_FLANK = 10  # regions
-MOST_POINTS = 600  # beyond it neighbours are averaged
+MOST_POINTS = 600  # more are averaged with their neighbours
 MOST_SAMPLES = 60  # shown; the carriers come first
 
 
+# A journal restores its parts by position, so these fields are not keyword-only.
 @dataclass(frozen=True, eq=False)
 class Window:
     """A CNV region and its surroundings.
@@ -21,14 +22,14 @@ class Window:
     chrom       index of the chromosome
     begin, end  bases of the CNV region, from 0, half open
     length      regions in it
-    position    float64[points]          middles, in bases
-    samples     int32[shown]             those that are shown, ascending
-    carriers    int32[carriers]          those that have a CNV there
-    counts      float64[points, shown]   normalized
-    sini        float64[points, shown]
-    ini         float64[points]
-    segments    those of the shown samples that reach into the window, in bases:
-                float64[n, 4]: sample, start, end, mean
+    position    float64[points]         middles of regions, in bases
+    samples     int32[shown]            samples that are shown, ascending
+    carriers    int32[carriers]         samples that have a CNV there
+    counts      float64[points, shown]  normalized counts
+    sini        float64[points, shown]  signed I/NI
+    ini         float64[points]         I/NI
+    segments    float64[n, 4]           sample, start, end and mean of the segments of the shown
+                                        samples that reach into the window, in bases
     """
 
     chrom: int
@@ -45,13 +46,13 @@ class Window:
 
 
 def largest(first: Rows, stop: Rows, count: int) -> NDArray[np.intp]:
-    """The spans with most rows, the earlier ones first where they are equal."""
+    """Return the spans with most rows, the earlier ones where they are equal."""
     order = np.lexsort((first, first - stop))
     return np.sort(order[:count])
 
 
 def shown_samples(carriers: Indices, samples: int) -> Indices:
-    """All where they are few; else the carriers, and others as far as there is room."""
+    """Return the samples to show: the carriers, and others as far as there is room."""
     others = np.setdiff1d(np.arange(samples, dtype=np.int32), carriers)
     kept = carriers[:MOST_SAMPLES]
     chosen = np.concatenate([kept, others[: MOST_SAMPLES - len(kept)]])
@@ -59,13 +60,13 @@ def shown_samples(carriers: Indices, samples: int) -> Indices:
 
 
 def surroundings(first: int, stop: int, rows: int) -> slice:
-    """The rows of a region and its flanks."""
+    """Return the rows of a CNV region and its flanks."""
     flank = max(LEAST_FLANK, int((stop - first) * FLANK))
     return slice(max(0, first - flank), min(rows, stop + flank))
 
 
 def thinned(values: Floats) -> Floats:
-    """At most MOST_POINTS rows: means of neighbours."""
+    """Return at most MOST_POINTS rows: means of neighbours."""
     step = -(-len(values) // MOST_POINTS)
     if step == 1:
         return values
@@ -78,7 +79,7 @@ def thinned(values: Floats) -> Floats:
 def drawn_segments(
     segments: Segments, samples: Indices, rows: slice, start: Rows, end: Rows
 ) -> Floats:
-    """float64[n, 4]: sample, start, end and mean of the segments in the window, cut at its ends."""
+    """Return float64[n, 4]: sample, start, end and mean of segments, cut at the window's ends."""
     kept = segments.take(
         np.isin(segments.sample, samples)
         & (segments.stop > rows.start)

@@ -1,4 +1,4 @@
-"""Counts from tables in memory: pyarrow's, and frames of pandas, which is not imported here."""
+"""Counts from tables in memory: those of pyarrow, and frames of pandas, which is not imported."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,15 @@ from multigpu.formats.tables.counts import COLUMNS, LARGEST, MOST_READS, Counts
 
 
 def is_frame(given: Any) -> bool:
-    """Whether it has columns with names."""
+    """Return whether an object has columns with names."""
     return hasattr(given, "columns") and hasattr(given, "__getitem__")
 
 
-def counts_of(frame: Any) -> Counts:
-    """Of columns chrom, start, end and samples; rows are sorted. Raises UsageError."""
+def counts_from_frame(frame: Any) -> Counts:
+    """Return the counts of a table with the columns chrom, start, end and samples, sorted.
+
+    Raises UsageError for any other table.
+    """
     names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
     samples = tuple(names[3:])
     if tuple(names[:3]) != COLUMNS or not samples:
@@ -26,7 +29,7 @@ def counts_of(frame: Any) -> Counts:
         raise UsageError(f"the columns of a table are chrom, start, end and samples, not {found}")
     if len(set(names)) < len(names):
         raise UsageError("two columns of the table have the same name")
-    column = _arrow if hasattr(frame, "column_names") else _frame
+    column = _arrow_column if hasattr(frame, "column_names") else _frame_column
     start, end = (_places(column(frame, name), name) for name in COLUMNS[1:])
     values = _values(column, frame, samples)
     regions = _regions(_chromosomes(frame), start, end)
@@ -38,8 +41,8 @@ def counts_of(frame: Any) -> Counts:
     return Counts(regions, samples, values, (*notes, *regions.oddities()))
 
 
-def _arrow(table: Any, name: str) -> NDArray[Any]:
-    """Numbers, NaN where there are none."""
+def _arrow_column(table: Any, name: str) -> NDArray[Any]:
+    """Return the numbers of a column, NaN where there are none."""
     kind = str(table[name].type)
     if not kind.startswith(("int", "uint", "float", "double")):
         raise UsageError(f"column {shown(name)}: it cannot hold {kind}, but numbers")
@@ -47,7 +50,7 @@ def _arrow(table: Any, name: str) -> NDArray[Any]:
     return np.concatenate(chunks) if chunks else np.empty(0)
 
 
-def _frame(frame: Any, name: str) -> NDArray[Any]:
+def _frame_column(frame: Any, name: str) -> NDArray[Any]:
     return np.asarray(frame[name])
 
 
@@ -82,7 +85,7 @@ def _regions(names: list[str], start: NDArray[np.int64], end: NDArray[np.int64])
 def _values(
     column: Callable[[Any, str], NDArray[Any]], frame: Any, samples: tuple[str, ...]
 ) -> NDArray[Any]:
-    """int32 where all counts are whole, else float64."""
+    """Return [regions, samples]: int32 where all counts are whole, else float64."""
     found = []
     for name in samples:
         values = column(frame, name)

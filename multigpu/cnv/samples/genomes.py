@@ -1,4 +1,4 @@
-"""Genomes that are known: by what they are recognized, and where X and Y are alike.
+"""Known genomes: how they are recognized, and where X and Y are alike.
 
 Lengths and places: assembly reports of NCBI, for hs1 those of T2T-CHM13v2.0; from 0, half open.
 """
@@ -10,40 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.formats.alignments.alignments import plain
+from multigpu.formats.alignments.alignments import without_chr
 from multigpu.formats.alignments.regions import Regions
 
 FIRST_NAMES, X_NAMES, Y_NAMES = ("chr1", "1"), ("chrX", "X"), ("chrY", "Y")
 
-Places = tuple[tuple[int, int], ...]  # (start, end) on a chromosome
+Intervals = tuple[tuple[int, int], ...]  # (start, end) in bases
 
 
 @dataclass(frozen=True)
 class Genome:
-    """A genome by IGV's name.
+    """A genome, with IGV's name for it.
 
-    others   names that it goes by elsewhere
-    par      the pseudoautosomal regions of X, of which everybody has two copies
-    lengths  of its chromosomes 1, 2, …, X and Y, bases. Not of M: in hg19 it has two
+    others   its other names
+    par      pseudoautosomal regions of X, of which everybody has two copies
+    lengths  of its chromosomes 1, 2, …, X and Y in bases; not of M, which has two in hg19
     """
 
     name: str
     others: tuple[str, ...]
-    par: Places
+    par: Intervals
     lengths: tuple[int, ...]
 
     @property
     def first(self) -> int:
-        """The length of chromosome 1."""
+        """Length of chromosome 1."""
         return self.lengths[0]
 
     @property
     def x(self) -> int:
-        """The length of chromosome X."""
+        """Length of chromosome X."""
         return self.lengths[-2]
 
     def by_name(self) -> dict[str, int]:
-        """The length of every chromosome, under its name without `chr`."""
+        """Return the length of every chromosome, by its name without `chr`."""
         autosomes = map(str, range(1, len(self.lengths) - 1))
         return dict(zip((*autosomes, "X", "Y"), self.lengths, strict=True))
 
@@ -80,65 +80,64 @@ GENOMES = (
 )  # fmt: skip
 
 
-def named(name: str) -> Genome | None:
-    """The genome of this name, whatever case it is in."""
-    wanted = name.lower()
+def genome_named(name: str) -> Genome | None:
+    """Return the genome of this name in any case, or None."""
     names = {each.lower(): genome for genome in GENOMES for each in (genome.name, *genome.others)}
-    return names.get(wanted)
+    return names.get(name.lower())
 
 
-def known(name: str | None, regions: Regions) -> Genome | None:
-    """The genome of this name or, where there is none, that of these regions, if any.
+def find_genome(name: str | None, regions: Regions) -> Genome | None:
+    """Return the genome of this name, else that of these regions, or None.
 
-    Raises UsageError where these two are not the same.
+    Raises UsageError where the name and the regions are of different genomes.
     """
-    said, found = named(name) if name else None, of_regions(regions)
-    if said and found and said != found:
+    asked, found = genome_named(name) if name else None, genome_of_regions(regions)
+    if asked and found and asked != found:
         raise UsageError(f"--genome {name}: but chromosomes are as long as those of {found.name}")
-    return said or found
+    return asked or found
 
 
-def of_regions(regions: Regions) -> Genome | None:
-    """The genome whose chromosome 1 or X ends where the regions on it do, if any."""
-    first, x = _end(regions, FIRST_NAMES), _end(regions, X_NAMES)
+def genome_of_regions(regions: Regions) -> Genome | None:
+    """Return the genome whose chromosome 1 or X ends where the regions on it do, or None."""
+    first, x = _last_end(regions, FIRST_NAMES), _last_end(regions, X_NAMES)
     return next((each for each in GENOMES if first == each.first or x == each.x), None)
 
 
-def lengths(
-    genome: Genome | None, regions: Regions, given: Mapping[str, int] | None = None
+def chromosome_lengths(
+    genome: Genome | None, regions: Regions, references: Mapping[str, int]
 ) -> dict[str, int]:
-    """Bases of chromosomes: those given by name, else those of the genome.
+    """Return lengths in bases by name: those of the references, else those of the genome.
 
-    Not of one whose regions end after it, as those of another genome do.
+    A chromosome whose regions end after its length is left out: it is of another genome.
     """
     known = genome.by_name() if genome else {}
     found = {}
     for block in regions.blocks:
         name = regions.names[regions.chrom[block.start]]
-        length = (given or {}).get(name, known.get(plain(name), 0))
+        length = references.get(name, known.get(without_chr(name), 0))
         if int(regions.end[block].max()) <= length:
             found[name] = length
     return found
 
 
-def number(regions: Regions, names: Sequence[str]) -> int:
-    """Of the first chromosome that has one of these names; -1 where there is none."""
+def chromosome_number(regions: Regions, names: Sequence[str]) -> int:
+    """Return the number of the first chromosome with one of these names; -1 if there is none."""
     return next((k for k, name in enumerate(regions.names) if name in names), -1)
 
 
-def _end(regions: Regions, names: Sequence[str]) -> int:
-    """Of the last region on a chromosome of these names; 0 where there is none."""
-    wanted = number(regions, names)
-    own = [block for block in regions.blocks if regions.chrom[block.start] == wanted]
-    return max((int(regions.end[block].max()) for block in own), default=0)
+def _last_end(regions: Regions, names: Sequence[str]) -> int:
+    """Return the end of the last region on a chromosome of these names; 0 if there is none."""
+    wanted = chromosome_number(regions, names)
+    blocks = [block for block in regions.blocks if regions.chrom[block.start] == wanted]
+    return max((int(regions.end[block].max()) for block in blocks), default=0)
 
 
-def inside(places: Places, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """bool[n]: whether the middle of each stretch lies in one of these places."""
+def are_inside(
+    intervals: Intervals, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return bool[n]: whether the middle of each region lies in one of the intervals."""
     found = np.zeros(len(start), np.bool_)
-    if not places:
-        return found
     middle = start + (end - start) // 2
-    for first, stop in places:
+    for first, stop in intervals:
         found |= (middle >= first) & (middle < stop)
     return found

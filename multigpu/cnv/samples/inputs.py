@@ -1,121 +1,183 @@
-"""What a copy-number run begins with: counts, or alignments to count, and facts about samples."""
+"""Inputs of a run: counts, one counts table, or alignments to count."""
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from multigpu.cnv.samples import genomes, sex
-from multigpu.errors import QUOTED, InputError, UsageError, quoted
-from multigpu.formats.storage.sources import beginning, opened, stands_for_others
+import numpy as np
+
+from multigpu.cnv.samples.frames import counts_from_frame, is_frame
+from multigpu.count.job import CountJob
+from multigpu.count.options import CountOptions
+from multigpu.errors import InputError, UsageError, several, shown
+from multigpu.formats.alignments.alignments import RG, files_of, without_chr
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.tables import misread
-from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts import Counts, Empty, read_counts
+from multigpu.run.options import RunOptions
 
-PLOIDY_DIGITS = 4
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
-SEX_WORDS = {
-    "male": sex.MALE, "m": sex.MALE, "xy": sex.MALE, "1": sex.MALE,
-    "female": sex.FEMALE, "f": sex.FEMALE, "xx": sex.FEMALE, "2": sex.FEMALE,
-    "unknown": "", "": "", "0": "",
+COUNTING = {  # parameters of `multigpu.count` and their options of the command line
+    "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
+    "sample_names": "--sample-names", "min_mapq": "--min-mapq",
+    "remove_duplicates": "--remove-duplicates", "read_width": "--read-width",
+    "get_width": "--get-width", "stranded_start": "--stranded-start", "rename": "--rename",
+    "index": "--no-index", "cache": "--counts-cache",
 }  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SampleInput:
+    """Cases or controls as they are given: counts in memory, or files.
+
+    table          counts in memory, or None
+    paths          one counts table, or alignments to count
+    is_alignments  whether the files are alignments
+    """
+
+    table: Counts | None = None
+    paths: tuple[str, ...] = ()
+    is_alignments: bool = False
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[str]) -> Self:
+        """Return files as an input; directories and patterns stand for their alignments.
+
+        Raises UsageError and InputError for no files, and for several that are no alignments.
+        """
+        if not paths:
+            raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
+        expanded = tuple(files_of(paths))
+        return cls(paths=expanded, is_alignments=are_alignments(expanded))
+
+    @classmethod
+    def from_python(cls, given: Any) -> Self:
+        """Return Counts, a table in memory, or one or several paths as an input.
+
+        Raises UsageError and InputError for anything else.
+        """
+        if isinstance(given, Counts):
+            return cls(table=given)
+        if is_frame(given):
+            return cls(table=counts_from_frame(given))
+        paths: list[Any] = [None]
+        if isinstance(given, str | os.PathLike):
+            paths = [given]
+        elif isinstance(given, Iterable) and not isinstance(given, Mapping):
+            paths = list(given)
+        if not paths:
+            raise UsageError("no input given: a counts table, or BAM and CRAM files")
+        if not all(isinstance(path, str | os.PathLike) for path in paths):
+            raise UsageError(
+                f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
+                " the columns chrom, start, end and samples, or files"
+            )
+        return cls.from_paths([os.fspath(path) for path in paths])
+
+    @property
+    def table_name(self) -> str:
+        """Name of the table in messages; empty for alignments."""
+        if self.table is not None:
+            return "what was given"
+        return "" if self.is_alignments else self.paths[0]
+
+    def open(
+        self, counting: CountOptions, run: RunOptions, client: Any = None, empty: Empty = np.empty
+    ) -> Counts | CountJob:
+        """Return the counts, or the job that counts the alignments.
+
+        empty  allocates the counts of a table
+        """
+        if self.is_alignments:
+            return CountJob(self.paths, counting, run, client)
+        counts = read_counts(self.paths[0], empty) if self.table is None else self.table
+        rename = counting.rename == "auto"
+        return select_chromosomes(counts, counting.chromosomes, rename, self.table_name)
+
+
 def are_alignments(paths: Sequence[str]) -> bool:
-    """Whether these are files to count first. Raises UsageError for several of anything else."""
-    alignments = beginning(paths[0])[:4] in ALIGNMENT_MAGIC
+    """Return whether files are alignments. Raises UsageError for several of anything else."""
+    alignments = read_beginning(paths[0])[:4] in ALIGNMENT_MAGIC
     if not alignments and len(paths) > 1:
-        with opened(paths[0]) as file:
+        with open_content(paths[0]) as file:
             header = file.readline().decode("utf-8-sig", "replace")
-        if problem := misread.stranger(paths[0], header):
+        if problem := misread.identify(paths[0], header):
             raise InputError(paths[0], problem)
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments
 
 
-def expanded(paths: Sequence[str]) -> list[str]:
-    """The paths, with the alignments in directories and those that patterns stand for.
+def check_counting(given: Iterable[str], cases: SampleInput, controls: SampleInput | None) -> None:
+    """Raise UsageError for parameters of counting where there is nothing to count.
 
-    Raises InputError for a directory without alignments.
+    given  the parameters in COUNTING that were given
     """
-    if not any(map(stands_for_others, paths)):
-        return list(paths)  # without what it takes to load this
-    from multigpu.formats.alignments.alignments import files_of
+    if cases.is_alignments:
+        return
+    given = set(given)
+    unused = [name for name in COUNTING if name in given - {"chromosomes"}]
+    if controls is not None and controls.is_alignments:
+        unused = [name for name in unused if name == "sample_names"]  # of the cases
+    elif "rename" in unused and (controls is not None or "chromosomes" in given):
+        unused.remove("rename")
+    if unused:
+        options = ", ".join(COUNTING[name] for name in unused)
+        raise UsageError(
+            f"{options}: for alignments only, and {cases.table_name} is a counts table"
+        )
 
-    return files_of(paths)
+
+def counting_of_controls(counting: CountOptions) -> CountOptions:
+    """Return how controls are counted: sample names that are given are those of the cases."""
+    by_group = counting.sample_names == (RG,)
+    return counting if by_group else replace(counting, sample_names=())
 
 
-def read_facts(path: str) -> dict[str, str]:
-    """Lines `sample TAB fact` as a dictionary, not empty.
+def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, source: str) -> Counts:
+    """Return the counts of the chromosomes `names`, in this order; of all if there are no names.
 
-    Raises InputError for what is something else.
+    rename  whether names that differ by `chr` are the same
+    source  name of the counts in messages
     """
-    facts: dict[str, str] = {}
-    with opened(path) as file:
-        for number, line in enumerate(file, 1):
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
-            if not text or text.startswith("#"):
-                continue
-            name, tab, fact = text.partition("\t")
-            if not tab or name in facts:
-                problem = f"{quoted(name)} is there twice" if tab else "two columns are needed"
-                raise InputError(path, problem, f"line {number}")
-            facts[name] = fact.strip()
-    if not facts:
-        raise InputError(path, "names no sample: it has lines `sample TAB fact`")
-    return facts
+    if not names:
+        return counts
+    regions = counts.regions
+    blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
+    wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
+    if twice := [name for name in wanted if wanted.count(name) > 1]:
+        raise UsageError(f"--chromosomes: {shown(twice[0])} is there twice")
+    rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
+    sizes = [blocks[name].stop - blocks[name].start for name in wanted]
+    chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
+    chosen = Regions(tuple(wanted), chrom, regions.start[rows], regions.end[rows])
+    return Counts(chosen, counts.samples, counts.values[rows], counts.notes)
 
 
-def ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...]:
-    """The ploidy of every sample, 2 of those that are not named.
-
-    Raises UsageError for a sample that is not there and for what is no whole number.
-    """
-    _check_names(facts, samples, "ploidy")
-    found = []
-    for name in samples:
-        text = str(facts.get(name, 2))
-        if not text.isascii() or not text.isdigit():
-            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
-        if len(text) > PLOIDY_DIGITS:
-            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
-        found.append(int(text))
-    return tuple(found)
+def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -> str:
+    """Return the name of a chromosome in a table that has these names."""
+    if name in names:
+        return name
+    alike = [each for each in names if without_chr(each) == without_chr(name)]
+    if alike and rename:
+        return alike[0]
+    if alike:
+        problem = f"{name} is called {alike[0]} in {source}: --rename auto takes them as the same"
+        raise UsageError(f"--chromosomes: {problem}")
+    has = f"it has {several(names)}"
+    raise UsageError(f"--chromosomes: {source} has no chromosome {shown(name)}: {has}")
 
 
-def sexes(facts: Mapping[str, str], samples: Sequence[str]) -> tuple[str, ...]:
-    """male, female or nothing of every sample; nothing of those that are not named."""
-    _check_names(facts, samples, "sex")
-    found = []
-    for name in samples:
-        word = facts.get(name, "").lower()
-        if word not in SEX_WORDS:
-            raise UsageError(f"the sex of {name} is {quoted(word)}: male, female or unknown")
-        found.append(SEX_WORDS[word])
-    return tuple(found)
-
-
-def _check_names(facts: Mapping[str, Any], samples: Sequence[str], what: str) -> None:
-    if unknown := [name for name in facts if name not in samples]:
-        name = unknown[0]
-        shown = name if name.isprintable() and len(name) <= QUOTED else quoted(name)
-        raise UsageError(f"there is a {what} of {shown}, but no such sample")
-
-
-def sex_coverage(
-    counts: Counts, controls: Counts | None, genome: str | None
-) -> sex.Coverage | None:
-    """Of every sample and then control; None where it says nothing of their sexes."""
-    if controls is not None and len(controls.regions) != len(counts.regions):
-        return None  # they are refused by the job
-    known = genomes.known(genome, counts.regions)
-    par = known.par if known else ()
-    tables = [table for table in (counts, controls) if table is not None]
-    found = [sex.coverage(table.values, counts.regions, par) for table in tables]
-    parts = [each for each in found if each is not None]
-    return sex.Coverage.joined(parts) if parts else None
-
-
-def paths_of(paths: Any) -> list[str]:
-    """One path or several as texts; see `expanded`."""
-    if isinstance(paths, str | os.PathLike):
-        return expanded([os.fspath(paths)])
-    return expanded([os.fspath(path) for path in paths])
+def rename_as_cases(controls: Counts, cases: Counts) -> Counts:
+    """Return the controls with the cases' names of chromosomes that differ by `chr` only."""
+    cases_names = {without_chr(name): name for name in cases.regions.names}
+    regions = controls.regions
+    names = tuple(
+        name if name in cases.regions.names else cases_names.get(without_chr(name), name)
+        for name in regions.names
+    )
+    if len(set(names)) < len(names):
+        return controls  # two would become one: they differ by more
+    renamed = Regions(names, regions.chrom, regions.start, regions.end)
+    return Counts(renamed, controls.samples, controls.values, controls.notes)

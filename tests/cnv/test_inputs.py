@@ -1,4 +1,4 @@
-"""Cases and controls: which options are for which, chromosomes chosen and renamed, facts."""
+"""Inputs: options for alignments, chromosomes chosen and renamed, facts about samples."""
 
 from dataclasses import replace
 
@@ -7,9 +7,16 @@ import pytest
 from support.cohorts import cohort, of_sexes
 
 from multigpu import UsageError
-from multigpu.cnv.samples import cohort as ours
+from multigpu.cnv.samples.facts import read_ploidies, read_sexes
+from multigpu.cnv.samples.inputs import (
+    SampleInput,
+    check_counting,
+    rename_as_cases,
+    select_chromosomes,
+)
+from multigpu.errors import several
 
-USELESS = [  # given, the cases' table, the controls'; what is for alignments only
+USELESS = [  # given, table of the cases, table of the controls, options in the message
     (["window"], "t", None, "--window"),
     (["min_mapq", "window", "chromosomes"], "t", "c", "--window, --min-mapq"),
     (["index", "cache"], "t", None, "--no-index, --counts-cache"),
@@ -23,27 +30,34 @@ USELESS = [  # given, the cases' table, the controls'; what is for alignments on
 ]
 
 
+def sample_input(table: str) -> SampleInput:
+    """Return a table of this name, or alignments without one."""
+    return SampleInput(paths=(table or "a.bam",), is_alignments=not table)
+
+
 @pytest.mark.parametrize(("given", "table", "others", "useless"), USELESS)
 def test_counting__is_refused_where_nothing_is_counted(
     given: list[str], table: str, others: str | None, useless: str | None
 ) -> None:
+    cases = sample_input(table)
+    controls = None if others is None else sample_input(others)
     if useless is None:
-        ours.check_counting(given, table, others)
+        check_counting(given, cases, controls)
         return
     with pytest.raises(UsageError) as error:
-        ours.check_counting(given, table, others)
+        check_counting(given, cases, controls)
     assert str(error.value) == f"{useless}: for alignments only, and t is a counts table"
 
 
 def test_selected__chromosomes_in_the_order_asked_for() -> None:
     table = of_sexes()
-    found = ours.selected(table, ("chrY", "chr1"), False, "t")
+    found = select_chromosomes(table, ("chrY", "chr1"), False, "t")
     assert found.regions.names == ("chrY", "chr1")
     assert [block.stop - block.start for block in found.regions.blocks] == [200, 200]
     assert (found.values == np.concatenate([table.values[400:], table.values[:200]])).all()
     assert (found.regions.start == np.tile(table.regions.start[:200], 2)).all()
-    assert ours.selected(table, (), False, "t") is table
-    assert ours.selected(table, ("X",), True, "t").regions.names == ("chrX",)
+    assert select_chromosomes(table, (), False, "t") is table
+    assert select_chromosomes(table, ("X",), True, "t").regions.names == ("chrX",)
 
 
 WRONG = [
@@ -56,41 +70,41 @@ WRONG = [
 @pytest.mark.parametrize(("names", "rename", "problem"), WRONG)
 def test_selected__refused(names: tuple[str, ...], rename: bool, problem: str) -> None:
     with pytest.raises(UsageError) as error:
-        ours.selected(of_sexes(), names, rename, "t")
+        select_chromosomes(of_sexes(), names, rename, "t")
     assert str(error.value) == f"--chromosomes: {problem}"
 
 
 def test_renamed__as_the_cases_are() -> None:
     table = of_sexes()
     theirs = replace(table, regions=replace(table.regions, names=("1", "chrX", "Z")))
-    assert ours.renamed(theirs, table).regions.names == ("chr1", "chrX", "Z")
+    assert rename_as_cases(theirs, table).regions.names == ("chr1", "chrX", "Z")
     both = replace(table, regions=replace(table.regions, names=("1", "chr1", "Z")))
-    assert ours.renamed(both, table).regions.names == ("1", "chr1", "Z")
+    assert rename_as_cases(both, table).regions.names == ("1", "chr1", "Z")
 
 
 def test_several__the_first_ones_and_how_many_more() -> None:
-    assert ours.several("abc") == "a, b, c"
-    assert ours.several("abcdefg") == "a, b, c, d, e and 2 others"
-    assert len(ours.several(["x" * 999])) < 70
+    assert several("abc") == "a, b, c"
+    assert several("abcdefg") == "a, b, c, d, e and 2 others"
+    assert len(several(["x" * 999])) < 70
 
 
 def test_facts__from_files_mappings_and_lists(tmp_path: object) -> None:
     names = of_sexes().samples
     (path := tmp_path / "facts").write_text("s0\t3\n")  # type: ignore[operator]
     for given in (path, str(path), {"s0": 3}, (3, 2, 2, 2, 2, 2), np.array([3, 2, 2, 2, 2, 2])):
-        assert ours.ploidies(given, names) == (3, 2, 2, 2, 2, 2)
-    assert ours.ploidies(None, names) is None
-    assert ours.sexes("infer", names) is None
-    assert ours.sexes("none", names) == ours.sexes(None, names) == ()
+        assert read_ploidies(given, names) == (3, 2, 2, 2, 2, 2)
+    assert read_ploidies(None, names) is None
+    assert read_sexes("infer", names) is None
+    assert read_sexes("none", names) == read_sexes(None, names) == ()
     path.write_text("s0\tmale\n")
     for given in (path, str(path), {"s0": "male"}, {"s0": 1}):
-        assert ours.sexes(given, names) == ("male", *[""] * 5)
+        assert read_sexes(given, names) == ("male", *[""] * 5)
 
 
 @pytest.mark.parametrize("given", [True, [2] * 5, 2.5])
 def test_facts__refused(given: object) -> None:
     counts, _ = cohort()
     with pytest.raises(UsageError, match="--ploidy"):
-        ours.ploidies(given, counts.samples)
+        read_ploidies(given, counts.samples)
     with pytest.raises(UsageError, match="it can be infer, none, male, female, a file, or "):
-        ours.sexes(given, counts.samples)
+        read_sexes(given, counts.samples)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from multigpu.cnv.source import Columns, InFile, InMemory, Shared, filed
+from multigpu.cnv.counts_source import Columns, InFile, InMemory, Shared, copy_to_file
 from multigpu.formats.storage import shareable
 
 Place = Callable[[InMemory], AbstractContextManager[InFile]]
@@ -18,7 +18,7 @@ Place = Callable[[InMemory], AbstractContextManager[InFile]]
 
 def counts(kind: type) -> InMemory:
     values = np.arange(21).reshape(7, 3).astype(kind)
-    return InMemory(values, np.arange(7), np.arange(7) + 5)
+    return InMemory(values=values, start=np.arange(7), end=np.arange(7) + 5)
 
 
 def same(a: Columns, b: Columns) -> bool:
@@ -38,7 +38,7 @@ def room(size: int) -> NDArray[np.uint8]:
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.float64])
-@pytest.mark.parametrize("place", [shared, lambda counts: filed(counts, None)])
+@pytest.mark.parametrize("place", [shared, lambda counts: copy_to_file(counts, None)])
 def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None:
     whole = counts(kind)
     with place(whole) as there, multiprocessing.get_context("spawn").Pool(1) as other:
@@ -75,7 +75,7 @@ def test_shared__does_not_copy_what_has_a_path() -> None:
     for copy, array in zip(there, whole.arrays(), strict=True):
         copy[:] = array
     start, end, values = there
-    with shared(InMemory(values, start, end)) as found:
+    with shared(InMemory(values=values, start=start, end=end)) as found:
         values[3, 1] = 99
         assert found.rows(3, 4, room)[0].tolist() == [[9, 99, 11]]
         assert same(found.rows(0, 3, room), whole.rows(0, 3, room))
@@ -84,7 +84,7 @@ def test_shared__does_not_copy_what_has_a_path() -> None:
 def test_shared__copies_a_part_of_what_has_a_path() -> None:
     whole = shareable.empty((9, 3), np.int32)
     whole[:] = np.arange(27).reshape(9, 3)
-    part = InMemory(whole[2:], np.arange(7), np.arange(7))
+    part = InMemory(values=whole[2:], start=np.arange(7), end=np.arange(7))
     with shared(part) as found:
         assert found.rows(0, 1, room)[0].tolist() == [[6, 7, 8]]
 
@@ -111,6 +111,6 @@ def test_shareable__refuses_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_filed__leaves_nothing_in_the_folder(tmp_path: Path) -> None:
-    with filed(counts(np.int32), tmp_path) as there:
+    with copy_to_file(counts(np.int32), tmp_path) as there:
         assert tmp_path in Path(there.path).parents
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Where workers find counts and regions: in this process, or in files."""
+"""Counts and regions where workers find them: in this process, or in files."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,55 +18,60 @@ from multigpu.errors import InputError
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import read_into
 
-PIECE_BYTES = 16 << 20  # copied at a time by each of
+PIECE_BYTES = 16 << 20  # that each thread copies at a time
 THREADS = 8
 
 Columns = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
-Room = Callable[[int], NDArray[np.uint8]]  # so many bytes, which may be those given before
+Room = Callable[[int], NDArray[np.uint8]]  # returns memory of this size; it may be reused
 
 
 class CountsSource(Protocol):
-    """Counts of all regions, and where these lie; it pickles."""
+    """Counts of all regions, and the places of these; it pickles."""
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """[stop - first, samples]: int32 or float64; start and end of each region.
+        """Return int32 or float64[rows, samples], and start and end of each region.
 
-        room: memory for counts that do not lie in this process
+        room  returns memory for counts that do not lie in this process
         """
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class InMemory:
-    """Workers that are threads of this process look at the arrays themselves."""
+    """Counts for workers that are threads of this process."""
 
     values: NDArray[Any]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Start, end and counts."""
+        """Return start, end and counts."""
         return self.start, self.end, self.values
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
+        """Return views of the rows."""
         return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
 
 @dataclass(frozen=True)
 class ArrayInFile:
+    """An array in a file, from byte `begin` on."""
+
     path: str
     dtype: str
     shape: tuple[int, ...]
-    begin: int = 0  # byte
+    begin: int = 0
 
     @classmethod
     def of(cls, array: NDArray[Any], path: str, begin: int = 0) -> "ArrayInFile":
+        """Return the place of an array that is in a file."""
         return cls(path, array.dtype.str, array.shape, begin)
 
     def mapped(self) -> NDArray[Any]:
+        """Return the array as a map of the file."""
         return np.memmap(self.path, self.dtype, "r", self.begin, self.shape)
 
     def read(self, first: int, stop: int, room: Room) -> NDArray[Any]:
-        """Rows [first, stop)."""
+        """Return the rows [first, stop)."""
         rows = (stop - first, *self.shape[1:])
         width = int(np.prod(self.shape[1:])) * np.dtype(self.dtype).itemsize
         raw = room(rows[0] * width)
@@ -77,7 +82,7 @@ class ArrayInFile:
 
 @dataclass(frozen=True)
 class InFile:
-    """Files that other processes read: counts pass no scheduler."""
+    """Counts in files, which other processes read: counts pass no scheduler."""
 
     start: ArrayInFile
     end: ArrayInFile
@@ -85,9 +90,11 @@ class InFile:
 
     @property
     def path(self) -> str:
+        """Path of the file with the counts."""
         return self.values.path
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
+        """Return the rows, with the counts in new memory."""
         # Counts are read, not mapped: all of them are used, and each new page would be a fault.
         counts = self.values.read(first, stop, room)
         start, end = (np.asarray(each.mapped()[first:stop]) for each in (self.start, self.end))
@@ -96,15 +103,16 @@ class InFile:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Threads of this process look at the arrays; other processes of this machine get a path.
+    """Counts in memory for threads of this process, and by path for its worker processes.
 
-    That of the arrays themselves where they have one, else of copies. These are made, once, when
-    it is pickled, and are there as long as this is: a short job ends before anybody asks for them.
+    The paths are those of the arrays where they have one, else of copies. Copies are made once,
+    when the object is pickled, and exist as long as it does: a short job ends before anybody asks.
     """
 
     here: InMemory
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
+        """Return views of the rows."""
         return self.here.rows(first, stop, room)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -117,7 +125,7 @@ class Shared:
 
 
 def _with_path(array: NDArray[Any], pool: ThreadPoolExecutor) -> tuple[NDArray[Any], str]:
-    """The array, or a copy made by several threads: most of the time goes into new pages."""
+    """Return the array or a copy, and its path. Several threads copy: new pages take long."""
     if path := shareable.path_of(array):
         return array, path
     copy = shareable.empty(array.shape, array.dtype)
@@ -130,8 +138,8 @@ def _with_path(array: NDArray[Any], pool: ThreadPoolExecutor) -> tuple[NDArray[A
 
 
 @contextmanager
-def filed(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
-    """A copy in a file of `folder` (else of the system's temporary one) for a while."""
+def copy_to_file(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
+    """Keep a copy of the counts in a file of `folder`, or of the folder for temporary files."""
     with ExitStack() as stack:
         with failures_named(str(folder or tempfile.gettempdir())):
             place = stack.enter_context(scratch_folder(folder))

@@ -1,0 +1,274 @@
+"""Stage 5 on a chromosome, on the host: from the segments of the kernels to calls."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cnv.calls.averages import inner_averages
+from multigpu.cnv.calls.copy_numbers import (
+    classes_by_usual_copies,
+    fractional_copy_numbers,
+    integer_copy_numbers,
+)
+from multigpu.cnv.calls.regions import cnv_regions, union_in_bases
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Rows, Segments, Spans, is_cnv
+from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
+from multigpu.cnv.kernel_options import model_options
+from multigpu.cnv.normalization import zero_fractions
+from multigpu.cnv.options import CnvOptions, KeptResults
+from multigpu.cnv.output import matrices, windows
+from multigpu.cnv.output.windows import Window
+from multigpu.kernels.cnmops import cpu as cnmops_cpu
+from multigpu.kernels.cnmops import reference as cnmops_reference
+
+
+class SampleSubset:
+    """The cases that are compared on a chromosome, by their places among all cases.
+
+    columns  indices of the compared samples, cases and then controls; None: all
+    cases    number of all cases
+    """
+
+    def __init__(self, columns: tuple[int, ...] | None, cases: int) -> None:
+        self.cases = cases
+        self._is_all = columns is None
+        chosen = range(cases) if columns is None else [k for k in columns if k < cases]
+        self._places = np.array(chosen, np.int32)
+
+    def expand_segments(self, segments: Segments) -> Segments:
+        """Return the segments with the samples' numbers among all cases."""
+        if self._is_all:
+            return segments
+        return replace(segments, sample=self._places[segments.sample])
+
+    def expand_columns(self, values: Floats | None) -> Floats | None:
+        """Return [n, cases]: NaN for the cases that are not compared."""
+        if self._is_all or values is None:
+            return values
+        every = np.full((len(values), self.cases), np.nan)
+        every[:, self._places] = values
+        return every
+
+    def expand_window(self, window: Window) -> Window:
+        """Return the window with the samples' numbers among all cases."""
+        if self._is_all:
+            return window
+        drawn = window.segments.copy()
+        drawn[:, 0] = self._places[drawn[:, 0].astype(np.int32)]
+        return replace(
+            window,
+            samples=self._places[window.samples],
+            carriers=self._places[window.carriers],
+            segments=drawn,
+        )
+
+    def expand_matrix(self, name: str, values: Any, sizes: dict[str, int]) -> NDArray[Any]:
+        """Return a matrix with a column for every case: NaN or NOT_CALLED if not compared."""
+        if self._is_all:
+            return np.asarray(values)
+        dimensions = matrices.DIMENSIONS[name]
+        shape = [{**sizes, "sample": self.cases}[each] for each in dimensions]
+        dtype = matrices.DTYPES.get(name, np.dtype(np.float64))
+        every = np.full(shape, NOT_CALLED if dtype.kind == "i" else np.nan, dtype)
+        if values is not None:
+            every[..., self._places if "sample" in dimensions else slice(None)] = values
+        return every
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChromosomeCaller:
+    """Stage 5 of one chromosome.
+
+    cases          number of compared cases: the first columns of the counts
+    coverages      float64[cases]: coverages that the model takes for averages of counts
+    par_coverages  float64[cases]: the same in pseudoautosomal regions
+    zeroes         whether the counts still have fractions that normalization sets to 0
+    """
+
+    options: CnvOptions
+    kept: KeptResults
+    threads: int
+    cases: int
+    coverages: Floats
+    par_coverages: Floats
+    zeroes: bool
+    loaded: LoadedChromosome
+    computed: ComputedChromosome
+
+    def part(self, all_cases: int) -> CnvPart:
+        """Return the calls of the chromosome, of which `all_cases` are the samples."""
+        segments, called = self._called_segments()
+        regions = cnv_regions(segments, called, merge=self.options.model != "single")
+        subset = SampleSubset(self.loaded.span.columns, all_cases)
+        end = self.loaded.end
+        return CnvPart(
+            begin=self.loaded.span.first,
+            segments=subset.expand_segments(segments),
+            called=called,
+            regions=regions,
+            robust=self._robust_regions(segments.take(called)),
+            fractional=subset.expand_columns(self._fractional(regions)),
+            nested=bool((end[1:] < end[:-1]).any()),
+            windows=tuple(map(subset.expand_window, self._windows(segments, called, regions))),
+            pieces=self._pieces(subset),
+            notes=self.computed.notes,
+        )
+
+    def _normalized(self, rows: Any) -> Floats:
+        """Return [rows, cases]: counts times size factors."""
+        counts = self.loaded.counts[rows, : self.cases]
+        if self.zeroes:
+            counts = zero_fractions(counts, self.options, None)
+        values: Floats = counts * self.computed.scale[: self.cases]
+        return values
+
+    def _called_segments(self) -> tuple[Segments, NDArray[np.bool_]]:
+        """Return the segments with their classes, and which of them are CNVs."""
+        segments = self.computed.segments
+        called = is_cnv(segments, self.options)
+        cnvs = segments.take(called)
+        classes = np.empty((0, self.cases), np.int32)
+        if len(cnvs):
+            spans = cnvs.first, cnvs.stop
+            classes = self._model_averages(cnmops_cpu, spans, "cn_index", threads=self.threads)
+        numbers = integer_copy_numbers(segments, classes, called, self.options)
+        return replace(segments, copy_number=numbers), called
+
+    def _model_averages(
+        self, kernels: Any, spans: Spans, field: str, *, median: bool = False, **more: int
+    ) -> NDArray[Any]:
+        """Return [spans, cases]: a field of the model of each span's inner regions as one."""
+        in_par = self.loaded.span.is_in_par(*self._bases(spans))
+        place = self.loaded.start, self.loaded.end, self._on_one_side_of_par(spans, in_par)
+        overlapping = self.options.compat_r
+        averages = inner_averages(self._normalized, *place, median=median, overlapping=overlapping)
+        level = None
+        if self.computed.level is not None:
+            level = inner_averages(self._level, *place, median=median, overlapping=overlapping)
+            level = level[:, 0]
+        found = self._model(kernels, averages, level, self.coverages, field, **more)
+        if in_par.any():
+            par_level = None if level is None else level[in_par]
+            found[in_par] = self._model(
+                kernels, averages[in_par], par_level, self.par_coverages, field, **more
+            )
+        return found
+
+    def _model(
+        self,
+        kernels: Any,
+        averages: Floats,
+        level: Floats | None,
+        coverages: Floats,
+        field: str,
+        **more: int,
+    ) -> NDArray[Any]:
+        model = model_options(self.options)
+        if level is None:
+            result = kernels.model(averages, coverages, model, **more)
+        else:
+            # A single sample is called with the floor of the reference model, too.
+            model = replace(model, kind="reference")
+            result = kernels.model_against(averages, level, coverages, model, **more)
+        return np.array(getattr(result, field))
+
+    def _on_one_side_of_par(self, spans: Spans, in_par: NDArray[np.bool_]) -> Spans:
+        """Return the spans without what lies across a border of pseudoautosomal regions.
+
+        Samples have other shares of the reads there. Of a span that crosses a border, the longest
+        run of rows on the side of its middle stays.
+        """
+        par = self.loaded.par
+        if not par.any():
+            return spans
+        first, stop = (side.copy() for side in spans)
+        before = np.cumsum(np.append(0, par))
+        inside = before[stop] - before[first]
+        for k in np.flatnonzero((inside > 0) & (inside < stop - first)).tolist():
+            same = true_runs(par[first[k] : stop[k]] == in_par[k])
+            longest = max(same, key=lambda rows: rows.stop - rows.start)
+            first[k], stop[k] = first[k] + longest.start, first[k] + longest.stop
+        return first, stop
+
+    def _bases(self, spans: Spans) -> Spans:
+        """Return where spans of rows begin and end, in bases."""
+        first, stop = spans
+        return self.loaded.start[first], self.loaded.end[stop - 1]
+
+    def _level(self, rows: Rows) -> Floats:
+        assert self.computed.level is not None
+        return self.computed.level[rows, None]
+
+    def _robust_regions(self, cnvs: Segments) -> Spans | None:
+        """Return the segments of I/NI above the threshold; with threshold 0, CNVs that touch."""
+        if self.computed.robust is None:
+            return None
+        if not self.options.robust:
+            return union_in_bases(cnvs.first, cnvs.stop, self.loaded.start, self.loaded.end)
+        robust = self.computed.robust.take(self.computed.robust.mean > self.options.robust)
+        return robust.first, robust.stop
+
+    def _fractional(self, regions: Spans) -> Floats | None:
+        """Return [regions, cases]: fractional copy numbers, where they are wanted."""
+        if self.options.fractional is None:
+            return None
+        if not len(regions[0]):
+            return np.empty((0, self.cases))
+        # Plain arithmetic, as R's: where CN0 is sure, its 0.05 lies on the border of rounding.
+        median = self.options.fractional == "median"
+        sini = self._model_averages(cnmops_reference, regions, "sini", median=median)
+        copies = self.loaded.span.usual_copies(*self._bases(regions))
+        usual = 2 if copies is None else copies[:, : self.cases]
+        return fractional_copy_numbers(sini, self.options, usual)
+
+    def _windows(
+        self, segments: Segments, called: NDArray[np.bool_], regions: Spans
+    ) -> list[Window]:
+        """Return the largest CNV regions and their surroundings."""
+        cnvs = segments.take(called)
+        chosen = windows.largest(*regions, self.kept.shown)
+        spans = [(int(regions[0][k]), int(regions[1][k])) for k in chosen]
+        return [self._window(segments, cnvs, first, stop) for first, stop in spans]
+
+    def _window(self, segments: Segments, cnvs: Segments, first: int, stop: int) -> Window:
+        start, end, thinned = self.loaded.start, self.loaded.end, windows.thinned
+        rows = windows.surroundings(first, stop, len(start))
+        carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
+        shown = windows.shown_samples(carriers, self.cases)
+        sini, ini = self.computed.matrices["sini"], self.computed.matrices["ini"]
+        return Window(
+            chrom=self.loaded.span.block,
+            begin=int(start[first]),
+            end=int(end[stop - 1]),
+            length=stop - first,
+            position=thinned((start[rows] + end[rows]) / 2),
+            samples=shown,
+            carriers=carriers,
+            counts=thinned(self._normalized(rows)[:, shown]),
+            sini=thinned(sini[rows][:, shown]),
+            ini=thinned(ini[rows]),
+            segments=windows.drawn_segments(segments, shown, rows, start, end),
+        )
+
+    def _pieces(self, subset: SampleSubset) -> matrices.Pieces:
+        """Return the matrices to keep; where they are stored, only the ends that are left."""
+        span = self.loaded.span
+        found: dict[str, Any] = dict(self.computed.matrices)
+        names, store = self.kept.matrices, self.kept.store
+        if not names:
+            return []
+        if "normalized" in names and self.cases:
+            found["normalized"] = self._normalized(slice(None))
+        usual = span.usual_copies(self.loaded.start, self.loaded.end)
+        if usual is not None and "copy_number" in found:
+            classes = classes_by_usual_copies(self.options).astype(matrices.DTYPES["copy_number"])
+            found["copy_number"] = classes[usual[:, : self.cases], found["copy_number"]]
+        if not self.cases:
+            found = dict.fromkeys(names)
+        sizes = {"region": len(self.loaded.start), "class": len(self.options.classes)}
+        wanted = {name: subset.expand_matrix(name, found[name], sizes) for name in names}
+        if store is None:
+            return [(span.first, wanted)]
+        return matrices.write(store, span.first, wanted, subset.cases)

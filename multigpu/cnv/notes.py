@@ -1,0 +1,99 @@
+"""Notes: what a user should know of a run although it is no error."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from multigpu.cnv.chromosome import CnvSpan
+from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.samples import sex
+from multigpu.cnv.samples.cohort import Cohort
+from multigpu.cnv.samples.genomes import X_NAMES, genome_named
+from multigpu.errors import NAMED, quoted, several, shown
+from multigpu.formats.tables.counts import Counts
+
+FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
+FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
+
+
+def count_notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Iterator[str]:
+    """Yield notes about the counts."""
+    yield from counts.notes
+    if controls is not None:
+        yield from controls.notes
+        yield f"{_group(counts.samples, 'case')} and {_group(controls.samples, 'control')}"
+    if len(counts.regions) < FEW_REGIONS and options.model != "single":
+        yield f"{len(counts.regions)} regions are few: normalization may not be applicable"
+    if len(counts.regions) < FEWEST_SEGMENTED:
+        yield "there are too few regions for a segmentation: nothing is called"
+
+
+def _group(names: Sequence[str], word: str) -> str:
+    return f"{len(names):,} {word}{'s' if len(names) > 1 else ''} ({several(names)})"
+
+
+def sex_notes(cohort: Cohort, spans: Sequence[CnvSpan]) -> Iterator[str]:
+    """Yield notes about sexes, where they decide what is usual on a chromosome."""
+    by_sex = [span for span in spans if span.copies is not None]
+    if by_sex:
+        males, females = cohort.sexes.count(sex.MALE), cohort.sexes.count(sex.FEMALE)
+        unknown = len(cohort.sexes) - males - females
+        others = f", {unknown} of unknown sex taken as female" if unknown else ""
+        yield (
+            f"{' and '.join(span.name for span in by_sex)}: every sample is compared with what is"
+            f" usual for its sex, {males} male and {females} female{others}: --sex FILE corrects"
+            f" it, --sex none leaves it out{_about_par(cohort, by_sex)}"
+        )
+    for span in by_sex:
+        if span.columns == ():
+            yield f"{span.name} is left out: too few samples have it to be compared"
+
+
+def _about_par(cohort: Cohort, spans: Sequence[CnvSpan]) -> str:
+    """Return a clause about the pseudoautosomal regions, if X is among the chromosomes."""
+    if not any(span.name in X_NAMES for span in spans):
+        return ""
+    name = cohort.genome_name
+    if cohort.genome:
+        why = ""
+        if name and not genome_named(name):
+            why = f", by the lengths: {quoted(name)} is not known"
+        return f"; two copies in the pseudoautosomal regions of {cohort.genome.name}{why}"
+    if name:
+        return f"; the pseudoautosomal regions of {quoted(name)} are not known"
+    return "; --genome says where the pseudoautosomal regions are"
+
+
+def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterator[str]:
+    """Yield a note where sexes are asked for and play no part.
+
+    given  as `read_sexes` takes it
+    """
+    names = [name for name in cohort.regions.names if sex.is_sex_chromosome(name)]
+    if not names or given is None or cohort.ploidy is not None:
+        return
+    is_used = options.norm and options.model != "haplo"
+    inferred = isinstance(given, str) and given == "infer"
+    if not is_used and not inferred and not (isinstance(given, str) and given == "none"):
+        yield "--sex: without effect on --norm 0 and --model haplo"
+    if is_used and inferred and not options.compat_r and not any(cohort.sexes):
+        yield (
+            f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
+            " without reads on X and on other chromosomes: --sex FILE gives them"
+        )
+
+
+def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
+    """Yield a note where X and Y tell different sexes of a sample."""
+    coverage = cohort.sex_coverage
+    if coverage is None or coverage.y is None or cohort.ploidy is not None:
+        return
+    rows, sexes, names = coverage.disagreements(), coverage.sexes(), cohort.names
+    if not rows:
+        return
+    each = [
+        f"{shown(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the autosomes'"
+        f" coverage: taken as {sexes[k]})"
+        for k in rows[:NAMED]
+    ]
+    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
+    yield f"X and Y disagree on the sex of {', '.join(each)}{more}: --sex FILE corrects it"

@@ -1,0 +1,106 @@
+"""All files of a run, written into its hidden folder and published together."""
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multigpu.cluster.engine.output import failures_named
+from multigpu.cnv import report
+from multigpu.cnv.job import CnvJob
+from multigpu.cnv.normalization import cores
+from multigpu.cnv.options import SHOWN_REGIONS, OutputOptions
+from multigpu.cnv.output import matrices, plots, tables, vcf
+from multigpu.cnv.output.colours import GAIN_RED, Palette
+from multigpu.cnv.output.folder import (
+    FIGURES,
+    REPORT,
+    SESSION,
+    VCF,
+    files_not_made_again,
+    publish,
+    store_path,
+)
+from multigpu.cnv.output.lines import Text
+from multigpu.cnv.request import Provenance
+from multigpu.cnv.result import CnvResult
+from multigpu.cnv.samples.genomes import genome_named, genome_of_regions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_names(job: CnvJob, outputs: OutputOptions) -> None:
+    """Raise UsageError for names that a file does not take."""
+    if outputs.vcf:
+        vcf.check_names(job.cohort.regions.names)
+
+
+def run_to_folder(
+    job: CnvJob, folder: Path, outputs: OutputOptions, provenance: Provenance
+) -> CnvResult:
+    """Run a job, write all its files and publish them; return the result."""
+    store = store_path(folder) if outputs.matrices else None
+    result = job.result(
+        keep=matrices.names(job.options.posterior) if store else (),
+        store=store,
+        shown=SHOWN_REGIONS if outputs.report or outputs.plots else 0,
+        scratch=folder,
+    )
+    palette = Palette.named(outputs.colors)
+    with failures_named(outputs.output):
+        write_tables(result, folder, outputs.genome, outputs.vcf, palette)
+        if outputs.report:
+            (folder / REPORT).write_bytes(report.render(result, provenance, palette))
+        if outputs.plots:
+            (folder / FIGURES).mkdir()
+            plots.draw(result, folder / FIGURES, outputs.plots, palette)
+        removed = files_not_made_again(folder)
+        publish(folder)
+    job.published = True
+    if removed:
+        note = f"removed from {outputs.output}, left by an earlier run: {', '.join(removed)}"
+        result = replace(result, notes=(*result.notes, note))
+    return result
+
+
+def write_tables(
+    result: CnvResult,
+    folder: Path,
+    genome: str | None,
+    with_vcf: bool,
+    palette: Palette = GAIN_RED,
+) -> None:
+    """Write all files of the calls: tables, BED, SEG, VCF with its index, the IGV session.
+
+    genome  IGV's name; None: recognized by the lengths of chromosomes
+    """
+    writers = {"segments.seg": partial(_write_text, partial(tables.seg, result))}
+    writers["cnvs.bed"] = partial(_write_text, partial(tables.bed, result, palette))
+    for name, make in result.table_makers().items():
+        writers[f"{name}.tsv"] = partial(_write_table, make)
+    if with_vcf:
+        writers[VCF] = partial(vcf.write_vcf, result)
+    with ThreadPoolExecutor(min(len(writers), cores())) as threads:
+        written = [threads.submit(write, folder / name) for name, write in writers.items()]
+    for done in written:
+        done.result()
+    tracks = [name for name in tables.TRACKS if (folder / name).exists()]
+    known = genome_named(genome) if genome else genome_of_regions(result.regions)
+    session = tables.igv_session(known.name if known else genome, tracks, palette)
+    (folder / SESSION).write_bytes(session)
+
+
+def _write_table(make: "Callable[[], pa.Table]", path: Path) -> None:
+    _write_text(lambda: tables.tsv(make()), path)
+
+
+def _write_text(text: "Callable[[], Iterable[bytes | Text]]", path: Path) -> None:
+    """Write a file and sync it, while other threads make others."""
+    with path.open("wb") as file:
+        file.writelines(text())
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,134 @@
+"""Requests: what a copy-number run is asked to do, from the command line or from Python."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.samples.inputs import COUNTING, SampleInput
+from multigpu.count.command import count_options
+from multigpu.count.options import CountOptions
+from multigpu.errors import UsageError, quoted
+from multigpu.run.options import RunOptions
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CnvRequest:
+    """Everything that decides on the results of a run, and how it is carried out.
+
+    counting         how alignments are counted
+    counting_given   parameters of counting that were given
+    ploidy, sex      as given; see `samples.facts`
+    genome           its name; None: recognized by the lengths of chromosomes
+    given            all parameters that were given, for notes on those without effect
+    """
+
+    cases: SampleInput
+    controls: SampleInput | None
+    options: CnvOptions
+    run: RunOptions
+    counting: CountOptions
+    counting_given: tuple[str, ...] = ()
+    ploidy: Any = None
+    sex: Any = "infer"
+    genome: str | None = None
+    given: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> list[SampleInput]:
+        """Cases, and controls if there are any."""
+        return [self.cases] if self.controls is None else [self.cases, self.controls]
+
+    @property
+    def paths(self) -> list[str]:
+        """Files of the cases and then of the controls."""
+        return [path for each in self.inputs for path in each.paths]
+
+    @property
+    def has_alignments(self) -> bool:
+        """Whether there is anything to count."""
+        return any(each.is_alignments for each in self.inputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the counts of a run come from, for its summary and its report.
+
+    cases, controls  files
+    counting         parameters of counting: all of them for alignments, else those that were given
+    samples          names of the cases and then the controls
+    counted          whether the cases were alignments, whose counts were written
+    """
+
+    cases: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    counting: Mapping[str, Any] = field(default_factory=dict)
+    samples: tuple[str, ...] = ()
+    counted: bool = False
+
+    @classmethod
+    def of(cls, request: CnvRequest, samples: tuple[str, ...]) -> "Provenance":
+        """Return where the counts of a request come from."""
+        parameters = request.counting.parameters()
+        named = parameters if request.has_alignments else request.counting_given
+        return cls(
+            cases=request.cases.paths,
+            controls=request.controls.paths if request.controls else (),
+            counting={name: parameters[name] for name in named},
+            samples=samples,
+            counted=request.cases.is_alignments,
+        )
+
+
+# ---- from the command line --------------------------------------------------------------------
+
+
+def request_from_command(values: Mapping[str, Any], run: RunOptions) -> CnvRequest:
+    """Return the request of a command with the options of `multigpu cnv`.
+
+    Raises UsageError and InputError.
+    """
+    source = click.get_current_context().get_parameter_source
+    cases = SampleInput.from_paths(values["inputs"])
+    controls = SampleInput.from_paths(values["controls"]) if values["controls"] else None
+    return CnvRequest(
+        cases=cases,
+        controls=controls,
+        options=options_from_command(values),
+        run=run,
+        counting=count_options(dict(values)),
+        counting_given=tuple(
+            name for name in COUNTING if source(name) == ParameterSource.COMMANDLINE
+        ),
+        ploidy=values["ploidy"] or None,
+        sex=values["sex"],
+        genome=values["genome"],
+        given=tuple(name for name, value in values.items() if value is not None),
+    )
+
+
+def options_from_command(values: Mapping[str, Any]) -> CnvOptions:
+    """Return the parameters; those that were not given have the model's default."""
+    names = [each.name for each in fields(CnvOptions)]
+    given = {name: values[name] for name in names if name in values}
+    given["fold_changes"] = _numbers(values["fold_changes"], "--fold-changes")
+    given["classes"] = tuple(values["classes"].split(",")) if values["classes"] else None
+    given["norm"] = None if values["norm"] is None else int(values["norm"])
+    given["seg_median"] = _numbers(values["seg_median"], "--seg-median")
+    model = given.pop("model")
+    return CnvOptions.of(model, values["preset"], compat=values["compat"], **given)
+
+
+def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
+    """Return the numbers of a text that are separated by commas."""
+    if text is None:
+        return None
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"{name}: expected numbers separated by commas, not {quoted(text)}"
+        ) from error

@@ -1,0 +1,89 @@
+"""Checks of samples and counts before anything is computed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from multigpu.cnv.options import CnvOptions
+from multigpu.errors import UsageError, quoted, shown
+from multigpu.formats.alignments.alignments import without_chr
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
+
+SEPARATORS = "\t\r\n"  # of the tables that are written
+
+
+def check_counts(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
+    """Raise UsageError for tables that the model cannot take."""
+    if not len(counts.regions):
+        raise UsageError("there are no regions")
+    for name in (*counts.regions.names, *counts.samples):
+        if any(sign in name for sign in SEPARATORS):
+            raise UsageError(f"{quoted(name)} cannot be a name in tables: rename it")
+    check_samples(counts.samples, controls.samples if controls else None, options)
+    if controls is not None and not have_same_regions(counts.regions, controls.regions):
+        problem = _first_difference(counts.regions, controls.regions)
+        raise UsageError(f"the cases and the --controls have different regions: {problem}")
+
+
+def check_samples(
+    cases: Sequence[str], controls: Sequence[str] | None, options: CnvOptions
+) -> None:
+    """Raise UsageError for samples, given by their names, that the model cannot take."""
+    if options.model == "single" and len(cases) != 1:
+        raise UsageError(f"--model single is for one sample, here are {len(cases)}: use cn.mops")
+    if options.model not in ("single", "reference") and len(cases) < 2:
+        raise UsageError(
+            f"--model {options.model} compares samples, and there is only one: use"
+            " --model single, or --model reference with --controls"
+        )
+    if options.model != "reference":
+        if controls is not None:
+            raise UsageError("--controls are for --model reference only")
+        return
+    if controls is None:
+        raise UsageError("--model reference needs --controls")
+    if both := sorted({*cases} & {*controls}):
+        raise UsageError(
+            f"{both[0]} is a case and a control: rename one of them, or leave one out"
+            " (--sample-names are those of the cases)"
+        )
+
+
+def have_same_regions(a: Regions, b: Regions) -> bool:
+    """Return whether two tables have the same regions in the same order."""
+    return (
+        len(a) == len(b)
+        and bool((a.start == b.start).all() and (a.end == b.end).all())
+        and [a.names[k] for k in a.chrom[[s.start for s in a.blocks]]]
+        == [b.names[k] for k in b.chrom[[s.start for s in b.blocks]]]
+        and a.blocks == b.blocks
+    )
+
+
+def _first_difference(cases: Regions, controls: Regions) -> str:
+    """Return the first regions that differ, and what helps."""
+    rows = min(len(cases), len(controls))
+    numbers = {name: number for number, name in enumerate(cases.names)}
+    number = np.array([numbers.get(name, -1) for name in controls.names], np.int64)
+    differ = cases.chrom[:rows] != number[controls.chrom[:rows]]
+    differ |= cases.start[:rows] != controls.start[:rows]
+    differ |= cases.end[:rows] != controls.end[:rows]
+    row = int(np.argmax(differ)) if differ.any() else rows
+    found = f"region {row + 1} of the cases is {_region(cases, row)}"
+    problem = f"{found}, of the controls {_region(controls, row)}"
+    if have_same_regions(_without_chr(cases), _without_chr(controls)):
+        problem += " (the names differ only by `chr`: --rename auto takes them as the same)"
+    return problem
+
+
+def _region(regions: Regions, row: int) -> str:
+    if row >= len(regions):
+        return "missing"
+    name = shown(regions.names[regions.chrom[row]])
+    return f"{name}:{regions.start[row]}-{regions.end[row]}"
+
+
+def _without_chr(regions: Regions) -> Regions:
+    names = tuple(map(without_chr, regions.names))
+    return Regions(names, regions.chrom, regions.start, regions.end)

@@ -1,0 +1,146 @@
+"""Ploidies and sexes that a user gives: for all samples, in a file, or from Python."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from multigpu.cnv.samples.sex import FEMALE, MALE
+from multigpu.errors import QUOTED, InputError, UsageError, quoted
+from multigpu.formats.storage.inlets import STDIN
+from multigpu.formats.storage.sources import open_content
+
+PLOIDY_DIGITS = 4
+SEX_WORDS = {
+    "male": MALE, "m": MALE, "xy": MALE, "1": MALE,
+    "female": FEMALE, "f": FEMALE, "xx": FEMALE, "2": FEMALE,
+    "unknown": "", "": "", "0": "",
+}  # fmt: skip
+
+
+def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the ploidy of every sample, 2 for those that are not named; None if none is given.
+
+    given  a file, a mapping, a number for all samples, a number for each of them, or None
+
+    Raises UsageError and InputError.
+    """
+    if given is None:
+        return None
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = str(given)
+    if isinstance(given, str) and given.isdigit() and not os.path.lexists(given):
+        return _ploidies(dict.fromkeys(samples, given), samples)
+    _check_is_file("--ploidy", given, "a whole number for all samples", "number")
+    facts = _facts(given)
+    if facts is None and isinstance(given, Iterable):
+        numbers = list(given)
+        if len(numbers) != len(samples):
+            raise UsageError(f"--ploidy: {len(numbers)} numbers for {len(samples)} samples")
+        facts = dict(zip(samples, numbers, strict=True))
+    if facts is None:
+        raise UsageError(
+            f"--ploidy is {_repr(given)}; it can be a file, a mapping of samples, or a number for"
+            " each"
+        )
+    return _ploidies(facts, samples)
+
+
+def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
+    """Return male, female or "" for every sample; () if sexes are not used, None to infer them.
+
+    given  "infer", "none", "male" or "female" for all, a file, a mapping, or None, which is "none"
+
+    Raises UsageError and InputError.
+    """
+    if given is None or (isinstance(given, str) and given == "none"):
+        return ()
+    if isinstance(given, str) and given == "infer":
+        return None
+    if isinstance(given, str) and given in (MALE, FEMALE) and not os.path.lexists(given):
+        return (given,) * len(samples)
+    _check_is_file("--sex", given, "infer, none, male or female for all samples", "sex")
+    facts = _facts(given)
+    if facts is None:
+        raise UsageError(
+            f"--sex is {_repr(given)}; it can be infer, none, male, female, a file, or a mapping"
+            " of samples"
+        )
+    return _sexes(facts, samples)
+
+
+def _ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...]:
+    _check_names(facts, samples, "ploidy")
+    found = []
+    for name in samples:
+        text = str(facts.get(name, 2))
+        if not text.isascii() or not text.isdigit():
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
+        if len(text) > PLOIDY_DIGITS:
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
+        found.append(int(text))
+    return tuple(found)
+
+
+def _sexes(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[str, ...]:
+    _check_names(facts, samples, "sex")
+    found = []
+    for name in samples:
+        word = str(facts.get(name, "")).lower()
+        if word not in SEX_WORDS:
+            raise UsageError(f"the sex of {name} is {quoted(word)}: male, female or unknown")
+        found.append(SEX_WORDS[word])
+    return tuple(found)
+
+
+def _check_names(facts: Mapping[str, Any], samples: Sequence[str], fact: str) -> None:
+    if unknown := [name for name in facts if name not in samples]:
+        name = unknown[0]
+        shown = name if name.isprintable() and len(name) <= QUOTED else quoted(name)
+        raise UsageError(f"there is a {fact} of {shown}, but no such sample")
+
+
+def _check_is_file(option: str, given: Any, words: str, fact: str) -> None:
+    """Raise UsageError for a word that is neither a file nor what else the option takes.
+
+    A word that looks like the path of a file is left to whoever reads it.
+    """
+    if not isinstance(given, str) or given == STDIN or "/" in given or os.path.lexists(given):
+        return
+    if not Path(given).suffix[1:].isalpha():
+        raise UsageError(
+            f"{option} is {quoted(given)}: expected {words}, or a file with lines `sample TAB"
+            f" {fact}`, and there is no such file"
+        )
+
+
+def _facts(given: Any) -> Mapping[str, Any] | None:
+    """Return the facts of a file or a mapping; None for anything else."""
+    if isinstance(given, str | os.PathLike):
+        return read_facts(os.fspath(given))
+    return given if isinstance(given, Mapping) else None
+
+
+def read_facts(path: str) -> dict[str, str]:
+    """Return the lines `sample TAB fact` of a file as a dictionary, which is not empty.
+
+    Raises InputError for other lines.
+    """
+    facts: dict[str, str] = {}
+    with open_content(path) as file:
+        for number, line in enumerate(file, 1):
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
+            if not text or text.startswith("#"):
+                continue
+            name, tab, fact = text.partition("\t")
+            if not tab or name in facts:
+                problem = f"{quoted(name)} is there twice" if tab else "two columns are needed"
+                raise InputError(path, problem, f"line {number}")
+            facts[name] = fact.strip()
+    if not facts:
+        raise InputError(path, "names no sample: expected lines `sample TAB fact`")
+    return facts
+
+
+def _repr(value: Any) -> str:
+    return quoted(repr(value))[1:-1]
