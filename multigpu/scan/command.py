@@ -118,7 +118,7 @@ def command(
     ambiguous: bool,
     **values: Any,
 ) -> None:
-    """Find which SIGNATURES occur where in which SAMPLES, and how sure that is.
+    """Find which SIGNATURES occur where in which SAMPLES, with the mean quality of each match.
 
     SAMPLES are FASTQ or FASTA files, directories, quoted patterns, URLs or - for standard input,
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.

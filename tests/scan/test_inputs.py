@@ -27,6 +27,8 @@ from support.scanned import (
     tsv,
 )
 
+from multigpu.formats.storage import sources
+
 
 @pytest.mark.parametrize("size", ["11", "100000"])
 @pytest.mark.parametrize("stored", STORED)
@@ -75,6 +77,24 @@ def test_input__of_a_quoted_pattern_is_what_it_matches_by_name(scan: Scan, store
     store("lane2.fq", HALVES[1])
     folder = Path(store("lane1.fq", HALVES[0])).parent
     assert scan(str(folder / "lane*.fq"), options=ALL) == tsv(answer(every=True, both=True))
+
+
+def test_input__of_a_pattern_is_expanded_once(
+    scan: Scan, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that appear during a run are no part of it."""
+    patterns, glob = [], sources.glob.glob
+
+    def counted(pattern: str, **options: Any) -> list[str]:
+        patterns.append(pattern)
+        return glob(pattern, **options)
+
+    monkeypatch.setattr(sources.glob, "glob", counted)
+    folder = Path(store("lane1.fq", fastq())).parent
+    store("wanted.fa", fasta(SIGNATURES))
+    samples, signatures = str(folder / "lane*.fq"), str(folder / "wanted*")
+    assert scan(samples, options=(*ALL, "-s", signatures)) == tsv(answer(every=True, both=True))
+    assert patterns == [samples, signatures]
 
 
 def test_input__of_a_url_is_read_through_fsspec(scan: Scan, reads: str) -> None:
