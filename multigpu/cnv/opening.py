@@ -1,4 +1,4 @@
-"""From a request to a job: all is checked, and alignments are counted."""
+"""Opening of a job: a request is checked, and alignments are counted."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ from multigpu.formats.tables.counts import Counts, Empty
 
 
 class OpenedInputs:
-    """Inputs that were opened and looked at; alignments are not counted yet.
+    """Inputs of a run, opened and checked; alignments are not counted yet.
 
     cases, controls  counts, or the job that counts them
     ploidy, sexes    of each case and then control; see `samples.facts`

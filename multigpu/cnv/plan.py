@@ -151,7 +151,7 @@ class PlannedChromosome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CnvPlan:
-    """How chromosomes, which are the chunks, are going to come to the devices.
+    """Plan of how chromosomes, which are the chunks, come to the devices.
 
     chunk_bytes  of counts that come to a device at a time, at most
     budget       memory that chromosomes may take, on the device that has least

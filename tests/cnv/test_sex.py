@@ -81,7 +81,7 @@ def test_inferred__given_sexes_are_not_doubted() -> None:
 
 
 def test_inferred__most_of_y_may_be_without_reads() -> None:
-    """As in hg38, where half of Y has no sequence: its mean would be near that of no Y."""
+    """Half of Y has no sequence in hg38: its mean would be near that of no Y."""
     table = of_sexes()
     values = table.values.copy()
     values[np.flatnonzero(table.regions.chrom == 2)[30:]] = 0
@@ -299,7 +299,7 @@ PAR = {"width": 50_000, "par": 56}  # of hg38: the middle of the next region lie
 
 
 def in_par(counts: Counts, sample: int, times: float, rows: slice = slice(20, 40)) -> Counts:
-    """So many times as many reads in these regions of X."""
+    """Return counts with `times` as many reads in some regions of X."""
     values = counts.values.copy()
     own = np.flatnonzero(counts.regions.chrom == 1)[rows]
     values[own, sample] = np.rint(values[own, sample] * times)

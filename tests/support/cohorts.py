@@ -1,4 +1,4 @@
-"""Small simulated cohorts and what comes of them."""
+"""Small simulated cohorts and their results."""
 
 from functools import cache
 from typing import Any
@@ -24,13 +24,13 @@ SEXES = ("male", "female", "female", "male", "female", "male")
 
 @cache
 def cohort(**changes: Any) -> tuple[Counts, Truth]:
-    """Counts and what was planted."""
+    """Return counts and the variants planted in them."""
     return simulate_cohort(CohortDesign(**{**SMALL, **changes}))
 
 
 @cache
 def result(**changes: Any) -> CnvResult:
-    """All matrices and some figures of a small cohort, with the defaults of cn.mops."""
+    """Return the result of a small cohort, with all matrices and the windows of some figures."""
     counts, _ = cohort(**changes)
     job = CnvJob(counts, CnvOptions(), CPU)
     return job.result(keep=matrices.names(posterior=False), shown=4)
@@ -45,7 +45,7 @@ def of_sexes(
     width: int = 1000,
     par: int = 0,
 ) -> Counts:
-    """200 regions a chromosome; males have half the reads on X, and females few on Y.
+    """Return counts of 200 regions a chromosome; males have half the reads on X, females few on Y.
 
     planted  (chromosome, sample) to how many times as many reads there are in regions 90 to 110
     par      regions at the beginning of X in which males have as many reads as females

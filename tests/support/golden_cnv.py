@@ -1,4 +1,4 @@
-"""The golden copy-number cases as the program's input: tables, options, expected rows."""
+"""Golden copy-number cases as the program's input: tables, options, expected rows."""
 
 import json
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Case:
         return int(self.facts.get("n_cases", self.facts["n_columns"]))
 
     def write(self, folder: Path) -> list[str]:
-        """The tables as files in `folder`; the arguments that name them."""
+        """Write the tables to files in `folder`; return the arguments that name them."""
         with np.load(self.folder / "input.npz") as arrays:
             counts, chrom = arrays["counts"], arrays["chrom"].tolist()
             start, end = np.maximum(arrays["start"] - 1, 0).tolist(), arrays["end"].tolist()
@@ -59,7 +59,7 @@ class Case:
         return [str(folder / "counts.tsv"), "--controls", str(folder / "control.tsv")]
 
     def options(self) -> list[str]:
-        """The parameters of the R call as options."""
+        """Return the parameters of the R call as options."""
         given = {**self.facts["parameters"], **self.facts.get("further_arguments", {})}
         words = ["--compat", "r", "--model", MODELS[self.facts["function"]]]
         for name, value in given.items():
@@ -68,7 +68,7 @@ class Case:
         return words
 
     def rows(self, name: str) -> list[Row]:
-        """A table of the folder without its header; no rows where R made none."""
+        """Return a table of the folder without its header; no rows where R made none."""
         path = self.folder / f"{name}.tsv"
         if not path.exists():
             return []
@@ -109,10 +109,10 @@ def names(golden: Path) -> list[str]:
 
 
 def one_based(rows: list[Row]) -> list[Row]:
-    """Rows of our tables as R writes positions: from 1, inclusive."""
+    """Return rows of our tables with positions as in R: from 1, inclusive."""
     return [(row[0], str(int(row[1]) + 1), *row[2:]) for row in rows]
 
 
 def from_zero(rows: list[Row]) -> list[Row]:
-    """R's rows where a region began at 0, which is no position: as if it were 1."""
+    """Return R's rows with 1 in place of the position 0, which is none."""
     return [(row[0], str(max(1, int(row[1]))), *row[2:]) for row in rows]
