@@ -54,7 +54,7 @@ demo: $(VENV)/.installed-$$(RUNTIME)
 INSTALLED = $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.installed-$$(RUNTIME))
 
 quick: $(INSTALLED)
-	@$(PYTEST) -m "unit and not slow and not gpu" $(ARGS)
+	@$(PYTEST) -m "unit and not slow and not gpu" --hypothesis-profile quick $(ARGS)
 
 test: $(INSTALLED)
 	@$(PYTEST) -m "not slow" $(ARGS)

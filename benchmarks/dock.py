@@ -234,8 +234,11 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     field, search = field_of(grid, options), search_of(options)
     (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
     some = next(read_records(0, source))[:CHECKED]
-    workload = DockWorkload("check", [source], field, grid.types, search)
-    loaded = workload.load(DockSpan(0, (some,), (0, search.stop), last=True, whole=True))
+    workload = DockWorkload(
+        key="check", sources=[source], field=field, types=grid.types, search=search
+    )
+    poses = 0, search.stop
+    loaded = workload.load(DockSpan(first=0, records=(some,), poses=poses, last=True, whole=True))
     plain = reference.Searcher(field, search).best(loaded.ligands)
     claimed = [float(row.split("\t")[2]) for row in rows[:CHECKED]]
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")

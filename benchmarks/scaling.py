@@ -77,10 +77,13 @@ class Bench:
     def output(self) -> Path:
         return Path(tempfile.mkdtemp(prefix="multigpu-scaling-", dir=self.folder))
 
-    def where(self, devices: int, head_start: bool = False) -> tuple[str, ...]:
-        """Return the options for a number of devices. head_start: without worker processes."""
+    def where(self, devices: int, as_chosen: bool = False) -> tuple[str, ...]:
+        """Return the options for a number of devices.
+
+        as_chosen: whether the program chooses threads or worker processes
+        """
         if self.gpu:
-            workers = () if head_start or devices == 1 else ("--workers", str(devices))
+            workers = () if as_chosen or devices == 1 else ("--workers", str(devices))
             return ("--gpus", ",".join(map(str, range(devices))), *workers)
         return ("--gpus", "none", "--workers", str(devices), "--threads", str(devices))
 
@@ -230,11 +233,11 @@ class Series:
         self.expected: dict[str, str] = {}
 
     def run(
-        self, devices: int, *more: str, disturbed: Disturbance = nothing, head_start: bool = False
+        self, devices: int, *more: str, disturbed: Disturbance = nothing, as_chosen: bool = False
     ) -> Ran:
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
-        running = Running(self.job, folder, *self.bench.where(devices, head_start), *more)
+        running = Running(self.job, folder, *self.bench.where(devices, as_chosen), *more)
         return self._ended(running, folder, disturbed)
 
     def _ended(self, running: Running, folder: Path, disturbed: Disturbance) -> Ran:
@@ -269,7 +272,7 @@ class Series:
         """Kill a run when most chunks are finished; return how many were kept, and the next run."""
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
-        where = self.bench.where(devices, head_start=True)
+        where = self.bench.where(devices, as_chosen=True)
         first = Running(self.job, folder, *where)
         first.until(int(KILLED_AT * chunks))
         require(first.alive(), "the run had ended before it could be killed")
@@ -293,7 +296,7 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     whole = series.median(bench.most)
     bench.add_row(case.job, bench.most, "", whole, alone)
     yield from undisturbed(bench, case, bench.most, whole, alone)
-    begun = series.run(bench.most, head_start=True)
+    begun = series.run(bench.most, as_chosen=True)
     bench.add_row(case.job, bench.most, "as it starts", begun, None)
     yield from started(bench, case, bench.most, begun)
     yield from resume(bench, series, begun)

@@ -15,7 +15,8 @@ from scan_runs import Bench, scan_once
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels import bases
 from multigpu.run.options import RunOptions
-from multigpu.scan.api import ScanJob
+from multigpu.scan.inputs import expand_inputs
+from multigpu.scan.job import ScanJob
 from multigpu.scan.options import ScanOptions
 
 STREAM_COPIES = 17  # 10.2 GB
@@ -35,7 +36,8 @@ class Steady:
 
 def _steady(bench: Bench, samples: Path, signatures: Path) -> Steady:
     begin = time.monotonic()
-    job = ScanJob([str(samples)], [str(signatures)], ScanOptions(), RunOptions(gpus=bench.gpus))
+    inputs = expand_inputs([str(samples)], [str(signatures)])
+    job = ScanJob(inputs, ScanOptions(), RunOptions(gpus=bench.gpus))
     outcomes: list[Any] = []
     job.outcomes = partial(_noted, job.outcomes, outcomes)  # type: ignore[method-assign]
     rows = b"".join(bytes(some) for some in job.rows("tsv"))

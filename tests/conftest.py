@@ -16,6 +16,7 @@ GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden"
 
 # A first call of a Numba function compiles for seconds: time is pytest-timeout's business.
 hypothesis.settings.register_profile("multigpu", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, max_examples=10)
 hypothesis.settings.load_profile("multigpu")
 
 

@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+SHARED_KERNELS = (
+    "multigpu.kernels.bases",
+    "multigpu.kernels.compiled",
+    "multigpu.kernels.numerics",
+)
 # What of our own the modules of each folder may import, by the beginning of the name.
 MAY_IMPORT = {
     "multigpu": ("multigpu",),
     "cluster": ("multigpu.cluster",),
     "kernels": ("multigpu.kernels",),
+    # The cache of what is compiled here is named by these files, and by those of no one kernel.
+    "kernels/compiled": SHARED_KERNELS,
+    "kernels/numerics": SHARED_KERNELS,
     "multigpu/formats": (
         "multigpu.formats", "multigpu.errors", "multigpu.cluster", "multigpu.kernels",
     ),

@@ -81,6 +81,9 @@ def _change_settings(stack: contextlib.ExitStack) -> None:
 
     settings = {
         "distributed.scheduler.allowed-failures": 0,
+        # A nanny starts its worker again. Dask would close it where the worker dies once more, and
+        # is just away this long after the first time; by default 15 s.
+        "distributed.deploy.lost-worker-timeout": "1 day",
         "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
         "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
     }

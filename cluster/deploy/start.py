@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from multigpu.cluster.deploy.dask_settings import import_dask
@@ -75,40 +76,66 @@ def start_workers(
                      would wait for
     prepare_threads  whether it is called for the GPUs of this process, too
     """
+    stack, unwanted = contextlib.ExitStack(), threading.Event()
+    start: Callable[[], Workers]
     with contextlib.ExitStack() as outer:
-        stack, unwanted, folder = contextlib.ExitStack(), threading.Event(), ""
-        contexts = None
-        if deployment.in_process and deployment.devices:
+        if deployment.in_process:
             contexts = Contexts(deployment.gpus, prepare if prepare_threads else None)
-        if deployment.local_cluster:
+            start = partial(_start_threads, deployment, stack, contexts)
+        elif deployment.remote:
+            start = partial(_find_workers, deployment, stack)
+        else:
             with failures_named(tempfile.gettempdir()):
                 folder = outer.enter_context(scratch_folder())
             outer.callback(kill_workers, folder)
             # Workers that are late make the folder again.
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-
-        def start() -> Workers:
-            if deployment.in_process:
-                local = LocalWorkers(
-                    deployment.lanes, deployment.gpus,
-                    cpu_fallback=deployment.cpu_fallback, contexts=contexts,
-                )  # fmt: skip
-                return stack.enter_context(contextlib.closing(local))
-            if deployment.local_cluster:
-                import_dask()  # which takes a while
-                if unwanted.is_set():
-                    raise Failure("nobody waits for the workers")
-            client = stack.enter_context(_client(deployment, folder))
-            on_gpus = deployment.remote or deployment.devices
-            gpu = worker.OWN if on_gpus else None
-            found = workers_of_client(client, gpu, deployment.worker_timeout)
-            if deployment.local_cluster:
-                found.everywhere(prepare, gpu)  # what fails there fails again where it is used
-            return found
-
+            start = partial(_start_processes, deployment, stack, folder, prepare, unwanted)
         pending = outer.enter_context(contextlib.closing(PendingWorkers(start, stack.close)))
         outer.callback(unwanted.set)
         yield pending
+
+
+def _start_threads(
+    deployment: Deployment, stack: contextlib.ExitStack, contexts: Contexts
+) -> Workers:
+    """Return the threads of this process, which end with the stack."""
+    local = LocalWorkers(
+        deployment.lanes,
+        deployment.gpus,
+        cpu_fallback=deployment.cpu_fallback,
+        contexts=contexts,
+    )
+    stack.callback(local.close)
+    return local
+
+
+def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Workers:
+    """Return the workers of a running scheduler; the connection ends with the stack."""
+    client = stack.enter_context(connected_client(deployment))
+    return workers_of_client(client, worker.OWN, deployment.worker_timeout)
+
+
+def _start_processes(
+    deployment: Deployment,
+    stack: contextlib.ExitStack,
+    folder: str,
+    prepare: Callable[[str | None], object],
+    unwanted: threading.Event,
+) -> Workers:
+    """Return worker processes of this machine, which end with the stack.
+
+    folder    for files of the processes
+    unwanted  set when nobody waits for them any more
+    """
+    import_dask()  # which takes a while
+    if unwanted.is_set():
+        raise Failure("nobody waits for the workers")
+    client = stack.enter_context(local_client(deployment, folder))
+    gpu = worker.OWN if deployment.devices else None
+    found = workers_of_client(client, gpu, deployment.worker_timeout)
+    found.everywhere(prepare, gpu)  # what fails there fails again where it is used
+    return found
 
 
 @contextmanager
@@ -116,16 +143,6 @@ def workers(deployment: Deployment) -> Iterator[Workers]:
     """Yield the workers of a deployment, which end with the block."""
     with start_workers(deployment) as pending:
         yield pending.wait()
-
-
-def _client(deployment: Deployment, folder: str) -> contextlib.AbstractContextManager[Any]:
-    """Return a client of Dask that ends with its block, with what was started for it.
-
-    folder: for files of worker processes
-    """
-    if deployment.remote:
-        return connected_client(deployment)
-    return local_client(deployment, folder)
 
 
 def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:

@@ -19,7 +19,7 @@ from distributed.comm.core import CommClosedError
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import Failure, Lost, WorkerDied
 from multigpu.cluster.workers.threads import Inbox, Report, Task, call_within
-from multigpu.cluster.workers.worker import Outcome, admit, dismiss, set_name
+from multigpu.cluster.workers.worker import WORKER, Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +42,12 @@ class JobPlugin(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         """Dask calls this on the worker."""
-        set_name(worker.address)
-        admit(pickle.loads(self.workload))
+        WORKER.name = worker.address
+        WORKER.jobs.admit(pickle.loads(self.workload))
 
     def teardown(self, worker: Worker) -> None:
         """Dask calls this at the end of the job."""
-        dismiss(self.key)
+        WORKER.jobs.dismiss(self.key)
 
 
 SilentWorkers = dict[str, list[Future]]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import DeviceFailed, Failure
-from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.worker import OWN, WORKER
 
 LANE_NICENESS = 5
 
@@ -111,7 +111,7 @@ class LocalWorkers:
         contexts: Contexts | None = None,
     ) -> None:
         self.lanes, self.threads = lanes, lanes * max(1, len(gpus))
-        self.gpu = worker.OWN if gpus else None
+        self.gpu = OWN if gpus else None
         self._gpus, self._contexts, self._cpu_fallback = gpus, contexts, cpu_fallback
         self._failed: set[str] = set()  # workers: a name for each GPU
         self._lanes_may_go_on = threading.Event()
@@ -124,15 +124,15 @@ class LocalWorkers:
         number = next(self._numbers)
         if self._gpus:
             gpu = self._gpus[number // self.lanes]
-            worker.set_lane_gpu(gpu)
+            WORKER.lane.gpu = gpu
             if self._contexts and number >= self.lanes:
                 self._contexts.wait(gpu)
 
     def admit(self, workload: Workload[Any, Any]) -> None:
-        worker.admit(workload)
+        WORKER.jobs.admit(workload)
 
     def dismiss(self, key: str) -> None:
-        worker.dismiss(key)
+        WORKER.jobs.dismiss(key)
 
     def submit(
         self,
@@ -155,10 +155,10 @@ class LocalWorkers:
         return 0
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        return {worker.name(): self._pool.submit(function, *arguments).result()}
+        return {WORKER.name: self._pool.submit(function, *arguments).result()}
 
     def present(self) -> set[str]:
-        return {worker.name()}
+        return {WORKER.name}
 
     def retire(self, name: str) -> None:
         """Do without a GPU that has failed; after the last one the CPU of this process goes on."""

@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 from multigpu.cluster.devices import context, memory
 from multigpu.cluster.engine.events import Event
-from multigpu.cluster.engine.workload import P, Place, Session, Workload
+from multigpu.cluster.engine.workload import P, Place, Session
 from multigpu.cluster.errors import Failure
 from multigpu.cluster.workers.history import HISTORY, Step, step
 from multigpu.cluster.workers.jobs import AdmittedJob, AdmittedJobs, JobEnded
@@ -42,7 +42,12 @@ class Lane(threading.local):
 
 @dataclass
 class Worker:
-    """State of this process as a worker: its name, its jobs, and the GPU of each of its threads."""
+    """State of this process as a worker.
+
+    name  by default that of the machine and the number of the process
+    jobs  of which chunks may come
+    lane  of the calling thread
+    """
 
     name: str = field(default_factory=lambda: f"{platform.node()}:{os.getpid()}")
     jobs: AdmittedJobs = field(default_factory=AdmittedJobs)
@@ -58,35 +63,10 @@ class Worker:
 WORKER = Worker()
 
 
-def set_name(name: str) -> None:
-    """Give this worker a name; by default it is the machine's and the process's number."""
-    WORKER.name = name
-
-
-def name() -> str:
-    """Return the name of this worker."""
-    return WORKER.name
-
-
-def set_lane_gpu(gpu: str) -> None:
-    """Make this thread a lane of a GPU, given by its UUID."""
-    WORKER.lane.gpu = gpu
-
-
-def admit(workload: Workload[Any, Any]) -> None:
-    """Take chunks of this job from now on."""
-    WORKER.jobs.admit(workload)
-
-
-def dismiss(key: str) -> None:
-    """Forget a job: its memory is given back, and chunks that come late are refused."""
-    WORKER.jobs.dismiss(key)
-
-
 def place_of(gpu: str | None) -> Place:
     """Return where this worker computes, and the memory that is free there; see `device_of`."""
     device = device_of(gpu)
-    return Place(name(), device, memory.free_bytes(device))
+    return Place(WORKER.name, device, memory.free_bytes(device))
 
 
 def device_of(gpu: str | None) -> int | None:

@@ -14,7 +14,7 @@ POSITION_BITS = 40  # a place is reference << POSITION_BITS | position
 
 
 class Stop(IntEnum):
-    """Why the walk over records stopped before the end of the bytes."""
+    """Reason why the walk over records stopped."""
 
     END_OF_BYTES = 0
     END_OF_STRETCH = 1  # no record of the stretch can follow

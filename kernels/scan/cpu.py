@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan.cpu_compare import Sink, append
-from multigpu.kernels.scan.cpu_direct import compare_each, count_bits, hold, sweep, want
+from multigpu.kernels.scan.cpu_compare import Search, Sink, append
+from multigpu.kernels.scan.cpu_direct import compare_wanted, sweep, want_all
 from multigpu.kernels.scan.cpu_index import Index, make_index
 from multigpu.kernels.scan.cpu_patterns import (
     HELD,
-    LONG,
     TILE,
     Packed,
     Target,
@@ -25,7 +24,6 @@ from multigpu.kernels.scan.cpu_patterns import (
     pack_patterns,
 )
 from multigpu.kernels.scan.cpu_probe import pass_over, probe
-from multigpu.kernels.scan.cpu_singles import SINGLES
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
 from multigpu.kernels.scan.types import (
     BadBaseError,
@@ -37,8 +35,6 @@ from multigpu.kernels.scan.types import (
 )
 
 SHARES = (0.0, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.256, 0.512, 1.0)  # of ambiguous bases
-FEW = 0.0005  # up to this share none of the sample's single bases strike
-SPARSE = 128  # more of a tile's 512 positions than this are swept, fewer compared one by one
 FIRST_ROOM = 1 << 14  # hits
 
 
@@ -59,7 +55,7 @@ class Scanner:
 
     def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
         self.patterns, self.rules, self._bases = patterns, rules, bases
-        self._ways: dict[tuple[SeedPlan, bool, bool], Way] = {}
+        self._ways: dict[tuple[SeedPlan, bool], Way] = {}
         self._indexes: dict[SeedPlan, Index] = {}
         self._lock = Lock()
         self._buffers = Buffers(lambda size: np.empty(size, np.uint8))
@@ -82,8 +78,7 @@ class Scanner:
     def _way(self, ambiguous: float) -> Way:
         share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
         plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
-        backwards = share > FEW and bool((self._packed.lengths >= LONG).any())
-        key = (plan, share > 0, backwards)
+        key = (plan, share > 0)
         if key not in self._ways:
             target = make_target(self._packed, *key)
             if plan not in self._indexes:
@@ -104,18 +99,14 @@ class Scanner:
             self._buffers.give(planes)
 
     def _scan(self, chunk: Chunk, planes: NDArray[np.uint64], limit: int | None) -> Hits:
-        illegal, ambiguous = pack(chunk.letters, planes, np.empty(64, np.uint8))
+        illegal, ambiguous = pack(chunk.letters, planes)
         if illegal >= 0:
             raise BadBaseError(illegal)
         way = self.way(ambiguous / max(1, len(chunk.letters)))
-        scratch, singles = np.empty(4 * HELD + 2 * TILE, np.uint64), np.empty(SINGLES, np.int64)
         done, room, parts = 0, FIRST_ROOM, [Hits.none()]
         while done < len(chunk.offsets) - 1:
             sink = self._sink(room)
-            stop = _search(
-                planes, chunk.offsets, done, way.target, way.index, sink, scratch,
-                singles, self.rules.first, self.rules.strict,
-            )  # fmt: skip
+            stop = _search(self._search_of(planes, way, sink), chunk.offsets, done)
             count = int(sink.counts[0])
             parts.append(Hits(sink.record[:count], sink.pattern[:count], sink.start[:count]))
             room *= 1 if stop > done else 8
@@ -135,63 +126,35 @@ class Scanner:
     def _sink(self, room: int) -> Sink:
         n = len(self.patterns)
         return Sink(
-            np.empty(room, np.int32),
-            np.empty(room, np.int32),
-            np.empty(room, np.int64),
-            np.zeros(2, np.int64),
-            np.full(n, -1, np.int64),
-            np.empty(n, np.int32),
+            record=np.empty(room, np.int32),
+            pattern=np.empty(room, np.int32),
+            start=np.empty(room, np.int64),
+            counts=np.zeros(2, np.int64),
+            best=np.full(n, -1, np.int64),
+            found=np.empty(n, np.int32),
+        )
+
+    def _search_of(self, planes: NDArray[np.uint64], way: Way, sink: Sink) -> Search:
+        return Search(
+            planes=planes,
+            target=way.target,
+            index=way.index,
+            sink=sink,
+            is_first=self.rules.first,
+            is_strict=self.rules.strict,
+            held=np.empty(4 * HELD, np.uint64),
+            wanted=np.empty(TILE, np.uint64),
+            alive=np.empty(TILE, np.uint64),
         )
 
 
 @lean
-def _search(
-    planes: Any, offsets: Any, begin: Any, target: Any, index: Any, sink: Any, scratch: Any,
-    singles: Any, first: Any, strict: Any,
-) -> Any:  # fmt: skip
-    """Searches the records from `begin` on; returns the first one for which there was no room.
-
-    scratch: uint64[4 * HELD + 2 * TILE], singles: int64[SINGLES]; anything.
-
-    With `first` a record has at most one hit of each pattern, the first.
-    """
-    held, wanted, alive = scratch[: 4 * HELD], scratch[4 * HELD :][:TILE], scratch[-TILE:]
-    passed, words = 0, (offsets[-1] + 63) // 64  # no seed stands in the words before `passed`
+def _search(search: Any, offsets: Any, begin: Any) -> Any:
+    """Search the records from `begin` on; return the first one for which there was no room."""
+    sink, passed = search.sink, 0
     for record in range(begin, offsets.shape[0] - 1):
         before = sink.counts[0]
-        sink.counts[1] = 0
-        reach = (record, offsets[record], offsets[record + 1])
-        tile, stop = reach[1] // 64, (reach[2] + 63) // 64
-        while tile < stop:
-            if first and sink.counts[1] == target.lengths.shape[0]:
-                break
-            if not target.unseeded.shape[0]:
-                if passed <= tile:
-                    passed = pass_over(
-                        planes, tile, words, index.k, index.stride, index.known, index.known_shift
-                    )
-                tile = max(tile, passed)
-                if tile >= stop:
-                    break
-            if target.unseeded.shape[0]:
-                want(wanted, tile, reach[1], reach[2])
-                hold(planes, tile, held, strict)
-                sweep(
-                    planes, tile, held, wanted, alive, singles, target, target.unseeded, reach,
-                    sink, first, strict,
-                )  # fmt: skip
-            if target.seeded.shape[0]:
-                wanted[:] = 0
-                probe(planes, tile, wanted, target, index, reach, sink, first, strict)
-                if count_bits(wanted) > SPARSE:
-                    hold(planes, tile, held, strict)
-                    sweep(
-                        planes, tile, held, wanted, alive, singles, target, target.seeded, reach,
-                        sink, first, strict,
-                    )  # fmt: skip
-                else:
-                    compare_each(planes, tile, wanted, target, reach, sink, first, strict)
-            tile += TILE
+        passed = _search_record(search, offsets, record, passed)
         for i in range(sink.counts[1]):
             p = sink.found[i]
             append(sink, record, p, sink.best[p])
@@ -200,3 +163,34 @@ def _search(
             sink.counts[0] = before
             return record
     return offsets.shape[0] - 1
+
+
+@lean
+def _search_record(search: Any, offsets: Any, record: Any, passed: Any) -> Any:
+    """Search a record; return the word before which no seed stands from here on.
+
+    passed: the same of what was searched before
+    """
+    target, sink = search.target, search.sink
+    reach = (record, offsets[record], offsets[record + 1])
+    words = (offsets[-1] + 63) // 64
+    tile, stop = reach[1] // 64, (reach[2] + 63) // 64
+    sink.counts[1] = 0
+    while tile < stop:
+        if search.is_first and sink.counts[1] == target.lengths.shape[0]:
+            break
+        if target.unseeded.shape[0]:
+            want_all(search.wanted, tile, reach)
+            sweep(search, tile, reach, target.unseeded)
+        else:
+            if passed <= tile:
+                passed = pass_over(search.planes, tile, words, search.index)
+            tile = max(tile, passed)
+            if tile >= stop:
+                break
+        if target.seeded.shape[0]:
+            search.wanted[:] = 0
+            probe(search, tile, reach)
+            compare_wanted(search, tile, reach)
+        tile += TILE
+    return passed

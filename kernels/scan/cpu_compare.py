@@ -1,4 +1,4 @@
-"""The complete comparison on a CPU, and where hits go."""
+"""The complete comparison on a CPU: where a match is decided, and where hits go."""
 
 from typing import Any, NamedTuple
 
@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import lean
-from multigpu.kernels.scan.cpu_patterns import window
+from multigpu.kernels.scan.cpu_index import Index
+from multigpu.kernels.scan.cpu_patterns import Target, window
 
 
 class Sink(NamedTuple):
-    """Where hits go, and what is known of the record under way."""
+    """Where hits go, and what is known of the record in progress."""
 
     record: NDArray[np.int32]
     pattern: NDArray[np.int32]
@@ -20,9 +21,23 @@ class Sink(NamedTuple):
     found: NDArray[np.int32]  # [patterns] those that have one
 
 
+class Search(NamedTuple):
+    """One search of a chunk: what is searched for, by which rules, and its scratch memory."""
+
+    planes: NDArray[np.uint64]  # [words, 4] of the chunk
+    target: Target
+    index: Index
+    sink: Sink
+    is_first: bool  # a record has at most one hit of each pattern, the first
+    is_strict: bool
+    held: NDArray[np.uint64]  # [4 * HELD] planes of a tile and of what follows
+    wanted: NDArray[np.uint64]  # [TILE] positions of the tile to compare directly
+    alive: NDArray[np.uint64]  # [TILE] those of them that one pattern may have
+
+
 @lean
 def append(sink: Any, record: Any, p: Any, start: Any) -> None:
-    """Keeps a hit, or counts that there is no room."""
+    """Keep a hit, or count that there is no room."""
     count = sink.counts[0]
     if count < sink.record.shape[0]:
         sink.record[count], sink.pattern[count], sink.start[count] = record, p, start
@@ -33,21 +48,21 @@ def append(sink: Any, record: Any, p: Any, start: Any) -> None:
 
 
 @lean
-def differing(s: Any, g: Any, strict: Any) -> Any:
-    """Which of 64 bases of the sample `s` do not match the pattern `g` (four planes each)."""
-    if strict:
+def differing(s: Any, g: Any, is_strict: Any) -> Any:
+    """Return which of 64 bases of sample `s` do not match pattern `g`, four planes each."""
+    if is_strict:
         return (s[0] & ~g[0]) | (s[1] & ~g[1]) | (s[2] & ~g[2]) | (s[3] & ~g[3])
     return ~((s[0] & g[0]) | (s[1] & g[1]) | (s[2] & g[2]) | (s[3] & g[3]))
 
 
 @lean
-def occurs(planes: Any, position: Any, target: Any, p: Any, strict: Any) -> Any:
-    """The complete comparison: does pattern p stand at `position`?"""
+def occurs(planes: Any, position: Any, target: Any, p: Any, is_strict: Any) -> Any:
+    """Whether pattern p stands at `position`: the complete comparison, which every way ends in."""
     word = target.words[p]
     for i in range(0, target.lengths[p], 64):
         w = word + (i >> 6)
         g = (target.planes[w, 0], target.planes[w, 1], target.planes[w, 2], target.planes[w, 3])
-        differ = differing(window(planes, 0, position + i), g, strict)
+        differ = differing(window(planes, 0, position + i), g, is_strict)
         left = target.lengths[p] - i
         if left < 64:
             differ &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
@@ -57,18 +72,17 @@ def occurs(planes: Any, position: Any, target: Any, p: Any, strict: Any) -> Any:
 
 
 @lean
-def check(
-    planes: Any, start: Any, p: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
-) -> None:
-    """Compares pattern p at the position `start` of the chunk and keeps the hit."""
+def check(search: Any, reach: Any, start: Any, p: Any) -> None:
+    """Compare pattern p at the position `start` of the chunk and keep the hit."""
+    target, sink = search.target, search.sink
     record, begin, end = reach
     if start < begin or start + target.lengths[p] > end:
         return
-    if first and sink.best[p] >= 0 and sink.best[p] <= start - begin:
+    if search.is_first and sink.best[p] >= 0 and sink.best[p] <= start - begin:
         return
-    if not occurs(planes, start, target, p, strict):
+    if not occurs(search.planes, start, target, p, search.is_strict):
         return
-    if not first:
+    if not search.is_first:
         append(sink, record, p, start - begin)
         return
     if sink.best[p] < 0:

@@ -5,163 +5,124 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import lean
-from multigpu.kernels.compiled.native import matching_of_8, popcount, strike_8, trailing_zeros
-from multigpu.kernels.scan.cpu_compare import check
-from multigpu.kernels.scan.cpu_patterns import HELD, TILE, single, window
-from multigpu.kernels.scan.cpu_singles import list_singles, strike_by_singles
+from multigpu.kernels.compiled.native import popcount, trailing_zeros
+from multigpu.kernels.scan.cpu_compare import check, differing
+from multigpu.kernels.scan.cpu_patterns import ALL, GROUP, HELD, TILE, single, window
 
-# ---- the direct way, few positions -----------------------------------------------------------
+MANY = 2 * TILE  # more of a tile's positions than this are swept, fewer compared one by one
 
 
 @lean
-def compare_each(
-    planes: Any, tile: Any, wanted: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
-) -> None:
+def compare_wanted(search: Any, tile: Any, reach: Any) -> None:
+    """Compare all seeded patterns at the wanted positions of a tile."""
+    count = 0
+    for word in search.wanted:
+        count += popcount(word)
+    if count > MANY:
+        sweep(search, tile, reach, search.target.seeded)
+        return
     for word in range(TILE):
-        left = wanted[word]
+        left = search.wanted[word]
         while left:
-            position = 64 * (tile + word) + trailing_zeros(left)
+            compare_at(search, 64 * (tile + word) + trailing_zeros(left), reach)
             left &= left - np.uint64(1)
-            compare(planes, position, target, reach, sink, first, strict)
+
+
+# ---- few positions ----------------------------------------------------------------------------
 
 
 @lean
-def compare(
-    planes: Any, position: Any, target: Any, reach: Any, sink: Any, first: Any, strict: Any
-) -> None:
-    """All patterns with a seed, their anchors at `position`."""
-    under = window(planes, 0, position)
-    block, matching = _next_matching(target.seeded_anchor, 0, under, strict)
-    while matching:
-        p = target.seeded[block + trailing_zeros(np.uint64(matching))]
-        check(planes, position - target.anchors[p], p, target, reach, sink, first, strict)
-        matching &= matching - 1
-        if not matching:
-            block, matching = _next_matching(target.seeded_anchor, block + 8, under, strict)
+def compare_at(search: Any, position: Any, reach: Any) -> None:
+    """Compare all seeded patterns whose anchor may be at `position`."""
+    target = search.target
+    under = window(search.planes, 0, position)
+    for begin in range(0, target.seeded_anchor.shape[1], GROUP):
+        if not _any_matches(target.seeded_anchor, begin, under, search.is_strict):
+            continue
+        for i in range(begin, min(begin + GROUP, target.seeded.shape[0])):
+            p = target.seeded[i]
+            check(search, reach, position - target.anchors[p], p)
 
 
 @lean
-def _next_matching(anchor: Any, block: Any, under: Any, strict: Any) -> Any:
-    """The next eight anchors from `block` on of which one matches: (block, bits), bits 0: none."""
-    while block < anchor.shape[1]:
-        matching = matching_of_8(anchor, block, under, strict)
-        if matching:
-            return block, matching
-        block += 8
-    return block, 0
+def _any_matches(anchors: Any, begin: Any, under: Any, is_strict: Any) -> Any:
+    """Whether one of a group of anchors matches 64 bases of the sample."""
+    end = begin + GROUP
+    a, c = anchors[0, begin:end], anchors[1, begin:end]
+    g, t = anchors[2, begin:end], anchors[3, begin:end]
+    count = 0  # of all of them: without a way out of the loop it becomes vector instructions
+    for i in range(GROUP):
+        count += np.int64(differing(under, (a[i], c[i], g[i], t[i]), is_strict) == 0)
+    return count > 0
 
 
-# ---- the direct way, many positions ----------------------------------------------------------
+# ---- many positions ---------------------------------------------------------------------------
 
 
 @lean
-def want(wanted: Any, tile: Any, begin: Any, end: Any) -> None:
-    """All positions of the tile in [begin, end)."""
+def want_all(wanted: Any, tile: Any, reach: Any) -> None:
+    """Want all positions of the tile that are in the record."""
+    _, begin, end = reach
     for word in range(TILE):
         low = max(0, min(64, begin - 64 * (tile + word)))
         high = max(0, min(64, end - 64 * (tile + word)))
-        bits = np.uint64(0)
-        if high > low:
-            bits = (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - (high - low))) << np.uint64(low)
-        wanted[word] = bits
+        wanted[word] = (ALL >> np.uint64(64 - (high - low))) << np.uint64(low) if high > low else 0
 
 
 @lean
-def count_bits(wanted: Any) -> Any:
-    total = 0
-    for word in wanted:
-        total += popcount(word)
-    return total
+def sweep(search: Any, tile: Any, reach: Any, chosen: Any) -> None:
+    """Compare the chosen patterns at the wanted positions of a tile.
+
+    Positions that differ from a pattern in one of its bases are struck out, base by base.
+    """
+    target, best = search.target, search.sink.best
+    _hold(search.planes, tile, search.held, search.is_strict)
+    before = 64 * tile - reach[1] if search.is_first else -1
+    for p in chosen:
+        if 0 <= best[p] < before - target.anchors[p]:  # found before the tile
+            continue
+        begin, end = target.steps_begin[p], target.steps_begin[p + 1]
+        if _strike(search.held, target.steps[begin:end], search.wanted, search.alive):
+            _check_alive(search, tile, reach, p)
 
 
 @lean
-def hold(planes: Any, tile: Any, held: Any, strict: Any) -> None:
-    """The planes of the tile and of what follows, each plane's words side by side."""
+def _hold(planes: Any, tile: Any, held: Any, is_strict: Any) -> None:
+    """Lay the planes of the tile and of what follows out, each plane's words side by side."""
     for i in range(HELD):
         word = min(tile + i, planes.shape[0] - 1)
         a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
-        usable = single(a, c, g, t) if strict else np.uint64(0xFFFFFFFFFFFFFFFF)
+        usable = single(a, c, g, t) if is_strict else ALL
         held[i], held[HELD + i] = a & usable, c & usable
         held[2 * HELD + i], held[3 * HELD + i] = g & usable, t & usable
 
 
 @lean
-def sweep(
-    planes: Any, tile: Any, held: Any, wanted: Any, alive: Any, singles: Any, target: Any,
-    chosen: Any, reach: Any, sink: Any, first: Any, strict: Any,
-) -> None:  # fmt: skip
-    """Strikes out of the wanted positions those that differ in one of a pattern's bases.
-
-    singles: int64[SINGLES], anything
-    """
-    listed = -1
-    if not strict and target.backwards.shape[1]:
-        listed = list_singles(planes, tile, singles)
-    i = 0
-    before = 64 * tile - reach[1] if first else -1  # starts whose anchor lies before the tile
-    while True:
-        i = _next_alive(
-            i, chosen, held, target.steps, target.steps_begin, target.anchors, target.lengths,
-            target.backwards, target.backwards_begin, singles, listed, sink.best, before,
-            wanted, alive,
-        )  # fmt: skip
-        if i < 0:
-            break
-        _check_each(planes, tile, alive, chosen[i], target, reach, sink, first, strict)
-        i += 1
-
-
-@lean
-def _next_alive(
-    i: Any, chosen: Any, held: Any, steps: Any, steps_begin: Any, anchors: Any, lengths: Any,
-    backwards: Any, begins: Any, singles: Any, listed: Any, best: Any, before: Any, wanted: Any,
-    alive: Any,
-) -> Any:  # fmt: skip
-    """The next of the chosen patterns, from the i-th on, that is left positions: or -1.
-
-    These are in `alive`. A pattern whose first hit was found `before` the tile is passed over.
-    listed: of the sample's single bases, which then strike; -1: the steps do.
-    """
-    while i < chosen.shape[0]:
-        p = chosen[i]
-        if best[p] < 0 or best[p] + anchors[p] >= before:
-            for word in range(TILE):
-                alive[word] = wanted[word]
-            if listed < 0 or begins[p] < 0:
-                left = _strike_by_steps(held, steps, steps_begin[p], steps_begin[p + 1], alive)
-            else:
-                size = (lengths[p] + 63) >> 6
-                left = strike_by_singles(
-                    backwards, begins[p], size, anchors[p], singles, listed, alive
-                )
-            if left:
-                return i
-        i += 1
-    return -1
-
-
-@lean
-def _strike_by_steps(held: Any, steps: Any, begin: Any, end: Any, alive: Any) -> Any:
-    """Strikes out of `alive` what differs in one of the pattern's bases; 0: nothing is left."""
-    left = 1
-    for step in range(begin, end, 4):
-        left = strike_8(held, steps, step, alive)
+def _strike(held: Any, steps: Any, wanted: Any, alive: Any) -> Any:
+    """Set `alive` to the wanted positions that match in all steps; return whether there are any."""
+    left = np.uint64(1)
+    for i in range(TILE):
+        alive[i] = wanted[i]
+    for step in steps:
+        word, shift = np.int64(step) >> 6, np.uint64(step) & np.uint64(63)
+        left = np.uint64(0)
+        for i in range(TILE):
+            high = (held[word + i + 1] << np.uint64(1)) << (np.uint64(63) - shift)
+            alive[i] &= (held[word + i] >> shift) | high
+            left |= alive[i]
         if not left:
             break
     return left
 
 
 @lean
-def _check_each(
-    planes: Any, tile: Any, alive: Any, p: Any, target: Any, reach: Any, sink: Any,
-    first: Any, strict: Any,
-) -> None:  # fmt: skip
+def _check_alive(search: Any, tile: Any, reach: Any, p: Any) -> None:
+    """Compare pattern p at the positions that are alive, the first hit only where that is all."""
     for word in range(TILE):
-        left = alive[word]
+        left = search.alive[word]
         while left:
-            position = 64 * (tile + word) + trailing_zeros(left)
+            start = 64 * (tile + word) + trailing_zeros(left) - search.target.anchors[p]
             left &= left - np.uint64(1)
-            start = position - target.anchors[p]
-            check(planes, start, p, target, reach, sink, first, strict)
-            if first and 0 <= sink.best[p] <= start - reach[1]:
+            check(search, reach, start, p)
+            if search.is_first and 0 <= search.sink.best[p] <= start - reach[1]:
                 return

@@ -1,6 +1,6 @@
 """Patterns on a CPU: bit planes, where comparing begins, what the direct way needs.
 
-Bit planes are uint64[words, 4]: bit i of word w speaks of position 64 w + i. Behind the last base
+Bit planes are uint64[words, 4]: bit i of word w speaks of position 64 w + i. After the last base
 every plane is set up to the end of its word.
 """
 
@@ -9,28 +9,34 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.bases import encode
 from multigpu.kernels.compiled.jit import jit, lean
-from multigpu.kernels.compiled.native import (
-    planes_of_64,
-    planes_of_64_sets,
-    popcount,
-    trailing_zeros,
-)
+from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.seeds import LONGEST_RUN, SeedPlan
 from multigpu.kernels.scan.types import Patterns
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-ANY = np.uint8(15)  # the set of all bases
 NOTHING = -1
-TILE = 8  # words that a sweep holds: 512 positions
-AHEAD = 64  # words behind them in which a pattern's bases are looked at
+TILE = 32  # words that a sweep holds: 2,048 positions
+AHEAD = 64  # words after them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
+GROUP = 64  # anchors that are compared together
 STEPS = 512  # bases of a pattern that a sweep looks at,
 STEPS_OF_ALL = 1 << 24  # and of all patterns together, but never fewer than
 FEWEST_STEPS = 16  # of each
-PADDING = TILE + 1  # words on both sides of a pattern backwards: all that a tile may reach over
-LONG = 64 * TILE  # bases; only patterns so long are there backwards: the steps of others are few
-REVERSED = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uint8)
+
+
+def _spread(sets: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return sets of bases as one bit for each plane, 16 bits apart."""
+    bits = sets.astype(np.uint64)
+    one = np.uint64(1)
+    return np.bitwise_or.reduce(
+        [(bits >> np.uint64(plane) & one) << np.uint64(16 * plane) for plane in range(4)]
+    )
+
+
+LETTER_BITS = _spread(encode(np.arange(256, dtype=np.uint8)))  # uint64[256], 0 for no base
+SET_BITS = _spread(np.arange(16, dtype=np.uint8))
 
 
 class Packed(NamedTuple):
@@ -54,56 +60,53 @@ class Target(NamedTuple):
     seeded_anchor: NDArray[np.uint64]  # [4, seeded + padding], 64 bases from the anchor on
     steps: NDArray[np.uint16]  # single bases from the anchor on: see `_list_steps`
     steps_begin: NDArray[np.int64]  # [n + 1], the first step of each
-    backwards: NDArray[np.uint64]  # [4, words], the planes in the opposite order: see `_backwards`
-    backwards_begin: NDArray[np.int64]  # [n], the first word of each there, or NOTHING
 
 
 def pack_patterns(patterns: Patterns) -> Packed:
     words: NDArray[np.int64] = np.zeros(len(patterns) + 1, np.int64)
     np.cumsum((patterns.lengths + 63) // 64, out=words[1:])
     planes = np.full((int(words[-1]) + 1, 4), ALL)  # a window may reach into the word after
-    _pack_patterns(patterns.sets, patterns.offsets, words, planes, np.empty(64, np.uint8))
+    _pack_patterns(patterns.sets, patterns.offsets, words, planes)
     return Packed(planes, words, patterns.lengths, _longest_runs(planes, words, patterns.lengths))
 
 
-def make_target(packed: Packed, plan: SeedPlan, compared: bool, backwards: bool) -> Target:
-    """The patterns ready for comparing.
+def make_target(packed: Packed, plan: SeedPlan, is_compared: bool) -> Target:
+    """Make patterns ready for comparing.
 
-    compared, backwards: whether seeded patterns may go the direct way, and whether single bases of
-    the sample may strike; else what these need is not made, as it takes most of the memory
+    is_compared: whether seeded patterns may go the direct way; else what this needs is not made, as
+    it takes most of the memory
     """
     planes, words, lengths, runs = packed
     anchors = _anchors(planes, words, lengths, plan.run)
     seeded = np.flatnonzero(runs >= plan.run).astype(np.int32)
     unseeded = np.flatnonzero(runs < plan.run).astype(np.int32)
-    stepping = np.full(len(lengths), compared)
+    stepping = np.full(len(lengths), is_compared)
     stepping[unseeded] = True
     most = min(STEPS, max(FEWEST_STEPS, STEPS_OF_ALL // len(lengths)))
+    compared = seeded[: len(seeded) * is_compared]
+    steps, steps_begin = _list_steps(planes, words, lengths, anchors, stepping, most)
     return Target(
-        planes, words, lengths, anchors, seeded, unseeded,
-        _anchor_planes(planes, words, lengths, anchors, seeded[: len(seeded) * compared]),
-        *_list_steps(planes, words, lengths, anchors, stepping, most),
-        *_backwards(planes, words, lengths, backwards),
-    )  # fmt: skip
+        planes=planes,
+        words=words,
+        lengths=lengths,
+        anchors=anchors,
+        seeded=seeded,
+        unseeded=unseeded,
+        seeded_anchor=_anchor_planes(planes, words, lengths, anchors, compared),
+        steps=steps,
+        steps_begin=steps_begin,
+    )
 
 
 @lean
-def pack(letters: Any, planes: Any, padded: Any) -> Any:
-    """Fills `planes`; returns the first illegal position or -1, and how many bases are ambiguous.
-
-    padded: uint8[64], anything.
-    """
+def pack(letters: Any, planes: Any) -> Any:
+    """Fill `planes`; return the first illegal position or -1, and how many bases are ambiguous."""
     n = letters.shape[0]
     illegal = -1
-    ambiguous = n - 64 * planes.shape[0]  # the padding, which is counted too
+    ambiguous = n - 64 * planes.shape[0]  # what lies after the last letter is counted too
     for word in range(planes.shape[0]):
         begin = word * 64
-        if begin + 64 <= n:
-            a, c, g, t = planes_of_64(letters, begin)
-        else:
-            for i in range(64):
-                padded[i] = letters[begin + i] if begin + i < n else np.uint8(ord("N"))
-            a, c, g, t = planes_of_64(padded, 0)
+        a, c, g, t = _planes_at(letters, begin, n, LETTER_BITS)
         planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3] = a, c, g, t
         ambiguous += popcount(~single(a, c, g, t))
         legal = a | c | g | t
@@ -113,18 +116,42 @@ def pack(letters: Any, planes: Any, padded: Any) -> Any:
 
 
 @lean
-def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any, padded: Any) -> None:
-    """padded: uint8[64], anything."""
+def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any) -> None:
     for p in range(offsets.shape[0] - 1):
         for begin in range(offsets[p], offsets[p + 1], 64):
-            if begin + 64 <= offsets[p + 1]:
-                a, c, g, t = planes_of_64_sets(sets, begin)
-            else:
-                for i in range(64):
-                    padded[i] = sets[begin + i] if begin + i < offsets[p + 1] else ANY
-                a, c, g, t = planes_of_64_sets(padded, 0)
             w = words[p] + (begin - offsets[p]) // 64
+            a, c, g, t = _planes_at(sets, begin, offsets[p + 1], SET_BITS)
             planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3] = a, c, g, t
+
+
+@lean
+def _planes_at(values: Any, begin: Any, end: Any, table: Any) -> Any:
+    """Return four words for values[begin : begin + 64]; from `end` on all bits are set."""
+    if begin + 64 <= end:
+        return _planes_of_64(values[begin : begin + 64], table)
+    a = c = g = t = ALL << np.uint64(end - begin) if begin < end else ALL
+    for i in range(max(0, end - begin)):
+        bits, one, up = table[values[begin + i]], np.uint64(1), np.uint64(i)
+        a |= (bits & one) << up
+        c |= (bits >> np.uint64(16) & one) << up
+        g |= (bits >> np.uint64(32) & one) << up
+        t |= (bits >> np.uint64(48)) << up
+    return a, c, g, t
+
+
+@lean
+def _planes_of_64(values: Any, table: Any) -> Any:
+    a = c = g = t = np.uint64(0)
+    for begin in range(0, 64, 16):
+        bits = np.uint64(0)  # of 16 values, plane after plane
+        for i in range(16):
+            bits |= table[values[begin + i]] << np.uint64(i)
+        low, up = np.uint64(0xFFFF), np.uint64(begin)
+        a |= (bits & low) << up
+        c |= (bits >> np.uint64(16) & low) << up
+        g |= (bits >> np.uint64(32) & low) << up
+        t |= (bits >> np.uint64(48)) << up
+    return a, c, g, t
 
 
 @lean
@@ -218,11 +245,11 @@ def _densest_word(planes: Any, word: Any, length: Any) -> Any:
 
 @jit
 def _anchor_planes(planes: Any, words: Any, lengths: Any, anchors: Any, chosen: Any) -> Any:
-    """uint64[4, n]: 64 bases from the anchor on; behind the pattern's end every base matches.
+    """uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
 
-    n is a multiple of 8: behind the chosen patterns stand windows that match nothing.
+    n is a multiple of GROUP: after the chosen patterns stand windows that match nothing.
     """
-    out = np.zeros((4, (chosen.shape[0] + 7) // 8 * 8), np.uint64)
+    out = np.zeros((4, (chosen.shape[0] + GROUP - 1) // GROUP * GROUP), np.uint64)
     for i in range(chosen.shape[0]):
         p = chosen[i]
         a, c, g, t = window(planes, words[p], anchors[p])
@@ -285,26 +312,3 @@ def _fill_steps(
                 steps[at] = np.uint16(step)
                 at += 1
         steps[at : begins[p + 1]] = np.uint16(step)
-
-
-def _backwards(
-    planes: NDArray[np.uint64], words: NDArray[np.int64], lengths: NDArray[np.int64], wanted: bool
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The planes of each long pattern from its last base to its first, and where each begins.
-
-    Around each there are PADDING words that match everything. wanted: else both are empty
-    """
-    if not wanted:
-        return np.empty((4, 0), np.uint64), np.empty(0, np.int64)
-    begins = np.full(len(lengths), NOTHING, np.int64)
-    chosen = np.flatnonzero(lengths >= LONG)
-    sizes = (lengths[chosen] + 63) // 64
-    begins[chosen] = ours = np.cumsum(sizes + 2 * PADDING) - sizes - PADDING
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    forwards = planes[np.repeat(words[chosen], sizes) + within].T
-    flipped = REVERSED[np.ascontiguousarray(forwards).view(np.uint8)].reshape(4, -1, 8)[:, :, ::-1]
-    out = np.full((4, int(sizes.sum()) + 2 * PADDING * len(sizes)), ALL)
-    out[:, np.repeat(ours + sizes - 1, sizes) - within] = (
-        np.ascontiguousarray(flipped).reshape(4, -1).view(np.uint64)
-    )
-    return out, begins

@@ -7,48 +7,46 @@ import numpy as np
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.cpu_compare import check
-from multigpu.kernels.scan.cpu_direct import compare
+from multigpu.kernels.scan.cpu_direct import compare_at
 from multigpu.kernels.scan.cpu_index import bases_of, hashed, may_have
 from multigpu.kernels.scan.cpu_patterns import TILE, single
 
 
 @lean
-def probe(
-    planes: Any, tile: Any, wanted: Any, target: Any, index: Any, reach: Any, sink: Any,
-    first: Any, strict: Any,
-) -> None:  # fmt: skip
-    """Every `stride`-th window of the record that begins in the tile is looked up.
+def probe(search: Any, tile: Any, reach: Any) -> None:
+    """Look every `stride`-th window of the record up that begins in the tile.
 
-    The positions that only a window with too many ambiguous bases could find become `wanted`.
+    Positions that only a window with too many ambiguous bases could find become `wanted`.
     """
+    index = search.index
     _, begin, end = reach
     stride = index.stride
     q = (max(begin, 64 * tile) + stride - 1) // stride * stride
     stop = min(end, 64 * (tile + TILE) + index.k - 1)  # of the last window that begins in the tile
     while True:
         q, mask, low, high = _next_candidate(
-            planes, q, stop, index.k, stride, index.blanks, strict, index.known, index.known_shift
-        )
+            search.planes, q, stop, index.k, stride, index.blanks, search.is_strict, index.known,
+            index.known_shift,
+        )  # fmt: skip
         if q < 0:
             break
         if popcount(mask) > index.blanks:
             for position in range(max(begin, q - stride + 1), q + 1):
                 if position < 64 * tile:
-                    compare(planes, position, target, reach, sink, first, strict)
+                    compare_at(search, position, reach)
                 else:
                     i = position - 64 * tile
-                    wanted[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+                    search.wanted[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
         else:
-            _follow_each(planes, q, mask, low, high, target, index, reach, sink, first, strict)
+            _follow_choices(search, reach, q, (mask, low, high))
         q += stride
 
 
 @lean
-def _follow_each(
-    planes: Any, q: Any, mask: Any, low: Any, high: Any, target: Any, index: Any, reach: Any,
-    sink: Any, first: Any, strict: Any,
-) -> None:  # fmt: skip
-    """Checks every pattern that the index has for the window at q, whatever bases are in `mask`."""
+def _follow_choices(search: Any, reach: Any, q: Any, window: Any) -> None:
+    """Check every pattern that the index has for the window at q, whatever its ambiguous bases."""
+    mask, low, high = window
+    index = search.index
     of_low = np.uint64(0)
     while True:
         of_high = np.uint64(0)
@@ -56,7 +54,7 @@ def _follow_each(
             bases = bases_of(low | of_low, high | of_high)
             key = hashed(bases)
             if may_have(index.known, index.known_shift, key):
-                _follow(planes, q, bases, key, target, index, reach, sink, first, strict)
+                _follow(search, reach, q, bases, key)
             of_high = (of_high - mask) & mask
             if not of_high:
                 break
@@ -66,17 +64,14 @@ def _follow_each(
 
 
 @lean
-def _follow(
-    planes: Any, q: Any, bases: Any, key: Any, target: Any, index: Any, reach: Any, sink: Any,
-    first: Any, strict: Any,
-) -> None:  # fmt: skip
-    """Checks every pattern that the index has for these bases at q."""
+def _follow(search: Any, reach: Any, q: Any, bases: Any, key: Any) -> None:
+    """Check every pattern that the index has for these bases at q."""
+    index, target = search.index, search.target
     entry = index.heads[key >> np.uint64(index.bucket_shift)]
     while entry >= 0:
         if index.entries[entry, 0] == np.int32(bases):
             p = target.seeded[entry // index.stride]
-            start = q - entry % index.stride - target.anchors[p]
-            check(planes, start, p, target, reach, sink, first, strict)
+            check(search, reach, q - entry % index.stride - target.anchors[p], p)
         entry = index.entries[entry, 1]
 
 
@@ -92,14 +87,14 @@ def _next_candidate(
     k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
     while q + k <= end:
         word = q >> 6
-        here, behind = _two_bits(planes, word), _two_bits(planes, word + 1)
-        clean = not (here[0] | (behind[0] & k_bits))
-        if clean and not _any_known(here, behind, k_bits, stride, known, shift):
+        here, after = _two_bits(planes, word), _two_bits(planes, word + 1)
+        clean = not (here[0] | (after[0] & k_bits))
+        if clean and not _any_known(here, after, k_bits, stride, known, shift):
             q = 64 * (word + 1)  # every stride divides 64
             continue
         stop = min(64 * (word + 1), end - k + 1)
         while q < stop:
-            mask, low, high = _window_of(here, behind, q & 63, k_bits)
+            mask, low, high = _window_of(here, after, q & 63, k_bits)
             low, high = low & ~mask, high & ~mask
             if mask == 0:
                 found = may_have(known, shift, hashed(bases_of(low, high))) != 0
@@ -134,43 +129,41 @@ def _any_choice(mask: Any, low: Any, high: Any, known: Any, shift: Any) -> Any:
 
 
 @lean
-def pass_over(
-    planes: Any, word: Any, stop: Any, k: Any, stride: Any, known: Any, shift: Any
-) -> Any:
-    """The first word from `word` on in which a window may begin that the index has, or `stop`."""
-    k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
-    behind = _two_bits(planes, word)
+def pass_over(planes: Any, word: Any, stop: Any, index: Any) -> Any:
+    """Return the first word from `word` on in which a window may begin that the index has."""
+    k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)
+    after = _two_bits(planes, word)
     while word < stop:
-        here, behind = behind, _two_bits(planes, word + 1)
-        if here[0] | (behind[0] & k_bits):
+        here, after = after, _two_bits(planes, word + 1)
+        if here[0] | (after[0] & k_bits):
             break
-        if _any_known(here, behind, k_bits, stride, known, shift):
+        if _any_known(here, after, k_bits, index.stride, index.known, index.known_shift):
             break
         word += 1
     return word
 
 
 @lean
-def _any_known(here: Any, behind: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
+def _any_known(here: Any, after: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
     """Whether the filter has one of the windows that begin in a word without ambiguous bases.
 
     All are looked up, without a branch in between; usual strides are literals, so that the compiler
     knows the shifts.
     """
     if stride == 16:
-        return _some_known(here, behind, k_bits, 16, known, shift)
+        return _some_known(here, after, k_bits, 16, known, shift)
     if stride == 8:
-        return _some_known(here, behind, k_bits, 8, known, shift)
+        return _some_known(here, after, k_bits, 8, known, shift)
     if stride == 4:
-        return _some_known(here, behind, k_bits, 4, known, shift)
-    return _some_known(here, behind, k_bits, stride, known, shift)
+        return _some_known(here, after, k_bits, 4, known, shift)
+    return _some_known(here, after, k_bits, stride, known, shift)
 
 
 @lean
-def _some_known(here: Any, behind: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
+def _some_known(here: Any, after: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
     found = np.uint64(0)
     for at in range(0, 64, stride):
-        _, low, high = _window_of(here, behind, at, k_bits)
+        _, low, high = _window_of(here, after, at, k_bits)
         found |= may_have(known, shift, hashed(bases_of(low, high)))
     return found
 
@@ -183,11 +176,11 @@ def _two_bits(planes: Any, word: Any) -> Any:
 
 
 @lean
-def _window_of(here: Any, behind: Any, shift: Any, k_bits: Any) -> Any:
-    """The window that begins at `shift` in the word `here`; `behind` is the word after it."""
+def _window_of(here: Any, after: Any, shift: Any, k_bits: Any) -> Any:
+    """The window that begins at `shift` in the word `here`; `after` is the word after it."""
     down, up = np.uint64(shift), np.uint64(63 - shift)
     return (
-        ((here[0] >> down) | (behind[0] << np.uint64(1) << up)) & k_bits,
-        ((here[1] >> down) | (behind[1] << np.uint64(1) << up)) & k_bits,
-        ((here[2] >> down) | (behind[2] << np.uint64(1) << up)) & k_bits,
+        ((here[0] >> down) | (after[0] << np.uint64(1) << up)) & k_bits,
+        ((here[1] >> down) | (after[1] << np.uint64(1) << up)) & k_bits,
+        ((here[2] >> down) | (after[2] << np.uint64(1) << up)) & k_bits,
     )

@@ -10,7 +10,7 @@ from multigpu.cnv.output import matrices
 from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING, SampleInput
-from multigpu.count.api import CountOptions
+from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
 from multigpu.run.keywords import ALIASES, check_keywords, run_keywords
 from multigpu.run.options import RunOptions

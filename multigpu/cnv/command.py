@@ -18,7 +18,7 @@ from multigpu.cnv.command_options import (
 )
 from multigpu.cnv.options import OutputOptions, copy_number_lanes, file_bytes
 from multigpu.cnv.prepare import prepare
-from multigpu.count.command import COUNT, counted
+from multigpu.count.command import COUNT, reads_found
 from multigpu.run.command import (
     FILE,
     RUN,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from multigpu.cnv.job import CnvJob
     from multigpu.cnv.request import CnvRequest
     from multigpu.cnv.result import CnvResult
-    from multigpu.count.api import CountJob
+    from multigpu.count.job import CountJob
     from multigpu.formats.tables.counts import Counts
 
 SOME_BYTES = 300_000_000  # of input, which take as long to read as kernels to load
@@ -119,7 +119,7 @@ def _count_alignments(reporting: Reporting) -> "Callable[[CountJob], Counts]":
     shown = replace(reporting, log_json=None, trace=None)
 
     def count(job: "CountJob") -> "Counts":
-        with watch(job, shown, name="count", results=partial(counted, job)):
+        with watch(job, shown, name="count", results=partial(reads_found, job)):
             return job.counts()
 
     return count

@@ -20,7 +20,7 @@ from multigpu.cnv.samples.inputs import (
     rename_as_cases,
 )
 from multigpu.cnv.samples.sex import cohort_coverage
-from multigpu.count.api import CountJob
+from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import Counts, Empty
 
 

@@ -16,7 +16,7 @@ from multigpu.cnv.output.windows import Window
 from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING
-from multigpu.count.api import CountOptions
+from multigpu.count.options import CountOptions
 from multigpu.run.report import literal
 
 PLOTLY = "package_data/plotly.min.js"

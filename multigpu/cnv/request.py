@@ -9,8 +9,8 @@ from click.core import ParameterSource
 
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.samples.inputs import COUNTING, SampleInput
-from multigpu.count.api import CountOptions
 from multigpu.count.command import count_options
+from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError, quoted
 from multigpu.run.options import RunOptions
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.formats.alignments.alignments import Alignments, reads, stretches
-from multigpu.formats.alignments.bam import Stretch
+from multigpu.count.plan import CountSpan
+from multigpu.formats.alignments.alignments import Alignments, reads
 from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter
@@ -16,22 +16,14 @@ from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require
 
 
-@dataclass(frozen=True)
-class CountSpan:
-    """A piece of the file of this number."""
-
-    file: int
-    stretch: Stretch
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CountPart:
-    """Reads of a piece.
+    """Counts from one span.
 
-    file    whose they are
-    rows    int64[n]  of the regions that have any
-    counts  int64[n]  theirs
-    reads   how many mapped reads there are in the piece, whether they count or not
+    file    number of the file
+    rows    int64[n]  regions that have reads in the span
+    counts  int64[n]  reads in each of these regions
+    reads   mapped reads in the span, whether they count or not
     """
 
     file: int
@@ -40,11 +32,11 @@ class CountPart:
     reads: int
 
 
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """The reads of a span, decompressed while they are taken.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoadedReads:
+    """Reads of a span, decompressed while they are taken.
 
-    rows  int64[n]  of the regions that they may fall into
+    rows  int64[n]  regions that the reads may fall into
     """
 
     span: CountSpan
@@ -52,50 +44,41 @@ class Loaded:
     reads: Iterator[Reads]
 
 
-@dataclass(frozen=True, eq=False)
-class Computed:
-    """Counts of all rows."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountedReads:
+    """Counts of all rows of `LoadedReads`, and the number of mapped reads."""
 
     counts: NDArray[np.int64]
     reads: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class CountWorkload:
-    """Everything a worker needs to know.
+    """Everything that a worker needs to count.
 
-    regions  grouped by chromosome
-    numbers  of the references that the chromosomes stand for, the same in all files
+    regions     grouped by chromosome
+    references  numbers of the references that the chromosomes stand for, the same in all files
+    expected    requirements for a worker that is not this process
     """
 
     key: str
     files: Sequence[Alignments]
     regions: Regions
-    numbers: list[int]
+    references: list[int]
     options: Counting
-    expected: Expected | None = None  # of a worker that is not this process
+    expected: Expected | None = None
 
     def open(self, place: Place) -> "CountSession":
+        """Return a session on a worker. Raises Unfit where the worker may not take part."""
         require(self.expected, place)
         return CountSession(self)
 
     def name(self, span: CountSpan) -> str:
+        """Return the file of a span."""
         return self.files[span.file].path
 
     def correct(self, span: CountSpan | None, part: CountPart) -> None:
-        """Pieces begin at records that the index names."""
-
-    def spans(self, number: int, file: Alignments, size: int) -> Iterator[CountSpan]:
-        """The pieces of the file of this number, about `size` stored bytes each."""
-        wanted = {
-            self.numbers[self.regions.chrom[rows.start]]: (
-                int(self.regions.start[rows].min()),
-                int(self.regions.end[rows].max()),
-            )
-            for rows in self.regions.blocks
-        }
-        for stretch in stretches(file, wanted, size):
-            yield CountSpan(number, stretch)
+        """Return None: every span begins at a record that the index names."""
 
 
 class CountSession:
@@ -104,48 +87,61 @@ class CountSession:
     def __init__(self, workload: CountWorkload) -> None:
         self.workload = workload
         regions = workload.regions
-        self.chrom = np.array(workload.numbers, np.int32)[regions.chrom]
-        self.rows = {
-            int(self.chrom[rows.start]): np.arange(rows.start, rows.stop) for rows in regions.blocks
+        self._reference = np.array(workload.references, np.int32)[regions.chrom]
+        self._rows = {
+            int(self._reference[rows.start]): np.arange(rows.start, rows.stop)
+            for rows in regions.blocks
         }
 
-    def load(self, span: CountSpan) -> Loaded:
+    def load(self, span: CountSpan) -> LoadedReads:
+        """Open the span, and find the regions of the references in it."""
         stretch, file = span.stretch, self.workload.files[span.file]
         first, last = stretch.begin >> POSITION_BITS, stretch.end >> POSITION_BITS
-        rows = [self.rows[number] for number in sorted(self.rows) if first <= number <= last]
+        rows = [self._rows[number] for number in sorted(self._rows) if first <= number <= last]
         ordered = stretch.offset > 0 or self.workload.options.remove_duplicates
-        return Loaded(span, np.concatenate(rows), reads(file, stretch, ordered))
+        return LoadedReads(
+            span=span, rows=np.concatenate(rows), reads=reads(file, stretch, ordered)
+        )
 
-    def compute(self, loaded: Loaded) -> Computed:
+    def compute(self, loaded: LoadedReads) -> CountedReads:
+        """Count the reads, block by block."""
         workload, rows = self.workload, loaded.rows
-        regions, file = workload.regions, workload.files[loaded.span.file]
         counter = Counter(
-            self.chrom[rows], regions.start[rows], regions.end[rows], len(file.references),
-            workload.options,
-        )  # fmt: skip
-        total = 0
+            chrom=self._reference[rows],
+            start=workload.regions.start[rows],
+            end=workload.regions.end[rows],
+            references=len(workload.files[loaded.span.file].references),
+            options=workload.options,
+        )
+        mapped = 0
         for block in loaded.reads:
             counter.add(block)
-            total += len(block)
-        return Computed(counter.counts(), total)
+            mapped += len(block)
+        return CountedReads(counts=counter.counts(), reads=mapped)
 
-    def need(self, loaded: Loaded) -> int:
-        """The counts; the reads pass by."""
+    def need(self, loaded: LoadedReads) -> int:
+        """Return the bytes of the counts: only one block of reads is in memory at a time."""
         return 8 * len(loaded.rows)
 
-    def halves(self, loaded: Loaded) -> tuple[Loaded, ...]:
-        """Its reads can be taken only once."""
+    def halves(self, loaded: LoadedReads) -> tuple[LoadedReads, ...]:
+        """Return nothing: the reads of a span can be taken only once."""
         return ()
 
     def joined(
-        self, loaded: Loaded, halves: Sequence[Loaded], computed: Sequence[Computed]
-    ) -> Computed:
-        raise AssertionError("there are no halves")
+        self, loaded: LoadedReads, halves: Sequence[LoadedReads], computed: Sequence[CountedReads]
+    ) -> CountedReads:
+        """Raise AssertionError: a span has no halves."""
+        raise AssertionError("a span of alignments has no halves")
 
-    def finish(self, loaded: Loaded, computed: Computed) -> CountPart:
-        """Regions without reads are left out: a piece of a file touches few of many."""
-        some = np.flatnonzero(computed.counts)
-        return CountPart(loaded.span.file, loaded.rows[some], computed.counts[some], computed.reads)
+    def finish(self, loaded: LoadedReads, computed: CountedReads) -> CountPart:
+        """Return the part without regions that have no reads: a span touches few of many."""
+        touched = np.flatnonzero(computed.counts)
+        return CountPart(
+            file=loaded.span.file,
+            rows=loaded.rows[touched],
+            counts=computed.counts[touched],
+            reads=computed.reads,
+        )
 
     def close(self) -> None:
-        """Nothing is kept between spans."""
+        """Do nothing: a session keeps nothing between spans."""

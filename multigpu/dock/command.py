@@ -1,27 +1,41 @@
 """`multigpu dock`."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from multigpu.cluster.engine.events import Event, now
-from multigpu.cluster.engine.output import STDOUT
-from multigpu.dock.options import COMPRESSION, PRECISION, DockOptions, docking_lanes
-from multigpu.errors import UsageError
-from multigpu.run.command import FILE, RUN, SUMMARY, WATCH, Reporting, options, options_from
+from multigpu.dock.options import PRECISION, DockOptions
+from multigpu.run.command import (
+    FILE,
+    RUN,
+    SUMMARY,
+    WATCH,
+    Reporting,
+    check_outputs,
+    keep_inputs,
+    number_of,
+    options,
+    options_from,
+    print_outcome,
+    start_workers,
+    watch,
+)
 from multigpu.run.options import RunOptions
 
+if TYPE_CHECKING:
+    from multigpu.dock.job import DockJob
+    from multigpu.dock.output.files import DockFiles
+    from multigpu.dock.request import DockRequest
+
 SOME_SKIPPED = 3  # exit status
-REPORTED = 12  # of the best ligands
+REPORTED = 12  # ligands in a report
 
 
 def _numbers(form: str, example: str) -> Callable[[str], tuple[float, ...]]:
-    """A type of options: numbers separated by commas, as many as the form has names."""
+    """Return a type of options: numbers separated by commas, as many as the form has names."""
 
     def convert(text: str) -> tuple[float, ...]:
         try:
@@ -39,218 +53,189 @@ DOCK = (
     click.argument("ligands", nargs=-1, required=True, type=FILE),
     click.option(
         "--pocket", type=FILE, required=True, metavar="FILE",
-        help="AutoGrid's .maps.fld, OpenDX, MRC/CCP4, or .npy and .npz of NumPy.",
+        help="Score grid of the pocket: AutoGrid .maps.fld, OpenDX, MRC/CCP4, NumPy .npy or .npz.",
     ),
     click.option(
         "--origin", type=_numbers("X,Y,Z", "--origin -12.5,4,30.25"), metavar="X,Y,Z",
-        help="Of a NumPy grid, Å.",
+        help="Coordinates of the first point of a NumPy grid, Å.  [default: as the file says]",
     ),
-    click.option("--spacing", type=float, metavar="S", help="Of a NumPy grid, Å."),
     click.option(
-        "--precision", type=float, show_default=f"{PRECISION:g}", metavar="P",
-        help="Degrees from one angle to the next; all three angles run through 360.",
+        "--spacing", type=float, metavar="S",
+        help="Distance between points of a NumPy grid, Å.  [default: as the file says]",
     ),
-    click.option("--rotations", type=int, metavar="N", help="N rotations, spread evenly, instead."),
+    click.option(
+        "--precision", type=float, metavar="P",
+        help="Degrees between neighbouring angles; all three angles run through 360."
+        f"  [default: {PRECISION:g}]",
+    ),
+    click.option(
+        "--rotations", type=int, metavar="N",
+        help="Number of rotations, spread evenly, instead of --precision.",
+    ),
     click.option(
         "--rotation-file", type=FILE, metavar="FILE",
-        help="Quaternions w x y z, one a line, instead.",
+        help="File of quaternions w x y z, one a line, instead of --precision.",
     ),
     click.option(
         "--center", type=_numbers("X,Y,Z", "--center 15.2,53.9,16.9"), metavar="X,Y,Z",
-        help="Where the ligands' centroids go; else they stay where they are.",
+        help="Position of every ligand's centroid, Å.  [default: where the ligand is]",
     ),
     click.option(
         "--translations", type=_numbers("R,STEP", "--translations 2,0.5"), metavar="R,STEP",
-        help="Also try all shifts by steps of STEP Å, up to R Å along each axis.",
+        help="Also try all shifts in steps of STEP Å, up to R Å along each axis.",
     ),
     click.option(
         "--interpolation", type=click.Choice(["linear", "nearest"]), default="linear",
-        show_default=True, help="Between the points of the grid.",
+        show_default=True, help="How to read the grid between its points.",
     ),
     click.option(
         "--outside", type=click.Choice(["clamp", "zero", "penalty"]),
-        show_default="penalty for AutoGrid, else clamp",
-        help="Atoms outside of the grid score as at its border, nothing, or AutoDock's penalty.",
+        help="Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty."
+        "  [default: penalty for AutoGrid, else clamp]",
     ),
-    click.option("--top", type=int, default=1, show_default=True, metavar="K",
-                 help="Poses of each ligand."),
+    click.option(
+        "--top", type=int, default=1, show_default=True, metavar="K",
+        help="Poses to write of each ligand.",
+    ),
     click.option(
         "--min-rmsd", type=float, default=DockOptions.min_rmsd, show_default=True, metavar="D",
-        help="Å that these are apart, at least.",
+        help="Smallest distance between two poses of a ligand, Å.",
     ),
     click.option(
         "--on-error", type=click.Choice(["skip", "stop"]), default="skip", show_default=True,
-        help="What to do about a ligand that cannot be docked.",
+        help="What to do when a ligand cannot be docked.",
     ),
     click.option(
         "--allow-flat", is_flag=True,
-        help="Dock ligands drawn in two dimensions as they are; else they are skipped.",
+        help="Dock drawings in two dimensions as they are.  [default: skip them]",
+    ),
+)  # fmt: skip
+
+OUTPUT = (
+    click.option(
+        "-o", "--output", type=FILE, metavar="OUT",
+        help="Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz, or directory/ for a file for each ligand."
+        "  [default: SDF on standard output]",
+    ),
+    click.option(
+        "--scores", type=FILE, metavar="FILE",
+        help="Table of scores: .tsv or .parquet.  [default: beside the poses]",
+    ),
+    click.option(
+        "--report", type=FILE, metavar="HTML", help="Write a report with scores and best poses."
     ),
 )  # fmt: skip
 
 
-def dock_options(values: dict[str, Any]) -> DockOptions:
-    return DockOptions(**{field.name: values[field.name] for field in fields(DockOptions)})
+def request_of(values: Mapping[str, Any]) -> "DockRequest":
+    """Return the request of a command with the options DOCK and RUN."""
+    from multigpu.dock.request import dock_request
+
+    return dock_request(
+        values["ligands"],
+        values["pocket"],
+        origin=values["origin"],
+        spacing=values["spacing"],
+        options=options_from(DockOptions, values),
+        run=options_from(RunOptions, values),
+    )
 
 
 @click.command()
-@options(DOCK)
-@click.option(
-    "-o", "--output", type=FILE, metavar="OUT",
-    help="Poses as .sdf, .mol2, .pdb, .pdbqt or .xyz, or a directory/ with a file for each ligand.",
-)  # fmt: skip
-@click.option(
-    "--scores",
-    type=FILE,
-    metavar="FILE",
-    help="Table of the poses, .tsv or .parquet; else beside the poses.",
-)
-@click.option(
-    "--report", type=FILE, metavar="HTML", help="Write a page with scores and the best poses."
-)
-@options(RUN, SUMMARY, WATCH)
-def command(**values: Any) -> int:
+@options(DOCK, OUTPUT, RUN, SUMMARY, WATCH)
+def command(output: str | None, scores: str | None, report: str | None, **values: Any) -> int:
     """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
 
     LIGANDS are SDF, MOL2, PDB, PDBQT or XYZ files, directories, quoted patterns, URLs or - for
-    standard input, plain or compressed with gzip or zstd. Every rotation is tried; the poses are
-    the best of all of them. The exit status is 3 where some ligands had to be skipped; a table
-    beside the poses, OUT without its suffix and .errors.tsv, says why.
+    standard input, plain or compressed with gzip or zstd. Every rotation is tried, so the best pose
+    is the best of all. Ligands that cannot be docked are skipped: the exit status is 3 then, and
+    the table OUT without its suffix and with .errors.tsv says why.
     """
     started = now()
     from multigpu.dock.prepare import prepare
-    from multigpu.formats.molecules.ligands import LIGANDS
-    from multigpu.formats.storage.sources import plain_bytes
-    from multigpu.run.command import number_of, print_outcome, start_workers, watch
 
-    docking, running = dock_options(values), options_from(RunOptions, values)
-    reporting = Reporting.of(values)
-    with ExitStack() as stack:
-        ready = partial(prepare, next(iter(values["ligands"]), ""), values["pocket"], docking)
-        lanes = docking_lanes(docking, plain_bytes(values["ligands"], LIGANDS, COMPRESSION))
-        workers = stack.enter_context(start_workers(running, reporting, lanes, prepare=ready))
-        from multigpu.dock.api import DockJob
-        from multigpu.formats.molecules.pose_files import pose_format, pose_journal
+    request, reporting = request_of(values), Reporting.of(values)
+    ready = partial(prepare, request.ligands[0], request.pocket, request.options)
+    with start_workers(request.run, reporting, request.lanes, prepare=ready) as workers:
+        from multigpu.dock.job import DockJob
+        from multigpu.dock.output.files import DockFiles
 
-        _check(values)
-        output, report = values["output"], values["report"]
+        files = DockFiles(poses=output, scores=scores, report=report)
+        _check_files(files, request, reporting)
         job = DockJob(
-            list(values["ligands"]), values["pocket"], docking, running, values["origin"],
-            values["spacing"], REPORTED if report else 0, lanes, devices=workers.devices,
-            coming=workers.coming, journal=pose_journal(output),
-        )  # fmt: skip
-        if job.covering_radius is not None and not values["quiet"]:
-            count, radius = job.search.rotations.count, job.covering_radius
-            click.echo(
-                f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True
-            )
-        docked = partial(_docked, job)
-        with watch(job, reporting, name="dock", results=docked, rows_to=output), job.keep_journal():
-            errors = _write(job, values)
+            request,
+            report=REPORTED if report else 0,
+            devices=workers.devices,
+            coming=workers.coming,
+            journal=files.journal,
+        )
+        if not reporting.quiet:
+            _print_covering_radius(job)
+        docked = partial(_count_docked, job)
+        watched = watch(job, reporting, name="dock", results=docked, rows_to=output)
+        with watched, job.keep_journal():
+            _write_files(job, files)
             job.published = True
-            _tell(job, values, pose_format(output), started)
-    if not values["quiet"]:
-        _report_skipped(job, output, PurePath(errors).name)
-    found = f"{number_of(job.facts.ligands, 'ligand')} docked"
-    best = max((scores.max() for scores in job.facts.scores if len(scores)), default=None)
-    if best is not None:
-        found += f", best score {best:.4g}"
-    print_outcome(reporting, found, output)
+            _write_facts(job, files, reporting, started)
+    if not reporting.quiet:
+        _print_skipped(job, files)
+    print_outcome(reporting, _found(job), output)
     return SOME_SKIPPED if job.facts.skipped else 0
 
 
-def _check(values: dict[str, Any]) -> None:
-    """Raises UsageError for outputs that cannot be written: before hours of work."""
-    from multigpu.dock.scores import check_errors_path, check_scores
-    from multigpu.formats.molecules.pose_files import (
-        check_poses,
-        is_folder,
-        pose_format,
-        tables_beside,
-    )
-    from multigpu.run.command import check_outputs, keep_inputs
+def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reporting) -> None:
+    """Raise UsageError for outputs that cannot be written, or would replace an input."""
+    files.check(request.run.resume)
+    files.check_not_in_folder(files.scores, reporting.log_json)
+    keep_inputs(request.paths, *files.paths, *check_outputs(reporting))
+    if files.report:
+        from multigpu.dock.report import check_report
 
-    output = values["output"]
-    pose_format(output)
-    check_poses(output, values["resume"])
-    check_scores(values["scores"])
-    written = check_outputs(Reporting.of(values), values["scores"], values["report"])
-    if output is not None and is_folder(output):
-        _check_beside(output, values["scores"], values["log_json"])
-    else:
-        scores, errors = tables_beside(output)
-        written += [errors] if values["scores"] else [scores, errors]
-        check_errors_path(errors)
-    keep_inputs(_read(values), output, *written)
-    if all(path is None or path in STDOUT for path in (output, values["scores"] or "a file")):
-        raise UsageError("poses and scores would both go to standard output: name a file of one")
-    if values["report"]:
-        from multigpu.dock.report import check_packages
-        from multigpu.formats.storage.suffixes import check_page
-
-        check_page(values["report"])
-        check_packages()
+        check_report(files.report)
 
 
-def _check_beside(folder: str, *paths: str | None) -> None:
-    """Raises UsageError for what would lie in the directory of the poses before these do."""
-    for path in filter(None, paths):
-        if Path(folder).resolve() in Path(path).resolve().parents:
-            raise UsageError(
-                f"{path}: {folder} appears when all poses are there: name it elsewhere"
-            )
+def _print_covering_radius(job: "DockJob") -> None:
+    if job.covering_radius is not None:
+        count, radius = job.search.rotations.count, job.covering_radius
+        click.echo(f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True)
 
 
-def _read(values: dict[str, Any]) -> Iterator[str]:
-    """The files that are read; there may be very many, and few ask for them."""
-    from multigpu.formats.molecules.ligands import LIGANDS
-    from multigpu.formats.storage.sources import expand
-
-    yield from expand(values["ligands"], LIGANDS)
-    yield from filter(None, (values["pocket"], values["rotation_file"]))
-
-
-def _write(job: Any, values: dict[str, Any]) -> str:
-    """The poses and their tables; the path of that of the skipped ligands."""
-    from multigpu.dock.scores import score_output, write_errors
-    from multigpu.formats.molecules.pose_files import pose_format, pose_output
-
-    with pose_output(values["output"]) as poses:
-        with score_output(values["scores"] or poses.scores) as table:
-            for part in job.parts(pose_format(values["output"]), table.lines):
-                begin = now()
-                poses.write(part.names, part.layouts, part.counts, part.texts)
-                table.write(part.rows, part.lines)
-                job.emit(Event("written", facts={"begin": begin}))
-        write_errors(poses.errors, job.facts.skipped)
-        return poses.errors
-
-
-def _tell(job: Any, values: dict[str, Any], fmt: str, started: float) -> None:
-    """The summary and the report."""
-    from multigpu.run.summary import summary, write_summary
-
-    if values["summary"]:
-        write_summary(values["summary"], job, values["output"], fmt, started)
-    if values["report"]:
-        from multigpu.dock.report import write_report
-
-        write_report(values["report"], job, summary(job, values["output"], fmt, started))
-
-
-def _docked(job: Any) -> str:
-    """What the progress says of results."""
+def _count_docked(job: "DockJob") -> str:
+    """Return the results so far, for the progress."""
     return f"{job.facts.ligands:,} ligands docked"
 
 
-def _report_skipped(job: Any, output: str | None, errors: str) -> None:
-    """Print how many ligands were skipped, and which file says why."""
-    from multigpu.formats.molecules.pose_files import is_folder
+def _write_files(job: "DockJob", files: "DockFiles") -> None:
+    """Run the job and write its poses and their tables."""
+    with files.open() as writer:
+        for docked in job.parts(files.format, files.score_lines):
+            begin = now()
+            writer.write(docked)
+            job.emit(Event("written", facts={"begin": begin}))
 
+
+def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, started: float) -> None:
+    """Write the summary and the report."""
+    from multigpu.run.summary import summary, write_summary
+
+    if reporting.summary:
+        write_summary(reporting.summary, job, files.poses, files.format, started)
+    if files.report:
+        from multigpu.dock.report import write_report
+
+        write_report(files.report, job, summary(job, files.poses, files.format, started))
+
+
+def _print_skipped(job: "DockJob", files: "DockFiles") -> None:
+    """Print how many ligands were skipped, and which file has the reasons."""
     skipped, docked = len(job.facts.skipped), job.facts.ligands
-    if not skipped:
-        return
-    place = PurePath(output or "")
-    where = place / errors if output and is_folder(output) else place.parent / errors
-    what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
-    click.echo(f"multigpu: {what}: see {where}", err=True)
+    if skipped:
+        what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
+        click.echo(f"multigpu: {what}: see {files.errors}", err=True)
+
+
+def _found(job: "DockJob") -> str:
+    """Return the outcome in a few words."""
+    found = f"{number_of(job.facts.ligands, 'ligand')} docked"
+    best = job.facts.best_score
+    return found if best is None else f"{found}, best score {best:.4g}"

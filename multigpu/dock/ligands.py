@@ -12,7 +12,7 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.dock.scores import Skipped, one_line
+from multigpu.dock.output.error_table import Skipped, one_line
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.ligand_checks import FLAT, is_drawn, lacks_hydrogens
@@ -102,7 +102,7 @@ class _Batch:
     def skip(self, reasons: Mapping[int, str]) -> None:
         """Leave records out, for these reasons."""
         self.reasons.update(reasons)
-        self.atoms = self.atoms.replaced(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
+        self.atoms = self.atoms.replace(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
 
     def skipped(self) -> list[Skipped]:
         """Return the records that are left out."""
@@ -139,7 +139,7 @@ class LigandLoader:
                 alone[i] = self._read_alone(batch, i, errors.get(i, ""))
             except MoleculeError as error:
                 batch.reasons[i] = str(error)
-        batch.atoms = batch.atoms.replaced(alone)
+        batch.atoms = batch.atoms.replace(alone)
         batch.skip(dict(self._drawn(batch)) | dict(self._beyond(batch)))
         docked = np.flatnonzero(batch.atoms.sizes)
         return LoadedLigands(

@@ -1,4 +1,4 @@
-"""What docking answers, as one frozen object."""
+"""Options of docking, as one frozen object, and the lanes that they take."""
 
 from dataclasses import dataclass
 from math import inf
@@ -9,28 +9,33 @@ from multigpu.errors import UsageError
 from multigpu.run.options import MOST, Lanes
 from multigpu.run.values import check_choice, convert_fields, number, numbers, path_of, whole
 
-MOST_ROTATIONS = 100_000_000  # in a list; those of angles are in none
-FARTHEST = 1e9  # Å: coordinates, as in `multigpu.kernels.rotation`, which is loaded later
+Outside = Literal["clamp", "zero", "penalty"]
+
+MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
+FARTHEST = 1e9  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
 PRECISION = 10.0  # degrees
-DOCKING_LANES = 4  # with more, the last ones on each take longer
+MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
-LIGAND_BYTES, LIGAND_SECONDS = 2000, 1.25e-5  # of text, about; that a process reads and writes it
-COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
+LIGAND_BYTES = 2000  # of text, about
+LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DockOptions:
-    """What docking answers; docs/dock.md has the meaning of each.
+    """Options that decide the result of docking; docs/dock.md explains each.
 
-    precision      degrees from one angle to the next; None: PRECISION, if rotations are by angles
-    rotations      so many, spread evenly, instead; or
-    rotation_file  those of a file, instead
-    center         where the centroid goes, Å; None: it stays where it is
+    precision      degrees between neighbouring angles; None: PRECISION, unless one of the next
+                   two is given
+    rotations      number of rotations that are spread evenly
+    rotation_file  file of quaternions
+    center         x, y, z of every ligand's centroid, Å; None: ligands stay where they are
+    interpolation  how the grid is read between its points
     outside        what atoms outside of the grid score; None: "penalty" in maps of AutoGrid, which
                    are energies, "clamp" in other grids
-    top            poses of each ligand, apart by at least `min_rmsd` Å
-    translations   radius and step of the cube of shifts around the centre, Å
-    on_error       what happens to a ligand that cannot be docked
+    top            poses of each ligand
+    min_rmsd       smallest distance between two poses of a ligand, Å
+    translations   radius and step of the cube of shifts, Å; None: no shifts
+    on_error       what happens when a ligand cannot be docked
     allow_flat     whether drawings in two dimensions are docked as they are
     """
 
@@ -39,7 +44,7 @@ class DockOptions:
     rotation_file: str | None = None
     center: tuple[float, float, float] | None = None
     interpolation: Literal["linear", "nearest"] = "linear"
-    outside: Literal["clamp", "zero", "penalty"] | None = None
+    outside: Outside | None = None
     top: int = 1
     min_rmsd: float = 1.0
     translations: tuple[float, float] | None = None
@@ -57,47 +62,47 @@ class DockOptions:
         convert_fields(self, numbers(3), "center")
         convert_fields(self, numbers(2), "translations")
         convert_fields(self, path_of, "rotation_file")
-        self._check()
+        self._check_rotations()
+        self._check_places()
 
-    def _check(self) -> None:
-        """Raises UsageError for values that make no sense."""
+    def _check_rotations(self) -> None:
+        if (self.precision, self.rotations, self.rotation_file).count(None) < 2:
+            raise UsageError("give one of precision, rotations and rotation file, not several")
         if self.precision is not None and not 0 < self.precision < inf:
-            raise UsageError(f"precision {self.precision:g}: the degrees must be above 0")
-        if self.precision is not None and (self.rotations, self.rotation_file) != (None, None):
-            raise UsageError("give a precision, or a number or a file of rotations, not both")
-        if self.rotations is not None and self.rotations < 1:
-            raise UsageError(f"{self.rotations} rotations: there must be at least one")
-        if self.rotations is not None and self.rotations > MOST_ROTATIONS:
-            raise UsageError(f"rotations are at most {MOST_ROTATIONS:,}: try --precision")
-        if self.rotations is not None and self.rotation_file is not None:
-            raise UsageError("give a number of rotations or a file of them, not both")
+            raise UsageError(f"precision is {self.precision:g}°; it must be above 0")
+        if self.rotations is not None and not 1 <= self.rotations <= MOST_ROTATIONS:
+            raise UsageError(
+                f"rotations is {self.rotations}; it must be 1 to {MOST_ROTATIONS:,}"
+                " (--precision takes more)"
+            )
+
+    def _check_places(self) -> None:
         if self.center is not None and not all(-FARTHEST <= x <= FARTHEST for x in self.center):
-            raise UsageError(f"the center is no place: coordinates lie within ±{FARTHEST:g} Å")
+            raise UsageError(f"the coordinates of the center must lie within ±{FARTHEST:g} Å")
         if self.top < 1:
-            raise UsageError(f"top {self.top}: at least one pose is written")
+            raise UsageError(f"top is {self.top}; it must be 1 or more")
         if not 0 <= self.min_rmsd < inf:
-            raise UsageError(f"min RMSD {self.min_rmsd:g} Å: it must not be negative")
+            raise UsageError(f"min_rmsd is {self.min_rmsd:g} Å; it must be 0 or more")
         if self.translations is not None:
             radius, step = self.translations
+            given = f"translations {radius:g},{step:g}"
             if not (0 <= radius < inf and 0 < step < inf):
-                raise UsageError(f"translations {radius:g},{step:g}: a radius and a step above 0")
+                raise UsageError(f"{given}: the radius must be 0 or more, the step above 0")
             if 0 < radius < step:
-                raise UsageError(
-                    f"translations {radius:g},{step:g}: the radius, which comes first, has no step"
-                )
+                raise UsageError(f"{given}: the radius, which comes first, is less than one step")
 
     @property
     def step(self) -> float:
-        """Degrees from one angle to the next, if rotations are by angles."""
+        """Degrees between neighbouring angles, where rotations are made of angles."""
         return PRECISION if self.precision is None else self.precision
 
-    def outside_of(self, types: tuple[str, ...]) -> Literal["clamp", "zero", "penalty"]:
-        """What atoms outside of a grid score that has maps of these types of atoms."""
+    def outside_of(self, types: tuple[str, ...]) -> Outside:
+        """Return what atoms outside score in a grid that has maps of these atom types."""
         return self.outside or ("penalty" if types else "clamp")
 
     @property
     def poses(self) -> float:
-        """About how many are tried of each ligand; a file of rotations is taken for one."""
+        """Estimated number of poses of a ligand; a file of rotations counts as one."""
         angles, (radius, step) = 360 / self.step, self.translations or (0.0, 1.0)
         side = 1 + 2 * (radius / step)
         rotations = 1 if self.rotation_file else self.rotations or angles * angles * angles
@@ -112,4 +117,4 @@ def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
     computing = options.poses / POSE_RATE
     busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
     seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
-    return Lanes(DOCKING_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))
+    return Lanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))

@@ -1,4 +1,4 @@
-"""What a docking job searches, and how it is cut into spans."""
+"""Plan of a docking job: poses to search, spans of the input, and the memory that they take."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,29 +28,30 @@ from multigpu.kernels.rotation.memory import fixed_bytes, working_bytes
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 
-# Poses of a span, of all its ligands: a second of work of a core with some dozens of atoms, and a
-# tenth of a second of a GPU, so that all GPUs end together.
+# Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
+# tenth of a second, so that all devices finish at about the same time.
 GPU_POSES = 1 << 30
 CPU_POSES = 1 << 20
-CHUNKS_PER_THREAD = 20  # so that little is in hand, and lost, when a long run is stopped
-DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results, of the bytes of the ligands' text
+# Many, so that little unfinished work is lost when a long run is stopped.
+CHUNKS_PER_THREAD = 20
+DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results on a device, by the bytes of the ligands' text
 
-PROGRAM_BYTES = 400 << 20  # on a host: Python, NumPy, Numba while it compiles, RDKit
-DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy besides, with a compiler of their own
-LISTED_BYTES = 192  # of a rotation of a list, while it is made
-FIELD_COPIES = 4  # as it is read, and as it is searched
+PROGRAM_BYTES = 400 << 20  # of host memory: Python, NumPy, Numba while it compiles, RDKit
+DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy with its compiler
+LISTED_BYTES = 192  # of a listed rotation while the list is made
+FIELD_COPIES = 4  # while it is read and searched
 LARGE_LIGAND, SMALL_LIGAND = 16 << 10, 512  # bytes of text; few are larger or smaller
-LOADED_BYTES_PER_BYTE = 4  # of the text: itself, atoms as they are read and as they are searched
-NAMED_BYTES = 512  # of a ligand: its name, and what is known of it
-POSE_BYTES = 1024  # of a pose: its row, as numbers and as text, and what its text says of it
-SCORES = 1 << 24  # float32, that a thread of a CPU holds at most
+LOADED_BYTES_PER_BYTE = 4  # the text, its atoms as they are read and as they are searched
+NAME_BYTES = 512  # of a ligand: its name and other facts
+POSE_BYTES = 1024  # of a pose: its row as numbers and as text, and the notes in its text
+SCORES = 1 << 24  # float32, the most that a thread of a CPU holds
 
 
 # ---- what is searched -------------------------------------------------------------------------
 
 
 def field_of(pocket: Pocket, options: DockOptions) -> Field:
-    """The pocket as the kernels see it. Raises InputError for what they refuse."""
+    """Return the pocket as the kernels take it. Raises InputError for what they refuse."""
     values = pocket.values
     if pocket.types:
         values = energy_channels(values[:-2], values[-2], values[-1])
@@ -62,7 +63,7 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
 
 
 def search_of(options: DockOptions) -> Search:
-    """The poses that are tried. Raises UsageError where they are too many."""
+    """Return the poses to try. Raises UsageError where there are too many."""
     shifts = Shifts(*options.translations) if options.translations else Shifts()
     try:
         rotations = _rotations(options)
@@ -82,15 +83,15 @@ def _rotations(options: DockOptions) -> EulerRotations | ListedRotations:
 # ---- how it is cut ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DockSpan:
-    """Ligands, and which poses of theirs.
+    """Consecutive ligands, and the range of their poses to search.
 
-    first   index of the first record in the whole input
-    records with their text, or without it where whoever docks them can read it
-    poses   begin and end
-    last    no more poses of these ligands come
-    whole   these are all poses
+    first    index of the first record in the whole input
+    records  with their text, or without it where the worker can read the file
+    poses    begin and end
+    last     whether no later span has more poses of these ligands
+    whole    whether this span has all poses of these ligands
     """
 
     first: int
@@ -100,8 +101,8 @@ class DockSpan:
     whole: bool
 
     @property
-    def behind(self) -> RecordBorder:
-        """Where the next ligands begin; those of a source that is broken off, in the next one."""
+    def next_border(self) -> RecordBorder:
+        """Begin of the ligands after these; after a broken source, that of the next source."""
         records = self.records[-1]
         first = self.first + sum(map(len, self.records))
         if records.error:
@@ -114,18 +115,19 @@ class DockSpan:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DockPlan:
-    """How the input is going to be cut.
+    """Sizes by which the input is cut.
 
-    chunk_bytes    text of the ligands of a span, and
-    chunk_ligands  how many they may be, at most
-    pose_spans     begin and end of the spans into which a ligand's poses are cut
-    budget         memory that the spans may take where there is least of it
-    lanes          spans in hand at a time on each device
-    in_hand        by the process that has most; threads: of all
+    chunk_bytes    most bytes of text of a span's ligands
+    chunk_ligands  most ligands of a span
+    pose_spans     begin and end of the spans into which the poses of a ligand are cut
+    budget         bytes that spans may take on the device that has least memory
+    lanes          chunks in progress at a time on each device
+    in_progress    chunks in progress at a time in the process that has most
+    threads        of all workers
     top            poses of each ligand
-    once_bytes     of a process: the program, the field and listed rotations
+    once_bytes     host memory that a process takes once: program, field, listed rotations
     """
 
     chunk_bytes: int
@@ -134,13 +136,13 @@ class DockPlan:
     budget: int
     cost: Cost
     lanes: int
-    in_hand: int = 1
+    in_progress: int = 1
     threads: int = 1
     top: int = 1
     once_bytes: int = PROGRAM_BYTES
 
     def spans_by(self) -> dict[str, Any]:
-        """What decides how spans are cut."""
+        """Return what decides where spans begin and end."""
         return {
             "chunk_bytes": self.chunk_bytes,
             "chunk_ligands": self.chunk_ligands,
@@ -149,15 +151,15 @@ class DockPlan:
 
     @property
     def device_bytes(self) -> int:
-        """What the spans take where they are computed."""
+        """Bytes that the chunks in progress take on a device."""
         return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
 
     @property
     def host_bytes(self) -> int:
-        """What a process takes at most, if ligands have up to 16 KiB of text.
+        """Most bytes of host memory of a process, if no ligand has more than 16 KiB of text.
 
-        That is the program, the field, the spans in hand with their ligands and poses, and those
-        in line, each with the text of its ligands, or that of its poses and their rows.
+        The sum of what it takes once, the chunks in progress with their ligands and poses, and the
+        chunks in line, which hold the text of their ligands, or the texts and rows of their poses.
         """
         text = min(self.chunk_bytes, self.chunk_ligands * LARGE_LIGAND)
         ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
@@ -166,42 +168,53 @@ class DockPlan:
         scores = 4 * min(SCORES, scored)
         if self.top > 1:
             scores += SHORTLIST_BYTES * min(3 * MOST_LISTED, scored)
-        loaded = LOADED_BYTES_PER_BYTE * text + NAMED_BYTES * ligands
+        loaded = LOADED_BYTES_PER_BYTE * text + NAME_BYTES * ligands
         line = LINE_PER_THREAD * self.threads * (text + poses)
-        return self.once_bytes + self.in_hand * (loaded + poses + scores) + line
+        return self.once_bytes + self.in_progress * (loaded + poses + scores) + line
 
 
 def plan_dock(
     sources: Sequence[Source], field: Field, search: Search, here: Capacity, run: RunOptions
 ) -> DockPlan:
+    """Return how the input is cut for workers of this capacity.
+
+    Raises BudgetError where not even one ligand fits.
+    """
     budget = int(here.free * run.memory_fraction)
     fixed = here.lanes * working_bytes() + fixed_bytes(field)
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
     most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
     known = [source.size or 0 for source in sources if source.cuttable]
-    # Small chunks, so that little is lost when a run is stopped.
-    size = balanced(sum(known), most, here.threads, CHUNKS_PER_THREAD) if known else most
+    chunk_bytes = balanced(sum(known), most, here.threads, CHUNKS_PER_THREAD) if known else most
     share = GPU_POSES if here.gpu else CPU_POSES
-    ligands = max(1, share // search.stop)
-    # Poses that keep a distance from each other are chosen one by one: not in spans.
+    # Several poses of a ligand are chosen by their distances from each other, so spans of poses
+    # could not be merged.
     pieces = -(-search.stop // share) if search.top == 1 else 1
     return DockPlan(
-        size, ligands, _pose_spans(search.stop, pieces), budget, cost, here.lanes,
-        here.chunks_in_process, here.threads, search.top, _once_bytes(field, search, here),
-    )  # fmt: skip
+        chunk_bytes=chunk_bytes,
+        chunk_ligands=max(1, share // search.stop),
+        pose_spans=_pose_spans(search.stop, pieces),
+        budget=budget,
+        cost=cost,
+        lanes=here.lanes,
+        in_progress=here.chunks_in_process,
+        threads=here.threads,
+        top=search.top,
+        once_bytes=_once_bytes(field, search, here),
+    )
 
 
 def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
-    """What a process of the host takes whatever its spans are; a stream is read in blocks."""
+    """Return the host memory that a process takes whatever its spans are."""
     rotations = search.rotations
     listed = rotations.count if isinstance(rotations, ListedRotations) else 0
     program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
     held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
-    return program + held + 4 * READ_BYTES
+    return program + held + 4 * READ_BYTES  # streams are read in blocks
 
 
 def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
-    """`pieces` consecutive spans of nearly the same length."""
+    """Return `pieces` consecutive spans of nearly the same length."""
     borders = [stop * i // pieces for i in range(pieces + 1)]
     return tuple(pairwise(borders))
 
@@ -209,23 +222,25 @@ def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
 def dock_spans(
     records: Iterable[LigandRecords], plan: DockPlan, first: int = 0
 ) -> Iterator[DockSpan]:
-    """Consecutive records as spans; those of poses follow each other.
+    """Yield spans of consecutive records; the spans of a ligand's poses follow each other.
 
-    first: index of the first record, with which a span begins
+    first: index of the first record in the whole input
     """
-    for begin, group in _groups(records, plan, first):
+    for begin, group in _record_groups(records, plan, first):
         for poses in plan.pose_spans:
-            whole = len(plan.pose_spans) == 1
-            yield DockSpan(begin, group, poses, poses == plan.pose_spans[-1], whole)
+            yield DockSpan(
+                first=begin,
+                records=group,
+                poses=poses,
+                last=poses == plan.pose_spans[-1],
+                whole=len(plan.pose_spans) == 1,
+            )
 
 
-Group = tuple[LigandRecords, ...]
-
-
-def _groups(
+def _record_groups(
     records: Iterable[LigandRecords], plan: DockPlan, first: int
-) -> Iterator[tuple[int, Group]]:
-    """As many records as a span may have, and the index of the first."""
+) -> Iterator[tuple[int, tuple[LigandRecords, ...]]]:
+    """Yield the index of the first record, and as many records as a span may have."""
     count, size = 0, 0
     group: list[LigandRecords] = []
     for some in records:
@@ -238,8 +253,9 @@ def _groups(
                 yield first, tuple(group)
                 first, count, size, group = first + count, 0, 0, []
                 continue
-            alone = fit >= len(some) and not isinstance(some.text, memoryview)
-            group.append(some if alone else some[done : done + max(1, fit)])
+            # A slice copies its text; a view of a larger buffer must be copied as well.
+            uncut = fit >= len(some) and not isinstance(some.text, memoryview)
+            group.append(some if uncut else some[done : done + max(1, fit)])
             count, size = count + len(group[-1]), size + group[-1].size
             done += len(group[-1])
     if group:

@@ -18,7 +18,7 @@ def prepare(ligands: str, pocket: str, options: DockOptions, gpu: str | None) ->
 
     from multigpu.cluster.workers import worker
     from multigpu.dock.plan import DockSpan
-    from multigpu.dock.work import DockPart, DockWorkload
+    from multigpu.dock.work import DockedLigands, DockWorkload
     from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
     from multigpu.formats.molecules.pdbqt import PDBQT
     from multigpu.formats.molecules.poses import SAME
@@ -36,12 +36,20 @@ def prepare(ligands: str, pocket: str, options: DockOptions, gpu: str | None) ->
     listed = options.rotations or options.rotation_file
     search = Search(near_uniform(2) if listed else EulerRotations(180.0))
     workload = DockWorkload(
-        "prepare", [Source("", None, "none", layout)], field, types, search, SAME, lines=True
+        key="prepare",
+        sources=[Source("", None, "none", layout)],
+        field=field,
+        types=types,
+        search=search,
+        pose_format=SAME,
+        score_lines=True,
     )
     session = workload.open(worker.place_of(gpu))
     lengths = np.full(FEW, len(text), np.int64)
     records = LigandRecords(source=0, number=1, lengths=lengths, text=text * FEW)
-    loaded = session.load(DockSpan(0, (records,), (0, search.stop), last=True, whole=True))
-    part = session.finish(loaded, session.compute(loaded))
-    assert isinstance(part, DockPart)  # the span is whole
+    poses = 0, search.stop
+    span = DockSpan(first=0, records=(records,), poses=poses, last=True, whole=True)
+    chunk = session.load(span)
+    part = session.finish(chunk, session.compute(chunk))
+    assert isinstance(part, DockedLigands)  # the span is whole
     return len(part.rows)

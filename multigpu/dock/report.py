@@ -1,4 +1,4 @@
-"""The report of a docking run: one page that opens without a network."""
+"""The report of a docking job: one page that opens without a network."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -7,21 +7,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multigpu.cluster.engine.output import atomic_output
-from multigpu.dock.work import Best
+from multigpu.dock.poses import BestLigand
 from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import import_package
+from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.report import literal
 
 if TYPE_CHECKING:
-    from multigpu.dock.api import DockJob
+    from multigpu.dock.job import DockJob
+
+# A missing package is a UsageError when this module is imported, before hours of work.
+jinja2 = import_package("jinja2", "reports")
+plot = import_package("plotly.graph_objects", "reports")
+get_plotlyjs = import_package("plotly.offline", "reports").get_plotlyjs
+chem = import_package("rdkit.Chem", "reports")
+depictor = import_package("rdkit.Chem.rdDepictor", "reports")
+drawing = import_package("rdkit.Chem.Draw.rdMolDraw2D", "reports")
+BlockLogs = import_package("rdkit.rdBase", "reports").BlockLogs
+Markup: Any = import_package("markupsafe", "reports").Markup
 
 BINS = 60
-GRID_POINTS = 40_000  # of the pocket's surface, at most: it is drawn coarser
-SURFACE = 0.97  # quantile of the scores whose surface is drawn: the best 3 % of the volume
-CARBON = ("C", "A")  # maps whose surface stands for a pocket of several
-WIDTH, HEIGHT = 260, 190  # of a depiction
+SKIPPED = 20  # ligands in the table, at most
+GRID_POINTS = 40_000  # of the surface, at most: a larger grid is drawn coarser
+SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
+CARBON = ("C", "A")  # the map of AutoGrid that is drawn: the first of these that is there
+WIDTH, HEIGHT = 260, 190  # pixels of a depiction
 INK, BRAND = "#23313f", "#2a6f97"
 COLOURS = {
     "C": "#555555", "H": "#c8c8c8", "N": "#3050f8", "O": "#e02020", "S": "#c9a800", "P": "#ff8000",
@@ -31,41 +43,38 @@ OTHER_COLOUR = "#b060b0"
 NO_DRAWING = "(cannot be drawn)"
 
 
-def check_packages() -> None:
-    """Raises UsageError with the remedy where something is missing: before hours of work."""
-    for module in ("plotly.graph_objects", "jinja2", "rdkit.Chem"):
-        import_package(module, "reports")
+def check_report(path: str) -> None:
+    """Raise UsageError for a name of another format; importing this module checks the packages."""
+    check_page(path)
 
 
-def write_report(path: str, job: "DockJob", facts: dict[str, Any]) -> None:
-    """Scores of the library, depictions of the best ligands, their poses in the pocket.
+def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
+    """Write scores, depictions of the best ligands, and their poses in the pocket.
 
-    What cannot be drawn is left out: the poses are written, so the run has not failed.
-
-    facts: as in the summary
+    What cannot be drawn is left out: the poses are written, so the job has not failed.
     """
-    jinja2 = import_package("jinja2", "reports")
-    template = files("multigpu.dock").joinpath("report.html").read_text("utf-8")
-    page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = files("multigpu.dock").joinpath("report.html.j2").read_text("utf-8")
     scores = np.concatenate([np.empty(0), *job.facts.scores])
-    html = page.from_string(template).render(
-        script=_plotly_script(),
-        facts=_told(job, facts, scores),
+    html = environment.from_string(template).render(
+        plotly=Markup(get_plotlyjs()),
+        facts=_facts(job, summary, scores),
         histogram=_html(_histogram(scores), "scores"),
         view=_html(_view(job.pocket, job.best), "pocket"),
         best=[(best, _depiction(best)) for best in job.best],
-        devices=import_package("markupsafe", "reports").Markup(job.chart.svg()),
-        skipped=job.facts.skipped[:20],
+        devices=Markup(job.chart.svg()),
+        skipped=job.facts.skipped[:SKIPPED],
         skipped_count=len(job.facts.skipped),
     )
     with atomic_output(path) as file:
         file.write(html.encode())
 
 
-def _told(job: "DockJob", facts: dict[str, Any], scores: Any) -> list[tuple[str, str]]:
+def _facts(job: "DockJob", summary: dict[str, Any], scores: Any) -> list[tuple[str, str]]:
+    """Return the rows of the first table."""
     where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
     points = " × ".join(map(str, job.pocket.shape))
-    seconds = facts["seconds"]["wall"]
+    seconds = summary["seconds"]["wall"]
     return [
         ("ligands", f"{job.facts.ligands:,} docked, {len(job.facts.skipped):,} skipped"),
         ("best score", f"{scores.max():.4f} ({job.best[0].ligand})"),
@@ -75,42 +84,38 @@ def _told(job: "DockJob", facts: dict[str, Any], scores: Any) -> list[tuple[str,
         ("search", f"{job.search.stop:,} poses of each ligand"),
         ("interpolation", f"{job.options.interpolation}, outside: {job.field.outside}"),
         ("time", f"{seconds:.1f} s, {job.facts.ligands / max(seconds, 1e-9):,.1f} ligands/s"),
-        ("where", f"{where}, {len(facts['workers'])} worker(s)"),
-        ("program", f"multigpu {facts['program']['multigpu']}, {facts['started']}"),
+        ("where", f"{where}, {len(summary['workers'])} worker(s)"),
+        ("program", f"multigpu {summary['program']['multigpu']}, {summary['started']}"),
     ]
 
 
 # ---- plots ------------------------------------------------------------------------------------
 
 
-def _plotly_script() -> Any:
-    """The library, once for all plots."""
-    markup: Any = import_package("markupsafe", "reports").Markup
-    return markup(import_package("plotly.offline", "reports").get_plotlyjs())
-
-
 def _html(figure: Any, name: str) -> Any:
-    """The figure as a part of a page; plotly escapes what could end its script."""
-    markup: Any = import_package("markupsafe", "reports").Markup
+    """Return the figure as a part of a page; plotly escapes what could end its script."""
     figure.update_layout(
-        template="plotly_white", margin={"l": 50, "r": 20, "t": 20, "b": 45},
+        template="plotly_white",
+        margin={"l": 50, "r": 20, "t": 20, "b": 45},
         font={"color": INK, "family": "system-ui, sans-serif"},
-    )  # fmt: skip
+    )
     config = {"displaylogo": False, "responsive": True}
-    return markup(
+    return Markup(
         figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=config)
     )
 
 
 def _histogram(scores: Any) -> Any:
-    plot = import_package("plotly.graph_objects", "reports")
     counts, edges = _binned(scores)
     figure = plot.Figure(
         plot.Bar(
-            x=(edges[1:] + edges[:-1]) / 2, y=counts, width=np.diff(edges), marker_color=BRAND,
+            x=(edges[1:] + edges[:-1]) / 2,
+            y=counts,
+            width=np.diff(edges),
+            marker_color=BRAND,
             hovertemplate="score %{x:.3f}: %{y} ligands<extra></extra>",
         )
-    )  # fmt: skip
+    )
     figure.update_layout(
         xaxis_title="best score of a ligand", yaxis_title="ligands", height=320, bargap=0.02
     )
@@ -118,19 +123,18 @@ def _histogram(scores: Any) -> Any:
 
 
 def _binned(scores: Any) -> tuple[Any, Any]:
-    """How many scores lie in each bin, and the edges of the bins."""
+    """Return how many scores lie in each bin, and the edges of the bins."""
     try:
         return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
-    except ValueError:  # they differ by less than the bins could
+    except ValueError:  # they differ by less than bins could
         return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
 
 
-def _view(pocket: Pocket, best: Sequence[Best]) -> Any:
-    """The surface of the best places, and the best poses, the first of them shown."""
-    plot = import_package("plotly.graph_objects", "reports")
-    figure = plot.Figure(_surface(plot, pocket))
+def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
+    """Return the surface of the best places with the best poses; the first one is visible."""
+    figure = plot.Figure(_surface(pocket))
     for rank, each in enumerate(best, 1):
-        molecule = _placed(each)
+        molecule = _pose(each)
         if molecule is None:
             continue
         name, group = f"{rank}. {literal(each.ligand)} ({each.score:.3f})", f"pose{rank}"
@@ -142,33 +146,37 @@ def _view(pocket: Pocket, best: Sequence[Best]) -> Any:
         )
         x, y, z = molecule.positions.T
         figure.add_scatter3d(
-            x=x, y=y, z=z, mode="markers", showlegend=False, name=name,
-            marker={"size": 5, "color": _colours(molecule), "line": {"width": 0}}, **common,
-        )  # fmt: skip
+            x=x,
+            y=y,
+            z=z,
+            mode="markers",
+            showlegend=False,
+            name=name,
+            marker={"size": 5, "color": _colours(molecule), "line": {"width": 0}},
+            **common,
+        )
     axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
     figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})
     return figure
 
 
-def _placed(best: Best) -> Molecule | None:
-    """The pose with its places; none where these are too far away for the columns of SDF."""
+def _pose(best: BestLigand) -> Molecule | None:
+    """Return the pose; None where its coordinates are too large for the columns of SDF."""
     try:
         return parse(best.sdf, "sdf")
     except MoleculeError:
         return None
 
 
-def _surface(plot: Any, pocket: Pocket) -> Any:
-    """Of the scores of a plain grid, or of AutoGrid's map of carbon, where they are highest."""
-    values, label = pocket.values[0].astype(np.float64), "score"
+def _surface(pocket: Pocket) -> Any:
+    """Return the surface around the highest scores of a plain grid, or of AutoGrid's carbon."""
+    values, label = pocket.values[0], "score"
     if pocket.types:
         kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
-        values, label = (
-            -pocket.values[pocket.types.index(kind)].astype(np.float64),
-            f"score of {literal(kind)}",
-        )
+        # AutoGrid's maps are energies.
+        values, label = -pocket.values[pocket.types.index(kind)], f"score of {literal(kind)}"
     step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
-    values = values[::step, ::step, ::step]
+    values = values[::step, ::step, ::step].astype(np.float64)
     places = [
         start + width * step * np.arange(count)
         for start, width, count in zip(pocket.origin, pocket.spacing, values.shape, strict=True)
@@ -176,15 +184,25 @@ def _surface(plot: Any, pocket: Pocket) -> Any:
     x, y, z = (axis.ravel() for axis in np.meshgrid(*places, indexing="ij"))
     level = float(np.quantile(values, SURFACE))
     return plot.Isosurface(
-        x=x, y=y, z=z, value=values.ravel(), isomin=level, isomax=level, surface_count=1,
-        opacity=0.25, showscale=False, colorscale=[[0, BRAND], [1, BRAND]],
+        x=x,
+        y=y,
+        z=z,
+        value=values.ravel(),
+        isomin=level,
+        isomax=level,
+        surface_count=1,
+        opacity=0.25,
+        showscale=False,
+        colorscale=[[0, BRAND], [1, BRAND]],
         caps={"x_show": False, "y_show": False, "z_show": False},
-        name=f"{label} ≥ {level:.3g}", showlegend=True, hoverinfo="skip",
-    )  # fmt: skip
+        name=f"{label} ≥ {level:.3g}",
+        showlegend=True,
+        hoverinfo="skip",
+    )
 
 
 def _bond_lines(positions: Any, bonds: Sequence[Bond]) -> tuple[list[Any], ...]:
-    """Coordinates of all bonds as one broken line."""
+    """Return the coordinates of all bonds as one line with gaps."""
     ends = [(*positions[[a, b]].tolist(), (None, None, None)) for a, b, _ in bonds]
     points = [point for each in ends for point in each]
     return tuple([point[axis] for point in points] for axis in range(3))
@@ -197,29 +215,26 @@ def _colours(molecule: Molecule) -> list[str]:
 # ---- depictions -------------------------------------------------------------------------------
 
 
-def _depiction(best: Best) -> Any:
-    """Inline SVG of the structure, drawn flat, where RDKit can make sense of it; else words.
+def _depiction(best: BestLigand) -> Any:
+    """Return the structure as inline SVG, or words where RDKit cannot draw it.
 
-    It has no dummy atoms and lone pairs of other programs, for example.
+    RDKit does not know the dummy atoms and lone pairs of other programs, for example.
     """
-    with import_package("rdkit.rdBase", "reports").BlockLogs():
+    with BlockLogs():
         try:
-            svg = _drawn(best.sdf.decode("utf-8", "replace")) if _placed(best) else ""
+            svg = _svg(best.sdf.decode("utf-8", "replace")) if _pose(best) else ""
         except (ValueError, RuntimeError):  # all that RDKit raises about molecules
             svg = ""
-    markup: Any = import_package("markupsafe", "reports").Markup
-    return markup(svg) if svg else NO_DRAWING
+    return Markup(svg) if svg else NO_DRAWING
 
 
-def _drawn(block: str) -> str:
-    """The SVG; nothing where RDKit reads no molecule."""
-    chem = import_package("rdkit.Chem", "reports")
-    draw = import_package("rdkit.Chem.Draw.rdMolDraw2D", "reports")
+def _svg(block: str) -> str:
+    """Return the structure as SVG; an empty text where RDKit reads no molecule."""
     molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
     if molecule is None:
         return ""
-    import_package("rdkit.Chem.rdDepictor", "reports").Compute2DCoords(molecule)
-    drawer = draw.MolDraw2DSVG(WIDTH, HEIGHT)
+    depictor.Compute2DCoords(molecule)
+    drawer = drawing.MolDraw2DSVG(WIDTH, HEIGHT)
     drawer.drawOptions().clearBackground = False
     drawer.drawOptions().prepareMolsBeforeDrawing = molecule.NeedsUpdatePropertyCache() is False
     drawer.DrawMolecule(molecule)

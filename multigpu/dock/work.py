@@ -1,11 +1,12 @@
-"""Docking as a workload: spans of ligands in, their best poses out.
+"""Docking as a worker does it: spans of ligands in, their best poses out.
 
-A span has whole ligands and all poses. Where a search is so fine that one ligand takes long, its
-poses are cut into spans instead, whose best are merged: the highest score, then the lowest index.
+A span has whole ligands with all their poses. Where one ligand takes long, because the search is so
+fine, its poses are cut into spans instead. Their results are merged: the highest score wins, then
+the lowest index.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,88 +14,88 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
 from multigpu.dock.ligands import LigandLoader, LoadedLigands
+from multigpu.dock.output.error_table import Skipped
+from multigpu.dock.output.score_table import as_tsv
 from multigpu.dock.plan import DockSpan
-from multigpu.dock.pose_texts import notes_on_pose, pose_texts, positions_by_row
-from multigpu.dock.scores import Skipped, as_tsv
+from multigpu.dock.poses import BestLigand, DockedPoses
 from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder
-from multigpu.formats.molecules.molecule import Positions
-from multigpu.formats.molecules.poses import drawing
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Field,
-    Ligands,
-    Poses,
-    Search,
-    atoms_of,
-    placed,
-    quaternions,
-)
+from multigpu.kernels.rotation import Field, Ligands, Poses, Search
 from multigpu.run.fitness import Expected, require
 
-
-@dataclass(frozen=True, eq=False)
-class Best:
-    """One of the best ligands of a part, for the report: its best pose as SDF."""
-
-    ligand_index: int
-    ligand: str
-    score: float
-    sdf: bytes
+ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
 
 
-@dataclass(frozen=True, eq=False)
-class DockPart:
-    """What is known of the ligands of a span.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DockedLigands:
+    """The part of a span that has whole ligands.
 
-    rows      of the poses
-    lines     the rows as text for a table of scores, where that is wanted
-    texts     of the poses in the format asked for, where one is
-    names     of each docked ligand, and the layout of the file it came from
-    counts    int64[ligands]: poses of each docked ligand
-    outside   float64[ligands]: how far the centroid, or the given centre, is from the grid, Å
-    best      the ligands with the highest scores, for a report
-    behind    where the next ligands begin
-    bare      how many of the ligands lack hydrogens
+    rows          of the poses
+    score_lines   the rows as text, where the table of scores is text
+    pose_texts    the poses in the format that was asked for, if any
+    names         of the docked ligands
+    layouts       formats of the files that they came from
+    pose_counts   int64[ligands]: poses of each
+    outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
+    skipped       ligands that could not be docked
+    without_hydrogens  number of docked ligands that have none
+    best          the ligands with the highest scores, for the report
+    text_bytes    of the docked ligands' records
+    next_border   begin of the ligands after these
     """
 
-    text_bytes: int
     rows: PoseBatch
-    lines: bytes
-    texts: Texts
+    score_lines: bytes
+    pose_texts: Texts
     names: list[str]
     layouts: list[str]
-    counts: NDArray[np.int64]
-    skipped: list[Skipped]
+    pose_counts: NDArray[np.int64]
     outside: NDArray[np.float64]
-    best: list[Best]
-    behind: RecordBorder
-    bare: int = 0
+    skipped: list[Skipped]
+    without_hydrogens: int
+    best: list[BestLigand]
+    text_bytes: int
+    next_border: RecordBorder
 
 
-@dataclass(frozen=True, eq=False)
-class FoundPart:
-    """The best poses in a span of them, to be merged with those of the spans around it."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchedPoses:
+    """The part of a span that has some of the poses of its ligands: the best of them."""
 
     span: DockSpan
     poses: Poses
 
     @property
-    def behind(self) -> RecordBorder | None:
-        """Where the next ligands begin; None while these have more poses."""
-        return self.span.behind if self.span.last else None
+    def next_border(self) -> RecordBorder | None:
+        """Begin of the ligands after these; None while these have more poses."""
+        return self.span.next_border if self.span.last else None
 
 
-Part = DockPart | FoundPart
-PART_CLASSES = (  # what a journal of a docking run holds
-    DockPart, FoundPart, DockSpan, LigandRecords, RecordBorder, Poses, PoseBatch, Skipped, Best,
+DockPart = DockedLigands | SearchedPoses
+
+# Classes that the journal of a docking job may hold.
+PART_CLASSES = (
+    DockedLigands,
+    SearchedPoses,
+    DockSpan,
+    LigandRecords,
+    RecordBorder,
+    Poses,
+    PoseBatch,
+    Skipped,
+    BestLigand,
     Texts,
-)  # fmt: skip
+)
 
 
-ATOM_BYTES = 128  # of an atom on a device: its place, channels and weights
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DockChunk:
+    """A span and its loaded ligands."""
+
+    span: DockSpan
+    loaded: LoadedLigands
 
 
 class Searcher(Protocol):
@@ -103,16 +104,17 @@ class Searcher(Protocol):
     def best(self, ligands: Ligands, span: range | None = None) -> Poses: ...
 
 
-@dataclass(eq=False)
+@dataclass(kw_only=True, eq=False)
 class DockWorkload:
-    """Everything a worker needs to know of a docking job.
+    """Everything that a worker needs to know of a docking job.
 
-    field   the pocket as the kernels see it; types: its maps, () for a plain grid
-    fmt     format of the poses' text, `SAME` for that of the ligand; None: no text
-    lines   whether the table of scores is text
-    report  ligands of every part that are sent back for a report
-    expected  of a worker that is not this process
-    flat    whether drawings are docked as they are
+    field        the pocket as the kernels take it
+    types        atom types of the pocket's maps, () for a plain grid
+    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
+    score_lines  whether the table of scores is text
+    report       ligands of every part that are kept for the report
+    expected     what a worker elsewhere must have; None: all workers are threads of this process
+    allow_flat   whether drawings in two dimensions are docked as they are
     """
 
     key: str
@@ -120,192 +122,124 @@ class DockWorkload:
     field: Field
     types: tuple[str, ...]
     search: Search
-    fmt: str | None = None
-    lines: bool = False
+    pose_format: str | None = None
+    score_lines: bool = False
     report: int = 0
     expected: Expected | None = None
-    flat: bool = False
+    allow_flat: bool = False
 
     def open(self, place: Place) -> "DockSession":
+        """Return a session on a device. Raises Unfit where the worker may not take part."""
         require(self.expected, place)
         return DockSession(self, place)
 
     def name(self, span: DockSpan) -> str:
+        """Return the records and poses of a span, for messages."""
         first, last = span.records[0], span.records[-1]
         begin = f"{self.sources[first.source].path}, record {first.number}"
         poses = "" if span.whole else f", poses {span.poses[0]} to {span.poses[1]}"
         end = f"{self.sources[last.source].path}, record {last.last}"
         return begin + (f" to {end}" if end != begin else "") + poses
 
-    def correct(self, span: DockSpan | None, part: Part) -> None:
-        """Spans are cut at borders of records: there is nothing to correct."""
-
-    # ---- ligands ------------------------------------------------------------------------------
+    def correct(self, span: DockSpan | None, part: DockPart) -> None:
+        """Return None: spans are cut at borders of records, so there is nothing to correct."""
 
     def load(self, span: DockSpan) -> LoadedLigands:
-        """The ligands of a span; those that cannot be docked are skipped, with the reason."""
+        """Return the ligands of a span, and why others are skipped."""
         loader = LigandLoader(
             sources=self.sources,
             types=self.types,
-            fmt=self.fmt,
+            fmt=self.pose_format,
             search=self.search,
             report=self.report > 0,
-            flat=self.flat,
+            flat=self.allow_flat,
         )
         return loader.load(span.records, span.first)
 
-    # ---- their poses --------------------------------------------------------------------------
-
-    def answer(self, span: DockSpan, loaded: LoadedLigands, poses: Poses) -> DockPart:
-        """Rows, texts and what a report needs of the poses of its ligands."""
-        positions = placed(loaded.ligands, self.search, poses)
-        rows = self._rows(loaded, poses, positions)
-        return DockPart(
-            int(loaded.texts.lengths.sum()),
-            rows,
-            as_tsv(rows) if self.lines else b"",
-            pose_texts(loaded, poses, rows, positions, self.fmt) if self.fmt else Texts.of([]),
-            loaded.names,
-            [source.layout for source in loaded.sources],
-            np.bincount(poses.ligand, minlength=len(loaded.names)),
-            loaded.skipped,
-            self._outside(loaded),
-            self._best(loaded, poses, rows, positions),
-            span.behind,
-            int(loaded.lacks_hydrogens.sum()),
+    def finish(self, span: DockSpan, loaded: LoadedLigands, found: Poses) -> DockedLigands:
+        """Return the part of a span from all poses that were found for its ligands."""
+        docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=found)
+        rows, fmt = docked.rows, self.pose_format
+        return DockedLigands(
+            # The texts have the coordinates.
+            rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
+            score_lines=as_tsv(rows) if self.score_lines else b"",
+            pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
+            names=loaded.names,
+            layouts=[source.layout for source in loaded.sources],
+            pose_counts=docked.counts,
+            outside=docked.centroid_distances,
+            skipped=loaded.skipped,
+            without_hydrogens=int(loaded.lacks_hydrogens.sum()),
+            best=docked.best_ligands(self.report),
+            text_bytes=int(loaded.texts.lengths.sum()),
+            next_border=span.next_border,
         )
 
-    def _rows(self, loaded: LoadedLigands, poses: Poses, positions: Positions) -> PoseBatch:
-        """All about the poses; where their positions are in texts they are not here, too."""
-        ligands, search, which = loaded.ligands, self.search, poses.ligand.tolist()
-        matrices, shifts = search.placements(poses.pose)
-        rotations = poses.pose // search.shifts.count
-        rank = np.arange(len(poses)) - np.searchsorted(poses.ligand, poses.ligand) + 1
-        return PoseBatch(
-            [loaded.names[i] for i in which],
-            [loaded.sources[i].path for i in which],
-            loaded.index[poses.ligand],
-            rank.astype(np.int32),
-            rotations,
-            poses.score,
-            self._angles(rotations),
-            quaternions(matrices) + 0.0,  # no -0.0
-            search.targets(ligands)[poses.ligand] + shifts,
-            _rmsds(ligands, poses, positions),
-            ligands.sizes[poses.ligand].astype(np.int32),
-            self._atoms_outside(ligands, poses, positions),
-            np.empty((0, 3)) if self.fmt else positions,
-        )
-
-    def _angles(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:
-        if isinstance(self.search.rotations, EulerRotations):
-            return self.search.rotations.angles(rotations)
-        return np.full((len(rotations), 3), np.nan)
-
-    def _outside(self, loaded: LoadedLigands) -> NDArray[np.float64]:
-        field, targets = self.field, self.search.targets(loaded.ligands)
-        end = field.origin + field.spacing * (np.array(field.shape) - 1)
-        beyond = np.maximum(np.maximum(field.origin - targets, targets - end), 0)
-        distances: NDArray[np.float64] = np.sqrt((beyond**2).sum(axis=1))
-        return distances
-
-    def _atoms_outside(
-        self, ligands: Ligands, poses: Poses, positions: Positions
-    ) -> NDArray[np.int32]:
-        """int32[poses]: how many atoms of each pose are beyond the points of the grid."""
-        field = self.field
-        end = field.origin + field.spacing * (np.array(field.shape) - 1)
-        beyond = ((positions < field.origin) | (positions > end)).any(axis=1)
-        pose_of = np.repeat(np.arange(len(poses)), ligands.sizes[poses.ligand])
-        return np.bincount(pose_of[beyond], minlength=len(poses)).astype(np.int32)
-
-    def _best(
-        self, loaded: LoadedLigands, poses: Poses, rows: PoseBatch, positions: Positions
-    ) -> list[Best]:
-        first = np.flatnonzero(rows.pose == 1)
-        order = first[np.argsort(-rows.score[first], kind="stable")][: self.report]
-        of_row = positions_by_row(rows, positions) if len(order) else []
-        found = []
-        for row in order.tolist():
-            ligand, name = int(poses.ligand[row]), rows.ligand[row]
-            molecule, notes = loaded.molecule(ligand), notes_on_pose(rows, row)
-            sdf = drawing(molecule, name, of_row[row], notes)
-            found.append(Best(int(rows.ligand_index[row]), name, float(rows.score[row]), sdf))
-        return found
-
-    def merged(self, found: Sequence[FoundPart]) -> DockPart:
-        """The part of ligands whose poses were searched in these spans, which are all of them."""
-        span, poses = found[-1].span, Poses.joined([part.poses for part in found]).winners()
-        return self.answer(span, self.load(span), poses)
-
-
-def _rmsds(ligands: Ligands, poses: Poses, positions: Positions) -> NDArray[np.float64]:
-    """float64[k], Å: from where each pose's ligand was."""
-    if not len(poses):
-        return np.empty(0)
-    squares = ((ligands.positions[atoms_of(ligands, poses)] - positions) ** 2).sum(axis=1)
-    sizes = ligands.sizes[poses.ligand]
-    distances: NDArray[np.float64] = np.sqrt(
-        np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
-    )
-    return distances
+    def merge(self, parts: Sequence[SearchedPoses]) -> DockedLigands:
+        """Return the part of ligands from the parts of all spans of their poses."""
+        span, found = parts[-1].span, Poses.joined([part.poses for part in parts]).winners()
+        return self.finish(span, self.load(span), found)
 
 
 class DockSession:
-    """Docking on one worker: the field on its device."""
+    """Docking on one device, which holds the field."""
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
-        self.searcher = _searcher(place, workload.field, workload.search)
+        self.searcher = _open_searcher(place, workload.field, workload.search)
 
-    def load(self, span: DockSpan) -> tuple[DockSpan, LoadedLigands]:
-        return span, self.workload.load(span)
+    def load(self, span: DockSpan) -> DockChunk:
+        """Read the ligands of a span."""
+        return DockChunk(span=span, loaded=self.workload.load(span))
 
-    def compute(self, loaded: tuple[DockSpan, LoadedLigands]) -> Poses:
-        span, ligands = loaded[0], loaded[1].ligands
-        return self.searcher.best(ligands, range(*span.poses)) if len(ligands) else Poses.none()
+    def compute(self, chunk: DockChunk) -> Poses:
+        """Search the poses of the chunk's ligands."""
+        ligands = chunk.loaded.ligands
+        if not len(ligands):
+            return Poses.none()
+        return self.searcher.best(ligands, range(*chunk.span.poses))
 
-    def need(self, loaded: tuple[DockSpan, LoadedLigands]) -> int:
-        """The atoms; the searcher holds as many scores as there is room for."""
-        return ATOM_BYTES * len(loaded[1].ligands.positions)
+    def need(self, chunk: DockChunk) -> int:
+        """Return the bytes of the atoms; scores take what memory is left."""
+        return ATOM_BYTES * len(chunk.loaded.ligands.positions)
 
-    def halves(
-        self, loaded: tuple[DockSpan, LoadedLigands]
-    ) -> tuple[tuple[DockSpan, LoadedLigands], ...]:
-        """The first ligands, and the others."""
-        span, whole = loaded
-        middle = len(whole.ligands) // 2
+    def halves(self, chunk: DockChunk) -> tuple[DockChunk, ...]:
+        """Return the chunk as two with half of the ligands each; nothing for one ligand."""
+        loaded = chunk.loaded
+        middle = len(loaded.ligands) // 2
         if not middle:
             return ()
-        return (span, whole[:middle]), (span, whole[middle:])
+        return replace(chunk, loaded=loaded[:middle]), replace(chunk, loaded=loaded[middle:])
 
     def joined(
-        self, loaded: tuple[DockSpan, LoadedLigands],
-        halves: Sequence[tuple[DockSpan, LoadedLigands]],
-        computed: Sequence[Poses],
-    ) -> Poses:  # fmt: skip
-        (_, first), _ = halves
-        return Poses.joined([computed[0], computed[1].moved(len(first.ligands))])
+        self, chunk: DockChunk, halves: Sequence[DockChunk], computed: Sequence[Poses]
+    ) -> Poses:
+        """Return the poses of a chunk from those of its halves."""
+        first, second = computed
+        return Poses.joined([first, second.moved(len(halves[0].loaded.ligands))])
 
-    def finish(self, loaded: tuple[DockSpan, LoadedLigands], poses: Poses) -> Part:
-        span, ligands = loaded
-        return self.workload.answer(span, ligands, poses) if span.whole else FoundPart(span, poses)
+    def finish(self, chunk: DockChunk, found: Poses) -> DockPart:
+        """Return the part of the chunk."""
+        if chunk.span.whole:
+            return self.workload.finish(chunk.span, chunk.loaded, found)
+        return SearchedPoses(span=chunk.span, poses=found)
 
     def close(self) -> None:
-        """The field goes with the session."""
+        """Do nothing: the field is freed with the session."""
 
 
-def _searcher(place: Place, field: Field, search: Search) -> Searcher:
-    searcher: Searcher
+def _open_searcher(place: Place, field: Field, search: Search) -> Searcher:
+    """Return the backend of a device, which alone is imported: CuPy is not on every machine."""
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
 
-        searcher = cpu.Searcher(field, search)
-        return searcher
+        on_cpu: Searcher = cpu.Searcher(field, search)
+        return on_cpu
     import cupy
 
     from multigpu.kernels.rotation import cuda
 
     with cupy.cuda.Device(place.gpu):
-        searcher = cuda.Searcher(field, search)
-        return searcher
+        on_gpu: Searcher = cuda.Searcher(field, search)
+        return on_gpu

@@ -137,7 +137,7 @@ class Job:
         self._client, self._coming, self._journal_path = client, coming, journal
         if devices is None:
             devices = () if client else run.devices()
-        self.devices = devices
+        self.devices = deployment(run, devices, lanes).devices  # those that are used
         self.facts = JobFacts()
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None

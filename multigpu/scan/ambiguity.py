@@ -1,4 +1,4 @@
-"""Ambiguous bases of samples: how many lie in a match, and which places may have few enough."""
+"""Limits of ambiguous bases: how many a match may have, and where samples have few enough."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 from multigpu.kernels.scan import Chunk, Hits
 from multigpu.kernels.scan.ambiguity import copy_stretches, mark_stretches
 
-WIDENED = 1.25  # lengths up to so many times the shortest one share a window
-SLACK = 1e-9  # 0.29 of 100 bases are 29, although 0.29 * 100 is a little less
+# Lengths up to this many times the shortest one share a window.
+WIDENING = 1.25
+# 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
+SLACK = 1e-9
 
 
-def allowed(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[n]: how many bases of matches of these lengths may be ambiguous.
+def allowed_ambiguous(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return int64[n]: most ambiguous bases of matches of these lengths.
 
-    limit: so many, or, as a float, a share of the length, rounded down
+    limit  a number of bases, or, as a float, a share of the length, rounded down
     """
     if isinstance(limit, int):
         # A limit of any size: no match has more ambiguous bases than bases.
@@ -28,22 +30,22 @@ def allowed(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 class Stretches:
     """Pieces of the records of a chunk, outside of which no match has few enough ambiguous bases.
 
-    chunk   their letters one after the other, each as a record
-    record  int32[n]   the record that each is a piece of
-    begin   int64[n]   where it begins in there
+    chunk   letters of the pieces, each as a record
+    record  int32[n]   record that each piece is of
+    begin   int64[n]   first base of each piece, in its record
     """
 
     chunk: Chunk
     record: NDArray[np.int32]
     begin: NDArray[np.int64]
 
-    def placed(self, hits: Hits) -> Hits:
-        """Hits in the stretches as hits in the records; no longer in order."""
+    def in_records(self, hits: Hits) -> Hits:
+        """Return hits in the stretches as hits in the records; they are no longer in order."""
         return Hits(self.record[hits.record], hits.pattern, hits.start + self.begin[hits.record])
 
 
 class Windows:
-    """Which places of samples may have a match with few enough ambiguous bases.
+    """Windows that show which bases of samples may have a match with few enough ambiguous bases.
 
     A match of n bases contains windows of every smaller length around each of its bases, none of
     which has more ambiguous bases than the match. So a base that lies in no window of the shortest
@@ -51,20 +53,22 @@ class Windows:
     """
 
     def __init__(self, limit: float, lengths: NDArray[np.int64]) -> None:
-        """`lengths`: of the matches that are possible."""
+        """Take the limit (see `allowed_ambiguous`) and the lengths of the patterns."""
         distinct = np.unique(lengths)
         windows: list[tuple[int, int]] = []
-        for length, most in zip(distinct.tolist(), allowed(limit, distinct).tolist(), strict=True):
-            if windows and (most == windows[-1][1] or length < WIDENED * windows[-1][0]):
+        for length, most in zip(
+            distinct.tolist(), allowed_ambiguous(limit, distinct).tolist(), strict=True
+        ):
+            if windows and (most == windows[-1][1] or length < WIDENING * windows[-1][0]):
                 windows[-1] = (windows[-1][0], most)
             else:
                 windows.append((length, most))
         self._lengths, self._most = np.array(windows, np.int64).T.copy()
 
-    def stretches(self, chunk: Chunk, buffer: NDArray[np.uint8]) -> Stretches | None:
-        """What is to be searched; None: all of it, or a letter is illegal.
+    def find_stretches(self, chunk: Chunk, buffer: NDArray[np.uint8]) -> Stretches | None:
+        """Return the stretches to search; None: all of the chunk, or a letter is illegal.
 
-        buffer: uint8[n], as long as the chunk's letters, or longer; the stretches lie in it
+        buffer  uint8[n], as long as the chunk's letters, or longer; the stretches lie in it
         """
         alive = np.empty(len(chunk.letters), np.bool_)
         found = mark_stretches(chunk.letters, chunk.offsets, self._lengths, self._most, alive)

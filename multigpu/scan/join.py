@@ -1,6 +1,6 @@
-"""Parts back to rows of the whole input: samples numbered through, records in pieces put together.
+"""Parts joined to the rows of the whole input: samples numbered, pieces of records put together.
 
-A FASTA record may stand in several spans. Its rows wait here until it has ended.
+A FASTA record may lie in several spans. Its rows wait here until it has ended.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,34 +13,37 @@ from multigpu.formats.sequences.signatures import illegal_base
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.scan.options import ScanOptions
-from multigpu.scan.work import ScanPart
+from multigpu.scan.parts import RecordPiece, RowFacts, ScanPart
 
 MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones
 
 
 @dataclass
-class RowFacts:
-    """What the rows of a scan are like.
+class ScanTotals:
+    """Facts of all rows of a scan.
 
-    hits      how many were given
-    unsure    how many of them rest on ambiguous bases by more than half
-    repeated  samples with rows that have the name of one before them: among the first `MOST_NAMES`
-    example   the name of the first of these
-    longest   bases of the longest sample, with rows or not
+    hits              number of rows
+    mostly_ambiguous  rows with more ambiguous than unambiguous bases under the match
+    repeated          samples with rows that have the name of an earlier one, among the first
+                      `MOST_NAMES` names
+    example           the first repeated name
+    longest           bases of the longest sample, with rows or not
     """
 
     hits: int = 0
-    unsure: int = 0
+    mostly_ambiguous: int = 0
     repeated: int = 0
     example: bytes = b""
     longest: int = 0
     _names: set[bytes] = field(default_factory=set)
 
-    def add(self, hits: int, unsure: int, named: bytes) -> None:
-        """Count rows. named: the samples that they are of, one a line."""
-        self.hits += hits
-        self.unsure += unsure
-        for name in named.split(b"\n")[:-1] if len(self._names) < MOST_NAMES else ():
+    def add(self, facts: RowFacts) -> None:
+        """Count rows."""
+        self.hits += facts.hits
+        self.mostly_ambiguous += facts.mostly_ambiguous
+        if len(self._names) >= MOST_NAMES:
+            return
+        for name in facts.sample_names.split(b"\n")[:-1]:
             if name in self._names:
                 self.repeated += 1
                 self.example = self.example or name
@@ -48,77 +51,79 @@ class RowFacts:
 
 
 class Joiner:
-    """Takes the parts in the order of the input and gives their rows."""
+    """Takes the parts in the order of the input and returns their rows."""
 
     def __init__(self, sources: Sequence[Source], options: ScanOptions) -> None:
-        self._sources, self._first = sources, options.hits == "first"
-        self._before = 0  # records that began in parts before
+        self._sources, self._first_only = sources, options.hits == "first"
+        self._records_before = 0  # records that began in earlier parts
         self._source = -1
+        # The record that has not ended yet: its name, its bases so far and its rows.
         self._name = b""
-        self._bases = 0  # of the open record, so far
-        self._open: list[Batch] = []
-        self.facts = RowFacts()
+        self._bases = 0
+        self._waiting: list[Batch] = []
+        self.totals = ScanTotals()
 
     def rows(self, part: ScanPart) -> Iterator[Batch | bytes]:
-        """What is certain now. Raises InputError where the part says what is wrong."""
+        """Yield the rows that are complete now. Raises InputError where the part has an error."""
         if part.source != self._source:
             yield from self.finish()
             self._source, self._bases = part.source, 0
-        if part.lead_bases >= 0:
-            self._add(part.lead, self._before - 1)
-            if part.bad_lead is not None:
+        if part.lead is not None:
+            self._hold(part.lead, self._records_before - 1)
+            if part.illegal_lead is not None:
                 raise self._illegal(part)
-            self._bases += part.lead_bases
-            self.facts.longest = max(self.facts.longest, self._bases)
+            self._bases += part.lead.bases
+            self.totals.longest = max(self.totals.longest, self._bases)
         if part.records:
             yield from self.finish()
-        self.facts.add(part.hits, part.unsure, part.named)
-        self.facts.longest = max(self.facts.longest, part.longest)
+        self.totals.add(part.facts)
+        self.totals.longest = max(self.totals.longest, part.longest)
         if len(part.rows):
-            yield self._numbered(part.rows, self._before)
+            yield self._numbered(part.rows)
         if part.error is not None:
             raise part.error
-        if part.tail_bases >= 0:
-            self._name, self._bases = part.tail_name, 0
-            self._add(part.tail, None)
-            self._bases = part.tail_bases
-        self._before += part.records
+        self._records_before += part.records
+        if part.tail is not None:
+            self._name, self._bases = part.tail.name, 0
+            self._hold(part.tail, self._records_before - 1)
+            self._bases = part.tail.bases
 
     def finish(self) -> Iterator[Batch]:
-        """The rows of the record that was open: no more of it comes."""
-        if self._open:
-            rows = Batch.concatenate(self._open)
-            self._open = []
-            order = np.lexsort((rows.reverse, rows.start, rows.signature))
-            if self._first and len(order):
-                signature = rows.signature[order]
-                order = order[np.r_[True, signature[1:] != signature[:-1]]]
-            ended = rows.take(order)
-            self.facts.add(len(ended), ended.unsure, self._name + b"\n" if len(ended) else b"")
-            yield ended
-
-    def _add(self, rows: Batch, index: int | None) -> None:
-        """Rows of a piece of the open record, which is sample `index`; None: as they say."""
-        if not len(rows):
+        """Yield the rows of the waiting record: no more of it comes."""
+        if not self._waiting:
             return
-        number = rows.sample_index + self._before if index is None else np.full(len(rows), index)
-        self._open.append(
-            replace(
+        rows = Batch.concatenate(self._waiting)
+        self._waiting = []
+        order = np.lexsort((rows.reverse, rows.start, rows.signature))
+        if self._first_only:
+            signature = rows.signature[order]
+            order = order[np.r_[True, signature[1:] != signature[:-1]]]
+        rows = rows.take(order)
+        self.totals.add(RowFacts.of(rows))
+        yield rows
+
+    def _hold(self, piece: RecordPiece, sample_index: int) -> None:
+        """Keep the rows of a piece of the waiting record until the record has ended."""
+        rows = piece.rows
+        if len(rows):
+            held = replace(
                 rows,
-                sample_index=number,
+                sample_index=np.full(len(rows), sample_index),
                 sample=[self._name] * len(rows),
                 start=rows.start + self._bases,
                 end=rows.end + self._bases,
             )
-        )
+            self._waiting.append(held)
 
-    def _numbered(self, rows: Batch | bytes, before: int) -> Batch | bytes:
+    def _numbered(self, rows: Batch | bytes) -> Batch | bytes:
+        """Return rows with the numbers of samples in the whole input; text has no such numbers."""
         if isinstance(rows, bytes):
             return rows
-        return replace(rows, sample_index=rows.sample_index + before)
+        return replace(rows, sample_index=rows.sample_index + self._records_before)
 
     def _illegal(self, part: ScanPart) -> InputError:
-        assert part.bad_lead is not None
-        position = self._bases + part.bad_lead.position
+        """Return the error for a letter in a later piece of a record."""
+        assert part.illegal_lead is not None
+        position = self._bases + part.illegal_lead.position
         path = self._sources[part.source].path
-        return illegal_base(path, self._name, part.bad_lead.letter, position)
+        return illegal_base(path, self._name, part.illegal_lead.letter, position)

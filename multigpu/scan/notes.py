@@ -1,4 +1,4 @@
-"""What a user should know of a scan although it is no error: one line for each."""
+"""Notes on a scan: what a user should know although it is no error, one line each."""
 
 import stat
 from collections import Counter
@@ -10,17 +10,17 @@ import numpy as np
 from multigpu.errors import quoted
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.inlets import STDIN, is_remote, status_of
-from multigpu.formats.storage.sources import Source, inspect, is_regular
-from multigpu.scan.join import RowFacts
+from multigpu.formats.storage.sources import Source, inspect_source, is_regular
+from multigpu.scan.join import ScanTotals
 from multigpu.scan.options import ScanOptions
 
-UNSURE_SHARE = 0.5  # of all rows
+AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
 
 
 def notes_before(
     sources: Sequence[Source], paths: Sequence[str], signatures: Signatures, options: ScanOptions
 ) -> Iterator[str]:
-    """What the inputs tell. paths: the files of the signatures."""
+    """Yield the notes on the inputs; `paths` are the files of the signatures."""
     yield from _same_files([source.path for source in sources], "sample")
     yield from _same_files(paths, "signature")
     yield from _repeated_signatures(signatures)
@@ -29,39 +29,41 @@ def notes_before(
     if options.min_score is not None:
         yield "the minimum score has no effect: FASTA samples have no scores, and their rows stay"
     for path in paths[:1]:
-        if is_regular(path) and inspect(path).layout == "fastq":
+        if is_regular(path) and inspect_source(path).layout == "fastq":
             yield (
                 f"the signatures ({path}) are FASTQ and the samples ({sources[0].path}) FASTA:"
                 " are the two swapped?"
             )
 
 
-def notes_after(signatures: Signatures, facts: RowFacts) -> Iterator[str]:
-    """What the rows and the lengths of the samples tell."""
-    yield from _too_long(signatures, facts.longest)
-    if facts.repeated:
+def notes_after(signatures: Signatures, totals: ScanTotals) -> Iterator[str]:
+    """Yield the notes on the rows and on the lengths of the samples."""
+    yield from _too_long(signatures, totals.longest)
+    if totals.repeated:
         yield (
-            f"samples with the name of an earlier one: {facts.repeated:,}, e.g."
-            f" {quoted(facts.example)}; their rows differ by order only, in Parquet by sample_index"
+            f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
+            f" {quoted(totals.example)}; their rows differ by order only, in Parquet by"
+            " sample_index"
         )
-    if facts.unsure > UNSURE_SHARE * facts.hits:
+    if totals.mostly_ambiguous > AMBIGUOUS_SHARE * totals.hits:
         yield (
-            f"{facts.unsure:,} of {facts.hits:,} rows rest mostly on ambiguous bases of the"
-            " samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"
+            f"{totals.mostly_ambiguous:,} of {totals.hits:,} rows rest mostly on ambiguous bases of"
+            " the samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"
         )
 
 
 def _same_files(paths: Sequence[str], what: str) -> Iterator[str]:
-    """Files that are read more than once."""
-    places = Counter(map(_place, paths))
-    again = len(paths) - len(places)
+    """Yield a note on files that are read more than once."""
+    places = [_place(path) for path in paths]
+    times = Counter(places)
+    again = len(paths) - len(times)
     if again:
-        example = next(path for path in paths if places[_place(path)] > 1)
+        example = next(path for path, place in zip(paths, places, strict=True) if times[place] > 1)
         yield f"{what} files given more than once: {again:,}, e.g. {example}; rows are repeated"
 
 
 def _place(path: str) -> tuple[int, int] | str:
-    """The same for all paths of one regular file."""
+    """Return a value that is equal for all paths of one regular file."""
     if path != STDIN and not is_remote(path):
         with suppress(OSError):
             status = status_of(path)
@@ -71,6 +73,7 @@ def _place(path: str) -> tuple[int, int] | str:
 
 
 def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
+    """Yield a note on names that several signatures have."""
     again = len(signatures) - len(set(signatures.names))
     if again:
         (name, count), *_ = Counter(signatures.names).most_common(1)
@@ -81,7 +84,7 @@ def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
 
 
 def _too_long(signatures: Signatures, longest: int) -> Iterator[str]:
-    """Signatures that no sample has room for."""
+    """Yield a note on signatures that are longer than every sample."""
     lengths = np.fromiter(map(len, signatures.letters), np.int64, len(signatures))
     count = int((lengths > longest).sum())
     if not count:

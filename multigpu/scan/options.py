@@ -1,4 +1,4 @@
-"""What a scan answers, as one frozen object."""
+"""Options of a scan, as one frozen object."""
 
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -14,7 +14,8 @@ HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = Lanes(6, together=12, least=3)
-SCAN_RATE, SCAN_KEPT_BUSY = 2e10, 4  # bytes a second on one GPU; GPUs that one process feeds
+SCAN_RATE = 2e10  # bytes a second on one GPU
+GPUS_KEPT_BUSY = 4  # by one process
 
 
 def scan_lanes(plain_bytes: int) -> Lanes:
@@ -22,15 +23,20 @@ def scan_lanes(plain_bytes: int) -> Lanes:
 
     Compressed ones do not count: to decompress them takes longer than to scan them.
     """
-    estimate = WorkEstimate(seconds=plain_bytes / SCAN_RATE, gpus_kept_busy=SCAN_KEPT_BUSY)
+    estimate = WorkEstimate(seconds=plain_bytes / SCAN_RATE, gpus_kept_busy=GPUS_KEPT_BUSY)
     return replace(SCAN_LANES, estimate=estimate)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScanOptions:
-    """What a scan answers; docs/scan.md has the meaning of each.
+    """Rules for matches and rows; docs/scan.md has the meaning of each option.
 
-    max_ambiguous  ambiguous bases that a match may have: an int, or a float below 1, which is a
+    hits           "first": the lowest start of every sample and signature, or "all"
+    strand         "forward", or "both": reverse complements too
+    sample_n       "match" or "mismatch": whether ambiguous sample bases may match others
+    min_score      lowest score of a row, or None
+    phred_offset   quality character of score 0: 33 or 64
+    max_ambiguous  most ambiguous sample bases of a match: an int, or a float below 1, which is a
                    share of its length
     """
 
@@ -42,6 +48,7 @@ class ScanOptions:
     max_ambiguous: int | float | None = None
 
     def __post_init__(self) -> None:
+        """Raise UsageError for impossible options."""
         for name, choices in (
             ("hits", ("first", "all")),
             ("strand", ("forward", "both")),
@@ -56,7 +63,7 @@ class ScanOptions:
         self._check_max_ambiguous()
 
     def _check_min_score(self) -> None:
-        """Raises UsageError for a score that no row can have."""
+        """Raise UsageError for a score that no row can have."""
         highest = HIGHEST_QUALITY - self.phred_offset
         if self.min_score is not None and self.min_score > highest:
             raise UsageError(
@@ -65,7 +72,7 @@ class ScanOptions:
             )
 
     def _check_max_ambiguous(self) -> None:
-        """Raises UsageError for what is neither a number of bases nor a share of them."""
+        """Raise UsageError for what is neither a number of bases nor a share of them."""
         value: Any = self.max_ambiguous
         if value is None:
             return

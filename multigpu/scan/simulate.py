@@ -4,34 +4,43 @@ The quantities are those of the classical course generators, whose defaults are
 `gen_sig 1000 3000 10000 0.1` and `gen_sample sig.fasta 2000 20 1 2 100000 200000 10 30 0.1`.
 
 All randomness is taken from the raw words of PCG64, which NumPy keeps the same on every platform
-and in every version; each part (lengths, bases, Ns, qualities, planting) has a stream of its own.
+and in every version; each part (lengths, bases, Ns, qualities, planting) has its own stream.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
+from multigpu.run.values import shown
 
-BASES = b"ACGT"
+# uint8[256, 4]: the four letters that a random byte stands for.
+BASES = np.frombuffer(b"ACGT", np.uint8)[np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3]
 N = ord("N")
 LOWEST_QUALITY = ord("!")  # the letter of Phred score 0
 HIGHEST_PHRED = ord("~") - LOWEST_QUALITY
-BLOCK_BASES = 1 << 20  # bases of a block, unless one record is longer
-STEP = 1 << 17  # bases made at a time; a multiple of the bases one random word gives
+BLOCK_BASES = 1 << 20  # bases made at a time, unless one record is longer
 WORDS = 1 << 16  # values of a random uint16
 LIMIT = 1 << 32  # lengths and counts stay below
+DEMO_SEED = 1
+
+Letters = NDArray[np.uint8]
+
+# Numbers of the streams of random numbers: changing one changes what every seed gives.
+SIGNATURES, SAMPLES = range(2)
+LENGTHS, LETTERS, NS, QUALITIES, ORDER, PLANTS = range(6)
 
 
 class Sink(Protocol):
-    """Where the text goes: a binary file, or something that compresses."""
+    """Destination of the text: a binary file, or something that compresses."""
 
-    def write(self, data: bytes, /) -> Any: ...
+    def write(self, data: bytes, /) -> Any:
+        """Write some text."""
 
 
 def signatures(
@@ -44,17 +53,17 @@ def signatures(
     n_ratio     chance of a base to be N, 0..1, to within 1/65536
     raises      UsageError for impossible quantities, before anything is written
     """
-    shape = _Shape(min_length, max_length, n_ratio, seed, _SIGNATURES)
+    records = _Records(SIGNATURES, min_length, max_length, n_ratio, seed)
     _check_count("count", count)
-    places = shape.stream(_NS)
-    for block in _blocks(count, shape):
-        _put_ns(block.letters, n_ratio, places)
-        out.write(block.fasta(b"sig"))
+    ns = records.stream(NS)
+    for first, letters, each in records.blocks(count):
+        _put_ns(letters, n_ratio, ns)
+        out.write(_fasta(b"sig", first, each))
 
 
 def samples(
     out: Sink,
-    signatures: Sequence[NDArray[np.uint8]],
+    signatures: Sequence[Letters],
     clean: int,
     infected: int,
     min_signatures: int,
@@ -80,190 +89,163 @@ def samples(
     raises          UsageError for impossible quantities, before anything is written; among them
                     signatures that would not fit into the shortest sample
     """
-    shape = _Shape(min_length, max_length, n_ratio, seed, _SAMPLES)
+    records = _Records(SAMPLES, min_length, max_length, n_ratio, seed)
     _check_count("clean", clean)
     _check_count("infected", infected)
     _check_range("phred", min_phred, max_phred, 0, HIGHEST_PHRED)
-    planter = _Planter(signatures, min_signatures, max_signatures, shape.stream(_PLANTS))
     if infected:
-        planter.check(min_length)
-    chosen = _choose(infected, clean + infected, shape.stream(_ORDER))
-    places, scores = shape.stream(_NS), shape.stream(_QUALITIES)
-    for block in _blocks(clean + infected, shape):
-        here = chosen[block.first : block.first + len(block)]
-        for record in np.flatnonzero(here).tolist():
-            planter.plant(block.record(record))
-        _put_ns(block.letters, n_ratio, places)
+        _check_planting(signatures, min_signatures, max_signatures, min_length)
+    is_infected = _choose(infected, clean + infected, records.stream(ORDER))
+    spread = max_signatures - min_signatures + 1
+    plants, ns, scores = map(records.stream, (PLANTS, NS, QUALITIES))
+    for first, letters, each in records.blocks(clean + infected):
+        for record in np.flatnonzero(is_infected[first : first + len(each)]).tolist():
+            wanted = min_signatures + plants.below(spread, 1).item()
+            _plant(each[record], signatures, wanted, plants)
+        _put_ns(letters, n_ratio, ns)
         if fasta:
-            out.write(block.fasta(b"smp"))
+            out.write(_fasta(b"smp", first, each))
         else:
-            qualities = _qualities(block.letters.size, min_phred, max_phred, scores)
-            out.write(block.fastq(b"smp", qualities))
+            out.write(_fastq(first, each, _qualities(letters.size, min_phred, max_phred, scores)))
 
 
-def _check_count(what: str, value: int) -> None:
-    _check_at_least(0, what, value)
-    if value >= LIMIT:
-        raise UsageError(f"{what} must be less than {LIMIT:,}")
+class DemoFiles(NamedTuple):
+    """Files of the built-in demo."""
+
+    samples: Path
+    signatures: Path
 
 
-def _check_at_least(least: int, what: str, value: int) -> None:
-    if value < least:
-        raise UsageError(f"{what} is {value}: it must be at least {least}")
+def write_demo(folder: str | Path) -> DemoFiles:
+    """Write samples.fastq and signatures.fasta: a few megabytes, a third of the samples infected.
+
+    folder  made where it is missing; files of these names are replaced
+    """
+    files = DemoFiles(Path(folder, "samples.fastq"), Path(folder, "signatures.fasta"))
+    files.samples.parent.mkdir(parents=True, exist_ok=True)
+    with files.signatures.open("wb") as out:
+        signatures(out, count=40, min_length=300, max_length=1000, n_ratio=0.1, seed=DEMO_SEED)
+    planted = files.signatures.read_bytes().split(b"\n")[1::2]
+    with files.samples.open("wb") as out:
+        samples(
+            out,
+            [np.frombuffer(letters, np.uint8) for letters in planted],
+            clean=40,
+            infected=20,
+            min_signatures=1,
+            max_signatures=3,
+            min_length=20_000,
+            max_length=60_000,
+            min_phred=10,
+            max_phred=30,
+            n_ratio=0.1,
+            seed=DEMO_SEED,
+        )
+    return files
 
 
-def _check_range(what: str, low: int, high: int, least: int, most: int) -> None:
-    if low > high:
-        raise UsageError(f"min-{what} {low} is more than max-{what} {high}")
-    if low < least or high > most:
-        raise UsageError(f"{what} {low} to {high}: it must lie within {least} to {most}")
-
-
-_SIGNATURES, _SAMPLES = range(2)
-_LENGTHS, _LETTERS, _NS, _QUALITIES, _ORDER, _PLANTS = range(6)  # streams: never renumber
+# ---- records ------------------------------------------------------------------------------------
 
 
 class _Stream:
-    """One stream of random numbers."""
+    """A stream of random numbers."""
 
-    def __init__(self, seed: int, *place: int) -> None:
-        self._bits = PCG64(SeedSequence(seed, spawn_key=place))
+    def __init__(self, seed: int, *key: int) -> None:
+        self._bits = PCG64(SeedSequence(seed, spawn_key=key))
 
-    def bytes(self, count: int) -> NDArray[np.uint8]:
-        """uint8[count]"""
+    def bytes(self, count: int) -> Letters:
+        """Return uint8[count]."""
         words: NDArray[np.uint64] = self._bits.random_raw(-(-count // 8))
         return words.astype("<u8", copy=False).view(np.uint8)[:count]
 
     def words(self, count: int) -> NDArray[np.uint16]:
-        """uint16[count], little-endian"""
+        """Return uint16[count]."""
         return self.bytes(2 * count).view("<u2")
 
     def below(self, limit: int | NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        """int64[count], each 0 <= x < limit <= 2^32; one limit, or one for each."""
+        """Return int64[count], each 0 <= x < limit <= 2^32; one limit, or one for each."""
         halves: NDArray[np.uint64] = self._bits.random_raw(count) >> np.uint64(32)
         return ((halves * np.asarray(limit, np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class _Shape:
-    """What the records of a file have in common. Raises UsageError where that is impossible."""
+class _Records:
+    """Quantities that all records of a file share. Raises UsageError for impossible ones."""
 
+    kind: int
     min_length: int
     max_length: int
     n_ratio: float
     seed: int
-    kind: int  # signatures and samples of one seed have nothing in common
 
     def __post_init__(self) -> None:
         _check_range("length", self.min_length, self.max_length, 1, LIMIT - 1)
-        _check_at_least(0, "seed", self.seed)
+        if self.seed < 0:
+            raise UsageError(f"seed is {shown(self.seed)}; it must be 0 or more")
         if not 0 <= self.n_ratio <= 1:
-            raise UsageError(f"n-ratio is {self.n_ratio}: it must lie within 0 to 1")
+            raise UsageError(f"n-ratio is {self.n_ratio}; it must be 0 to 1")
 
     def stream(self, part: int) -> _Stream:
+        """Return a stream of random numbers: signatures and samples of one seed share nothing."""
         return _Stream(self.seed, self.kind, part)
 
-    def lengths(self, count: int, random: _Stream) -> NDArray[np.int64]:
-        """int64[count], in bases"""
-        return self.min_length + random.below(self.max_length - self.min_length + 1, count)
+    def blocks(self, count: int) -> Iterator[tuple[int, Letters, list[Letters]]]:
+        """Yield `count` records of random bases, in blocks: one long record or many short ones.
+
+        A block is the number of its first record, the letters of all, and those of each: views.
+        """
+        lengths, bases = self.stream(LENGTHS), self.stream(LETTERS)
+        size = max(1, BLOCK_BASES // self.max_length)
+        spread = self.max_length - self.min_length + 1
+        for first in range(0, count, size):
+            here = self.min_length + lengths.below(spread, min(size, count - first))
+            letters = _random_letters(int(here.sum()), bases)
+            yield first, letters, np.split(letters, np.cumsum(here[:-1]))
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Consecutive records.
-
-    first    number of the first
-    borders  int64[records + 1]    record i has the letters borders[i] up to borders[i + 1]
-    letters  uint8[borders[-1]]    ASCII, writeable
-    """
-
-    first: int
-    borders: NDArray[np.int64]
-    letters: NDArray[np.uint8]
-
-    def __len__(self) -> int:
-        return self.borders.size - 1
-
-    def record(self, number: int) -> NDArray[np.uint8]:
-        """The letters of a record of the block, counted from 0: a view."""
-        return self.letters[self.borders[number] : self.borders[number + 1]]
-
-    def _places(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Every record's number in the file, where it begins and where it ends."""
-        return enumerate(pairwise(self.borders.tolist()), self.first)
-
-    def fasta(self, prefix: bytes) -> bytes:
-        text = self.letters.tobytes()
-        return b"".join([b">%b%d\n%b\n" % (prefix, i, text[a:b]) for i, (a, b) in self._places()])
-
-    def fastq(self, prefix: bytes, qualities: NDArray[np.uint8]) -> bytes:
-        text, marks = self.letters.tobytes(), qualities.tobytes()
-        return b"".join(
-            [
-                b"@%b%d\n%b\n+\n%b\n" % (prefix, i, text[a:b], marks[a:b])
-                for i, (a, b) in self._places()
-            ]
-        )
+def _fasta(prefix: bytes, first: int, records: Sequence[Letters]) -> bytes:
+    """Return records as FASTA; `first` is the number of the first one."""
+    numbered = enumerate(records, first)
+    return b"".join([b">%b%d\n%b\n" % (prefix, i, record.tobytes()) for i, record in numbered])
 
 
-def _blocks(count: int, shape: _Shape) -> Iterator[_Block]:
-    """`count` records of random bases, in blocks: one long record or many short ones."""
-    lengths, letters = shape.stream(_LENGTHS), shape.stream(_LETTERS)
-    size = max(1, BLOCK_BASES // shape.max_length)
-    for first in range(0, count, size):
-        borders = np.zeros(min(size, count - first) + 1, np.int64)
-        np.cumsum(shape.lengths(borders.size - 1, lengths), out=borders[1:])
-        yield _Block(first, borders, _random_letters(int(borders[-1]), letters))
+def _fastq(first: int, records: Sequence[Letters], qualities: Letters) -> bytes:
+    """Return samples as FASTQ; the qualities of all stand one after the other."""
+    lines, marks, begin = [], qualities.tobytes(), 0
+    for number, record in enumerate(records, first):
+        end = begin + record.size
+        lines.append(b"@smp%d\n%b\n+\n%b\n" % (number, record.tobytes(), marks[begin:end]))
+        begin = end
+    return b"".join(lines)
 
 
-def _steps(size: int) -> Iterator[slice]:
-    """Slices of at most STEP that cover `size`: temporary arrays stay in the cache."""
-    return (slice(start, min(start + STEP, size)) for start in range(0, size, STEP))
+# ---- letters ------------------------------------------------------------------------------------
 
 
-def _four_letters() -> NDArray[np.uint32]:
-    """uint32[256], little-endian: the four letters that a random byte stands for."""
-    numbers = np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3
-    table: NDArray[np.uint32] = np.frombuffer(BASES, np.uint8)[numbers].view("<u4").ravel()
-    return table
-
-
-def _random_letters(size: int, random: _Stream) -> NDArray[np.uint8]:
-    """uint8[size] of A, C, G and T, as likely each."""
-    table = _four_letters()
-    letters = np.empty(size, np.uint8)
-    for part in _steps(size):
-        bases = letters[part]
-        fours = np.take(table, random.bytes(-(-bases.size // 4)))
-        bases[:] = fours.view(np.uint8)[: bases.size]
+def _random_letters(size: int, random: _Stream) -> Letters:
+    """Return uint8[size] of A, C, G and T, each as likely: four from every random byte."""
+    letters: Letters = BASES[random.bytes(-(-size // 4))].ravel()[:size]
     return letters
 
 
-def _put_ns(letters: NDArray[np.uint8], ratio: float, random: _Stream) -> None:
+def _put_ns(letters: Letters, ratio: float, random: _Stream) -> None:
     """Turn about `ratio` of the letters into N, in place."""
     limit = round(ratio * WORDS)
-    if limit == 0:
-        return
-    for part in _steps(letters.size):
-        bases = letters[part]
-        np.putmask(bases, random.words(bases.size) <= np.uint16(limit - 1), N)
+    if limit:
+        letters[random.words(letters.size) < limit] = N
 
 
-def _qualities(size: int, low: int, high: int, random: _Stream) -> NDArray[np.uint8]:
-    """uint8[size]: FASTQ letters of Phred scores low..high, as likely each."""
-    qualities = np.empty(size, np.uint8)
-    for part in _steps(size):
-        marks = qualities[part]
-        scores = random.words(marks.size).astype(np.uint32)
-        scores *= high - low + 1
-        scores >>= 16
-        scores += low + LOWEST_QUALITY
-        marks[:] = scores
-    return qualities
+def _qualities(size: int, low: int, high: int, random: _Stream) -> Letters:
+    """Return uint8[size]: FASTQ letters of Phred scores low..high, each as likely."""
+    scores = random.words(size).astype(np.uint32)
+    scores *= high - low + 1
+    scores >>= 16
+    scores += low + LOWEST_QUALITY
+    return scores.astype(np.uint8)
 
 
 def _choose(count: int, total: int, random: _Stream) -> NDArray[np.bool]:
-    """bool[total] with `count` true ones, every choice as likely."""
+    """Return bool[total] with `count` true ones, every choice as likely."""
     rarer = min(count, total - count)
     chosen = np.zeros(total, np.bool)
     while missing := rarer - int(np.count_nonzero(chosen)):
@@ -271,57 +253,57 @@ def _choose(count: int, total: int, random: _Stream) -> NDArray[np.bool]:
     return chosen if rarer == count else ~chosen
 
 
-class _Planter:
-    """Puts signatures into samples."""
+# ---- planting -----------------------------------------------------------------------------------
 
-    def __init__(
-        self, signatures: Sequence[NDArray[np.uint8]], low: int, high: int, random: _Stream
-    ) -> None:
-        self._signatures = [np.ascontiguousarray(letters, np.uint8) for letters in signatures]
-        self._fixed = [(letters | 32) != ord("n") for letters in self._signatures]
-        self._low, self._high, self._random = low, high, random
 
-    def check(self, shortest: int) -> None:
-        """Raise UsageError where a sample of `shortest` bases may not hold what it should."""
-        count = len(self._signatures)
-        _check_range("signatures", self._low, self._high, 0, LIMIT - 1)
-        if self._high > count:
-            raise UsageError(f"max-signatures is {self._high}, but there are {count} signatures")
-        lengths = sorted((letters.size for letters in self._signatures), reverse=True)
-        for number, letters in enumerate(self._signatures, 1):
-            if self._high and letters.size > shortest:
-                raise UsageError(
-                    f"signature {number} of {count} ({letters.size:,} bases) is longer than the "
-                    f"shortest sample (min-length {shortest:,} bases)"
-                )
-        if (together := sum(lengths[: self._high])) > shortest:
+def _plant(sample: Letters, signatures: Sequence[Letters], wanted: int, random: _Stream) -> None:
+    """Plant `wanted` different signatures in a sample, in random order; Ns keep what is there."""
+    # The first steps of a shuffle.
+    numbers = list(range(len(signatures)))
+    left = len(numbers) - np.arange(wanted)
+    for at, step in enumerate(random.below(left, wanted).tolist()):
+        numbers[at], numbers[at + step] = numbers[at + step], numbers[at]
+    planted = [signatures[number] for number in numbers[:wanted]]
+    free = sample.size - sum(letters.size for letters in planted)
+    start = 0
+    for letters, gap in zip(planted, np.sort(random.below(free + 1, wanted)), strict=True):
+        place = sample[start + gap : start + gap + letters.size]
+        np.copyto(place, letters, where=letters | 32 != ord("n"))
+        start += letters.size
+
+
+def _check_planting(signatures: Sequence[Letters], low: int, high: int, shortest: int) -> None:
+    """Raise UsageError where a sample of `shortest` bases may not hold low..high signatures."""
+    count = len(signatures)
+    _check_range("signatures", low, high, 0, LIMIT - 1)
+    if high > count:
+        raise UsageError(f"max-signatures is {high}, but there are {count} signatures")
+    lengths = [letters.size for letters in signatures]
+    for number, length in enumerate(lengths, 1):
+        if high and length > shortest:
             raise UsageError(
-                f"{self._high} signatures can have {together:,} bases together and do not fit "
-                f"into the shortest sample (min-length {shortest:,} bases)"
+                f"signature {number} of {count} ({length:,} bases) is longer than the "
+                f"shortest sample (min-length {shortest:,} bases)"
             )
+    if (together := sum(sorted(lengths, reverse=True)[:high])) > shortest:
+        raise UsageError(
+            f"{high} signatures can have {together:,} bases together and do not fit "
+            f"into the shortest sample (min-length {shortest:,} bases)"
+        )
 
-    def plant(self, sample: NDArray[np.uint8]) -> None:
-        """Plant signatures in a sample of random bases, in place."""
-        start = 0
-        for number, gap in self._draw(sample.size):
-            letters = self._signatures[number]
-            place = sample[start + gap : start + gap + letters.size]
-            np.copyto(place, letters, where=self._fixed[number])
-            start += letters.size
 
-    def _draw(self, size: int) -> list[tuple[int, int]]:
-        """Different signatures in random order, each with the bases no signature took before it."""
-        wanted = self._low + int(self._random.below(self._high - self._low + 1, 1)[0])
-        numbers = self._some(wanted)
-        free = size - sum(self._signatures[number].size for number in numbers)
-        gaps = np.sort(self._random.below(free + 1, wanted)).tolist()
-        return list(zip(numbers, gaps, strict=True))
+# ---- checks -------------------------------------------------------------------------------------
 
-    def _some(self, wanted: int) -> list[int]:
-        """The numbers of `wanted` different signatures, by the first steps of a shuffle."""
-        numbers = list(range(len(self._signatures)))
-        left = len(numbers) - np.arange(wanted)
-        for place, step in enumerate(self._random.below(left, wanted).tolist()):
-            other = place + step
-            numbers[place], numbers[other] = numbers[other], numbers[place]
-        return numbers[:wanted]
+
+def _check_count(what: str, value: int) -> None:
+    """Raise UsageError for a number of records that cannot be made."""
+    if not 0 <= value < LIMIT:
+        raise UsageError(f"{what} is {shown(value)}; it must be 0 to {LIMIT - 1:,}")
+
+
+def _check_range(what: str, low: int, high: int, least: int, most: int) -> None:
+    """Raise UsageError where low..high is empty, or not within least..most."""
+    if low > high:
+        raise UsageError(f"min-{what} {low} is more than max-{what} {high}")
+    if low < least or high > most:
+        raise UsageError(f"{what} {low} to {high}; it must lie within {least} to {most}")

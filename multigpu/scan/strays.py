@@ -1,41 +1,33 @@
-"""`-s a.fa b.fa`: b.fa is a sample for the command line, and a signature for who wrote that."""
+"""`-s a.fa b.fa`: for the command line b.fa is a sample, but it was meant as signatures."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import click
 
 from multigpu.errors import UsageError
+from multigpu.formats.sequences.signatures import Signatures, read_signatures
+from multigpu.formats.storage.sources import Source
 
-if TYPE_CHECKING:
-    from multigpu.formats.sequences.signatures import Signatures
-    from multigpu.formats.storage.sources import Source
-
-ARGUMENTS = "multigpu.arguments"
 SIGNATURE_OPTIONS = ("-s", "--signatures")
-JOINED = ("-s", "--signatures=")  # what an argument begins with that has the value, too
-LOOKED_THROUGH = 1 << 20  # stored bytes of a file whose records are compared with the signatures
-
-
-class KeepsOrder(click.Command):
-    """A command that remembers in which order its arguments and options were given."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[ARGUMENTS] = tuple(args)
-        return super().parse_args(ctx, args)
+JOINED = ("-s", "--signatures=")  # beginnings of an argument that contains the value
+MOST_COMPARED = 1 << 20  # stored bytes of a file whose records are compared with the signatures
 
 
 def refuse_strays(
-    samples: Sequence[str], sources: "Sequence[Source]", signatures: "Signatures"
+    arguments: Sequence[str],
+    samples: Sequence[str],
+    sources: Sequence[Source],
+    signatures: Signatures,
 ) -> None:
-    """Raises UsageError for a FASTA sample that is likely to be meant as a file of signatures.
+    """Raise UsageError for a FASTA sample that is likely to be meant as a file of signatures.
 
-    It follows the value of -s directly, and another sample stands before it, or another sample is
-    FASTQ, or it is one of several samples and has no record longer than the longest signature.
-    FASTA samples are never refused where all samples stand before the first -s.
+    The sample follows the value of -s directly, and another sample stands before it, or another
+    sample is FASTQ, or it is one of several samples and has no record longer than the longest
+    signature. FASTA samples are never refused where all samples stand before the first -s.
+
+    arguments  of the command line, in their order
+    samples    those among them that are samples
     """
     by_path = {source.path: source for source in sources}
-    for path in _after_signatures(click.get_current_context().meta[ARGUMENTS]):
+    for path in _after_signatures(arguments):
         source = by_path.get(path)
         if source is None or source.layout != "fasta" or path not in samples:
             continue
@@ -48,8 +40,8 @@ def refuse_strays(
             )
 
 
-def _after_signatures(arguments: Sequence[Any]) -> list[str]:
-    """Arguments that directly follow the value of -s."""
+def _after_signatures(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments that directly follow the value of -s."""
     after = []
     for at, argument in enumerate(arguments):
         width = 2 if argument in SIGNATURE_OPTIONS else 1
@@ -58,11 +50,9 @@ def _after_signatures(arguments: Sequence[Any]) -> list[str]:
     return after
 
 
-def _is_alike(source: "Source", sources: "Sequence[Source]", signatures: "Signatures") -> bool:
-    """Whether one of several samples has no record longer than the longest signature."""
-    from multigpu.formats.sequences.signatures import read_signatures
-
-    if len(sources) < 2 or not source.cuttable or (source.size or 0) > LOOKED_THROUGH:
+def _is_alike(source: Source, sources: Sequence[Source], signatures: Signatures) -> bool:
+    """Return whether one of several samples has no record longer than the longest signature."""
+    if len(sources) < 2 or not source.cuttable or (source.size or 0) > MOST_COMPARED:
         return False
     longest = max(map(len, read_signatures([source.path]).letters))
     return longest <= max(map(len, signatures.letters))

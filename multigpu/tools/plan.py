@@ -11,7 +11,7 @@ import click
 
 from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
 from multigpu.count.command import COUNT
-from multigpu.dock.command import DOCK, dock_options
+from multigpu.dock.command import DOCK, request_of
 from multigpu.run.command import RUN, options, options_from
 from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
@@ -47,13 +47,12 @@ ANSWER = (
 @options(SCAN, RUN, ANSWER)
 def scan(**values: Any) -> None:
     """The chunk plan of `multigpu scan` with the same options."""
-    from multigpu.scan.api import ScanJob
+    from multigpu.scan.inputs import expand_inputs
+    from multigpu.scan.job import ScanJob
 
-    job = ScanJob(
-        list(values["samples"]), list(values["signatures"]), scan_options(values),
-        options_from(RunOptions, values),
-    )  # fmt: skip
-    plan, workers = _planned(job, job.inputs)
+    inputs = expand_inputs(values["samples"], values["signatures"])
+    job = ScanJob(inputs, scan_options(values), options_from(RunOptions, values))
+    plan, workers = _planned(job, job.worker_files)
     rows = [
         {
             "path": source.path, "bytes": source.size, "compression": source.compression,
@@ -83,13 +82,9 @@ def scan(**values: Any) -> None:
 @options(DOCK, RUN, ANSWER)
 def dock(**values: Any) -> None:
     """The chunk plan of `multigpu dock` with the same options."""
-    from multigpu.dock.api import DockJob
+    from multigpu.dock.job import DockJob
 
-    job = DockJob(
-        list(values["ligands"]), values["pocket"], dock_options(values),
-        options_from(RunOptions, values),
-        origin=values["origin"], spacing=values["spacing"],
-    )  # fmt: skip
+    job = DockJob(request_of(values))
     plan, workers = _planned(job, [])  # they get the text of the ligands
     told = job.summary_entries()
     if values["as_json"]:

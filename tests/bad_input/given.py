@@ -17,7 +17,11 @@ LAYOUTS = {
     "blank lines": READS.replace(b"@r2", b"\n\n@r2") + b"\n",
 }
 CHUNKS = [pytest.param((), id="one chunk"), pytest.param(("--max-chunk-bytes", "7"), id="7 bytes")]
-COMPRESS = {"gzip": gzip.compress, "bgzf": bgzf, "zstd": zstd.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bgzf": bgzf,
+    "zstd": zstd.compress,
+}
 BASE, QUALITY, LENGTH = ("ACGTXCGTAC", "I" * 10), ("ACGTACGTAC", "IIII IIIII"), ("ACGT", "IIIII")
 
 Refused = Callable[..., str]

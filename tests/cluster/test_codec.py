@@ -19,6 +19,12 @@ class Point:
     y: Any
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    x: int
+    y: Any
+
+
 class Oops(Exception):
     def __init__(self, place: str, number: int) -> None:
         super().__init__(place, number)
@@ -67,6 +73,11 @@ def test_codec__keeps_an_array_with_its_type_and_shape(array: Any) -> None:
 def test_codec__keeps_an_exception_by_its_arguments() -> None:
     again = CODEC.unpack(CODEC.pack(Oops("here", 3)))
     assert (type(again), again.args) == (Oops, ("here", 3))
+
+
+def test_codec__makes_a_dataclass_by_the_names_of_its_fields() -> None:
+    codec = Codec([Named])
+    assert codec.unpack(codec.pack([Named(x=1, y=(2,))])) == [Named(x=1, y=(2,))]
 
 
 def test_codec__takes_a_numpy_number_as_a_number() -> None:

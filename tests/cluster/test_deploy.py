@@ -54,15 +54,19 @@ def test_threads__need_no_preparation(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_dask__still_knows_its_nannies_with_their_folders_and_processes() -> None:
-    """It does not promise that; `kill_workers` ends processes that hang by it."""
+def test_dask__still_has_what_it_does_not_promise() -> None:
+    """Nannies, by which processes that hang are killed; what the scheduler is asked."""
     from distributed import Nanny
 
     with start_workers(TWO) as pending:
-        processes = set(pending.wait().everywhere(os.getpid).values())
+        found = pending.wait()
+        processes = set(found.everywhere(os.getpid).values())
         here = [nanny for nanny in Nanny._instances if nanny.pid in processes]
         assert len(here) == 2
         assert all("/multigpu-" in nanny.local_directory for nanny in here)
+        scheduler = found._client.cluster.scheduler  # type: ignore[attr-defined]
+        asked = {"processing", "who_has", "retire_workers", "unregister_worker_plugin"}
+        assert asked <= scheduler.handlers.keys()
 
 
 def test_worker_processes__that_nobody_waits_for_end_with_the_block(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_dispatch__workers_have_begun_when_what_was_done_before_is_given_out(
 def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:
     computed: list[int] = []
     step = {("load", n): lambda n=n: (computed.append(n), time.sleep(0.01)) for n in range(100)}
-    outcomes = dispatch(local, Toy("early", step), range(100))
+    outcomes: Any = dispatch(local, Toy("early", step), range(100))
     assert next(outcomes).part == (0, 0)
     outcomes.close()
     most = 1 + local.threads * (LINE_PER_THREAD + 1)

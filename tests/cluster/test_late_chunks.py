@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from fake_workers import FakeWorkers, Numbers, Seconds, steady
+from support.fake_workers import FakeWorkers, Numbers, Seconds, steady
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, Faults, dispatch
 from multigpu.cluster.engine.events import Event

@@ -100,7 +100,7 @@ def test_gpu__that_fails_gets_no_more_tasks_and_the_others_do() -> None:
     assert 1 <= len(failed) <= 2  # one for each of its lanes
     for error in failed:
         assert isinstance(error, DeviceFailed)
-        assert error.worker == f"{worker.name()}:{SECOND}"
+        assert error.worker == f"{worker.WORKER.name}:{SECOND}"
         workers.retire(error.worker)
     assert {gpu for gpu, error in reported if not error} == {FIRST, THIRD}
     assert workers.gpu == worker.OWN

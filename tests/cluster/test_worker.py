@@ -99,11 +99,11 @@ def _device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
     monkeypatch.setattr(memory, "release_pool", lambda device: None)
     yield
-    worker.dismiss("sums")
+    worker.WORKER.jobs.dismiss("sums")
 
 
 def run(sums: Sums, count: int, gpu: str | None = "GPU-0", **more: Any) -> worker.Outcome[int]:
-    worker.admit(sums)
+    worker.WORKER.jobs.admit(sums)
     return worker.run_chunk("sums", gpu, range(count), **more)
 
 
@@ -191,7 +191,7 @@ def test_device__without_memory_by_its_own_account_is_no_broken_one() -> None:
 def test_device__that_fails_is_told_with_the_reason(status: int) -> None:
     with pytest.raises(DeviceFailed, match=f": cudaError {status}: what happened$") as caught:
         run(Sums(9, error=CUDARuntimeError(status)), 4)
-    assert caught.value.worker == worker.name()
+    assert caught.value.worker == worker.WORKER.name
 
 
 def test_error__that_is_not_the_devices_is_as_it_was() -> None:
@@ -202,7 +202,7 @@ def test_error__that_is_not_the_devices_is_as_it_was() -> None:
 def test_job__that_was_dismissed_has_nothing_left() -> None:
     sums = Sums(9)
     run(sums, 4)
-    worker.dismiss("sums")
+    worker.WORKER.jobs.dismiss("sums")
     assert sums.closed == 1
     with pytest.raises(Failure, match=r"^the job has ended$"):
         worker.run_chunk("sums", None, range(4))
@@ -241,11 +241,11 @@ def test_threads__use_the_device_of_their_chunk_and_no_other(
     used: list[tuple[threading.Thread, int]],
 ) -> None:
     """The caller of `dismiss`, too, keeps its own."""
-    worker.admit(Sums(9))
+    worker.WORKER.jobs.admit(Sums(9))
     for gpu in ("GPU-2", "GPU-5"):
         with ThreadPoolExecutor(1) as lane:
             lane.submit(worker.run_chunk, "sums", gpu, range(4)).result()
-    worker.dismiss("sums")
+    worker.WORKER.jobs.dismiss("sums")
 
     assert threading.current_thread() not in {thread for thread, _ in used}
     own = {thread: {device for each, device in used if each is thread} for thread, _ in used}
@@ -266,7 +266,7 @@ def test_sessions__are_all_closed_though_one_cannot_be(monkeypatch: pytest.Monke
         run(sums, 4, "GPU-0")
         run(sums, 4, "GPU-1")
         with pytest.raises(RuntimeError, match="it does not close"):
-            worker.dismiss("sums")
+            worker.WORKER.jobs.dismiss("sums")
     assert len(closed) == 2
     assert threading.current_thread() not in closed
 
@@ -282,7 +282,7 @@ def test_session__on_a_device_that_has_failed_is_given_up() -> None:
     sums = Sums(9)
     with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
         run(sums, 4)
-        worker.dismiss("sums")
+        worker.WORKER.jobs.dismiss("sums")
     assert len(closed) == 1
 
 
@@ -291,7 +291,7 @@ def test_job__that_is_dismissed_meanwhile_is_closed_after_its_last_chunk() -> No
     closed: list[int] = []
 
     def dismissed() -> None:
-        worker.dismiss("sums")
+        worker.WORKER.jobs.dismiss("sums")
         closed.append(sums.closed)
 
     sums = Sums(9, on_compute=dismissed)

@@ -443,7 +443,7 @@ OPTIONS = [
     (("--controls", "COUNTS"), "--controls are for --model reference only"),
     (("--model", "reference"), "--model reference needs --controls"),
     (("--model", "single"), "is for one sample, here are 6"),
-    (("--window", "0"), "windows of 0 bases"),
+    (("--window", "0"), "window is 0; it must be 1 to"),
     (("--window", "77", "--chromosomes", "chr9"), "--window: for alignments only, and "),
     (("--regions", "x.bed"), "--regions: for alignments only"),
     (("--sample-names", "a,b"), "--sample-names: for alignments only"),

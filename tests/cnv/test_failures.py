@@ -13,7 +13,7 @@ from support.program import Run
 
 from multigpu.cnv.output import matrices
 from multigpu.cnv.work import CnvSession
-from multigpu.count.api import CountJob
+from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import write_counts
 
 FEW = ("--no-matrices", "--no-report", "--gpus", "none")

@@ -17,7 +17,7 @@ from multigpu.cnv.counts_source import InMemory
 from multigpu.cnv.job import CnvJob
 from multigpu.cnv.options import CnvOptions, KeptResults
 from multigpu.cnv.plan import CnvPlan, Shape, plan_memory
-from multigpu.count.api import CountJob
+from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions

@@ -58,7 +58,7 @@ def test_count__regions_of_a_bed_file(some: str, bed: Callable[..., str]) -> Non
     assert [note.removeprefix(f"{regions}: ") for note in found.notes] == [
         "the regions are not in order: they are sorted",
         "1 region is overlapping an earlier one",
-        "regions that end behind their reference: 1, the first one is chr1:0-400000",
+        "regions that end after their reference: 1, the first one is chr1:0-400000",
     ]
 
 
@@ -126,9 +126,9 @@ def test_references__the_first_difference_is_shown(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--window", "0"), "windows of 0 bases are not possible"),
-        (("--min-mapq", "-1"), "min_mapq is -1: it lies within 0 to 255"),
-        (("--read-width", "0"), "reads cannot cover 0 bases"),
+        (("--window", "0"), "window is 0; it must be 1 to"),
+        (("--min-mapq", "-1"), "min_mapq is -1; it must be 0 to 255"),
+        (("--read-width", "0"), "read_width is 0; it must be 1 to"),
         (("--sample-names", "a,b"), "there are 2 sample names for 1 files"),
         (
             ("--chromosomes", "chr1,chr9,x"),
@@ -233,8 +233,7 @@ def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refus
     )
     assert "2.bam: its read groups name a, b, not one sample: give" in refused(two, *by_group)
     assert refused(*same, *by_group) == (
-        "2 samples are, by their read groups, called a: give --sample-names NAME,…, one for each"
-        " file"
+        "2 samples are called a by their read groups: give --sample-names NAME,…, one for each file"
     )
 
 

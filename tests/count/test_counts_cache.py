@@ -10,7 +10,7 @@ from support.bams import random_rows, write_alignments
 from support.counted import ROWS, in_windows
 
 from multigpu import count
-from multigpu.count.api import CountOptions
+from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import windows
 from multigpu.formats.tables.counts_cache import CountsCache

@@ -77,7 +77,7 @@ def test_cram__that_is_cut_within_a_container_is_truncated_and_not_unsorted(
 
 
 def test_cram__whose_end_java_wrote_is_whole(tmp_path: Path, cram: str) -> None:
-    """It sets bits of the end marker that have no meaning."""
+    """Bits of the end marker that have no meaning may be set."""
     content = Path(cram).read_bytes()
     end = bytearray(cram_file.END_3)
     assert content.endswith(end)

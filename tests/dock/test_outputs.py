@@ -1,4 +1,4 @@
-"""What docking writes, through the command and from Python."""
+"""Output of docking, through the command and from Python."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ from support.program import remarks
 
 import multigpu
 from multigpu import UsageError
-from multigpu.dock import api as docking
+from multigpu.dock import job as dock_job
 from multigpu.dock import plan as dock_plan
 from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder, read_records
 from multigpu.formats.molecules.registry import FORMATS
@@ -166,7 +166,7 @@ def test_dock__writes_to_standard_output(dock: Dock, capfdbinary: Any, library: 
     assert files() == ["poses.scores.tsv", "poses.sdf"]
 
 
-def test_dock__tells_what_was_done(dock: Dock) -> None:
+def test_summary__says_what_was_done(dock: Dock) -> None:
     dock("-o", "poses.sdf", "--summary", "summary.json", "--top", "2")
     facts = json.loads(Path("summary.json").read_text())
     assert facts["ligands"] == COUNT
@@ -179,7 +179,7 @@ def test_dock__tells_what_was_done(dock: Dock) -> None:
     assert facts["output"]["bytes"] == Path("poses.sdf").stat().st_size
 
 
-def test_dock__tells_how_many_shifts_were_tried(dock: Dock) -> None:
+def test_summary__counts_the_shifts(dock: Dock) -> None:
     more = ("--translations", "1,0.5", "--rotations", "2")
     dock("-o", "poses.sdf", "--summary", "summary.json", *more)
     facts = json.loads(Path("summary.json").read_text())
@@ -258,10 +258,10 @@ def test_api__makes_a_pandas_frame(library: Path) -> None:
     assert frame["ligand"].tolist() == [f"lig{i}" for i in range(COUNT)]
 
 
-def test_api__goes_on_with_what_was_finished(
+def test_api__resumes_an_interrupted_job(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the middle of the spans into which poses are cut, too."""
+    """The job may be stopped between the spans of a ligand's poses."""
     monkeypatch.setattr(dock_plan, "CPU_POSES", 30)
     files = str(library / "ligands.sdf"), str(library / "pocket.npz")
     options: dict[str, Any] = {"precision": 60, "gpus": "none", "max_chunk_bytes": 1}
@@ -278,10 +278,10 @@ def test_api__goes_on_with_what_was_finished(
 
 
 @pytest.mark.parametrize("stop", range(1, 12))
-def test_api__goes_on_from_any_border_without_a_look_at_what_is_before(
+def test_api__resumes_at_any_border_without_reading_what_is_before(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
 ) -> None:
-    """What is broken off is told once."""
+    """A source that is cut off is reported once."""
     text = (library / "ligands.sdf").read_bytes()
     for name, content in {
         "a.sdf": text, "b.sdf": b"", "c.sdf.gz": gzip.compress(text)[:-9], "d.sdf": text,
@@ -305,7 +305,7 @@ def test_api__goes_on_from_any_border_without_a_look_at_what_is_before(
         read.append((Path(source.path).name, begin.at))
         return read_records(number, source, sent, begin)
 
-    monkeypatch.setattr(docking, "read_records", seen)
+    monkeypatch.setattr(dock_job, "read_records", seen)
     again = multigpu.dock(*files, **options, journal=journal, resume=True)
     assert again.to_table().equals(whole)
     assert again.skipped == skipped

@@ -1,7 +1,8 @@
-"""What is planned and prepared before the first ligand is docked."""
+"""Plans, and what workers prepare before the first ligand is docked."""
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ from multigpu.dock.options import DockOptions
 from multigpu.dock.prepare import FEW, prepare
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.formats.storage.sources import Source, inspect
+from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.run.options import RunOptions
 
 
-def test_plan__tells_the_search_and_runs_nothing(
+def test_plan__shows_the_search_and_runs_nothing(
     library: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
@@ -52,22 +53,33 @@ def test_plan__of_a_cluster_that_is_not_there_is_refused(library: Path, main: Ru
     assert not ended.out
 
 
-def test_plan__host_memory_grows_with_what_is_in_hand() -> None:
-    spans = ((0, 100),)
-    few = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, in_hand=2, threads=2)
-    many = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, in_hand=8, threads=8)
+def plan_of(chunk_bytes: int, chunk_ligands: int, **more: int) -> dock_plan.DockPlan:
+    return dock_plan.DockPlan(
+        chunk_bytes=chunk_bytes,
+        chunk_ligands=chunk_ligands,
+        pose_spans=((0, 100),),
+        budget=0,
+        cost=Cost(1, 0),
+        lanes=2,
+        **more,
+    )
+
+
+def test_plan__host_memory_grows_with_the_chunks_in_progress() -> None:
+    few = plan_of(1 << 20, 100, in_progress=2, threads=2)
+    many = replace(few, in_progress=8, threads=8)
     assert dock_plan.PROGRAM_BYTES + 2 * 12 * (1 << 20) < few.host_bytes < many.host_bytes
-    top = dock_plan.DockPlan(1 << 20, 100, spans, 0, Cost(1, 0), 2, 2, 2, top=5)
+    top = replace(few, top=5)
     assert top.host_bytes > few.host_bytes + 4 * 12 * (1 << 20)
 
 
 @pytest.mark.parametrize(
     ("megabytes", "chunks"), [(3, 3), (240, 240), (960, 480), (9600, 480)]
 )  # fmt: skip
-def test_plan__leaves_a_twentieth_of_a_long_run_in_hand(
+def test_plan__has_a_twentieth_of_a_long_run_in_progress(
     library: Path, megabytes: int, chunks: int
 ) -> None:
-    """Of 24 threads; but chunks are not smaller than the engine's work on them is worth."""
+    """There are 24 threads; chunks below 1 MiB would not repay the engine's work on them."""
     field = dock_plan.field_of(read_pocket(str(library / "pocket.npz")), DockOptions())
     source = Source("ligands.pdbqt", megabytes << 20, "none", "pdbqt")
     search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
@@ -92,9 +104,8 @@ def test_spans__carry_the_text_of_their_records_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(ligands, "READ_BYTES", block)
     path = library / "ligands.sdf"
-    source = inspect(str(path), ligands.LIGANDS)
-    plan = dock_plan.DockPlan(2000, 7, ((0, 9),), 0, Cost(1, 0), 1)
-    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan))
+    source = inspect_source(str(path), ligands.LIGANDS)
+    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan_of(2000, 7)))
     assert len(spans) > COUNT // 7
     assert not [each for span in spans for each in span.records if "ends" in vars(each)]
     sent = pickle.loads(pickle.dumps(spans))

@@ -1,4 +1,4 @@
-"""What docking skips or refuses, and in which words."""
+"""Ligands and options that docking skips or refuses, and the messages."""
 
 import logging
 import os
@@ -30,6 +30,8 @@ from multigpu import InputError, UsageError
 from multigpu.dock.options import FARTHEST
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.kernels.rotation import types
+
+SEVERAL = "give one of precision, rotations and rotation file, not several"
 
 
 def test_dock__skips_what_cannot_be_docked_and_says_so(
@@ -93,7 +95,7 @@ def test_dock__of_nothing_that_can_be_docked_fails(dock: Dock) -> None:
     assert files() == ["bad.xyz"]
 
 
-def test_dock__tells_of_a_very_long_name_in_a_short_line(dock: Dock) -> None:
+def test_dock__shortens_a_very_long_name_in_its_message(dock: Dock) -> None:
     Path("long.sdf").write_bytes(b"x" * 1_000_000)
     with pytest.raises(InputError, match=r"record 1 \(x{80}…\)") as caught:
         dock("-o", "poses.sdf", of="long.sdf")
@@ -114,26 +116,29 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--precision", "0"), "precision 0: the degrees must be above 0"),
-        (("--precision", "nan"), "precision nan"),
-        (("--precision", "-5"), "precision -5"),
+        (("--precision", "0"), "precision is 0°; it must be above 0"),
+        (("--precision", "nan"), "precision is nan"),
+        (("--precision", "-5"), "precision is -5°"),
         (("--precision", "1e-5"), r"\d+ poses; fewer than 2\^63 are possible: take larger steps"),
         (("--precision", "1", "--translations", "1e5,1"), r"fewer than 2\^63"),
-        (("--rotations", "0"), "0 rotations: there must be at least one"),
-        (("--rotations", "2147483648"), "rotations are at most 100,000,000: try --precision"),
-        (("--rotations", "5", "--rotation-file", "x"), "not both"),
-        (("--rotations", "5", "--precision", "10"), "give a precision, or .*, not both"),
-        (("--rotation-file", "x", "--precision", "10"), "give a precision, or .*, not both"),
+        (("--rotations", "0"), "rotations is 0; it must be 1 to 100,000,000"),
+        (("--rotations", "2147483648"), r"it must be 1 to 100,000,000 \(--precision takes more\)"),
+        (("--rotations", "5", "--rotation-file", "x"), SEVERAL),
+        (("--rotations", "5", "--precision", "10"), SEVERAL),
+        (("--rotation-file", "x", "--precision", "10"), SEVERAL),
         (("--rotation-file", "x"), "x: cannot be read: there is no such file"),
-        (("--top", "0"), "top 0: at least one pose"),
-        (("--min-rmsd", "-1"), "min RMSD -1 Å"),
-        (("--translations", "-1,1"), "translations -1,1: a radius and a step above 0"),
+        (("--top", "0"), "top is 0; it must be 1 or more"),
+        (("--min-rmsd", "-1"), "min_rmsd is -1 Å; it must be 0 or more"),
+        (
+            ("--translations", "-1,1"),
+            "translations -1,1: the radius must be 0 or more, the step above 0",
+        ),
         (
             ("--translations", "0.5,2"),
-            "translations 0.5,2: the radius, which comes first, has no step",
+            "translations 0.5,2: the radius, which comes first, is less than one step",
         ),
-        (("--center", "0,nan,0"), "the center is no place"),
-        (("--center", "0,1.1e9,0"), r"the center is no place: coordinates lie within ±1e\+09 Å"),
+        (("--center", "0,nan,0"), "coordinates of the center must lie within"),
+        (("--center", "0,1.1e9,0"), r"coordinates of the center must lie within ±1e\+09 Å"),
         (("--origin", "0,0,0", "--spacing", "0"), "the spacing along x is 0, not positive"),
         (("-o", "poses.txt"), r"poses\.txt: poses are written as"),
         (("-o", "nowhere/poses.sdf"), "there is no directory"),
@@ -143,7 +148,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("-o", "poses/", "--log-json", "poses"), "is named twice"),
         (("-o", "poses.sdf", "--summary", "poses.scores.tsv"), "is named twice"),
         (("-o", "poses.sdf.gz", "--log-json", "poses.scores.tsv"), "is named twice"),
-        (("-o", "poses.sdf", "--report", "poses.errors.tsv"), "is named twice"),
+        (("-o", "poses.sdf", "--trace", "poses.errors.tsv"), "is named twice"),
         (("--scores", "-"), "poses and scores would both go to standard output"),
         (("-o", "-", "--scores", "-"), "poses and scores would both go to standard output"),
         (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
@@ -157,6 +162,18 @@ def test_dock__refuses_what_makes_no_sense(
     with pytest.raises(UsageError, match=problem):
         dock(*options)
     assert files() == []
+
+
+@pytest.mark.parametrize("option", ["-o", "--scores", "--summary"])
+def test_dock__does_not_replace_ligands_that_a_pattern_names(
+    dock: Dock, library: Path, option: str
+) -> None:
+    text = (library / "ligands.sdf").read_bytes()
+    Path("ligands.sdf").write_bytes(text)
+    output = () if option == "-o" else ("-o", "poses.xyz")
+    with pytest.raises(UsageError, match=r"^ligands\.sdf is named twice: it would be replaced$"):
+        dock(*output, option, "ligands.sdf", of="lig*.sdf")
+    assert Path("ligands.sdf").read_bytes() == text
 
 
 @pytest.mark.parametrize("option", ["--scores", "--log-json"])
@@ -188,8 +205,8 @@ def test_dock__refuses_what_would_be_in_a_directory_before_its_poses(
         ({"rotation_file": 7}, "rotation_file is 7; it must be a path"),
         ({"journal": 7}, "journal is 7; it must be a path"),
         ({"outside": "far"}, "outside is 'far'; it can be clamp or zero or penalty"),
-        ({"precision": 10, "rotations": 5}, "give a precision, or a number or .* not both"),
-        ({"precision": 10, "rotation_file": "x"}, "give a precision, or a number or .* not both"),
+        ({"precision": 10, "rotations": 5}, SEVERAL),
+        ({"precision": 10, "rotation_file": "x"}, SEVERAL),
         ({"spacing": [1, [2]]}, r".*pocket\.npz: its spacing is not one number, or three"),
     ],
 )
@@ -268,6 +285,7 @@ def test_dock__names_the_package_that_is_missing(
 ) -> None:
     for module in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "multigpu.dock.report", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     problem = rf"{what} need the package {package}: pip install {package}"
     with pytest.raises(UsageError, match=problem):
@@ -297,7 +315,7 @@ def test_dock__of_a_file_whose_name_is_no_text(
     assert read["source"][0] == f"caf?.{layout}"
 
 
-def test_program__tells_by_its_status_that_some_were_skipped(library: Path, tmp_path: Path) -> None:
+def test_program__shows_by_its_status_that_some_were_skipped(library: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.xyz").write_text("1\ngood\nO 0 0 0\n1\nbad\nC 0 nan 0\n")
     ran = subprocess.run(
         [sys.executable, "-m", "multigpu", "dock", str(tmp_path / "bad.xyz"), "--gpus", "none",

@@ -56,7 +56,7 @@ CARD = re.compile(r"<br><b>(\d+)\. (.*?)</b><br>score (.*?)</div>")
 
 
 def traces(report: str, name: str) -> list[dict[str, Any]]:
-    """What is drawn in a plot."""
+    """Return the traces of a plot."""
     begin = re.search(rf'Plotly\.newPlot\(\s*"{name}",\s*', report)
     assert begin is not None
     found: list[dict[str, Any]] = json.JSONDecoder().raw_decode(report, begin.end())[0]
@@ -132,7 +132,7 @@ def test_report__of_what_cannot_be_drawn_says_so(
 
 
 def test_report__of_scores_that_are_nearly_equal(dock: Dock) -> None:
-    """They cannot be told apart by as many bins as others."""
+    """The differences are too small for the usual number of bins."""
     grid = np.full((3, 3, 3), 1.0)
     grid[2] = np.nextafter(np.float32(1), np.float32(2))
     np.savez("flat.npz", grid=grid, origin=np.zeros(3), spacing=1.0)

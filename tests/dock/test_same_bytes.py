@@ -57,7 +57,10 @@ def assert_same_at_once(
     dock: Dock, monkeypatch: pytest.MonkeyPatch, name: str, some: list[str], output: str,
     options: tuple[str, ...], reason: bytes,
 ) -> None:  # fmt: skip
-    """Of records of which some are plain; for the others a reason is told."""
+    """Assert that records give the same bytes read together and one by one.
+
+    reason: why one of them is skipped
+    """
     Path(name).write_bytes("".join(some).encode())
 
     def written() -> dict[str, bytes]:
@@ -85,7 +88,7 @@ def test_dock__of_several_poses_gives_the_same_bytes_in_tiny_chunks(
 def test_dock__on_worker_processes_gives_the_same_bytes(
     dock: Dock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They read the ligands themselves; what they give in spans of poses goes into a journal."""
+    """Processes read the ligands themselves; parts of spans of poses go into a journal."""
     dock("-o", "whole.sdf")
     dock("-o", "cut.sdf", "--workers", "2", "--max-chunk-bytes", "20000")
     monkeypatch.setattr(dock_plan, "CPU_POSES", 500)

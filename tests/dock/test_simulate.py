@@ -85,10 +85,12 @@ def test_ligands__that_are_impossible_are_refused(quantities: Any, problem: str)
     assert out.getvalue() == b""
 
 
-@pytest.mark.parametrize("quantities", [(1, 0.5, 3), (1001, 0.5, 3), (9, 0, 3), (9, 0.5, 0)])
+@pytest.mark.parametrize(
+    "quantities", [(1, 0.5, 3, 1), (1001, 0.5, 3, 1), (9, 0, 3, 1), (9, 0.5, 0, 1)]
+)
 def test_pocket__that_is_impossible_is_refused(quantities: Any) -> None:
     with pytest.raises(UsageError, match="a pocket needs 2 to 1000 points"):
-        pocket(io.BytesIO(), *quantities, seed=1)
+        pocket(io.BytesIO(), *quantities)
 
 
 def test_pocket__with_more_wells_than_points_is_refused() -> None:

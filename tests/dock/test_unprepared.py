@@ -55,7 +55,7 @@ def test_dock__of_drawings_alone_fails(dock: Dock) -> None:
 def test_dock__notes_ligands_without_hydrogens(
     dock: Dock, copies: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Read alone or together, and told once."""
+    """The note comes once, whether ligands are read alone or together."""
     bare, whole = sdf("bare", "3D", "0.5000", last="F"), sdf("whole", "3D", "0.5000")
     Path("a.sdf").write_text((bare + whole + bare) * copies)
     with caplog.at_level(logging.WARNING):

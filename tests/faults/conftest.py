@@ -10,7 +10,7 @@ from faults.harness import ROOT, Job, run
 
 # What happens to a job happens in the engine, so docking says little that a scan has not said.
 JOBS = ("scan", pytest.param("dock", marks=pytest.mark.slow))
-FEW_SCHEDULES = 2
+FEW_SCHEDULES = 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

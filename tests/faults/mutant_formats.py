@@ -25,6 +25,7 @@ from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.dock.api import DockJob
 from multigpu.dock.options import DockOptions
+from multigpu.dock.request import dock_request
 from multigpu.dock.simulate import pocket
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.options import RunOptions
@@ -357,12 +358,13 @@ def _maps(folder: Path) -> Path:
 def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
     options = DockOptions(precision=120, allow_flat=True)
-    job = DockJob([str(ligands)], str(grid), options, RunOptions(**ONE, **run))
+    where = RunOptions(**ONE, **run)
+    job = DockJob(dock_request([str(ligands)], str(grid), options=options, run=where))
     with job.keep_journal():
         return [
-            bytes(part.texts[i])
-            for part in job.parts(_chosen(ligands, *poses))
-            for i in range(len(part.texts))
+            text
+            for docked in job.parts(_chosen(ligands, *poses))
+            for text in docked.pose_texts.each()
         ]
 
 

@@ -50,7 +50,13 @@ def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param((), id="threads"),
+        pytest.param(("--workers", "2"), id="processes", marks=pytest.mark.slow),
+    ],
+)
 def test_run__that_was_stopped_goes_on_to_the_same_folder(
     job: Job,
     undisturbed: dict[str, str],

@@ -14,7 +14,7 @@ from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
-from multigpu.formats.storage.sources import inspect
+from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.scan import work as scan
 from multigpu.scan.options import ScanOptions
@@ -62,14 +62,14 @@ def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
     monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
     monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
-    on_cpu = scan._backend
+    on_cpu = scan.open_scanner
 
     def backend(place: Any, *about: Any) -> Any:
         if place.gpu is None:
             return on_cpu(place, *about)
         return cuda.Scanner(*about), lambda size: np.empty(size, np.uint8)
 
-    monkeypatch.setattr(scan, "_backend", backend)
+    monkeypatch.setattr(scan, "open_scanner", backend)
     yield device
     device.fails = range(0)
 
@@ -90,17 +90,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> Outcome[Any]:
     samples, signatures = files
-    source = inspect(samples)
+    source = inspect_source(samples)
     workload = ScanWorkload(
-        "scarce", [source], read_signatures([signatures]), ScanOptions(hits, max_ambiguous=most),
-        "tsv+ambiguous",
-    )  # fmt: skip
-    worker.admit(workload)
+        key="scarce",
+        sources=[source],
+        signatures=read_signatures([signatures]),
+        options=ScanOptions(hits=hits, max_ambiguous=most),
+        fmt="tsv+ambiguous",
+    )
+    worker.WORKER.jobs.admit(workload)
     try:
         span = FileSpan(0, 0, source.size or 0, exact=True)
         return worker.run_chunk("scarce", "GPU-0", span)
     finally:
-        worker.dismiss("scarce")
+        worker.WORKER.jobs.dismiss("scarce")
 
 
 @pytest.mark.parametrize("most", [None, 0], ids=["any", "none ambiguous"])
@@ -111,7 +114,7 @@ def test_scan__gives_the_same_whichever_allocation_fails(
 ) -> None:
     whole = run(files, hits, most)
     assert (whole.device, whole.events) == ("gpu0", ())
-    assert whole.part.hits > (20 if most is None else 5)
+    assert whole.part.facts.hits > (20 if most is None else 5)
     happened = set()
     for failing in range(scarce.allocations):
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)

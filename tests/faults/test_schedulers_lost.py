@@ -280,7 +280,7 @@ def test_scheduler__that_hangs_does_not_stop_what_is_begun_elsewhere_or_retired(
     name = min(workers.present())
     task = workers.submit(lambda outcome, error: None, time.sleep, 60)
     cluster.processes[0].send_signal(signal.SIGSTOP)
-    again = workers.submit(lambda outcome, error: None, time.sleep, 60, apart_from=task)
+    again = workers.submit(lambda outcome, error: None, time.sleep, 60, avoid=task)
     workers.retire(name)
     for each in (task, again):
         each.cancel()

@@ -1,6 +1,6 @@
 """Random faults at random moments: whatever happens, the bytes are the same in the end.
 
-`make soak` runs 100 schedules for each job, `make test` the first two, `make test-all` ten.
+`make soak` runs 100 schedules for each job, `make test` the first, `make test-all` ten.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ def test_schedule__of_random_faults_ends_in_the_same_bytes(
             assert run(job, tmp_path, "--resume", *workers).status == 0
             break
         disturbed = Run(job, tmp_path, "--resume", *workers)
-        disturbed.until(lambda now=disturbed: now.journal.exists())
+        disturbed.until(disturbed.journal.exists)
         for _ in range(chance.randint(1, 2)):
             time.sleep(chance.uniform(*SECONDS))
             chance.choice(FAULTS)(disturbed, chance)

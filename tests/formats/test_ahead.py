@@ -11,7 +11,7 @@ import pytest
 from multigpu.errors import Failure, InputError
 from multigpu.formats.sequences.spans import block_spans
 from multigpu.formats.storage.ahead import HEADROOM, LARGEST_BLOCK, Block, ReadAhead, Streams
-from multigpu.formats.storage.sources import blocks, inspect
+from multigpu.formats.storage.sources import blocks, inspect_source
 
 READS = b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % number for number in range(400_000))
 
@@ -30,7 +30,9 @@ def test_streams__give_the_whole_content(packed: str, begun: bool, size: int) ->
         if begun:
             streams.begin([packed, "another.fq"])
         for _ in range(2):  # what was begun is there once
-            assert b"".join(b.tobytes() for b in streams.blocks(inspect(packed), size)) == READS
+            assert (
+                b"".join(b.tobytes() for b in streams.blocks(inspect_source(packed), size)) == READS
+            )
 
 
 def test_streams__begin_says_nothing_of_what_is_wrong(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_streams__begin_says_nothing_of_what_is_wrong(tmp_path: Path) -> None:
         for path in ([], ["missing.fq.gz"], ["-"], ["s3://no/where.gz"], [str(damaged)]):
             streams.begin(path)
         with pytest.raises(InputError, match="ends early"):
-            list(streams.blocks(inspect(str(damaged)), LARGEST_BLOCK))
+            list(streams.blocks(inspect_source(str(damaged)), LARGEST_BLOCK))
 
 
 def test_streams__that_nobody_takes_end(packed: str) -> None:
@@ -75,7 +77,7 @@ def test_read_ahead__ends_once_and_for_all() -> None:
 
 def test_blocks__memory_is_used_again_only_when_nobody_sees_it(packed: str) -> None:
     places, kept = set(), []
-    for number, block in enumerate(blocks(inspect(packed), 1 << 20, HEADROOM)):
+    for number, block in enumerate(blocks(inspect_source(packed), 1 << 20, HEADROOM)):
         places.add(block.ctypes.data)
         if number % 3 == 0:
             kept.append((number, block[5:]))
@@ -91,6 +93,6 @@ def test_streams__a_record_that_does_not_fit_the_memory_is_said(packed: str) -> 
         yield np.frombuffer(bytes(HEADROOM) + b"@r\n" + b"A" * 97, np.uint8).copy()[HEADROOM:]
         raise MemoryError
 
-    found = block_spans(0, inspect(packed), ReadAhead(content(), 1), 33)
+    found = block_spans(0, inspect_source(packed), ReadAhead(content(), 1), 33)
     with pytest.raises(Failure, match=r"gz: a record of more than 100 bytes does not fit the mem"):
         next(found)

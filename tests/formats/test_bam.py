@@ -16,7 +16,7 @@ from support.bgzf_data import bgzf
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments import bam
-from multigpu.formats.alignments.alignments import Alignments, inspect, reads, stretches
+from multigpu.formats.alignments.alignments import Alignments, inspect_alignments, reads, stretches
 from multigpu.formats.alignments.bam import WHOLE, Stretch
 from multigpu.formats.alignments.bam_index import read_index
 
@@ -73,7 +73,7 @@ def test_reads__are_those_of_pysam_wherever_blocks_end(
 ) -> None:
     """40 bytes are less than a record: the buffer grows until one fits."""
     monkeypatch.setattr(bam, "BLOCK", block)
-    assert rows(inspect(some)) == rows_of_pysam(some)
+    assert rows(inspect_alignments(some)) == rows_of_pysam(some)
 
 
 @pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
@@ -83,7 +83,7 @@ def test_stretches__have_every_read_once_and_in_order(
 ) -> None:
     """In a small file htslib puts all records into the largest bin of a CSI index."""
     path = write_alignments(tmp_path / "some.bam", random_rows(4000, longest=1500), csi=csi)
-    file = inspect(path)
+    file = inspect_alignments(path)
     cut = stretches(file, WANTED, size)
     assert len(cut) >= fewest
     assert len(cut) == 1 or size < 1 << 30
@@ -96,7 +96,7 @@ def test_stretches__long_reads_over_many_windows(tmp_path: Path, csi: bool) -> N
     table: list[Row] = [(0, 100 * i, 60, f"{20_000 + 7 * i}M", 0) for i in range(5)]
     table += [(0, 200_000, 60, "90M", 0), (1, 70_000, 60, "90M", 16)]
     path = write_alignments(tmp_path / "long.bam", table, csi=csi)
-    file = inspect(path)
+    file = inspect_alignments(path)
     found = [row for stretch in stretches(file, WANTED, 1) for row in rows(file, stretch)]
     assert found == rows_of_pysam(path)
     assert len(found) == 7
@@ -104,7 +104,7 @@ def test_stretches__long_reads_over_many_windows(tmp_path: Path, csi: bool) -> N
 
 @pytest.mark.parametrize("begin", [0, 20_000, 150_000, 200_050, 299_999])
 def test_stretches__have_all_that_reaches_into_what_is_wanted(some: str, begin: int) -> None:
-    file, end = inspect(some), min(begin + 40_000, 300_000)
+    file, end = inspect_alignments(some), min(begin + 40_000, 300_000)
     found = [r for s in stretches(file, {0: (begin, end)}, 1) for r in rows(file, s)]
     wanted = [r for r in rows_of_pysam(some) if r[0] == 0 and r[1] < end and r[2] > begin]
     assert set(wanted) <= set(found)
@@ -116,12 +116,12 @@ def test_reads__as_long_as_several_blocks(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(bam, "BLOCK", 1000)
     table: list[Row] = [(0, 5, 60, "50000M", 0), (0, 6, 60, "10M", 16), (0, 7, 60, "70000M", 0)]
     path = write_alignments(tmp_path / "long.bam", table)
-    assert rows(inspect(path)) == rows_of_pysam(path)
+    assert rows(inspect_alignments(path)) == rows_of_pysam(path)
 
 
 def test_reads__without_any(tmp_path: Path) -> None:
     path = write_alignments(tmp_path / "none.bam", [])
-    file = inspect(path)
+    file = inspect_alignments(path)
     assert stretches(file, WANTED, 1) == []
     assert rows(file) == []
 
@@ -148,11 +148,11 @@ def test_reads__a_file_that_is_cut(some: str, tmp_path: Path) -> None:
     for name, content in (("a", whole[:-28]), ("b", whole[: len(whole) // 2]), ("c", whole[:9])):
         (tmp_path / f"{name}.bam").write_bytes(content)
         with pytest.raises(InputError, match=r"\.bam: (gzip data )?ends early"):
-            inspect(str(tmp_path / f"{name}.bam"))
+            inspect_alignments(str(tmp_path / f"{name}.bam"))
 
 
 def test_reads__content_that_ends_within_a_record(some: str, tmp_path: Path) -> None:
-    file = inspect(cut_in_content(some, tmp_path, drop_end))
+    file = inspect_alignments(cut_in_content(some, tmp_path, drop_end))
     with pytest.raises(InputError, match="ends within a record: the file is truncated"):
         rows(file)
 
@@ -169,7 +169,7 @@ def test_reads__a_damaged_record(some: str, tmp_path: Path, field: int, value: i
         content[at : at + 4] = value.to_bytes(4, "little", signed=True)
 
     with pytest.raises(InputError, match="is damaged, or its index belongs to another file"):
-        rows(inspect(cut_in_content(some, tmp_path, damage)))
+        rows(inspect_alignments(cut_in_content(some, tmp_path, damage)))
 
 
 def test_reads__a_flipped_bit_is_seen(some: str, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_reads__a_flipped_bit_is_seen(some: str, tmp_path: Path) -> None:
     content[len(content) // 2] ^= 16
     (tmp_path / "flipped.bam").write_bytes(content)
     with pytest.raises(InputError, match=r"gzip data is corrupt|something that is not gzip"):
-        rows(inspect(str(tmp_path / "flipped.bam")))
+        rows(inspect_alignments(str(tmp_path / "flipped.bam")))
 
 
 def test_reads__unsorted_records_only_where_order_matters(tmp_path: Path) -> None:
@@ -185,21 +185,21 @@ def test_reads__unsorted_records_only_where_order_matters(tmp_path: Path) -> Non
     total = sum(len(block) for block in bam.reads(path, len(REFERENCES), WHOLE, ordered=False))
     assert total == len(rows_of_pysam(path)) > 0
     with pytest.raises(InputError, match="is not sorted by position: run `samtools sort`"):
-        rows(inspect(path))
+        rows(inspect_alignments(path))
 
 
 def test_index__of_another_file(some: str, tmp_path: Path) -> None:
     fewer = write_alignments(tmp_path / "fewer.bam", [], REFERENCES[:2])
     Path(fewer + ".bai").replace(some + ".bai")
     with pytest.raises(InputError, match=r"bai: belongs to another file than .*some\.bam"):
-        stretches(inspect(some), WANTED, 1)
+        stretches(inspect_alignments(some), WANTED, 1)
 
 
 def test_index__of_a_larger_file(some: str, tmp_path: Path) -> None:
     """Its entries stand behind the end: that is not an empty file."""
     larger = write_alignments(tmp_path / "larger.bam", random_rows(9000, longest=900))
     Path(larger + ".bai").replace(some + ".bai")
-    file = inspect(some)
+    file = inspect_alignments(some)
     last = stretches(file, WANTED, 1)[-1]
     assert last.offset >> 16 > Path(some).stat().st_size
     with pytest.raises(InputError, match=r"is damaged, or its index belongs|ends early"):
@@ -273,7 +273,7 @@ def test_header__with_absurd_numbers_is_refused(
     path.write_bytes(bgzf(bam.MAGIC + header))
     tracemalloc.start()
     with pytest.raises(InputError, match=f"{problem}$"):
-        inspect(str(path))
+        inspect_alignments(str(path))
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
 
@@ -309,7 +309,7 @@ def test_stretches__small_references_share_one(tmp_path: Path) -> None:
     """An assembly may have thousands of them; those not asked for are not read at the ends."""
     references = [(f"contig{i}", 2000) for i in range(300)]
     table: list[Row] = [(i, 7 * j, 60, "90M", 0) for i in range(300) for j in range(10)]
-    file = inspect(write_alignments(tmp_path / "contigs.bam", table, references))
+    file = inspect_alignments(write_alignments(tmp_path / "contigs.bam", table, references))
     wanted = {i: (0, 2000) for i in range(40, 300) if i % 50}
     (stretch,) = stretches(file, wanted, 1 << 30)
     found = rows(file, stretch)

@@ -5,9 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.dock import scores
-from multigpu.dock.scores import as_tsv
-from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.columns import decimals, glued, whole
 from multigpu.formats.tables.texts import Texts
 
@@ -69,28 +66,3 @@ def test_decimals__between_two_are_rounded_as_python_rounds(digits: int) -> None
     for part in (values, values[np.abs(values) < 1e5]):
         wanted = [f"{value:.{digits}f}".encode() for value in part.tolist()]
         assert decimals(part, digits).each() == wanted
-
-
-def test_scores__are_the_same_lines_one_by_one_and_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    chance = np.random.default_rng(1)
-    n = 200
-    rows = PoseBatch(
-        [f"lig {i}é" for i in range(n)],
-        ["a.pdbqt", "b\udcff.pdbqt"] * (n // 2),
-        np.arange(n),
-        chance.integers(1, 9, n).astype(np.int32),
-        chance.integers(0, 1 << 40, n),
-        chance.normal(size=n) * 10.0 ** chance.integers(-20, 20, n),
-        np.where(chance.random((n, 3)) < 0.1, np.nan, chance.integers(0, 3600, (n, 3)) / 10),
-        chance.normal(size=(n, 4)),
-        chance.normal(size=(n, 3)) * 10.0 ** chance.integers(-6, 9, (n, 3)),
-        chance.random(n) / 1000,
-        chance.integers(1, 99, n).astype(np.int32),
-        chance.integers(0, 12, n).astype(np.int32),
-        np.empty((0, 3)),
-    )
-    monkeypatch.setattr(scores, "are_several", lambda _: True)
-    at_once = as_tsv(rows)
-    monkeypatch.setattr(scores, "are_several", lambda _: False)
-    assert at_once == as_tsv(rows)
-    assert at_once.count(b"\n") == n

@@ -23,7 +23,7 @@ from support.stored import (
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import decompress
-from multigpu.formats.storage.sources import blocks, inspect
+from multigpu.formats.storage.sources import blocks, inspect_source
 
 # ---- blocks: good data ------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ from multigpu.formats.storage.sources import blocks, inspect
 def test_blocks__are_full_but_for_the_last_and_fresh(
     store: Callable[..., str], compression: str, size: int
 ) -> None:
-    got = list(blocks(inspect(store(STORED[compression])), size))
+    got = list(blocks(inspect_source(store(STORED[compression])), size))
     assert b"".join(block.tobytes() for block in got) == READS
     assert {len(block) for block in got[:-1]} <= {size}
     assert 1 <= len(got[-1]) <= size
@@ -85,7 +85,7 @@ def test_blocks__read_zstd_with_the_longest_window(store: Callable[..., str]) ->
 
 def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:
     with pytest.raises(ValueError, match=r"blocks of 0 bytes"):
-        next(blocks(inspect(store(READS)), 0))
+        next(blocks(inspect_source(store(READS)), 0))
 
 
 # ---- blocks: damaged data ---------------------------------------------------------------------

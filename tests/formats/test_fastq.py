@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sequence_texts import FASTQ, slices, texts
+from support.sequence_texts import FASTQ, slices, texts
 
 from multigpu import InputError
 from multigpu.formats.sequences import fastq, records

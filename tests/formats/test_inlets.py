@@ -16,7 +16,7 @@ from support.stored import READS, STORED, TRUNCATED, content
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import inlets
-from multigpu.formats.storage.sources import blocks, expand, inspect
+from multigpu.formats.storage.sources import blocks, expand, inspect_source
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +39,8 @@ class Standard:
 @pytest.mark.parametrize("compression", STORED)
 def test_stdin__loses_nothing_to_inspect(monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(STORED[compression])))
-    source = inspect("-")
-    assert source == inspect("-")
+    source = inspect_source("-")
+    assert source == inspect_source("-")
     assert (source.size, source.compression, source.cuttable) == (None, compression, False)
     assert b"".join(block.tobytes() for block in blocks(source, 1000)) == READS
 
@@ -54,7 +54,7 @@ def test_stdin__that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch, sto
 
 def test_stdin__can_be_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
-    source = inspect("-")
+    source = inspect_source("-")
     assert len(list(blocks(source, 1 << 20))) == 1
     with pytest.raises(InputError, match=r"-: a pipe can be read only once"):
         next(blocks(source, 1000))
@@ -64,7 +64,7 @@ def test_stdin__of_an_earlier_run_in_this_process_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b">old\nA\n")))
-    inspect("-")
+    inspect_source("-")
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
     assert content("-") == READS
 
@@ -72,10 +72,10 @@ def test_stdin__of_an_earlier_run_in_this_process_is_forgotten(
 def test_stdin__closed_or_empty_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match=r"-: standard input is closed"):
-        inspect("-")
+        inspect_source("-")
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b"")))
     with pytest.raises(InputError, match=r"-: is empty"):
-        inspect("-")
+        inspect_source("-")
 
 
 @pytest.mark.parametrize("compression", ["none", "bgzf"])
@@ -84,8 +84,8 @@ def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
     code = (
         "import os, sys\n"
         "os.set_blocking(0, False)\n"
-        "from multigpu.formats.storage.sources import inspect, blocks\n"
-        "for block in blocks(inspect('-'), 10_000): sys.stdout.buffer.write(block)\n"
+        "from multigpu.formats.storage.sources import inspect_source, blocks\n"
+        "for block in blocks(inspect_source('-'), 10_000): sys.stdout.buffer.write(block)\n"
     )
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
@@ -118,7 +118,7 @@ def test_fifo__refused_by_inspect_is_closed(tmp_path: Path) -> None:
     writer = threading.Thread(target=path.write_bytes, args=(b"no reads",))
     writer.start()
     with pytest.raises(InputError, match=r"fifo: neither FASTQ nor FASTA"):
-        inspect(str(path))
+        inspect_source(str(path))
     writer.join(10)
     assert not inlets.pipes
 
@@ -130,7 +130,7 @@ def test_fifo__refused_by_inspect_is_closed(tmp_path: Path) -> None:
 def test_url__is_read_like_a_file(compression: str) -> None:
     url = f"memory://sources/{compression}"
     fsspec.filesystem("memory").pipe_file(url, STORED[compression])
-    source = inspect(url)
+    source = inspect_source(url)
     assert (source.size, source.compression) == (len(STORED[compression]), compression)
     assert not source.cuttable
     assert b"".join(block.tobytes() for block in blocks(source, 1000)) == READS
@@ -145,7 +145,7 @@ def test_url__that_ends_early_is_an_error(stored: bytes) -> None:
 
 def test_url__whose_plain_text_breaks_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     fsspec.filesystem("memory").pipe_file("memory://sources/broken", READS)
-    source = inspect("memory://sources/broken")
+    source = inspect_source("memory://sources/broken")
     fsspec.filesystem("memory").pipe_file("memory://sources/broken", READS[:5000])
     with pytest.raises(InputError, match=rf"ends early: 5000 of {len(READS)} bytes could be read"):
         list(blocks(source, 1000))
@@ -160,4 +160,4 @@ def test_url__whose_plain_text_breaks_off_is_an_error(monkeypatch: pytest.Monkey
 )
 def test_url__that_cannot_be_opened_is_an_error(url: str, problem: str) -> None:
     with pytest.raises(InputError, match=f"{url}: cannot be read: {problem}"):
-        inspect(url)
+        inspect_source(url)

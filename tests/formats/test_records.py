@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sequence_texts import FASTA, FASTQ, TEXTS, Layout, Record, array, one, slices, text_of, texts
+from support.sequence_texts import (
+    FASTA,
+    FASTQ,
+    TEXTS,
+    Layout,
+    Record,
+    array,
+    one,
+    slices,
+    text_of,
+    texts,
+)
 
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.faults import find_outside

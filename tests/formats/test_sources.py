@@ -16,7 +16,13 @@ from support.stored import READS, STORED, TRUNCATED, bgzf, skippable_frame
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import sources
-from multigpu.formats.storage.sources import expand, fingerprint, inspect, opened, read_into
+from multigpu.formats.storage.sources import (
+    expand,
+    fingerprint,
+    inspect_source,
+    open_content,
+    read_into,
+)
 
 # ---- expand -----------------------------------------------------------------------------------
 
@@ -118,7 +124,7 @@ def test_inspect__tells_the_compression_by_content(
     store: Callable[..., str], compression: str
 ) -> None:
     path = store(STORED[compression], "misleading.txt")
-    source = inspect(path)
+    source = inspect_source(path)
     assert source == sources.Source(path, len(STORED[compression]), compression, "fastq")
     assert source.cuttable == (compression == "none")
 
@@ -128,8 +134,8 @@ def test_inspect__tells_the_compression_by_content(
 def test_inspect__tells_the_layout_by_the_first_character_that_is_not_blank(
     store: Callable[..., str], compress: Callable[[bytes], bytes], blank: bytes
 ) -> None:
-    assert inspect(store(compress(blank + b">name\nACGT\n"))).layout == "fasta"
-    assert inspect(store(compress(blank + READS))).layout == "fastq"
+    assert inspect_source(store(compress(blank + b">name\nACGT\n"))).layout == "fasta"
+    assert inspect_source(store(compress(blank + READS))).layout == "fastq"
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \r\n", b"\n" * 200_000])
@@ -141,7 +147,7 @@ def test_inspect__refuses_what_is_empty(
 ) -> None:
     stored = skippable_frame(len(data) % 100) if compress is skippable_frame else compress(data)
     with pytest.raises(InputError, match=r"reads: is empty$"):
-        inspect(store(stored))
+        inspect_source(store(stored))
 
 
 @pytest.mark.parametrize(
@@ -166,21 +172,21 @@ def test_inspect__refuses_other_content_and_says_how_it_begins(
     store: Callable[..., str], data: bytes, problem: str
 ) -> None:
     with pytest.raises(InputError, match=problem):
-        inspect(store(data))
+        inspect_source(store(data))
 
 
 def test_inspect__refuses_a_directory_and_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be read: is a directory"):
-        inspect(str(tmp_path))
+        inspect_source(str(tmp_path))
     with pytest.raises(InputError, match=r"absent: cannot be read: there is no such file"):
-        inspect(str(tmp_path / "absent"))
+        inspect_source(str(tmp_path / "absent"))
 
 
 def test_inspect__sees_at_once_that_the_bgzf_end_marker_is_missing(
     store: Callable[..., str],
 ) -> None:
     with pytest.raises(InputError, match=rf"reads: gzip {TRUNCATED} \(the BGZF end marker"):
-        inspect(store(bgzf(READS, end=b"")))
+        inspect_source(store(bgzf(READS, end=b"")))
 
 
 def test_sources__load_no_library_before_it_is_needed() -> None:
@@ -254,7 +260,7 @@ def test_fingerprint__is_for_regular_files(tmp_path: Path) -> None:
 def test_opened__is_the_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     content = random.Random(1).randbytes(3 << 20)
     (tmp_path / "a").write_bytes(compress(content))
-    with opened(str(tmp_path / "a")) as file:
+    with open_content(str(tmp_path / "a")) as file:
         assert file.peek(4)[:4] == content[:4]
         assert file.read() == content
 
@@ -264,7 +270,7 @@ def test_opened__of_a_cut_file_raises_when_its_end_is_read(
     tmp_path: Path, compress: Callable[[bytes], bytes]
 ) -> None:
     (tmp_path / "a").write_bytes(compress(random.Random(1).randbytes(3 << 20))[:-100])
-    with opened(str(tmp_path / "a")) as file:
+    with open_content(str(tmp_path / "a")) as file:
         assert len(file.read(1000)) == 1000
         with pytest.raises(InputError, match="ends early"):
             file.read()

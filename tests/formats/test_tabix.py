@@ -72,6 +72,6 @@ def test_full_disk__has_its_number(
     status = os.statvfs("/")
     values = [room // status.f_frsize if k == 4 else value for k, value in enumerate(status)]
     monkeypatch.setattr(tabix.os, "statvfs", lambda _: os.statvfs_result(values))
-    with pytest.raises(OSError, match="(?i)no space left|error") as caught:
+    with pytest.raises(OSError, match=r"(?i)no space left|error") as caught:
         write_indexed_vcf(Path("/dev/full"), [HEADER.encode()], 0)
     assert caught.value.errno == number

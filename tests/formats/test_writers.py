@@ -34,7 +34,9 @@ from multigpu.formats.tables.writers import (
 )
 
 TEXT_FORMATS = [fmt for fmt in FORMATS if fmt != "parquet"]
-TEXT_FORMATS += [with_ambiguous(fmt) for fmt in writers.ON_REQUEST]
+TEXT_FORMATS += [
+    with_ambiguous(name) for name, each in FORMATS.items() if each.ambiguous_on_request
+]
 NAMES = [b"adapter", b"caf\xc3\xa9", b"\xff"]
 
 
@@ -66,14 +68,14 @@ def random_rows(count: int, seed: int = 1) -> Batch:
     scores[draw.random(count) < 0.2] = np.nan
     starts = draw.integers(0, 1000, count)
     return Batch(
-        np.arange(count),
-        [b"read%d" % number for number in range(count)],
-        draw.integers(0, len(NAMES), count).astype(np.int32),
-        starts,
-        starts + 12,
-        draw.random(count) < 0.5,
-        scores,
-        draw.integers(0, 13, count).astype(np.int32),
+        sample_index=np.arange(count),
+        sample=[b"read%d" % number for number in range(count)],
+        signature=draw.integers(0, len(NAMES), count).astype(np.int32),
+        start=starts,
+        end=starts + 12,
+        reverse=draw.random(count) < 0.5,
+        score=scores,
+        ambiguous=draw.integers(0, 13, count).astype(np.int32),
     )
 
 

@@ -186,7 +186,9 @@ def test_golden__circular_binary_segmentation_is_close(name: str, run: Run, gold
         assert abs(float(mine[5]) - float(his[5])) <= 1e-3 or mine[1:3] != his[1:3]
 
 
-@pytest.mark.parametrize("name", TYPICAL)
+@pytest.mark.parametrize(
+    "name", [TYPICAL[0], *(pytest.param(name, marks=pytest.mark.slow) for name in TYPICAL[1:])]
+)
 def test_golden__two_workers_with_tiny_chunks_write_the_same_bytes(name: str, run: Run) -> None:
     one = run(name, "--gpus", "none", "--threads", "1", folder="one")
     workers = ("--workers", "2", "--threads", "2", "--max-chunk-bytes", "3000")

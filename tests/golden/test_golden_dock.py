@@ -96,7 +96,7 @@ def test_dock__finds_the_best_rotation(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_dock__turns_biotin_back(case: Callable[[str], Case], device: tuple[str, ...]) -> None:
-    """To 0.41 Å from the crystal at 10°. PDBQT has three decimals, hence the 5e-4."""
+    """Biotin comes within 0.41 Å of the crystal at 10°; three decimals of PDBQT need 5e-4."""
     given = case(REAL)
     _, atoms, score = given.dock(*device)
     assert score == pytest.approx(given.facts["best_score"], rel=1e-5)

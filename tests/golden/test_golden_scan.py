@@ -54,7 +54,7 @@ def content_size(path: Path) -> int:
 
 
 def piece_size(golden: Path, case: Case) -> int:
-    """So many bytes that the samples make `PIECES` chunks."""
+    """Return the bytes of a chunk with which the samples make `PIECES` chunks."""
     return -(-content_size(one_file(golden / "scan" / case[0], "samples")) // PIECES)
 
 
@@ -73,7 +73,7 @@ def arguments(golden: Path, tmp_path: Path) -> Callable[..., list[str]]:
 
 @pytest.fixture
 def scan(arguments: Callable[..., list[str]], tmp_path: Path) -> Scan:
-    """What the command writes for a case."""
+    """Return the rows that the command writes for a case."""
 
     def run(case: Case, *options: str) -> bytes:
         cli.main(arguments(case, *options), standalone_mode=False)
@@ -84,7 +84,7 @@ def scan(arguments: Callable[..., list[str]], tmp_path: Path) -> Scan:
 
 @pytest.fixture
 def expected(golden: Path) -> Callable[[Case], bytes]:
-    """What it should write: a missing score is empty there."""
+    """Return the rows that it should write: a missing score is empty there."""
 
     def read(case: Case) -> bytes:
         table = (golden / "scan" / case[0] / EXPECTED[case[1]]).read_bytes()

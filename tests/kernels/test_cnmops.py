@@ -266,7 +266,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", [True, False])
 def test_model__is_that_of_the_reference(
     backend: Any, shape: tuple[int, int, float], whole: bool, unit: bool
@@ -549,7 +549,7 @@ def test_model__samples_may_come_in_any_order(counts: Any, order: list[int]) -> 
     options = Model(posterior=True)
     expected = cpu.model(counts, np.ones(5), options)
     got = cpu.model(np.ascontiguousarray(counts[:, order]), np.ones(5), options)
-    close = {"rtol": 1e-9, "atol": 1e-9}
+    close: Any = {"rtol": 1e-9, "atol": 1e-9}
     np.testing.assert_allclose(got.sini, expected.sini[:, order], **close)
     np.testing.assert_allclose(got.posterior, expected.posterior[:, :, order], **close)
     np.testing.assert_allclose(got.lambda_, expected.lambda_, rtol=1e-9)

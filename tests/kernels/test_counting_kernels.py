@@ -1,6 +1,7 @@
 """The counting kernel against the plain count."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def part(whole: Reads, rows: slice) -> Reads:
     return Reads(*(getattr(whole, field.name)[rows] for field in dataclasses.fields(whole)))
 
 
-def counted(whole: Reads, where: tuple, rules: Counting, size: int = 1000) -> np.ndarray:
+def counted(whole: Reads, where: tuple[Any, Any, Any], rules: Counting, size: int = 1000) -> Any:
     counter = Counter(*where, REFERENCES, rules)
     for at in range(0, len(whole), size):
         counter.add(part(whole, slice(at, at + size)))
@@ -62,13 +63,15 @@ def counted(whole: Reads, where: tuple, rules: Counting, size: int = 1000) -> np
 
 
 @given(reads(), regions(), options)
-def test_counter__gives_the_plain_count(whole: Reads, where: tuple, rules: Counting) -> None:
+def test_counter__gives_the_plain_count(
+    whole: Reads, where: tuple[Any, Any, Any], rules: Counting
+) -> None:
     assert (counted(whole, where, rules) == reference.count(whole, *where, rules)).all()
 
 
 @given(reads(), regions(), options, st.integers(1, 7))
 def test_counter__does_not_depend_on_how_reads_come(
-    whole: Reads, where: tuple, rules: Counting, size: int
+    whole: Reads, where: tuple[Any, Any, Any], rules: Counting, size: int
 ) -> None:
     assert (counted(whole, where, rules, size) == counted(whole, where, rules)).all()
 

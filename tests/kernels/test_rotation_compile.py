@@ -21,7 +21,7 @@ VARIANTS = [
     {"EULER": euler, "LINEAR": linear, **outside}
     for euler, linear, outside in product((0, 1), (0, 1), OUTSIDE)
 ]
-SHAPE = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
+SHAPE: dict[str, float] = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
 SHAPE |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
 KERNELS = {"pack_cells", "bound", "score", "strike", "threshold", "settle", "choose", "list_better"}
 LAUNCH = re.compile(r'\b_?launch\(\s*"(\w+)"')

@@ -111,7 +111,7 @@ def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
     assert scan().to_table().num_rows == 200
 
 
-def stale(*_: object) -> int:
+def stale(*_: object, **__: object) -> int:
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 

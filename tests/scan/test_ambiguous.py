@@ -26,7 +26,8 @@ from support.scanned import (
 )
 
 import multigpu
-from multigpu.scan import ambiguity
+from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.scan.ambiguity import allowed_ambiguous
 
 LIMITS = ["0", "1", "3", "0.0", "0.2", "0.5", "0.99"]
 SIZES = ["1", "7", "40", "100000"]
@@ -101,8 +102,8 @@ def test_column__does_not_depend_on_the_chunks(
 def test_count__of_every_letter() -> None:
     letters = np.frombuffer(b"ACGTUacgtuNRYSWKMBDHVnryswkmbdhv", np.uint8)
     starts, lengths = np.arange(len(letters)), np.ones(len(letters), np.int64)
-    assert ambiguity.count(letters, starts, lengths).tolist() == [0] * 10 + [1] * 22
-    assert ambiguity.count(letters, np.array([0, 8]), np.array([32, 4])).tolist() == [22, 2]
+    assert count_ambiguous(letters, starts, lengths).tolist() == [0] * 10 + [1] * 22
+    assert count_ambiguous(letters, np.array([0, 8]), np.array([32, 4])).tolist() == [22, 2]
 
 
 # ---- the limit --------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ def test_limit__finds_what_stands_after_the_n_of_a_consensus(scan: Scan, store: 
 def test_limit__of_a_share_of_a_length_is_exact() -> None:
     lengths = np.arange(1, 400)
     for hundredths in range(100):
-        most = ambiguity.allowed(hundredths / 100, lengths)
+        most = allowed_ambiguous(hundredths / 100, lengths)
         assert most.tolist() == [hundredths * length // 100 for length in range(1, 400)]
 
 

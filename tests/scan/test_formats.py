@@ -111,7 +111,7 @@ def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
 def test_parquet__tells_signatures_of_one_name_apart(
     store: Callable[[str, bytes], str], tmp_path: Path
 ) -> None:
-    """By their place in all the files of signatures."""
+    """Expect numbers of signatures by their place in all the files."""
     one, two = store("one.fa", b">a\nACGT\n>b\nGGG\n"), store("two.fa", b">a\nCGTN\n")
     samples = store("some.fa", b">s\nTTACGTAA\n")
     output = str(tmp_path / "hits.parquet")

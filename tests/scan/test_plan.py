@@ -1,4 +1,4 @@
-"""How a scan is cut, and how many GPUs the program itself works with."""
+"""Plan of a scan: sizes of chunks, memory, and input that is not compressed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from multigpu.formats.sequences.signatures import Joined, Signatures
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source, plain_bytes
 from multigpu.run.options import RunOptions
-from multigpu.scan.work import ScanPlan, plan_scan
+from multigpu.scan.plan import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU
 MUCH = Source("a.fq", 1 << 40, "none", "fastq")
@@ -45,7 +45,7 @@ def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> 
 def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
     one = plan(Capacity(FREE, 24, 3, gpu=True), max_chunk_bytes=128 << 20)
     eight = plan(Capacity(FREE, 24, 3, gpu=True, in_process=True))
-    assert (one.lanes, one.in_hand) == (eight.lanes, eight.in_hand // 8) == (3, 3)
+    assert (one.lanes, one.process_chunks) == (eight.lanes, eight.process_chunks // 8) == (3, 3)
     assert eight.host_bytes > one.host_bytes + 21 * 1.75 * eight.chunk_bytes
 
 
@@ -83,7 +83,7 @@ def test_plain_bytes__of_very_many_files_are_those_of_the_first(
     assert plain_bytes([str(tmp_path)]) == 60
 
 
-def test_plain_bytes__what_is_wrong_is_told_by_others(tmp_path: Path) -> None:
+def test_plain_bytes__are_none_where_a_file_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.fq").write_bytes(b"@")
     assert plain_bytes([str(tmp_path / "a.fq"), str(tmp_path / "missing.fq")]) == 0
     assert plain_bytes(["a\0b"]) == 0

@@ -15,7 +15,6 @@ from multigpu.errors import Failure, UsageError
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.bases import encode
 from multigpu.scan import simulate
-from multigpu.scan.demo import demo_files
 from multigpu.tools.simulate import command
 
 SAMPLES: dict[str, Any] = {
@@ -63,7 +62,6 @@ def occurs(signature: NDArray[np.uint8], sample: bytes) -> bool:
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "BLOCK_BASES", 1000)
-    monkeypatch.setattr(simulate, "STEP", 64)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**70])
@@ -144,7 +142,7 @@ def test_samples__infected_ones_are_shuffled_among_clean_ones() -> None:
 
 
 def test_samples__planted_signatures_do_not_overlap() -> None:
-    """As long together as the sample: they fit only side by side."""
+    """Signatures as long together as the sample fit only side by side."""
     signatures = as_arrays([b"A" * 30, b"C" * 30, b"G" * 40])
     text = make_samples(signatures, min_signatures=3, min_length=100, max_length=100, clean=0)
     for sample in text.split(b"\n")[1::4]:
@@ -212,14 +210,14 @@ def test_samples__are_written_in_blocks_of_a_few_megabytes() -> None:
     ("options", "message"),
     [
         ({"min_length": 500}, "min-length 500 is more than max-length 400"),
-        ({"min_length": 0}, "length 0 to 400: it must lie within 1 to"),
-        ({"max_phred": 94}, "phred 10 to 94: it must lie within 0 to 93"),
+        ({"min_length": 0}, "length 0 to 400; it must lie within 1 to"),
+        ({"max_phred": 94}, "phred 10 to 94; it must lie within 0 to 93"),
         ({"min_phred": 31}, "min-phred 31 is more than max-phred 30"),
-        ({"n_ratio": 1.5}, "n-ratio is 1.5: it must lie within 0 to 1"),
+        ({"n_ratio": 1.5}, "n-ratio is 1.5; it must be 0 to 1"),
         ({"n_ratio": float("nan")}, "n-ratio is nan"),
-        ({"seed": -1}, "seed is -1: it must be at least 0"),
+        ({"seed": -1}, "seed is -1; it must be 0 or more"),
         ({"clean": -1}, "clean is -1"),
-        ({"clean": 10**400}, "clean must be less than 4,294,967,296"),
+        ({"clean": 10**400}, "clean is 10+…; it must be 0 to 4,294,967,295"),
         ({"infected": -2}, "infected is -2"),
         ({"min_signatures": 4}, "min-signatures 4 is more than max-signatures 3"),
         ({"max_signatures": 9}, "max-signatures is 9, but there are 8 signatures"),
@@ -245,14 +243,14 @@ def test_signatures__impossible_quantities_are_refused() -> None:
 
 
 def test_demo__is_small_and_a_third_of_it_is_infected(tmp_path: Path) -> None:
-    searched, wanted = demo_files(tmp_path / "new" / "demo")
+    searched, wanted = simulate.write_demo(tmp_path / "new" / "demo")
     assert (searched.name, wanted.name) == ("samples.fastq", "signatures.fasta")
     signatures = read_signatures([str(wanted)]).letters
     samples = searched.read_bytes().split(b"\n")[1::4]
     assert (len(signatures), len(samples)) == (40, 60)
     assert 2e6 < searched.stat().st_size < 7.5e6
     assert sum(any(occurs(s, sample) for s in signatures) for sample in samples) == 20
-    again, _ = demo_files(tmp_path)
+    again, _ = simulate.write_demo(tmp_path)
     assert again.read_bytes() == searched.read_bytes()
 
 

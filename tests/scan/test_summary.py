@@ -1,4 +1,4 @@
-"""What a run says of itself, and what a plan says of a run beforehand."""
+"""Summary of a run, and the plan of a run."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The ways in which a kernel runs: plain, on the CPU, on an emulated GPU, on a real one.
+"""Backends of the kernels: plain, on the CPU, on an emulated GPU, on a real one.
 
 @pytest.fixture
 def backend(device):
@@ -18,7 +18,7 @@ EMULATED: dict[str, Any] = {}
 
 
 def backend_of(kernel: str, device: str) -> Any:
-    """The module kernels.<kernel>.<device>; "emulated": its cuda module on an emulated GPU."""
+    """Return the module of a kernel for a device; "emulated": its cuda module, emulated."""
     if device != "emulated":
         return import_module(f"multigpu.kernels.{kernel}.{device}")
     if emulated.why_not():

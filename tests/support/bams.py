@@ -14,7 +14,7 @@ Row = tuple[int, int, int, str, int]  # reference, position, mapping quality, CI
 
 
 def random_rows(count: int, seed: int = 1, longest: int = 120) -> list[Row]:
-    """Mapped reads of all kinds, and some unmapped ones with and without a position, sorted."""
+    """Return sorted mapped reads of all kinds, and unmapped ones with and without a position."""
     random_ = random.Random(seed)
     rows: list[Row] = []
     for _ in range(count):
@@ -40,7 +40,7 @@ def write_alignments(
     fasta: Path | None = None,
     version: str = "3.0",
 ) -> str:
-    """A BAM file, or a CRAM file where a FASTA file is given; returns its path."""
+    """Write a BAM file, or a CRAM file where a FASTA file is given; return its path."""
     header = {
         "HD": {"VN": "1.6", "SO": "coordinate"},
         "SQ": [{"SN": name, "LN": length} for name, length in references],
@@ -69,7 +69,7 @@ def _record(name: str, row: Row, header: pysam.AlignmentHeader) -> pysam.Aligned
 
 
 def write_fasta(path: Path) -> Path:
-    """The reference sequences, with their index."""
+    """Write the reference sequences and their index."""
     path.write_text("".join(f">{name}\n{'ACGT' * (size // 4)}\n" for name, size in REFERENCES))
     pysam.faidx(str(path))
     return path

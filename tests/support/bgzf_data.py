@@ -15,5 +15,5 @@ def bgzf_block(data: bytes) -> bytes:
 
 
 def bgzf(data: bytes, block: int = 20, end: bytes = BGZF_END) -> bytes:
-    """Return the data as BGZF with blocks of `block` bytes, and the end marker."""
+    """Return content as BGZF, in blocks of `block` bytes and with the end marker."""
     return b"".join(bgzf_block(data[at : at + block]) for at in range(0, len(data), block)) + end

@@ -1,8 +1,9 @@
-"""Output of compilers for tests, kept for all processes of a run and for the next run.
+"""Output of compilers, kept for all processes of a run of tests and for the next run.
 
     path = built("emulated", ".so", texts, make)    # make(path) writes it where it is not yet
 
-It is found by all that it was made of; `make clean` removes it, as do four weeks without use.
+The name of a file is a digest of everything it was made from. `make clean` removes it, as do four
+weeks without use.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ SECONDS = 4 * 7 * 24 * 3600  # after which what nobody used is removed
 
 
 def built(kind: str, suffix: str, texts: Iterable[str], make: Callable[[Path], None]) -> Path:
-    """The file that `make` writes. texts: all that it depends on, the compiler included."""
+    """Return the file that `make` writes. texts: everything it depends on, the compiler too."""
     name = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
     path = _folder(kind) / f"{name}{suffix}"
     if path.exists():
@@ -36,7 +37,7 @@ def built(kind: str, suffix: str, texts: Iterable[str], make: Callable[[Path], N
 
 @cache
 def _folder(kind: str) -> Path:
-    """Beside pytest's own cache; where that cannot be written, for this process only."""
+    """Return a folder beside pytest's cache; a temporary one where that cannot be written."""
     folder = ROOT / ".pytest_cache" / kind
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

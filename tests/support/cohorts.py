@@ -24,13 +24,13 @@ SEXES = ("male", "female", "female", "male", "female", "male")
 
 @cache
 def cohort(**changes: Any) -> tuple[Counts, Truth]:
-    """Return counts and the variants planted in them."""
+    """Counts and what was planted."""
     return simulate_cohort(CohortDesign(**{**SMALL, **changes}))
 
 
 @cache
 def result(**changes: Any) -> CnvResult:
-    """Return the result of a small cohort, with all matrices and the windows of some figures."""
+    """Return all matrices and some figures of a small cohort, with the defaults of cn.mops."""
     counts, _ = cohort(**changes)
     job = CnvJob(counts, CnvOptions(), CPU)
     return job.result(keep=matrices.names(posterior=False), shown=4)
@@ -45,7 +45,7 @@ def of_sexes(
     width: int = 1000,
     par: int = 0,
 ) -> Counts:
-    """Return counts of 200 regions a chromosome; males have half the reads on X, females few on Y.
+    """Return counts of 200 regions a chromosome: males half on X, females few on Y.
 
     planted  (chromosome, sample) to how many times as many reads there are in regions 90 to 110
     par      regions at the beginning of X in which males have as many reads as females

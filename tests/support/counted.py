@@ -1,4 +1,4 @@
-"""Helpers of the tests of counting."""
+"""Inputs and helpers of tests of counting."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Run = Callable[..., str]
 
 
 def in_windows(rows: list[Row], width: int, references: Any = REFERENCES) -> list[int]:
-    """Return the number of mapped reads of quality 1 or more that begin in each window."""
+    """Return how many mapped reads of quality 1 or more begin in each window."""
     counts = [0] * sum(-(-length // width) for _, length in references)
     first = np.cumsum([0, *(-(-length // width) for _, length in references)])
     for reference, position, quality, _, flag in rows:
@@ -25,5 +25,5 @@ def in_windows(rows: list[Row], width: int, references: Any = REFERENCES) -> lis
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    """Have imports of a package fail."""
+    """Make imports of a package fail."""
     monkeypatch.setitem(sys.modules, package, None)

@@ -1,4 +1,4 @@
-"""Helpers of the tests of docking."""
+"""Inputs and helpers of tests of docking."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from multigpu.dock import ligands, scores
+from multigpu.dock import ligands
 from multigpu.formats.molecules.registry import FORMATS, parse
 
 COUNT = 30  # ligands of the library
@@ -33,9 +33,8 @@ def names_in(path: str) -> list[str]:
 
 
 def read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have all ligands and tables read and written one by one, not in columns."""
+    """Have all ligands read and written one by one, not in columns."""
     monkeypatch.setattr(ligands, "COLUMN_FORMATS", {})
-    monkeypatch.setattr(scores, "are_several", lambda _: False, raising=False)
 
 
 def molecules(path: Path) -> list[Any]:

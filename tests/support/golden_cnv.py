@@ -1,4 +1,4 @@
-"""Golden copy-number cases as the program's input: tables, options, expected rows."""
+"""The golden copy-number cases as the program's input: tables, options, expected rows."""
 
 import json
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def samples(self) -> list[str]:
-        """Names of cases and then controls; R makes some where there are none."""
+        """Return names of cases and then controls; R invents them where there are none."""
         count = self.facts["n_columns"]
         given = self.facts.get("column_names") or [f"Sample_{k + 1}" for k in range(count)]
         named = self.facts.get("sample_names", given)
@@ -47,7 +47,7 @@ class Case:
         return int(self.facts.get("n_cases", self.facts["n_columns"]))
 
     def write(self, folder: Path) -> list[str]:
-        """Write the tables to files in `folder`; return the arguments that name them."""
+        """Write the tables to `folder`; return the arguments that name them."""
         with np.load(self.folder / "input.npz") as arrays:
             counts, chrom = arrays["counts"], arrays["chrom"].tolist()
             start, end = np.maximum(arrays["start"] - 1, 0).tolist(), arrays["end"].tolist()
@@ -109,10 +109,10 @@ def names(golden: Path) -> list[str]:
 
 
 def one_based(rows: list[Row]) -> list[Row]:
-    """Return rows of our tables with positions as in R: from 1, inclusive."""
+    """Return rows of our tables with positions as R writes them: from 1, inclusive."""
     return [(row[0], str(int(row[1]) + 1), *row[2:]) for row in rows]
 
 
 def from_zero(rows: list[Row]) -> list[Row]:
-    """Return R's rows with 1 in place of the position 0, which is none."""
+    """Return R's rows with a region that began at 0, which is no position, as if it began at 1."""
     return [(row[0], str(max(1, int(row[1]))), *row[2:]) for row in rows]

@@ -1,4 +1,4 @@
-"""A chunk searched as the engine does it: what does not fit is halved."""
+"""Searches of a chunk as by the engine: what does not fit is halved."""
 
 import contextlib
 from typing import Any
@@ -7,7 +7,7 @@ from multigpu.kernels.scan import BadBaseError, Chunk, Hits, split
 
 
 def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
-    """All hits of the chunk, or BadBaseError, with a scanner of little room.
+    """Return all hits of the chunk, with a scanner of little room. Raises BadBaseError.
 
     The halves are searched when nothing of the failed attempt is left, its exception included.
     """

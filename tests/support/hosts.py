@@ -21,7 +21,7 @@ PATIENCE = 60.0  # seconds for anything to happen
 
 @dataclass
 class Ended:
-    """End of a command: its status and lines; warnings: the lines before its error."""
+    """Exit status and output of a command. warnings: what it printed before its error, if any."""
 
     status: int
     out: str
@@ -47,7 +47,7 @@ class Host:
     def start(
         self, *command: str, log: str | None = None, **settings: str
     ) -> "subprocess.Popen[str]":
-        """`python -m COMMAND`. What it says goes into the file `log`, or can be read."""
+        """Start `python -m COMMAND`. Its output goes to the file `log`, or can be read."""
         inside = ["ip", "netns", "exec", self.namespace] if self.namespace else []
         environment = {
             **os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **self.settings, **settings,
@@ -63,7 +63,7 @@ class Host:
 
     @contextmanager
     def scheduler(self, *options: str) -> Iterator[Path]:
-        """A scheduler; the file that workers and clients find it by."""
+        """Start a scheduler; yield the file by which workers and clients find it."""
         path = self.folder / "scheduler.json"
         where = ("--host", self.address, "--port", "0", "--scheduler-file", str(path))
         with ended(self.start("dask", "scheduler", *where, *options, log="scheduler.log")):
@@ -73,7 +73,7 @@ class Host:
 
     @contextmanager
     def worker(self, *options: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
-        """A worker of one thread, once it is there."""
+        """Start a worker of one thread; yield it once the scheduler knows it."""
         path = str(self.folder / "scheduler.json")
         log = f"worker-{self.address}-{time.monotonic_ns()}.log"
         where = ("--host", self.address, "--scheduler-file", path, "--nthreads", "1")
@@ -88,14 +88,14 @@ class Host:
 
 
 def end(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Ended:
-    """Wait for a command."""
+    """Wait for a command to end; return how it ended."""
     out, err = process.communicate(timeout=timeout)
     return Ended(process.returncode, out, remarks(err).splitlines())
 
 
 @contextmanager
 def ended(process: subprocess.Popen[str]) -> Iterator[None]:
-    """The process is gone after the block; it may end before."""
+    """End a process after the block; it may end before."""
     try:
         yield
     finally:
@@ -115,7 +115,7 @@ def wait_for(happened: Callable[[], Any], what: str) -> None:
 
 
 def events(log: Path, name: str) -> int:
-    """Return how often something happened so far, by a `--log-json` file."""
+    """Return how often an event happened so far, by a `--log-json` file."""
     lines = log.read_text().splitlines() if log.exists() else []
     return sum(f'"{name}"' in line for line in lines)
 
@@ -138,7 +138,7 @@ class Link:
 
 @contextmanager
 def two_hosts(folder: Path, settings: dict[str, str]) -> Iterator[tuple[Host, Host, Link]]:
-    """Two hosts with an address each, and the link between them. Skips where that cannot be."""
+    """Yield two hosts with an address each, and the link between them. Skips where that fails."""
     names = [f"multigpu-{os.getpid()}-{letter}" for letter in "ab"]
     with ExitStack() as stack:
         for name in names:

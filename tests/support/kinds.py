@@ -1,4 +1,4 @@
-"""Kind of a test, found by its folder, fixtures, parameters and the helpers it calls."""
+"""Kinds of tests, found by folder, fixtures, parameters and the helpers that a test calls."""
 
 from functools import cache
 from pathlib import Path
@@ -14,22 +14,28 @@ STARTERS = {"subprocess", "multiprocessing", "processes", "--workers", "two_proc
 
 def kind_of(item: pytest.Function) -> str:
     """Return the kind of a test; a kind that the test is marked with comes first."""
-    marked = [kind for kind in KINDS if item.get_closest_marker(kind)]
+    marked = [marker.name for marker in item.iter_markers() if marker.name in KINDS]
     if marked:
         return marked[0]
-    if TESTS / "faults" in item.path.parents:
+    folder = _folder(item.path)
+    if folder == "faults":
         return "faults"
-    if "golden" in item.fixturenames or TESTS / "golden" in item.path.parents:
+    if folder == "golden" or "golden" in item.fixturenames:
         return "golden"
-    words = {*item.fixturenames, *_parameters(item), *words_of(item.function)}
+    words = words_of(item.function).union(item.fixturenames, _parameters(item))
     if words & EMULATORS:
         return "emulated"
     return "process" if words & STARTERS else "unit"
 
 
 @cache
-def words_of(function: FunctionType) -> set[str]:
-    """Return the names and texts in a function and in the helpers of tests that it calls."""
+def _folder(path: Path) -> str:
+    return path.relative_to(TESTS).parts[0]
+
+
+@cache
+def words_of(function: FunctionType) -> frozenset[str]:
+    """Return the telling names and texts in a function and in the helpers of tests it calls."""
     words: set[str] = set()
     done: set[FunctionType] = set()
     waiting = [function]
@@ -40,11 +46,11 @@ def words_of(function: FunctionType) -> set[str]:
         words |= names
         called = [function.__globals__[name] for name in names & set(function.__globals__)]
         waiting += [each for each in called if _is_of_tests(each) and each not in done]
-    return words
+    return frozenset(words & (EMULATORS | STARTERS))
 
 
 def _is_of_tests(value: object) -> bool:
-    return isinstance(value, FunctionType) and TESTS in Path(value.__code__.co_filename).parents
+    return isinstance(value, FunctionType) and value.__code__.co_filename.startswith(f"{TESTS}/")
 
 
 def _words(code: CodeType) -> set[str]:

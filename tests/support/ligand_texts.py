@@ -71,3 +71,11 @@ XYZ = b"3\nwater-like\nO 0.0 0.1 0.25\nH   1.5 -2.0 3\n  17 1e0 2 3 extra\n"
 TEXTS = {
     "sdf": ETHANOL, "mol2": MOL2, "pdb": PDB, "pdbqt": PDBQT, "xyz": XYZ,
 }  # fmt: skip
+# Records that follow each other in a file.
+MANY = {
+    "sdf": [ETHANOL, V3000, ETHANOL.replace(b"\n", b"\r\n"), b"\n" + ETHANOL[8:]],
+    "mol2": [MOL2, MOL2.replace(b"# a comment\n", b""), MOL2, b"\n##########  Name: 4\n" + MOL2],
+    "pdb": [b"MODEL %8d\n" % number + PDB[:-4] + b"ENDMDL\n" for number in (1, 2)],
+    "pdbqt": [b"MODEL 1\n" + PDBQT + b"ENDMDL\n"] * 3,
+    "xyz": [XYZ, b"1\n\nC 1 2 3\n", XYZ],
+}  # fmt: skip

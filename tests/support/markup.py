@@ -1,4 +1,4 @@
-"""Names that could become markup, and what a browser makes of a page with them."""
+"""Names that could become markup, and pages as a browser reads them."""
 
 import re
 from html.parser import HTMLParser
@@ -18,7 +18,7 @@ LARGE = 1 << 20  # characters: a script that is plotly
 
 
 class Page(HTMLParser):
-    """Page as a browser sees it: its elements, their attributes, its scripts, its text."""
+    """Elements, attributes, scripts and text of a page, as a browser reads it."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 
 def read(page: str, scripts: int) -> Page:
-    """The page, in which nothing but what is ours does anything."""
+    """Read a page; require that nothing in it runs but our own scripts."""
     found = Page(page)
     assert len(found.scripts) == scripts
     assert "img" not in found.tags

@@ -1,4 +1,4 @@
-"""CUDA C++ compiled by NVRTC where there is no GPU: do the kernels build for every architecture?
+"""CUDA C++ compiled by NVRTC without a GPU, for every architecture.
 
 The compiler is that of the wheel `nvidia-cuda-nvrtc-cu12`, called through ctypes, and the headers
 those of `nvidia-cuda-runtime-cu12`: never the machine's toolkit, which would hide a missing header.
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import files, version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ class CompileError(Exception):
 
 
 def compile_cubin(source: str, arch: str, defines: Mapping[str, object] | None = None) -> bytes:
-    """`source` compiled for `arch` ("sm_90"); each of `defines` is a macro (-Dname=value).
+    """Compile a source for `arch` ("sm_90"); each of `defines` is a macro (-Dname=value).
 
     What was compiled before, of the same text by the same compiler, is kept (`built.py`).
     """
@@ -58,8 +59,8 @@ def _compile(source: str, options: list[str]) -> bytes:
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _bytes(size_of, get, program: ctypes.c_void_p) -> bytes:
-    """One of NVRTC's pairs of calls: how long it is, then the bytes."""
+def _bytes(size_of: Any, get: Any, program: ctypes.c_void_p) -> bytes:
+    """Return bytes by two calls of NVRTC: one for their number, one for themselves."""
     size = ctypes.c_size_t()
     _check(size_of(program, ctypes.byref(size)))
     buffer = ctypes.create_string_buffer(size.value)
@@ -89,7 +90,7 @@ def _headers() -> Path:
 
 
 def _of_wheel(distribution: str, pattern: str) -> Path:
-    """The first file of an installed wheel whose name matches."""
+    """Return the first file of an installed wheel whose name matches."""
     if sys.platform != "linux":
         pytest.skip("the wheels of NVIDIA's compiler in the dev extra are for Linux only")
     for file in files(distribution) or ():

@@ -1,4 +1,4 @@
-"""The program as its user meets it: its real `main` in this process, or a process of its own."""
+"""Runs of the program: its real `main` in this process, or a process of its own."""
 
 import re
 import signal
@@ -19,7 +19,7 @@ OF_EVERY_RUN = re.compile(r"multigpu: (compiling|.*; written to |.* ligands have
 
 
 class Left(BaseException):
-    """Instead of the end of the process."""
+    """Raised instead of ending the process."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Ended:
 
     @property
     def problem(self) -> str:
-        """The one line that there must be."""
+        """The only line on standard error, without its prefix."""
         lines = self.err.splitlines()
         assert len(lines) == 1, self.err
         assert lines[0].startswith("multigpu: error: ")
@@ -55,7 +55,7 @@ Run = Callable[..., Ended]
 
 @contextmanager
 def main_in_process(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Only the last act of `main`, `os._exit`, is caught."""
+    """Yield a function that runs `main`; only its last call, `os._exit`, is replaced."""
     from multigpu import cli
 
     def leave(status: int) -> None:

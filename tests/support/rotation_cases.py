@@ -63,7 +63,7 @@ def _energies(folder: Path, given: dict[str, Array]) -> tuple[Array, Ligands]:
 
 
 def _map(folder: Path, name: str) -> NDArray[np.float32]:
-    """float32[nx, ny, nz]; the file has six lines of header, and x runs fastest."""
+    """Return float32[nx, ny, nz] from a file with six lines of header, x fastest."""
     lines = (folder / f"1stp_protein.{name}.map").read_text().split("\n")
     nx, ny, nz = (int(word) + 1 for word in lines[4].split()[1:])
     values = np.array(lines[6 : 6 + nx * ny * nz], float).astype(np.float32)
@@ -78,7 +78,7 @@ def random_field(
     steep: bool = False,
     shape: tuple[int, int, int] = (9, 12, 10),
 ) -> Field:
-    """Values of -1 to 1; a steep one has some hundred thousand times as low, as near a clash."""
+    """Return values of -1 to 1; in a steep one some are 100,000 times as low, as near a clash."""
     values = rng.uniform(-1, 1, (channels, *shape))
     if steep:
         depth = np.where(rng.random(values.shape) < 0.3, rng.uniform(0, 5.5, values.shape), -1)
@@ -89,7 +89,7 @@ def random_field(
 def random_ligands(
     rng: np.random.Generator, sizes: list[int], channels: int = 1, terms: int = 1
 ) -> Ligands:
-    """Around the middle of a random field; large enough to reach out of it."""
+    """Return ligands around the middle of a random field, some of which reach out of it."""
     atoms = sum(sizes)
     middle = ORIGIN + SPACING * (4, 5.5, 4.5)
     positions = middle + rng.normal(0, 1.2, (atoms, 3))
@@ -103,7 +103,7 @@ def random_ligands(
 
 
 def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: Any) -> Case:
-    """Return a case that is decided by a difference too small for single precision.
+    """Return a case decided by what single precision cannot distinguish.
 
     Turned by right angles, atoms come to lie within 1e-8 of borders between nodes, or of the
     grid's, and many poses score the same, but for a spacing that is not quite the same.
@@ -133,7 +133,7 @@ def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: 
 
 
 def poses_on_the_border(apart: float) -> tuple[Field, Search]:
-    """A search all of whose poses are apart, some of them by exactly as much as they must be.
+    """Return a search whose poses are all apart, some of them by exactly the least distance.
 
     One rotation and 27 shifts; or, where they need not be apart, five equal rotations.
     """

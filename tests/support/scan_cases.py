@@ -58,7 +58,7 @@ def planted(
     ambiguous: float,
     plants: int | None = None,
 ) -> Letters:
-    """A record with some signatures in it, on either strand; some of them damaged at one place."""
+    """Return a record with some signatures, on either strand, some damaged at one place."""
     record = random_letters(rng, size, ambiguous)
     for _ in range(int(rng.integers(0, 4)) if plants is None else plants):
         signature = signatures[rng.integers(len(signatures))]
@@ -74,7 +74,7 @@ def planted(
 
 
 def written(sets: NDArray[np.uint8]) -> Letters:
-    """Sets as capital letters."""
+    """Return sets as capital letters."""
     letter_of = {bases.SETS[letter]: letter for letter in reversed(MEANING)}
     return array("".join(letter_of[value] for value in sets.tolist()))
 
@@ -84,7 +84,7 @@ Case = tuple[list[Letters], list[Letters]]
 
 @st.composite
 def cases(draw: st.DrawFn, most_records: int = 6, most_signatures: int = 20) -> Case:
-    """(records, signatures). Sizes come from the seed: Hypothesis draws mostly small ones."""
+    """Draw (records, signatures), with sizes from a seed: Hypothesis draws mostly small ones."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     ambiguous = draw(st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.6, 0.9, 1.0]))
     longest = draw(st.sampled_from([40, 12, 70, 150, 3]))

@@ -1,4 +1,4 @@
-"""Helpers of the tests of the scan: small reads, and their matches in plain Python."""
+"""Small reads for tests of the scan, and a plain search of them in Python."""
 
 import gzip
 import math
@@ -52,7 +52,7 @@ def answer(
     scored: bool = True,
     most: float | None = None,
 ) -> list[Row]:
-    """Return the rows that a scan should find, letter by letter.
+    """Return what the scan should find, by comparing letter by letter.
 
     most: ambiguous bases that a match may have; a float is a share of its length
     """
@@ -141,7 +141,7 @@ def fasta_of(reads: list[Read] = READS) -> bytes:
 
 
 def members(data: bytes) -> bytes:
-    """Gzip members of 40 bytes."""
+    """Return gzip members of 40 bytes each."""
     return b"".join(gzip.compress(data[at : at + 40]) for at in range(0, len(data), 40))
 
 
@@ -149,7 +149,7 @@ def frames(data: bytes) -> bytes:
     return b"".join(zstd.compress(data[at : at + 40]) for at in range(0, len(data), 40))
 
 
-STORED = {
+STORED: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes, "gzip": gzip.compress, "gzip, several members": members,
     "bgzf": partial(bgzf, block=40),
     "zstd": zstd.compress, "zstd, several frames": frames,

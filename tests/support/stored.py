@@ -1,4 +1,4 @@
-"""Reads in every compression, and what is read of a file."""
+"""Reads in every compression, and the content of a file."""
 
 import gzip
 import random
@@ -7,7 +7,7 @@ from functools import partial
 
 from backports import zstd
 
-from multigpu.formats.storage.sources import blocks, inspect
+from multigpu.formats.storage.sources import blocks, inspect_source
 from support import bgzf_data
 
 TRUNCATED = "data ends early: the file is truncated"
@@ -49,4 +49,4 @@ STORED = {
 
 
 def content(path: str, size: int = 1000) -> bytes:
-    return b"".join(block.tobytes() for block in blocks(inspect(path), size))
+    return b"".join(block.tobytes() for block in blocks(inspect_source(path), size))

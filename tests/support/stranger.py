@@ -36,7 +36,7 @@ def main(ports: list[int]) -> None:
 
 
 async def _called(ports: list[int], own: Security) -> list[str]:
-    """Those of `OPERATIONS` that a port carries out."""
+    """Return those of `OPERATIONS` that a port carries out."""
     attempts = [
         _call(f"{scheme}://127.0.0.1:{port}", operation, own)
         for port in ports

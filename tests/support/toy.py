@@ -21,7 +21,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Bulky:
-    """A span that is data."""
+    """Span that consists of data."""
 
     number: int
     data: bytes = b"x" * 100_000
@@ -29,7 +29,7 @@ class Bulky:
 
 @dataclass
 class Toy:
-    """Squares numbers. `step`: what else happens to a number, by the name of the step."""
+    """Workload that squares numbers. step: what else happens to a number, by name of step."""
 
     key: str
     step: dict[tuple[str, int], Callable[[], object]] = field(default_factory=dict)

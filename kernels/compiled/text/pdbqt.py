@@ -23,7 +23,6 @@ from multigpu.kernels.compiled.text.words import (
     find_word,
     word_table,
 )
-from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 PLACE, WIDTH, DECIMALS = 30, 8, 3  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,
@@ -40,13 +39,14 @@ def type_code(name: str) -> int:
 
 
 @jit
-def read_records(texts: Any, wanted: Any, codes: Any, dropped: Any) -> Any:
+def read_records(texts: Any, wanted: Any, codes: Any, dropped: Any, largest_charge: Any) -> Any:
     """Return the atoms of the wanted records that are regular, and where all have their names.
 
     texts    TextArrays of n records
     wanted   bool[n]
     codes    int64[types]: `type_code` of each map; empty where every type will do
     dropped  word table of the lines that a pose does not keep
+    largest_charge  e, above and below 0
     returns  positions float64[atoms, 3] in Å, charges float64[atoms] in e, types int32[atoms];
              sizes int64[n], 0 atoms for a record that is not regular;
              begins and lengths, int64[n], of the names; bool[n], whether a kept line says it
@@ -66,6 +66,7 @@ def read_records(texts: Any, wanted: Any, codes: Any, dropped: Any) -> Any:
             regular = raw[at] != BLANK
             if begins_with(raw, at, end, ATOM_WORDS):
                 regular = _read_atom(raw, at, end, codes, positions[atom], charges, types, atom)
+                regular = regular and abs(charges[atom]) <= largest_charge
                 atom += 1
             elif not named[i] and begins_with(raw, at, end, REMARK_WORD):
                 name = find_word(raw, at + REMARK_WORD.shape[1], end, NAME_WORD)
@@ -91,7 +92,7 @@ def _read_atom(
         place[axis] = read_decimal(raw, begin, begin + WIDTH)
     charges[atom] = read_decimal(raw, at + CHARGE, at + CHARGE_END)
     types[atom] = _find_type(raw, at + TYPE, min(at + TYPE_END, end), codes)
-    return types[atom] >= 0 and not math.isnan(place.sum()) and abs(charges[atom]) <= MOST_WEIGHT
+    return types[atom] >= 0 and not math.isnan(place.sum())
 
 
 @jit

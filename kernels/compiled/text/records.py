@@ -22,7 +22,7 @@ COLUMNS = 6
 
 
 class Fault(IntEnum):
-    """What is wrong with the record at which a parser stopped."""
+    """Fault of the record at which a parser stopped."""
 
     NONE = 0
     INCOMPLETE = 1  # the record goes on after the bytes

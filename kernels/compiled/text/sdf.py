@@ -26,7 +26,6 @@ from multigpu.kernels.compiled.text.words import (
     find_word,
     word_table,
 )
-from multigpu.kernels.rotation.types import FARTHEST
 
 HEAD = 3  # lines before that of the counts
 COUNT = 3  # columns of a number of atoms or bonds, and of what a bond says
@@ -42,14 +41,15 @@ CARBON, HYDROGEN = 1, 2
 
 
 @jit
-def read_records(texts: Any, wanted: Any) -> Any:
+def read_records(texts: Any, wanted: Any, farthest: Any) -> Any:
     """Return the atoms of the wanted records that are regular, and what is known of each record.
 
-    texts    TextArrays of n records
-    wanted   bool[n]
-    returns  positions float64[atoms, 3] in Å; sizes int64[n], 0 atoms for a record that is not
-             regular; lengths of the titles, int64[n]; bool[n], whether that is more than blanks;
-             bool[n], whether hydrogens are lacking
+    texts     TextArrays of n records
+    wanted    bool[n]
+    farthest  Å: the largest coordinate, above and below 0
+    returns   positions float64[atoms, 3] in Å; sizes int64[n], 0 atoms for a record that is not
+              regular; lengths of the titles, int64[n]; bool[n], whether that is more than blanks;
+              bool[n], whether hydrogens are lacking
     """
     raw, begins, lengths = texts
     positions = np.empty((lengths.sum() // SHORTEST_ATOM + 1, 3), np.float64)
@@ -60,7 +60,7 @@ def read_records(texts: Any, wanted: Any) -> Any:
         begin, stop = begins[i], begins[i] + lengths[i]
         if not wanted[i] or not are_whole_lines(raw, begin, stop):
             continue
-        sizes[i], lacking[i] = _read_record(raw, begin, stop, positions[first:])
+        sizes[i], lacking[i] = _read_record(raw, begin, stop, positions[first:], farthest)
         first += sizes[i]
         titles[i] = find_byte(raw, begin, stop, NEWLINE) - begin
         for byte in raw[begin : begin + titles[i]]:
@@ -69,7 +69,7 @@ def read_records(texts: Any, wanted: Any) -> Any:
 
 
 @jit
-def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
+def _read_record(raw: Any, at: Any, stop: Any, positions: Any, farthest: Any) -> Any:
     """Return how many atoms it has, 0 where it is not regular; and whether it lacks hydrogens."""
     for _ in range(HEAD):
         if at == stop or begins_with(raw, at, stop, WRONG_HEAD_WORDS):
@@ -82,14 +82,14 @@ def _read_record(raw: Any, at: Any, stop: Any, positions: Any) -> Any:
         return 0, False
     atoms = read_whole(raw, at, at + COUNT)
     bonds = read_whole(raw, at + COUNT, at + 2 * COUNT)
-    at, symbols = _read_atoms(raw, end + 1, stop, positions, atoms)
+    at, symbols = _read_atoms(raw, end + 1, stop, positions, atoms, farthest)
     at = _skip_bonds(raw, at, stop, atoms, bonds) if at > 0 else 0
     regular = at > 0 and atoms > 0 and bonds >= 0 and _ends_well(raw, at, stop)
     return atoms if regular else 0, regular and symbols == CARBON
 
 
 @jit
-def _read_atoms(raw: Any, at: Any, stop: Any, positions: Any, atoms: Any) -> Any:
+def _read_atoms(raw: Any, at: Any, stop: Any, positions: Any, atoms: Any, farthest: Any) -> Any:
     """Return where the atoms' lines end, 0 where one is not regular; and the kinds of symbols."""
     symbols = 0
     for atom in range(atoms):
@@ -99,7 +99,7 @@ def _read_atoms(raw: Any, at: Any, stop: Any, positions: Any, atoms: Any) -> Any
         for axis in range(3):
             value = read_decimal(raw, at + WIDTH * axis, at + WIDTH * (axis + 1))
             positions[atom, axis] = value
-            if math.isnan(value) or abs(value) > FARTHEST:
+            if math.isnan(value) or abs(value) > farthest:
                 return 0, 0
         symbols |= _kind_of_symbol(raw, at + 3 * WIDTH, end)
         at = end + 1

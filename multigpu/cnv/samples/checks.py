@@ -6,7 +6,7 @@ import numpy as np
 
 from multigpu.cnv.options import CnvOptions
 from multigpu.errors import UsageError, quoted, shown
-from multigpu.formats.alignments.alignments import plain
+from multigpu.formats.alignments.alignments import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 
@@ -85,5 +85,5 @@ def _region(regions: Regions, row: int) -> str:
 
 
 def _without_chr(regions: Regions) -> Regions:
-    names = tuple(map(plain, regions.names))
+    names = tuple(map(without_chr, regions.names))
     return Regions(names, regions.chrom, regions.start, regions.end)

@@ -8,7 +8,7 @@ from typing import Any
 from multigpu.cnv.samples.sex import FEMALE, MALE
 from multigpu.errors import QUOTED, InputError, UsageError, quoted
 from multigpu.formats.storage.inlets import STDIN
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 
 PLOIDY_DIGITS = 4
 SEX_WORDS = {
@@ -127,7 +127,7 @@ def read_facts(path: str) -> dict[str, str]:
     Raises InputError for other lines.
     """
     facts: dict[str, str] = {}
-    with opened(path) as file:
+    with open_content(path) as file:
         for number, line in enumerate(file, 1):
             text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
             if not text or text.startswith("#"):

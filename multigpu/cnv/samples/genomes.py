@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.formats.alignments.alignments import plain
+from multigpu.formats.alignments.alignments import without_chr
 from multigpu.formats.alignments.regions import Regions
 
 FIRST_NAMES, X_NAMES, Y_NAMES = ("chr1", "1"), ("chrX", "X"), ("chrY", "Y")
@@ -114,7 +114,7 @@ def chromosome_lengths(
     found = {}
     for block in regions.blocks:
         name = regions.names[regions.chrom[block.start]]
-        length = references.get(name, known.get(plain(name), 0))
+        length = references.get(name, known.get(without_chr(name), 0))
         if int(regions.end[block].max()) <= length:
             found[name] = length
     return found

@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from multigpu.cnv.samples.frames import counts_from_frame, is_frame
-from multigpu.count.api import CountJob, CountOptions
+from multigpu.count.job import CountJob
+from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError, several, shown
-from multigpu.formats.alignments.alignments import RG, files_of, plain
+from multigpu.formats.alignments.alignments import RG, files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.storage.sources import beginning, opened
+from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.tables import misread
 from multigpu.formats.tables.counts import Counts, Empty, read_counts
 from multigpu.run.options import RunOptions
@@ -98,11 +99,11 @@ class SampleInput:
 
 def are_alignments(paths: Sequence[str]) -> bool:
     """Return whether files are alignments. Raises UsageError for several of anything else."""
-    alignments = beginning(paths[0])[:4] in ALIGNMENT_MAGIC
+    alignments = read_beginning(paths[0])[:4] in ALIGNMENT_MAGIC
     if not alignments and len(paths) > 1:
-        with opened(paths[0]) as file:
+        with open_content(paths[0]) as file:
             header = file.readline().decode("utf-8-sig", "replace")
-        if problem := misread.stranger(paths[0], header):
+        if problem := misread.identify(paths[0], header):
             raise InputError(paths[0], problem)
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments
@@ -158,7 +159,7 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
     """Return the name of a chromosome in a table that has these names."""
     if name in names:
         return name
-    alike = [each for each in names if plain(each) == plain(name)]
+    alike = [each for each in names if without_chr(each) == without_chr(name)]
     if alike and rename:
         return alike[0]
     if alike:
@@ -170,10 +171,10 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
 
 def rename_as_cases(controls: Counts, cases: Counts) -> Counts:
     """Return the controls with the cases' names of chromosomes that differ by `chr` only."""
-    cases_names = {plain(name): name for name in cases.regions.names}
+    cases_names = {without_chr(name): name for name in cases.regions.names}
     regions = controls.regions
     names = tuple(
-        name if name in cases.regions.names else cases_names.get(plain(name), name)
+        name if name in cases.regions.names else cases_names.get(without_chr(name), name)
         for name in regions.names
     )
     if len(set(names)) < len(names):

@@ -17,7 +17,13 @@ from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.storage.sources import Kind, beginning, expand, is_regular, stands_for_others
+from multigpu.formats.storage.sources import (
+    Kind,
+    expand,
+    is_regular,
+    read_beginning,
+    stands_for_others,
+)
 from multigpu.formats.tables import misread
 from multigpu.kernels.counting.types import Reads
 
@@ -37,7 +43,7 @@ ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no a
 
 @dataclass(frozen=True)
 class Alignments:
-    """One file; `index` is the path of its index, None: it is read from its begin to its end."""
+    """File of alignments; `index` is the path of its index, None to read it from begin to end."""
 
     path: str
     kind: Literal["bam", "cram"]
@@ -45,14 +51,14 @@ class Alignments:
     index: str | None
 
 
-def inspect(path: str) -> Alignments:
-    """Look at a file. Raises InputError where it is neither BAM nor CRAM, or is damaged."""
+def inspect_alignments(path: str) -> Alignments:
+    """Return what a file has. Raises InputError where it is no BAM or CRAM file, or is damaged."""
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
-    start = beginning(path)
+    start = read_beginning(path)
     magic = start[:4]
     if start.decode("latin-1").startswith(misread.SAM):
-        raise InputError(path, misread.sam(path))
+        raise InputError(path, misread.advise_on_sam(path))
     if magic == cram.MAGIC:
         cram.check_end(path)
         return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
@@ -63,7 +69,7 @@ def inspect(path: str) -> Alignments:
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
-    """The paths, but of a directory or a pattern the BAM and CRAM files that it stands for.
+    """Return the paths, with the BAM and CRAM files that directories and patterns stand for.
 
     Raises InputError where it stands for nothing.
     """
@@ -74,7 +80,7 @@ def files_of(paths: Sequence[str]) -> list[str]:
 
 
 def sample_of(file: Alignments) -> str:
-    """The sample (SM) that the read groups of a file name. Raises InputError without just one."""
+    """Return the sample (SM) that the read groups name. Raises InputError without just one."""
     text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
     groups = [line.split("\t")[1:] for line in text.splitlines() if line.startswith(f"{RG}\t")]
     found = dict.fromkeys(
@@ -90,7 +96,7 @@ def sample_of(file: Alignments) -> str:
 
 
 def _index_of(path: str, kind: str) -> str | None:
-    """`x.bam.bai` or `x.bai`, whichever there is."""
+    """Return the path of the index, `x.bam.bai` or `x.bai`, or None."""
     for suffix in SUFFIXES[kind]:
         for name in (path + suffix, str(Path(path).with_suffix(suffix))):
             if Path(name).is_file():
@@ -99,7 +105,7 @@ def _index_of(path: str, kind: str) -> str | None:
 
 
 def reads(alignments: Alignments, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
-    """The mapped reads of a stretch, block by block.
+    """Yield the mapped reads of a stretch, block by block.
 
     ordered  raise InputError where the records are not sorted by position
     """
@@ -111,13 +117,13 @@ def reads(alignments: Alignments, stretch: Stretch, ordered: bool) -> Iterator[R
 # ---- what the files of a cohort have in common --------------------------------------------------
 
 
-def plain(name: str) -> str:
-    """A chromosome's name without the `chr` that some have and some have not."""
+def without_chr(name: str) -> str:
+    """Return a chromosome's name without the `chr` that some have and some have not."""
     return name[3:] if name.lower().startswith("chr") and len(name) > 3 else name
 
 
 def check_references(files: Sequence[Alignments], rename: bool) -> None:
-    """Raises InputError at the first reference that differs between the first file and another.
+    """Raise InputError at the first reference that differs between the first file and another.
 
     rename  names that differ by `chr` are the same
     """
@@ -140,7 +146,7 @@ def _same(
     if number >= min(len(ours), len(theirs)):
         return False
     a, b = ours[number], theirs[number]
-    return a == b or (rename and (plain(a[0]), a[1]) == (plain(b[0]), b[1]))
+    return a == b or (rename and (without_chr(a[0]), a[1]) == (without_chr(b[0]), b[1]))
 
 
 def _shown(references: Sequence[Reference], number: int) -> str:
@@ -151,8 +157,8 @@ def _shown(references: Sequence[Reference], number: int) -> str:
 
 
 def _advice(ours: Sequence[Reference], theirs: Sequence[Reference], rename: bool) -> str:
-    if rename or [(plain(n), length) for n, length in ours] != [
-        (plain(n), length) for n, length in theirs
+    if rename or [(without_chr(n), length) for n, length in ours] != [
+        (without_chr(n), length) for n, length in theirs
     ]:
         return ""
     return " (the names differ only by `chr`: --rename auto takes them as the same)"
@@ -165,24 +171,26 @@ def numbers_of(
     source: str,
     regions: Regions | None = None,
 ) -> list[int]:
-    """The number of the reference that each name stands for.
+    """Return the number of the reference that each name stands for.
 
     source   where the names are from, for the error: none is ever counted as zero in silence
     regions  of the file `source`, whose names these are
     """
     exact = {name: number for number, (name, _) in enumerate(file.references)}
-    alike = {plain(name): number for number, (name, _) in enumerate(file.references)}
+    alike = {without_chr(name): number for number, (name, _) in enumerate(file.references)}
     found: dict[int, str] = {}
     for name in names:
         number = exact.get(name)
-        if number is None and plain(name) in alike:
+        if number is None and without_chr(name) in alike:
             if not rename:
-                theirs = file.references[alike[plain(name)]][0]
+                theirs = file.references[alike[without_chr(name)]][0]
                 same = "--rename auto takes them as the same"
                 raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
-            number = alike[plain(name)]
+            number = alike[without_chr(name)]
         if number is None:
-            missing = [each for each in names if each not in exact and plain(each) not in alike]
+            missing = [
+                each for each in names if each not in exact and without_chr(each) not in alike
+            ]
             raise InputError(source, _missing(missing, file, source, regions))
         if number in found:
             problem = f"{name} and {found[number]} are one reference of {file.path}"
@@ -192,7 +200,7 @@ def numbers_of(
 
 
 def _missing(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
-    """What is said of chromosomes that are no references of a file, and what helps."""
+    """Return what is wrong with chromosomes that are no references of a file, and what helps."""
     has = several([name for name, _ in file.references])
     said = f"{file.path} has no reference {several(names)}: it has {has}"
     if regions is None:
@@ -212,7 +220,7 @@ def _missing(names: list[str], file: Alignments, source: str, regions: Regions |
 
 
 def with_index(file: Alignments, threads: int) -> Alignments:
-    """The file with its index, made beside it where there is none and where that is possible."""
+    """Return the file with its index, which is made beside it where there is none."""
     if file.index is not None:
         if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
             logger.warning("multigpu: %s is older than the file it belongs to", file.index)
@@ -233,7 +241,7 @@ def with_index(file: Alignments, threads: int) -> Alignments:
 
 
 def _no_place(path: str) -> str | None:
-    """Why no index can be made beside it; None where one can."""
+    """Return why no index can be made beside a file; None where one can."""
     if os.fsencode(path).decode("utf-8", "replace") != path:
         return "samtools takes names in UTF-8 only"
     folder = Path(path).absolute().parent
@@ -241,7 +249,7 @@ def _no_place(path: str) -> str | None:
 
 
 def _make_index(file: Alignments, threads: int) -> str:
-    """Written under another name first, so that no run ever sees half an index."""
+    """Make an index, under another name first: no run ever sees half of it."""
     pysam = import_pysam("indexes of BAM and CRAM files")
     long = any(length > BAI_LONGEST for _, length in file.references)
     suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
@@ -258,7 +266,7 @@ def _make_index(file: Alignments, threads: int) -> str:
 
 
 def _no_index(file: Alignments, error: Exception) -> InputError:
-    """What kept samtools from making one."""
+    """Return the error for what kept samtools from making an index."""
     said = _reason(error)
     if said.startswith(UNUSABLE):
         said = UNUSABLE  # what follows is no reason, so the file is read to find one
@@ -274,7 +282,7 @@ def _no_index(file: Alignments, error: Exception) -> InputError:
 
 
 def _reason(error: Exception) -> str:
-    """What samtools or the system says."""
+    """Return what samtools or the system reports."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     said = str(error.args[0]).rpartition("stderr=")[2].strip().removeprefix("samtools index: ")
@@ -285,7 +293,7 @@ def _reason(error: Exception) -> str:
 
 
 def stretches(file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int) -> list[Stretch]:
-    """Pieces of a file that hold all reads which may reach into what is wanted.
+    """Return pieces of a file that hold all reads which may reach into what is wanted.
 
     wanted  for references by number, where the first region begins and the last one ends
     size    stored bytes of a piece, about
@@ -307,7 +315,7 @@ def stretches(file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int
 
 
 def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
-    """int64[3, n]: the stretches between two entries of a reference: begin, end and offset."""
+    """Return the stretches between entries of a reference: int64[3, n], begin, end and offset."""
     if not len(entries.position):
         return np.empty((3, 0), np.int64)
     first = int(np.searchsorted(entries.position, begin, "right")) - 1
@@ -317,7 +325,7 @@ def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> N
 
 
 def _groups(file: Alignments, wanted: Mapping[int, tuple[int, int]]) -> Iterator[Stretch]:
-    """Neighbouring references of a CRAM file, together while they are small."""
+    """Yield neighbouring references of a CRAM file, together while they are small."""
     most = sum(end for _, end in wanted.values()) / CRAM_PIECES
     numbers = sorted(wanted)
     first, bases = 0, 0

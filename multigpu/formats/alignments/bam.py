@@ -1,4 +1,4 @@
-"""BAM: its references, its index, and its records as columns.
+"""BAM: its references and its records as columns.
 
 The layout is that of the SAM/BAM specification (samtools.github.io/hts-specs/SAMv1.pdf). Only the
 fixed fields of a record are looked at, so reading costs little more than decompression.
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.decompress import BGZF_END, GzipContent
-from multigpu.formats.storage.sources import ending, read_into
+from multigpu.formats.storage.sources import read_ending, read_into
 from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
@@ -20,23 +20,23 @@ MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
 LONGEST_NAME = 1 << 16  # bytes of a reference's name
 SMALLEST = 36  # bytes of a record: the fixed fields
-ANYWHERE = 1 << 62  # behind every place
+ANYWHERE = 1 << 62  # after every place
 NO_END = "ends early: the file is truncated (its end marker is missing)"
 NOT_SORTED = "is not sorted by position: run `samtools sort` on it first"
 
 
 class Unsorted(InputError):
-    """The records are not sorted by position; its problem is `NOT_SORTED`."""
+    """Error of records that are not sorted by position; its problem is `NOT_SORTED`."""
 
 
 def place(reference: int, position: int) -> int:
-    """A position in the order of a sorted file."""
+    """Return a position in the order of a sorted file."""
     return reference << POSITION_BITS | position
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive records: those that begin in the places [begin, end).
+    """Consecutive records that begin in the places [begin, end).
 
     offset  where to read from: compressed byte << 16 | byte in the block that begins there
     """
@@ -50,7 +50,7 @@ WHOLE = Stretch(0, ANYWHERE, 0)
 
 
 class _Inlet:
-    """The stored bytes from one of them on."""
+    """Stored bytes of a file, from one of them on."""
 
     def __init__(self, path: str, start: int) -> None:
         self.path, self._at = path, start
@@ -62,7 +62,7 @@ class _Inlet:
 
 
 class _Content:
-    """The decompressed bytes from a virtual offset on."""
+    """Decompressed bytes of a file, from a virtual offset on."""
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
@@ -70,21 +70,21 @@ class _Content:
         self.take(offset & 0xFFFF)
 
     def fill(self, out: NDArray[np.uint8]) -> int:
-        """Bytes put into the front of `out`; fewer only at the end."""
+        """Read bytes into the front of `out`; return how many, fewer only at the end."""
         done = 0
         while done < len(out) and (count := self._stream.readinto(out.data[done:])):
             done += count
         return done
 
     def take(self, count: int) -> bytes:
-        """The next bytes. Raises InputError where there are fewer."""
+        """Return the next bytes. Raises InputError where there are fewer."""
         out = np.empty(max(0, count), np.uint8)
         if self.fill(out) != count:
             raise InputError(self.path, "ends early: the file is truncated")
         return out.tobytes()
 
     def skip(self, count: int) -> None:
-        """As `take` without the bytes: a damaged header may name more than fit into memory."""
+        """Skip bytes. A damaged header may name more than fit into memory."""
         for at in range(0, max(1, count), BLOCK):
             self.take(min(BLOCK, count - at))
 
@@ -93,18 +93,18 @@ class _Content:
 
 
 def check_end(path: str) -> None:
-    """Raises InputError where the block is missing that ends every whole file."""
-    if ending(path, len(BGZF_END)) != BGZF_END:
+    """Raise InputError where the block is missing that ends every whole file."""
+    if read_ending(path, len(BGZF_END)) != BGZF_END:
         raise InputError(path, NO_END)
 
 
 def references(path: str) -> list[tuple[str, int]]:
-    """Name and length of every reference."""
+    """Return name and length of every reference."""
     return _header(_Content(path))
 
 
 def header(path: str) -> str:
-    """The text of the header, as in SAM."""
+    """Return the text of the header, as in SAM."""
     content = _Content(path)
     if content.take(4) != MAGIC:
         raise InputError(path, "is no BAM file")
@@ -129,7 +129,7 @@ def _header(content: _Content) -> list[tuple[str, int]]:
 
 
 def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
-    """The mapped reads of a stretch, block by block.
+    """Yield the mapped reads of a stretch, block by block.
 
     references  how many there are
     ordered     raise InputError where the records are not sorted by position
@@ -158,7 +158,7 @@ _NONE = -2  # before every place
 
 
 class _Walk:
-    """Goes from record to record; remembers where it is between blocks."""
+    """Walk from record to record, which remembers where it is between blocks."""
 
     def __init__(self, path: str, references: int, stretch: Stretch, ordered: bool) -> None:
         self._path, self._references, self._ordered = path, references, ordered
@@ -172,7 +172,7 @@ class _Walk:
         return bool(self._last[0] != _NONE)
 
     def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
-        """The reads that lie whole in `raw`, and where the first one stands that does not."""
+        """Return the reads that lie whole in `raw`, and where the first other one begins."""
         room = len(raw) // SMALLEST
         columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
         count, stop, why = read_records(

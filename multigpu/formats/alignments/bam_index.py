@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 from multigpu.kernels.compiled.alignments import read_bins
 
 BAI, CSI = b"BAI\x01", b"CSI\x01"
@@ -19,7 +19,7 @@ BAI_WINDOW = 14  # log2 of the bases of a window of the linear index
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """What an index knows of one reference.
+    """Entries of an index for one reference.
 
     position  int64[n]  ascending
     offset    int64[n]  from where on to read for records that reach or follow the position:
@@ -31,8 +31,8 @@ class Entries:
 
 
 def read_index(path: str) -> list[Entries]:
-    """The entries of every reference. Raises InputError for what is no index, or is cut."""
-    with opened(path) as file:
+    """Return the entries of every reference. Raises InputError for no index, or one that is cut."""
+    with open_content(path) as file:
         raw = np.frombuffer(file.read(), np.uint8)
     magic = raw[:4].tobytes()
     if magic not in (BAI, CSI):
@@ -44,7 +44,7 @@ def read_index(path: str) -> list[Entries]:
 
 
 class _Cursor:
-    """Little-endian numbers one after the other. Raises ValueError where there are fewer."""
+    """Little-endian numbers in order. Raises ValueError where there are fewer."""
 
     def __init__(self, raw: NDArray[np.uint8], at: int) -> None:
         self._raw, self._at = raw, at
@@ -63,7 +63,7 @@ class _Cursor:
         self._at += size
 
     def bins(self, with_offset: bool) -> NDArray[np.int64]:
-        """int64[bins, 3]: number, offset (CSI only) and where the first records begin."""
+        """Return int64[bins, 3]: number, offset (CSI only) and where the first records begin."""
         count = self.one()
         if not 0 <= count <= len(self._raw):
             raise ValueError("more bins than bytes")
@@ -93,7 +93,7 @@ def _csi(cursor: _Cursor) -> list[Entries]:
 
 
 def _binned(cursor: _Cursor, window: int, depth: int) -> Entries:
-    """A bin knows where to read from for what reaches its first window."""
+    """Return the entries of bins: each has where to read from for its first window."""
     bins = cursor.bins(with_offset=True)
     number, offset = bins[:, 0], bins[:, 1]
     level_first = ((1 << 3 * np.arange(depth + 2)) - 1) // 7  # and what is no bin of a level
@@ -108,7 +108,7 @@ def _binned(cursor: _Cursor, window: int, depth: int) -> Entries:
 def _entries(
     bins: NDArray[np.int64], position: NDArray[np.int64], offset: NDArray[np.int64]
 ) -> Entries:
-    """Windows in front of the first record have no offset, or that of the first record."""
+    """Return entries. Windows before the first record have no offset, or that of the record."""
     if not len(bins):
         return Entries(np.empty(0, np.int64), np.empty(0, np.int64))
     later = (position > 0) & (offset > 0)

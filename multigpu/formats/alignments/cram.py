@@ -18,7 +18,7 @@ from multigpu.formats.alignments.bam import (
     place,
 )
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.storage.sources import beginning, ending
+from multigpu.formats.storage.sources import read_beginning, read_ending
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
@@ -36,35 +36,35 @@ FREE = 8  # the byte of it whose upper half has no meaning; htslib clears it, Ja
 
 
 def absolute(path: str) -> str:
-    """As htslib is to get it, which takes "s3:x" for an address and "-x" for an option."""
+    """Return a path for htslib, which takes "s3:x" for an address and "-x" for an option."""
     return str(Path(path).absolute())
 
 
 def check_end(path: str) -> None:
-    """Raises InputError where the container is missing that ends every whole file."""
-    wanted = ENDS.get(beginning(path)[4:6])
+    """Raise InputError where the container is missing that ends every whole file."""
+    wanted = ENDS.get(read_beginning(path)[4:6])
     if wanted is None:
         return  # older versions have none
-    found = bytearray(ending(path, len(wanted)).ljust(len(wanted), b"\0"))
+    found = bytearray(read_ending(path, len(wanted)).ljust(len(wanted), b"\0"))
     found[FREE] &= 0x0F
     if found != wanted:
         raise InputError(path, NO_END)
 
 
 def header(path: str) -> str:
-    """The text of the header, as in SAM."""
+    """Return the text of the header, as in SAM."""
     with _opened(path) as file:
         return str(file.header)
 
 
 def references(path: str) -> list[tuple[str, int]]:
-    """Name and length of every reference."""
+    """Return name and length of every reference."""
     with _opened(path) as file:
         return list(zip(file.references, file.lengths, strict=True))
 
 
 def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
-    """The mapped reads of a stretch, block by block; its offset has no meaning here.
+    """Yield the mapped reads of a stretch, block by block; its offset has no meaning here.
 
     ordered  raise InputError where the reads are not sorted by position
     """
@@ -91,7 +91,7 @@ def _opened(path: str) -> Iterator[Any]:
 
 
 def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
-    """The columns of every mapped read of the stretch."""
+    """Yield the columns of every mapped read of the stretch."""
     for read in _records(file, stretch):
         start = read.reference_start
         if not read.is_unmapped and read.reference_id >= 0 and start >= 0:

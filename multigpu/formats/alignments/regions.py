@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 from multigpu.kernels.counting.types import check_columns
 
 LONGEST = 1 << 40  # bases of a chromosome
@@ -20,7 +20,7 @@ NO_REGIONS = (b"#", b"track", b"browser")  # how lines of a BED file begin that 
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Regions, one in each row.
+    """Table of regions, one in each row.
 
     names  the chromosomes, each once
     chrom  int32[n]  index into `names`
@@ -42,12 +42,12 @@ class Regions:
         return len(self.chrom)
 
     def take(self, rows: NDArray[np.intp]) -> "Regions":
-        """The rows of these indices, in this order; the names stay."""
+        """Return the rows of these indices, in this order; the names stay."""
         return Regions(self.names, self.chrom[rows], self.start[rows], self.end[rows])
 
     @cached_property
     def blocks(self) -> list[slice]:
-        """The rows of every run of one chromosome, in order."""
+        """Return the rows of every run of one chromosome, in order."""
         if not len(self):
             return []
         borders = np.flatnonzero(self.chrom[1:] != self.chrom[:-1]) + 1
@@ -55,7 +55,7 @@ class Regions:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, int, int]]) -> Self:
-        """From (chromosome, start, end); the names in the order in which they appear."""
+        """Return a table of (chromosome, start, end); names in the order in which they appear."""
         names: dict[str, int] = {}
         table = [(names.setdefault(name, len(names)), start, end) for name, start, end in rows]
         columns = np.array(table, np.int64).reshape(-1, 3)
@@ -63,7 +63,7 @@ class Regions:
         return cls(tuple(names), chrom, columns[:, 1].copy(), columns[:, 2].copy())
 
     def order(self) -> NDArray[np.intp] | None:
-        """The rows grouped by chromosome and ascending within each; None: they are so already."""
+        """Return the order by chromosome and place; None where the rows have it already."""
         # A chromosome at a time, here and below: of all regions the differences are many bytes.
         blocks = self.blocks
         grouped = all(self.chrom[a.start] < self.chrom[b.start] for a, b in pairwise(blocks))
@@ -79,7 +79,7 @@ class Regions:
         return not ((step < 0) | ((step == 0) & (np.diff(self.end[rows]) < 0))).any()
 
     def oddities(self) -> Iterator[str]:
-        """What is unusual about rows that are in order, a sentence each."""
+        """Yield what is unusual about rows that are in order, a sentence each."""
         twice = overlapping = 0
         for block in self.blocks:
             start, end = self.start[block], self.end[block]
@@ -100,7 +100,7 @@ def _many(count: int, what: str) -> str:
 
 
 def windows(references: Sequence[tuple[str, int]], width: int, compat_r: bool = False) -> Regions:
-    """Consecutive windows of `width` bases over (name, length); the last ones are shorter.
+    """Return consecutive windows of `width` bases over (name, length); the last are shorter.
 
     compat_r  leave out the last base of a reference whose length is a multiple of the width, unless
               it has but one window, as R does
@@ -116,11 +116,11 @@ def windows(references: Sequence[tuple[str, int]], width: int, compat_r: bool = 
 
 
 def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
-    """The regions of a BED file in order, and notes on it.
+    """Return the regions of a BED file in order, and notes on it.
 
     Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
     """
-    with opened(path) as file:
+    with open_content(path) as file:
         found = Regions.of(_bed_rows(path, file))
     if not len(found):
         raise InputError(path, "there are no regions")
@@ -150,13 +150,13 @@ def _bed_rows(path: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, int
 
 
 def _whole(text: bytes) -> int:
-    """The number. Raises ValueError for what Python takes as one and nobody else: 1_000, +1."""
+    """Return a number. Raises ValueError for what only Python takes as one: 1_000, +1."""
     if not text.removeprefix(b"-").isdigit():
         raise ValueError(text)
     return int(text)
 
 
 def no_region(start: int, end: int) -> str:
-    """What is wrong with one that does not fit 0 <= start < end < LONGEST."""
+    """Return what is wrong with a region that does not fit 0 <= start < end < LONGEST."""
     shown = f"{quoted(str(start))} to {quoted(str(end))}".replace("'", "")
     return f"{shown} is no region: 0 <= start < end{' < 2^40' if end >= LONGEST else ''}"

@@ -7,7 +7,7 @@ records in it, in order. Without `final` the last one is left out where more of 
 import re
 
 
-def lines_that_begin_with(marks: tuple[bytes, ...], text: bytes) -> list[int]:
+def find_lines(marks: tuple[bytes, ...], text: bytes) -> list[int]:
     """Return where the lines begin that begin with one of the marks."""
     pattern = rb"\n(?=%b)" % b"|".join(map(re.escape, marks))
     first = [0] if text.startswith(marks) else []
@@ -19,6 +19,6 @@ def last_end(ends: list[int]) -> int:
     return ends[-1] if ends else 0
 
 
-def with_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
+def add_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it is a record."""
     return [*ends, len(text)] if is_record and last_end(ends) < len(text) else ends

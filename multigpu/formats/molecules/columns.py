@@ -62,7 +62,7 @@ class AtomColumns:
         """int64[n + 1]: where the atoms of each begin, and the end of the last."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
 
-    def replaced(self, others: Mapping[int, "AtomColumns"]) -> "AtomColumns":
+    def replace(self, others: Mapping[int, "AtomColumns"]) -> "AtomColumns":
         """Return the ligands with others, of one each and in order, in these places."""
         parts, begin = [], 0
         for i, other in others.items():

@@ -18,15 +18,15 @@ TOKEN = re.compile(rb"\S+")
 # ---- reading ----------------------------------------------------------------------------------
 
 
-def decoded(line: bytes) -> str:
+def decode(line: bytes) -> str:
     """Return text without the blanks around it; what is not UTF-8 becomes question marks."""
     return line.decode("utf-8", "replace").strip()
 
 
 @lru_cache(FEW_WORDS)
-def decoded_word(column: bytes) -> str:
-    """Like `decoded`, for columns that hold the same few words in all molecules."""
-    return decoded(column)
+def decode_word(column: bytes) -> str:
+    """Like `decode`, for columns that hold the same few words in all molecules."""
+    return decode(column)
 
 
 def line_at(lines: Sequence[bytes], row: int, what: str) -> bytes:
@@ -36,7 +36,7 @@ def line_at(lines: Sequence[bytes], row: int, what: str) -> bytes:
     return lines[row]
 
 
-def floats(words: Sequence[bytes], row: int, what: str = "coordinates") -> list[float]:
+def parse_floats(words: Sequence[bytes], row: int, what: str = "coordinates") -> list[float]:
     """Return words as numbers. Raises MoleculeError."""
     try:
         return [float(word) for word in words]
@@ -47,14 +47,14 @@ def floats(words: Sequence[bytes], row: int, what: str = "coordinates") -> list[
         ) from None
 
 
-def floats_in_columns(
+def parse_columns(
     lines: Sequence[bytes], rows: Sequence[int], columns: Sequence[slice], what: str = "coordinates"
 ) -> list[list[float]]:
     """Return the numbers in these columns of every row. Raises MoleculeError."""
-    return [floats([lines[row][part] for part in columns], row, what) for row in rows]
+    return [parse_floats([lines[row][part] for part in columns], row, what) for row in rows]
 
 
-def integers(words: Sequence[bytes], row: int) -> list[int]:
+def parse_integers(words: Sequence[bytes], row: int) -> list[int]:
     """Return words as whole numbers. Raises MoleculeError."""
     try:
         return [int(word) for word in words]
@@ -63,7 +63,7 @@ def integers(words: Sequence[bytes], row: int) -> list[int]:
         raise MoleculeError(f"line {row + 1}: {shown} should be whole numbers") from None
 
 
-def checked_bond(a: int, b: int, order: int, atoms: int, row: int) -> Bond:
+def check_bond(a: int, b: int, order: int, atoms: int, row: int) -> Bond:
     """Return the bond between two atoms, numbered from 1. Raises MoleculeError for others."""
     if not (0 < a <= atoms and 0 < b <= atoms):
         raise MoleculeError(f"line {row + 1}: a bond between atoms {a} and {b} of {atoms}")
@@ -78,7 +78,7 @@ def positions_of(rows: Sequence[Sequence[float]]) -> Positions:
 # ---- writing ----------------------------------------------------------------------------------
 
 
-def fixed_width(number: float, width: int, decimals: int) -> str:
+def format_number(number: float, width: int, decimals: int) -> str:
     """Return `%*.*f`, with fewer decimals where it would be wider; at least the point stays.
 
     Raises MoleculeError where that is too wide as well: it would shift the columns after it.
@@ -90,9 +90,9 @@ def fixed_width(number: float, width: int, decimals: int) -> str:
     raise MoleculeError(f"{number:g} does not fit the {width} columns of a number in a pose")
 
 
-def place_in_columns(place: Sequence[float], width: int, decimals: int) -> bytes:
+def format_place(place: Sequence[float], width: int, decimals: int) -> bytes:
     """Return x, y and z in columns of this width."""
-    return "".join([fixed_width(number, width, decimals) for number in place]).encode()
+    return "".join([format_number(number, width, decimals) for number in place]).encode()
 
 
 def replace_words(line: bytes, place: Sequence[float], first: int, decimals: int) -> bytes:
@@ -105,7 +105,7 @@ def replace_words(line: bytes, place: Sequence[float], first: int, decimals: int
     return b"".join([*parts, line[end:]])
 
 
-def moved_lines(
+def move_atoms(
     lines: Sequence[bytes], rows: Sequence[int], positions: Positions,
     put: Callable[[bytes, Sequence[float]], bytes],
 ) -> list[bytes]:  # fmt: skip
@@ -124,16 +124,16 @@ def newline_of(line: bytes) -> bytes:
     return b"\r\n" if line.endswith(b"\r\n") else b"\n"
 
 
-def unless_blank(line: bytes, text: str) -> bytes:
+def fill_blank(line: bytes, text: str) -> bytes:
     """Return the line; where it is blank the text as a line with the same end."""
     return line if line.strip() else text.encode() + newline_of(line)
 
 
-def with_newline(text: bytes) -> bytes:
+def end_with_newline(text: bytes) -> bytes:
     """Return text that ends with a newline."""
     return text if text.endswith(b"\n") else text + b"\n"
 
 
-def said_in_line(notes: PoseNotes, between: str) -> str:
+def join_notes(notes: PoseNotes, between: str) -> str:
     """Return notes in one line: each name and what it says, with `between` between them."""
     return " ".join(f"{name}{between}{text}" for name, text in notes.items())

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
-from multigpu.formats.storage.sources import Kind, Source, blocks, inspect, read_into, suffix_of
+from multigpu.formats.storage.sources import (
+    Kind,
+    Source,
+    blocks,
+    inspect_source,
+    read_into,
+    suffix_of,
+)
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20
@@ -141,7 +148,7 @@ def open_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[L
     bad: list[LigandRecords] = []
     for number, path in enumerate(paths):
         try:
-            sources.append(inspect(path, LIGANDS))
+            sources.append(inspect_source(path, LIGANDS))
         except InputError as error:
             if not skip:
                 raise

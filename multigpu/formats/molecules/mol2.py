@@ -9,7 +9,7 @@ import numpy as np
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_sybyl
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.borders import lines_that_begin_with, with_rest
+from multigpu.formats.molecules.borders import add_rest, find_lines
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -30,9 +30,9 @@ POSE_COMMENT = b"# multigpu "
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return where all blocks of MOLECULE but the first begin, with the comments before them."""
-    begins = lines_that_begin_with((MOLECULE,), text)
+    begins = find_lines((MOLECULE,), text)
     ends = [_begin_of_comments(text, at) for at in begins[1:]]
-    return with_rest(ends, text, final and bool(text.strip()))
+    return add_rest(ends, text, final and bool(text.strip()))
 
 
 def _begin_of_comments(text: bytes, at: int) -> int:
@@ -57,16 +57,16 @@ def parse(lines: list[bytes]) -> Molecule:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a name, a place, a type")
         numbers[words[0]] = len(rows) + 1
         rows.append(row)
-        places.append(fields.floats(words[2:5], row))
-        types.append(fields.decoded(words[5]))
+        places.append(fields.parse_floats(words[2:5], row))
+        types.append(fields.decode(words[5]))
         elements.append(element_of(types[-1].partition(".")[0]))
-        charges.append(fields.floats(words[8:9], row, "charge")[0] if len(words) > 8 else 0.0)
+        charges.append(fields.parse_floats(words[8:9], row, "charge")[0] if len(words) > 8 else 0.0)
     bonds = []
     for row, line in _section(lines, b"BOND"):
         words = line.split()
         a, b = (numbers.get(word, 0) for word in (*words[1:3], b"", b"")[:2])
         order = BOND_ORDERS.get(b"".join(words[3:4]), 1)
-        bonds.append(fields.checked_bond(a, b, order, len(rows), row))
+        bonds.append(fields.check_bond(a, b, order, len(rows), row))
     counts = _counts(lines)
     _check_counts(counts, len(rows))
     return Molecule(
@@ -102,7 +102,7 @@ def _head(lines: Sequence[bytes]) -> range:
 
 
 def _name(lines: Sequence[bytes]) -> str:
-    return next((fields.decoded(lines[row]) for row in _head(lines)), "")
+    return next((fields.decode(lines[row]) for row in _head(lines)), "")
 
 
 def _counts(lines: Sequence[bytes]) -> list[bytes]:
@@ -138,12 +138,12 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and a comment with the notes before it."""
-    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, _put_place)
     for row in _head(lines)[:1]:
-        lines[row] = fields.unless_blank(lines[row], name)
+        lines[row] = fields.fill_blank(lines[row], name)
     kept = [line for line in lines if not line.startswith(POSE_COMMENT)]
-    comment = POSE_COMMENT + fields.said_in_line(notes, " ").encode() + b"\n"
-    return comment + fields.with_newline(b"".join(kept))
+    comment = POSE_COMMENT + fields.join_notes(notes, " ").encode() + b"\n"
+    return comment + fields.end_with_newline(b"".join(kept))
 
 
 def _put_place(line: bytes, place: Sequence[float]) -> bytes:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
-from multigpu.formats.molecules.borders import lines_that_begin_with, with_rest
+from multigpu.formats.molecules.borders import add_rest, find_lines
 from multigpu.formats.molecules.elements import ELEMENTS, FEW_WORDS, element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -44,10 +44,10 @@ DROPPED_LINES = (*MODEL_LINES, POSE_REMARK)  # that a pose does not keep
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every ENDMDL and END after atoms or a model; else the text is a record."""
     ends: list[int] = []
-    for at in lines_that_begin_with(MODEL_ENDS, text):
+    for at in find_lines(MODEL_ENDS, text):
         if end := end_of_model(text, ends[-1] if ends else 0, at):
             ends.append(end)
-    return with_open_model(ends, text, final)
+    return add_open_model(ends, text, final)
 
 
 def end_of_model(text: bytes, begin: int, at: int) -> int:
@@ -57,9 +57,9 @@ def end_of_model(text: bytes, begin: int, at: int) -> int:
     return end if is_mark and BEGUN.search(text, begin, at) else 0
 
 
-def with_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
+def add_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it has atoms."""
-    return with_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
+    return add_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def parse(lines: list[bytes]) -> Molecule:
         name=read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
-        positions=fields.positions_of(fields.floats_in_columns(lines, rows, PLACE)),
+        positions=fields.positions_of(fields.parse_columns(lines, rows, PLACE)),
         elements=[_element_of(lines[row][ATOM_NAME], lines[row][ELEMENT]) for row in rows],
         bonds=bonds_of_conect(lines, rows),
     )
@@ -96,18 +96,18 @@ def _element_of(name: bytes, columns: bytes) -> str:
     The name has it right-aligned in the first two of four columns. A hydrogen of four letters has
     no room for that: HG11 is not mercury.
     """
-    if symbol := fields.decoded(columns):
+    if symbol := fields.decode(columns):
         return element_of(symbol)
     if name.startswith(b"H") and len(name.strip()) == FULL_NAME:
         return "H"
-    symbol = element_of(fields.decoded(name[:2]).lstrip("0123456789"))
+    symbol = element_of(fields.decode(name[:2]).lstrip("0123456789"))
     return symbol if symbol in ELEMENTS else symbol[:1]
 
 
 def read_name(text: bytes) -> str:
     """Return the name in a remark."""
     name = find_name(text)
-    return fields.decoded(name[1]) if name else ""
+    return fields.decode(name[1]) if name else ""
 
 
 def find_name(text: bytes) -> re.Match[bytes] | None:
@@ -130,14 +130,14 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and remarks before it."""
-    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, _put_place)
     kept = [line for line in lines if not line.startswith(DROPPED_LINES) and line.strip() != b"END"]
-    record = fields.with_newline(b"".join(kept))
+    record = fields.end_with_newline(b"".join(kept))
     return remarks("" if find_name(record) else name, notes) + record
 
 
 def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return line[: PLACE[0].start] + fields.place_in_columns(place, 8, 3) + line[PLACE[-1].stop :]
+    return line[: PLACE[0].start] + fields.format_place(place, 8, 3) + line[PLACE[-1].stop :]
 
 
 def remarks(name: str, notes: PoseNotes) -> bytes:
@@ -171,7 +171,7 @@ def atom_lines(elements: Sequence[str], positions: Positions) -> list[str]:
     for i, (element, place) in enumerate(zip(elements, positions.tolist(), strict=True), 1):
         counts[element] = counts.get(element, 0) + 1
         atom = f"{element.upper():>2}{counts[element]}"[:FULL_NAME]
-        x, y, z = [fields.fixed_width(number, 8, 3) for number in place]
+        x, y, z = [fields.format_number(number, 8, 3) for number in place]
         lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {x}{y}{z}  1.00  0.00")
     return lines
 

@@ -14,7 +14,7 @@ from multigpu.formats.molecules.autodock import (
     types_of,
 )
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.borders import lines_that_begin_with
+from multigpu.formats.molecules.borders import find_lines
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
@@ -30,6 +30,7 @@ from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import word_table
+from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
@@ -53,7 +54,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     """
     ends: list[int] = []
     begin, has_root = 0, False
-    for at in lines_that_begin_with((*pdb.MODEL_ENDS, *ROOTS), text):
+    for at in find_lines((*pdb.MODEL_ENDS, *ROOTS), text):
         is_root = text.startswith(b"ROOT", at)
         if not is_root:
             end = pdb.end_of_model(text, begin, at)
@@ -63,7 +64,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
         if end:
             ends.append(end)
             begin = end
-    return pdb.with_open_model(ends, text, final)
+    return pdb.add_open_model(ends, text, final)
 
 
 def _begin_of_remarks(text: bytes, at: int) -> int:
@@ -83,9 +84,9 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 def parse(lines: list[bytes]) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError."""
     rows = pdb.atom_rows(lines)
-    places = fields.floats_in_columns(lines, rows, pdb.PLACE)
-    charges = fields.floats_in_columns(lines, rows, (CHARGE,), "charge")
-    types = [fields.decoded_word(lines[row][TYPE]) for row in rows]
+    places = fields.parse_columns(lines, rows, pdb.PLACE)
+    charges = fields.parse_columns(lines, rows, (CHARGE,), "charge")
+    types = [fields.decode_word(lines[row][TYPE]) for row in rows]
     for row, name in zip(rows, types, strict=True):
         if not name:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
@@ -118,7 +119,7 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
     kept = [i for i, kind in enumerate(found.types) if kind]
     atoms = pdb.atom_lines([molecule.elements[i] for i in kept], positions[kept])
     lines = [
-        f"{line}{fields.fixed_width(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
+        f"{line}{fields.format_number(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
         for i, line in zip(kept, atoms, strict=True)
     ]
     block = sdf.build(molecule, name, molecule.positions, {})
@@ -135,7 +136,7 @@ def read_columns(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -
     """Return the wanted records that are regular. maps: () takes every type."""
     codes = np.array([compiled.type_code(name) for name in maps], np.int64)
     positions, charges, types, sizes, begins, lengths, is_named = compiled.read_records(
-        arrays_of(texts), wanted, codes, DROPPED_WORDS
+        arrays_of(texts), wanted, codes, DROPPED_WORDS, MOST_WEIGHT
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),

@@ -61,7 +61,7 @@ def render(
     return write(molecule, name, positions, notes)
 
 
-def drawing(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
+def render_drawing(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return a pose in SDF to be drawn, whatever format was chosen; see `render`.
 
     Atoms that are no element are `*`, as SDF has them. Bonds of unknown order

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import Kind, blocks, expand, inspect
+from multigpu.formats.storage.sources import Kind, blocks, expand, inspect_source
 
 READ_BYTES = 4 << 20
 
@@ -20,7 +20,9 @@ def read_quaternions(path: str) -> NDArray[np.float64]:
     Empty lines and those that begin with # are left out. Raises InputError that names the line.
     """
     (path,) = expand([path], ROTATIONS)
-    content = b"".join(block.tobytes() for block in blocks(inspect(path, ROTATIONS), READ_BYTES))
+    content = b"".join(
+        block.tobytes() for block in blocks(inspect_source(path, ROTATIONS), READ_BYTES)
+    )
     found = list(_rows(path, content))
     if not found:
         raise InputError(path, "there is no rotation in it")

@@ -11,7 +11,7 @@ from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.borders import last_end, lines_that_begin_with, with_rest
+from multigpu.formats.molecules.borders import add_rest, find_lines, last_end
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import is_element
 from multigpu.formats.molecules.ligand_format import (
@@ -28,10 +28,11 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.v3000 import gather_place, joined_lines, section
+from multigpu.formats.molecules.v3000 import gather_place, join_lines, read_section
 from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import sdf as compiled
+from multigpu.kernels.rotation.types import FARTHEST
 
 ROW_OF_COUNTS = 3
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
@@ -53,9 +54,9 @@ ONE_ATOM = (
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the ends of all lines of $$$$; a .mol file needs none."""
-    newlines = [text.find(b"\n", begin) for begin in lines_that_begin_with((b"$$$$",), text)]
+    newlines = [text.find(b"\n", begin) for begin in find_lines((b"$$$$",), text)]
     ends = [newline + 1 for newline in newlines if newline >= 0]
-    return with_rest(ends, text, final and bool(text[last_end(ends) :].strip()))
+    return add_rest(ends, text, final and bool(text[last_end(ends) :].strip()))
 
 
 def fewest_flat_atoms(text: bytes) -> float:
@@ -77,7 +78,7 @@ def parse(lines: list[bytes]) -> Molecule:
     rows, positions, elements, bonds = read_table(lines)
     return Molecule(
         format=SDF,
-        name=fields.decoded(lines[0]),
+        name=fields.decode(lines[0]),
         lines=lines,
         rows=rows,
         positions=positions,
@@ -89,15 +90,15 @@ def parse(lines: list[bytes]) -> Molecule:
 
 def _read_v2000(lines: list[bytes]) -> Table:
     counts = lines[ROW_OF_COUNTS]
-    atoms, bonds = fields.integers((counts[0:3], counts[3:6]), ROW_OF_COUNTS)
+    atoms, bonds = fields.parse_integers((counts[0:3], counts[3:6]), ROW_OF_COUNTS)
     if min(atoms, bonds) < 0:
         raise MoleculeError(f"line 4: {quoted(counts[0:6])} are no numbers of atoms and bonds")
     first_bond = ROW_OF_COUNTS + 1 + atoms
     last = f"the last of {atoms} atoms and {bonds} bonds"
     fields.line_at(lines, first_bond + bonds - 1, last)
     rows = list(range(ROW_OF_COUNTS + 1, first_bond))
-    positions = fields.positions_of(fields.floats_in_columns(lines, rows, PLACE))
-    elements = [fields.decoded_word(lines[row][SYMBOL]) for row in rows]
+    positions = fields.positions_of(fields.parse_columns(lines, rows, PLACE))
+    elements = [fields.decode_word(lines[row][SYMBOL]) for row in rows]
     joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
     _check_end(lines, first_bond + bonds)
     return rows, positions, elements, joined
@@ -106,8 +107,8 @@ def _read_v2000(lines: list[bytes]) -> Table:
 def _bonds(lines: list[bytes], rows: range, atoms: int) -> list[Bond]:
     bonds = []
     for row in rows:
-        a, b, order = fields.integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
-        bonds.append(fields.checked_bond(a, b, order, atoms, row))
+        a, b, order = fields.parse_integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
+        bonds.append(fields.check_bond(a, b, order, atoms, row))
     return bonds
 
 
@@ -119,20 +120,22 @@ def _check_end(lines: list[bytes], begin: int) -> None:
 def _read_v3000(lines: list[bytes]) -> Table:
     rows: list[int] = []
     places, elements, numbers, bonds = [], [], {}, []
-    for row, words in section(lines, b"ATOM"):
+    for row, words in read_section(lines, b"ATOM"):
         if len(words) < 5:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
         numbers[words[0]] = len(rows) + 1
         rows.append(row)
-        elements.append(fields.decoded(words[1]))
-        places.append(fields.floats(words[2:5], row))
+        elements.append(fields.decode(words[1]))
+        places.append(fields.parse_floats(words[2:5], row))
     for row in rows:
         gather_place(lines, row)
-    for row, words in section(lines, b"BOND"):
+    for row, words in read_section(lines, b"BOND"):
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
         a, b = (numbers.get(word, 0) for word in words[2:4])
-        bonds.append(fields.checked_bond(a, b, fields.integers(words[1:2], row)[0], len(rows), row))
+        bonds.append(
+            fields.check_bond(a, b, fields.parse_integers(words[1:2], row)[0], len(rows), row)
+        )
     _check_end(lines, ROW_OF_COUNTS + 1)
     return rows, fields.positions_of(places), elements, bonds
 
@@ -144,7 +147,7 @@ def _is_v3000(molecule: Molecule) -> bool:
 def read_name(text: bytes) -> str:
     """Return the first line."""
     lines = text.splitlines()
-    return fields.decoded(lines[0]) if lines else ""
+    return fields.decode(lines[0]) if lines else ""
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
@@ -165,7 +168,7 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 
 def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
-    lines = dict(joined_lines(molecule.lines))
+    lines = dict(join_lines(molecule.lines))
     found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
     return {i: int(charge[1]) for i, charge in found if charge and int(charge[1])}
 
@@ -180,16 +183,16 @@ def _are_whole(atom: bytes, charge: bytes) -> bool:
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and notes as data items in place of older ones."""
     put = _put_place_v3000 if _is_v3000(molecule) else _put_place
-    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, put)
+    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, put)
     newline = fields.newline_of(lines[0])
-    lines[0] = fields.unless_blank(lines[0], name)
+    lines[0] = fields.fill_blank(lines[0], name)
     record = POSE_ITEM.sub(b"", b"".join(lines)).partition(b"\n$$$$")[0].rstrip(b"\r\n")
     gap = newline if record.endswith(b"M  END") else newline * 2
     return record + gap + _data_items(notes, newline) + b"$$$$" + newline
 
 
 def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return fields.place_in_columns(place, 10, 4) + line[PLACE[-1].stop :]
+    return fields.format_place(place, 10, 4) + line[PLACE[-1].stop :]
 
 
 def _put_place_v3000(line: bytes, place: Sequence[float]) -> bytes:
@@ -226,7 +229,7 @@ def _write_v2000(
 ) -> str:
     lines = [f"{len(elements):3d}{len(bonds):3d}  0  0  0  0  0  0  0  0999 V2000\n"]
     for element, place in zip(elements, positions.tolist(), strict=True):
-        columns = "".join([fields.fixed_width(number, 10, 4) for number in place])
+        columns = "".join([fields.format_number(number, 10, 4) for number in place])
         lines.append(f"{columns} {element:<3} 0  0  0  0  0  0  0  0  0  0  0  0\n")
     lines += [f"{a + 1:3d}{b + 1:3d}{order:3d}  0\n" for a, b, order in bonds]
     words = [f" {atom + 1:3d} {charge:3d}" for atom, charge in sorted(charges.items())]
@@ -258,7 +261,9 @@ def read_columns(
     texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str] = ()
 ) -> LigandColumns:
     """Return the wanted records that are regular, without types and charges."""
-    positions, sizes, titles, is_named, lacking = compiled.read_records(arrays_of(texts), wanted)
+    positions, sizes, titles, is_named, lacking = compiled.read_records(
+        arrays_of(texts), wanted, FARTHEST
+    )
     return LigandColumns(
         atoms=AtomColumns.untyped(positions, sizes),
         names=Texts(texts.raw, texts.begins, titles),

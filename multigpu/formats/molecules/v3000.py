@@ -9,10 +9,10 @@ V30 = b"M  V30 "
 PLACE = 5  # words of an atom up to its place: number, type, x y z
 
 
-def section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield row and words of every line of a block; see `joined_lines`."""
+def read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield row and words of every line of a block; see `join_lines`."""
     inside = False
-    for row, said in joined_lines(lines):
+    for row, said in join_lines(lines):
         words = said.split()
         if words[:1] in ([b"BEGIN"], [b"END"]):
             inside = words == [b"BEGIN", name]
@@ -20,7 +20,7 @@ def section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[byt
             yield row, words
 
 
-def joined_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+def join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield in which row each line of V3000 begins and what it says: after a - it continues."""
     begin, said = -1, b""
     for row, line in enumerate(lines):

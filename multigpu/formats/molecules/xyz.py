@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
-from multigpu.formats.molecules.borders import with_rest
+from multigpu.formats.molecules.borders import add_rest
 from multigpu.formats.molecules.elements import FEW_WORDS, element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -45,7 +45,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     while (end := _end_of_record(lines, begin, final)) > 0:
         ends.append(min(end, len(text)))
         begin = end
-    return with_rest(ends, text, final and bool(text[begin:].strip()))
+    return add_rest(ends, text, final and bool(text[begin:].strip()))
 
 
 def _end_of_record(text: bytes, begin: int, final: bool) -> int:
@@ -130,7 +130,9 @@ def _is_count(word: bytes) -> bool:
 
 
 def _parse_frame(lines: list[bytes], head: int) -> Molecule:
-    (atoms,) = fields.integers([fields.line_at(lines, head, "its number of atoms").strip()], head)
+    (atoms,) = fields.parse_integers(
+        [fields.line_at(lines, head, "its number of atoms").strip()], head
+    )
     if atoms < 0:
         raise MoleculeError(f"line {head + 1}: there cannot be {atoms} atoms")
     last = head + atoms + 1
@@ -140,8 +142,8 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
         words = lines[row].split()
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
-        elements.append(_element_of(fields.decoded(words[0])))
-        places.append(fields.floats(words[1:4], row))
+        elements.append(_element_of(fields.decode(words[0])))
+        places.append(fields.parse_floats(words[1:4], row))
     for row in range(last + 1, len(lines)):
         if lines[row].strip():
             raise MoleculeError(f"line {row + 1}: there is more than the {atoms} atoms it says")
@@ -164,7 +166,7 @@ def _element_of(label: str) -> str:
 def _name(lines: Sequence[bytes]) -> str:
     """Return the comment without the notes of a pose."""
     head = _head(lines)
-    return OUR_NOTES.sub("", fields.decoded(lines[head + 1])) if len(lines) > head + 1 else ""
+    return OUR_NOTES.sub("", fields.decode(lines[head + 1])) if len(lines) > head + 1 else ""
 
 
 def read_name(text: bytes) -> str:
@@ -183,10 +185,10 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the frame with other coordinates, and the notes in its comment."""
-    lines = fields.moved_lines(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, _put_place)
     first, last = molecule.rows[0], molecule.rows[-1]
     lines[first - 1] = _comment(molecule.name or name, notes)
-    return fields.with_newline(b"".join(lines[first - 2 : last + 1]))
+    return fields.end_with_newline(b"".join(lines[first - 2 : last + 1]))
 
 
 def _put_place(line: bytes, place: Sequence[float]) -> bytes:
@@ -194,7 +196,7 @@ def _put_place(line: bytes, place: Sequence[float]) -> bytes:
 
 
 def _comment(name: str, notes: PoseNotes) -> bytes:
-    words = fields.said_in_line(notes, "=")
+    words = fields.join_notes(notes, "=")
     return (f"{name} {words}\n" if words else f"{name}\n").encode()
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a record, in words."""
+"""Errors of records, in words."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Signature files to names and letters.
+"""Signatures: names and letters out of files.
 
 There may be millions of them, so they are kept as few arrays and not as an object each.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.sequences.faults import describe
 from multigpu.formats.sequences.records import parse
-from multigpu.formats.storage.sources import Source, blocks, expand, inspect
+from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, gather
 
@@ -25,7 +25,7 @@ AMINO_ACIDS = b"EFILPQefilpq"  # those that are no IUPAC codes of bases
 
 @dataclass(frozen=True, eq=False)
 class Joined(Sequence[NDArray[np.uint8]]):
-    """Arrays of bytes one after the other: number i is joined[offsets[i] : offsets[i + 1]]."""
+    """Sequence of arrays of bytes in one: number i is joined[offsets[i] : offsets[i + 1]]."""
 
     joined: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Joined(Sequence[NDArray[np.uint8]]):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """int64[n]."""
+        """Return int64[n], the length of each array."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ class Joined(Sequence[NDArray[np.uint8]]):
 
 
 class Names(Sequence[bytes]):
-    """Names one after the other; each becomes an object when it is asked for."""
+    """Sequence of names in one array; each becomes an object when it is asked for."""
 
     def __init__(self, names: Joined) -> None:
         self._names = names
@@ -95,7 +95,11 @@ class Names(Sequence[bytes]):
 
 @dataclass(frozen=True, eq=False)
 class Signatures:
-    """names: as in the files, up to the first white space; letters: uint8 each, ASCII."""
+    """Signatures in the order of their files.
+
+    names    as in the files, up to the first white space
+    letters  uint8 each, ASCII
+    """
 
     names: Sequence[bytes]
     letters: Sequence[NDArray[np.uint8]]
@@ -105,16 +109,16 @@ class Signatures:
 
     @property
     def joined(self) -> Joined:
-        """The letters in one array."""
+        """Return the letters in one array."""
         return Joined.of(self.letters)
 
 
 def read_signatures(paths: Sequence[str]) -> Signatures:
-    """All signatures of the files in order. Raises InputError for what is wrong with them."""
+    """Return all signatures of the files in order. Raises InputError for wrong ones."""
     names: list[Joined] = []
     letters: list[Joined] = []
     for path in expand(paths):
-        source = inspect(path)
+        source = inspect_source(path)
         raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
         parsed = parse(raw, 0, len(raw), source.layout, final=True, offset=PHRED_OFFSET)
         if error := describe(source, raw, parsed, 0, PHRED_OFFSET):
@@ -149,7 +153,7 @@ def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _check(source: Source, names: Joined, letters: Joined) -> None:
-    """Raises InputError for the first signature without a base or with another letter."""
+    """Raise InputError for the first signature without a base or with another letter."""
     illegal = bases.encode(letters.joined) == 0
     position = int(np.argmax(illegal)) if illegal.any() else len(illegal)
     empty = np.flatnonzero(letters.lengths == 0)
@@ -163,7 +167,7 @@ def _check(source: Source, names: Joined, letters: Joined) -> None:
 
 
 def illegal_base(path: str, name: bytes, letter: bytes, position: int) -> InputError:
-    """The error for a letter of a record; positions are told from 0, as in the output."""
+    """Return the error for a letter of a record; positions count from 0, as in the output."""
     protein = "; is this protein? Only DNA and RNA can be scanned" if letter in AMINO_ACIDS else ""
     return InputError(
         path,

@@ -1,4 +1,4 @@
-"""How samples are cut: files by byte positions, streams at the borders of records."""
+"""Spans of samples: files are cut by byte positions, streams at the borders of records."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ from multigpu.kernels.compiled.text.records import Fault
 
 @dataclass(frozen=True)
 class FileSpan:
-    """A piece of a file, byte positions. exact: a record begins at `start`."""
+    """Piece of a file, by byte positions.
+
+    exact  whether a record begins at `start`
+    """
 
     source: int
     start: int
@@ -29,7 +32,7 @@ class FileSpan:
 
 @dataclass(frozen=True, eq=False)
 class BlockSpan:
-    """Whole records out of a stream, parsed; or the error that ended it."""
+    """Whole records of a stream, parsed, or the error that ended it."""
 
     source: int
     raw: NDArray[np.uint8]
@@ -41,7 +44,7 @@ Span = FileSpan | BlockSpan
 
 
 def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
-    """A file cut every `chunk_bytes`, wherever that is."""
+    """Yield the spans of a file that is cut every `chunk_bytes`, wherever that is."""
     for piece in spans(size, chunk_bytes):
         yield FileSpan(source, piece.start, piece.stop, exact=piece.start == 0)
 
@@ -49,7 +52,7 @@ def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
 def block_spans(
     number: int, source: Source, content: ReadAhead[Block], phred_offset: int
 ) -> Iterator[BlockSpan]:
-    """A stream cut at record borders. What is wrong with it becomes the last span's error.
+    """Yield the spans of a stream, cut at record borders; the last one may have its error.
 
     Raises Unreadable where it cannot be read.
     """
@@ -86,20 +89,20 @@ def block_spans(
 def _next_bytes(
     content: Iterator[Block], left: NDArray[np.uint8], least: int
 ) -> tuple[NDArray[np.uint8], bool]:
-    """What was left and the next block, or more to make `least` bytes; and whether that is all."""
+    """Return what was left and the next block, or `least` bytes; and whether that is all."""
     block = next(content, None)
     if block is None:
         return left, True
     if len(left) + len(block) >= least:
-        return _behind(left, block), False
+        return _prepend(left, block), False
     parts = [left, block]
     while sum(map(len, parts)) < least and (block := next(content, None)) is not None:
         parts.append(block)
     return np.concatenate(parts), block is None
 
 
-def _behind(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The block with what was left before it; in its headroom, where that is enough."""
+def _prepend(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a block with what was left before it; in its headroom, where that is enough."""
     if len(left) > HEADROOM:
         return np.concatenate([left, block])
     room = block.base

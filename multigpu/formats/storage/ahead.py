@@ -1,5 +1,6 @@
-"""Streams that are read ahead: decompressing one cannot be divided, so it begins first, and others
-wait for it.
+"""Streams that are read ahead by a thread of their own.
+
+Decompressing one cannot be divided, so it begins first, and others wait for it.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.storage.inlets import is_remote
-from multigpu.formats.storage.sources import Source, blocks, expand, inspect
+from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
 
 HEADROOM = 1 << 20  # before a block, for the record that began in the one before
 LARGEST_BLOCK = (8 << 20) - HEADROOM  # many of them wait where they were read
@@ -25,7 +26,7 @@ Block = NDArray[np.uint8]
 
 
 class ReadAhead(Generic[T]):
-    """The items, produced by another thread up to `depth` of them before they are taken."""
+    """Iterator of items that another thread produces, up to `depth` before they are taken."""
 
     def __init__(self, items: Iterable[T], depth: int) -> None:
         self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(depth)
@@ -61,12 +62,12 @@ class ReadAhead(Generic[T]):
         return item  # type: ignore[return-value]
 
     def close(self) -> None:
-        """Nothing more is read or given."""
+        """Read and give nothing more."""
         self._stopped.set()
 
 
 class Streams:
-    """The blocks of streams, read ahead; the first stream may be begun before the job is known."""
+    """Blocks of streams, read ahead; the first stream may begin before the job is known."""
 
     def __init__(self) -> None:
         self._begun: dict[Source, ReadAhead[Block]] = {}
@@ -79,17 +80,17 @@ class Streams:
             content.close()
 
     def begin(self, paths: Sequence[str]) -> None:
-        """Read the first file from now on, if it is a stream. What is wrong is told later."""
+        """Begin to read the first file, if it is a stream. Errors are raised by `blocks`."""
         with contextlib.suppress(InputError):
             for path in expand(paths[:1])[:1]:
                 if is_remote(path) or not Path(path).is_file():
                     return  # it may be read only once
-                source = inspect(path)
+                source = inspect_source(path)
                 if not source.cuttable:
                     self._begun[source] = _read(source, LARGEST_BLOCK)
 
     def blocks(self, source: Source, size: int) -> ReadAhead[Block]:
-        """The content in blocks of `size` bytes with HEADROOM before them; to be closed."""
+        """Return the content in blocks of `size` bytes with HEADROOM before them; to be closed."""
         if size == LARGEST_BLOCK and source in self._begun:
             return self._begun.pop(source)
         return _read(source, size)

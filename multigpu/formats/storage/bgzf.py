@@ -1,4 +1,4 @@
-"""BGZF by several threads: its blocks say how long they are, so each can be handled apart."""
+"""BGZF by several threads: its blocks say how long they are, so each can be read alone."""
 
 import os
 from collections import deque
@@ -21,7 +21,7 @@ SHORTEST = 26  # bytes of a block: header, no data, checksum and length
 
 
 class BgzfContent:
-    """The content of a BGZF file. What is no BGZF block goes the way of other gzip data.
+    """Content of a BGZF file. What is no BGZF block is read as other gzip data.
 
     Blocks are read and cut here, in order; batches of some dozens of them are decompressed by
     threads, a few ahead of what is taken.
@@ -30,10 +30,10 @@ class BgzfContent:
     def __init__(self, inlet: Stored, threads: int) -> None:
         self._inlet, self._path = inlet, inlet.path
         self._pool = ThreadPoolExecutor(threads, "bgzf")
-        self._most = threads + 1  # batches under way
+        self._most = threads + 1  # batches in progress
         self._coming: deque[Future[bytes]] = deque()
         self._piece = memoryview(b"")
-        self._left = b""  # of what was read, behind the last whole block
+        self._left = b""  # of what was read, after the last whole block
         self._last = b""  # block
         self._blocks_follow = True
         self._rest: GzipContent | None = None
@@ -43,7 +43,7 @@ class BgzfContent:
             while self._blocks_follow and len(self._coming) < self._most:
                 self._submit()
             if not self._coming:
-                return self._behind(out)
+                return self._read_rest(out)
             with gzip_errors_named(self._path):
                 self._piece = memoryview(self._coming.popleft().result())
         count = min(len(out), len(self._piece))
@@ -52,7 +52,7 @@ class BgzfContent:
         return count
 
     def _submit(self) -> None:
-        """The next blocks to a thread."""
+        """Give the next blocks to a thread."""
         new = self._read()
         stored = self._left + new
         last, stop, good = _whole_blocks(stored)
@@ -66,8 +66,8 @@ class BgzfContent:
         room = bytearray(BATCH)
         return bytes(room[: self._inlet.readinto(memoryview(room)) or 0])
 
-    def _behind(self, out: memoryview) -> int:
-        """What follows the blocks: nothing, zeros, or what GzipContent has to tell of."""
+    def _read_rest(self, out: memoryview) -> int:
+        """Read what follows the blocks: nothing, zeros, or data for GzipContent."""
         if self._rest is None:
             self._pool.shutdown(wait=False)
             zeros = 0
@@ -84,7 +84,7 @@ class BgzfContent:
 
 
 class _Again:
-    """A stream with bytes put back before it."""
+    """Stream with bytes put back before it."""
 
     def __init__(self, inlet: Stored, before: bytes) -> None:
         self.path, self._inlet, self._before = inlet.path, inlet, before
@@ -99,7 +99,7 @@ class _Again:
 
 
 def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
-    """Where the last whole block begins and ends, and whether what follows may be another."""
+    """Return where the last whole block begins and ends, and whether another may follow."""
     last = stop = 0
     while len(stored) - stop >= HEADER:
         size = bgzf_size(stored[stop : stop + HEADER])
@@ -114,9 +114,10 @@ def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
 def _decompress(blocks: bytes) -> bytes:
     from isal import igzip
 
-    return igzip.decompress(blocks)
+    content: bytes = igzip.decompress(blocks)  # type: ignore[no-untyped-call]
+    return content
 
 
 def threads_for_bgzf() -> int:
-    """Half of the processors: the others compute."""
+    """Return half of the number of processors: the others compute."""
     return max(1, len(os.sched_getaffinity(0)) // 2)

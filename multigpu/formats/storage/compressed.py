@@ -1,17 +1,16 @@
-"""Compressed output whose bytes do not depend on how it was written piece by piece."""
+"""Compressed output, whose bytes do not depend on the pieces in which it was written."""
 
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import PurePath
 from typing import BinaryIO, Literal, Protocol
 
 from multigpu.cluster.engine.output import atomic_output
+from multigpu.formats.storage.suffixes import COMPRESSIONS, suffix_of_output
 
 Compression = Literal["none", "gzip", "zstd"]
 
-COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 BLOCK = 1 << 20  # bytes that are compressed at a time
 GZIP_LEVEL = 6
 GZIP_FORMAT = 31  # zlib's wbits for a gzip header, which then has no name and no time
@@ -19,16 +18,13 @@ ZSTD_LEVEL = 3
 
 
 def compression_of(path: str | None) -> Compression:
-    """What the path's suffix asks for."""
-    return COMPRESSIONS.get(PurePath(path or "").suffix.lower(), "none")
-
-
-# ---- text -------------------------------------------------------------------------------------
+    """Return the compression that the path's suffix asks for."""
+    return COMPRESSIONS.get(suffix_of_output(path), "none")
 
 
 @contextmanager
 def compressed_output(path: str | None) -> Iterator["Compressed"]:
-    """`atomic_output`, compressed as the suffix of the path says."""
+    """Yield an `atomic_output` that is compressed as the suffix of the path says."""
     with atomic_output(path) as raw:
         out = Compressed(raw, compression_of(path))
         yield out
@@ -36,13 +32,14 @@ def compressed_output(path: str | None) -> Iterator["Compressed"]:
 
 
 class Compressed:
-    """Bytes on their way into `raw`, which stays open. The compressor always gets `BLOCK` bytes."""
+    """A writer of compressed bytes into `raw`, which stays open."""
 
     def __init__(self, raw: BinaryIO, compression: Compression) -> None:
         self._raw, self._compressor = raw, _compressor(compression)
         self._waiting = bytearray()
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """Write bytes; the compressor always gets `BLOCK` of them."""
         if self._compressor is None:
             self._raw.write(data)
             return

@@ -11,8 +11,8 @@ import numpy as np
 
 from multigpu.errors import InputError
 
-COMPRESSED_CHUNK = 128 << 10  # more was not faster,
-GZIP_CHUNK = 2 << 20  # but while the program loads, each one more means to wait for it
+COMPRESSED_CHUNK = 128 << 10  # bytes; more is not faster
+GZIP_CHUNK = 2 << 20  # bytes; while the program loads, a thread waits for it at every chunk
 ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
 
 GZIP_MAGIC, GZIP_HEADER = b"\x1f\x8b", 10  # how a member begins; bytes
@@ -24,21 +24,21 @@ BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b00030000000000000000
 
 
 class Stream(Protocol):
-    """Where bytes come from."""
+    """Source of bytes."""
 
     def readinto(self, out: memoryview, /) -> int | None:
         """Fill the front of `out`; 0 only at the end."""
 
 
 class Stored(Stream, Protocol):
-    """A stream with the name that errors tell."""
+    """Stream with the path that its errors name."""
 
     @property
     def path(self) -> str: ...
 
 
 class GzipContent:
-    """The content of a gzip file of any number of members; zeros may pad its end.
+    """Content of a gzip file of any number of members; zeros may pad its end.
 
     isal checks each member; that a file was cut between two BGZF blocks is seen here.
     """
@@ -48,7 +48,7 @@ class GzipContent:
 
         self._path = inlet.path
         self._stored = EndKept(inlet)
-        # What IGzipFile reads with; its own readinto copies everything once more (20 % slower).
+        # IGzipFile reads with it, but copies everything once more (20 % slower).
         self._reader = isal_zlib._GzipReader(self._stored, GZIP_CHUNK)  # type: ignore[arg-type]
 
     def readinto(self, out: memoryview) -> int:
@@ -64,7 +64,7 @@ class GzipContent:
         return count
 
     def _is_followed(self) -> bool:
-        """Whether less than a header follows a member, which isal takes for the begin of another.
+        """Whether less than a header follows a member; isal takes it for the begin of another.
 
         A member ends with its size, BGZF with its marker; of other files with several members the
         last one's size is not known.
@@ -81,14 +81,14 @@ class GzipContent:
 
 
 def _ends_with(data: bytes, sign: bytes) -> bool:
-    """Whether the data end so, but for zeros that may pad them."""
+    """Whether the data end with `sign`, but for zeros that may pad them."""
     own_zeros = len(sign) - len(sign.rstrip(b"\0"))
     return data[: len(data.rstrip(b"\0")) + own_zeros].endswith(sign)
 
 
 @contextmanager
 def gzip_errors_named(path: str) -> Iterator[None]:
-    """Errors of isal as an InputError that names the file."""
+    """Raise errors of isal as an InputError that names the file."""
     from isal import isal_zlib
 
     damage: Any = (gzip.BadGzipFile, OverflowError, isal_zlib.IsalError)
@@ -101,7 +101,7 @@ def gzip_errors_named(path: str) -> Iterator[None]:
 
 
 class ZstdContent:
-    """The content of a zstd file of any number of frames."""
+    """Content of a zstd file of any number of frames."""
 
     def __init__(self, inlet: Stored) -> None:
         if sys.version_info >= (3, 14):
@@ -129,7 +129,7 @@ class ZstdContent:
         self._frame = self._zstd.ZstdDecompressor(options=options)
 
     def _stored(self) -> bytes | memoryview | None:
-        """What to feed next: nothing where output still waits inside; None at the end."""
+        """Return the bytes to feed next: none where output still waits inside; None at the end."""
         if not self._frame.eof and not self._frame.needs_input:
             return b""
         if self._frame.eof:
@@ -158,7 +158,10 @@ def _truncated(path: str, kind: str) -> InputError:
 
 
 def _damaged(path: str, kind: str, reason: str, stranger: str) -> InputError:
-    """`stranger`: how the library's text begins where what follows is no such data at all."""
+    """Return the error for damaged data, or for other data after it.
+
+    stranger  how the text of the library begins where other data follows
+    """
     if reason.startswith(stranger):
         return followed(path, kind)
     return InputError(path, f"{kind} data is corrupt: {reason}")
@@ -172,7 +175,7 @@ def followed(path: str, kind: str) -> InputError:
 
 
 class EndKept(io.RawIOBase):
-    """Remembers the end of what went through: its last bytes without the zeros after them.
+    """Stream that keeps the end of what went through: its last bytes without zeros after them.
 
     A file object, because isal takes anything else for the data itself.
     """
@@ -206,7 +209,10 @@ def _length_without_zeros(data: memoryview) -> int:
 
 
 def check_bgzf_end(path: str, end: bytes, zeros: int) -> None:
-    """Cut between two blocks it is valid gzip and half of the reads are gone."""
+    """Raise InputError where the block is missing that ends every whole BGZF file.
+
+    Cut between two blocks a file is valid gzip, and half of the reads are gone.
+    """
     block = _last_bgzf_block(end, zeros)
     if block is not None and block != BGZF_END:
         problem = "gzip data ends early: the file is truncated (the BGZF end marker is missing)"
@@ -214,7 +220,7 @@ def check_bgzf_end(path: str, end: bytes, zeros: int) -> None:
 
 
 def _last_bgzf_block(end: bytes, zeros: int) -> bytes | None:
-    """The block that `end` and some of the `zeros` after it finish; None: not a BGZF block."""
+    """Return the block that `end` and some of the `zeros` after it finish, or None."""
     start = len(end)
     while (start := end.rfind(BGZF_MAGIC, 0, start)) >= 0:
         size = bgzf_size(end[start:])
@@ -224,7 +230,7 @@ def _last_bgzf_block(end: bytes, zeros: int) -> bytes | None:
 
 
 def bgzf_size(header: bytes) -> int | None:
-    """Bytes in the block that begins with `header`; None where it is not BGZF."""
+    """Return the bytes of the block that begins with `header`; None where it is not BGZF."""
     if not header.startswith(BGZF_MAGIC):
         return None
     at, stop = 12, 12 + int.from_bytes(header[10:12], "little")

@@ -1,4 +1,4 @@
-"""The stored bytes of a source: files, pipes, standard input and URLs, opened and read in order."""
+"""Stored bytes of files, pipes, standard input and URLs, opened and read in order."""
 
 import io
 import os
@@ -27,7 +27,7 @@ def is_remote(path: str) -> bool:
 
 
 def fill(stream: Stream, out: memoryview) -> int:
-    """Read until `out` is full or the stream ends; how many bytes."""
+    """Read until `out` is full or the stream ends; return how many bytes."""
     done = 0
     while done < len(out) and (count := stream.readinto(out[done:])):
         done += count
@@ -35,10 +35,13 @@ def fill(stream: Stream, out: memoryview) -> int:
 
 
 class Inlet:
-    """The stored bytes of one source: opened, counted, closed, and their errors named."""
+    """Stored bytes of one source: opened, counted, closed; errors name the path."""
 
     def __init__(self, path: str, looking: bool) -> None:
-        """`looking`: of a pipe, what is read now is read again by the next inlet."""
+        """Open a source.
+
+        looking  whether the next inlet reads again what is read of a pipe now
+        """
         self.path = path
         self.taken = 0
         self._again = b""
@@ -60,7 +63,7 @@ class Inlet:
         return count
 
     def skip(self, count: int) -> None:
-        """Read a file from behind so many bytes on."""
+        """Skip the first `count` bytes of a file."""
         if not isinstance(self._stream, io.FileIO):
             raise InputError(self.path, "is no file any more")
         with errors_named(self.path):
@@ -68,7 +71,7 @@ class Inlet:
         self.taken = count
 
     def head(self) -> bytes:
-        """The first bytes, enough to tell compressions apart. They are read once more after."""
+        """Return the first bytes, enough to tell compressions apart; they are read again."""
         out = bytearray(HEAD)
         self._again = bytes(out[: fill(self, memoryview(out))])
         return self._again
@@ -79,13 +82,13 @@ class Inlet:
         return len(piece)
 
     def check_complete(self, size: int | None) -> None:
-        """At the end: a download that broke off, or a file cut while it was read."""
+        """Raise InputError where fewer bytes came: a broken download, or a file that was cut."""
         if size is not None and self.taken < size:
             raise InputError(self.path, f"ends early: {self.taken} of {size} bytes could be read")
 
 
 def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], None]]:
-    """The stream, its size where known, and what closes it."""
+    """Return the stream, its size where known, and a function that closes it."""
     if is_remote(path):
         remote = _Remote(path)
         return remote, remote.size, remote.close
@@ -98,7 +101,7 @@ def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], No
 
 
 def _check_ends(path: str) -> None:
-    """Raises InputError for devices out of which bytes come for ever."""
+    """Raise InputError for devices that never end."""
     if path == STDIN:
         return
     status = status_of(path)
@@ -107,11 +110,8 @@ def _check_ends(path: str) -> None:
 
 
 def file_at(path: str) -> io.FileIO:
-    """For reading straight into arrays; whoever calls it closes it.
-
-    This and what follows do without `Path`, which takes several times as long: there may be a
-    hundred thousand files.
-    """
+    """Open a file to read it straight into arrays; the caller closes it."""
+    # `Path` takes several times as long, here and below: there may be a hundred thousand files.
     return io.FileIO(path)
 
 
@@ -125,7 +125,7 @@ def is_file(path: str) -> bool:
 
 @contextmanager
 def errors_named(path: str) -> Iterator[None]:
-    """Errors of the operating system and of remote file systems become Unreadable."""
+    """Raise errors of the operating system and of remote file systems as Unreadable."""
     # Clients of object stores raise classes of their own, so for URLs it is any Exception.
     kinds = (Exception,) if is_remote(path) else (OSError, ValueError)
     try:
@@ -139,7 +139,7 @@ def errors_named(path: str) -> Iterator[None]:
 
 
 def _missing(path: str, error: BaseException) -> str:
-    """What to install where a package for URLs of this kind is missing; else nothing."""
+    """Return what to install where a package for URLs of this kind is missing; else nothing."""
     scheme = path.partition("://")[0].lower()
     if not isinstance(error, ImportError) or scheme not in PACKAGES:
         return ""
@@ -155,9 +155,10 @@ def _reason(error: BaseException) -> str:
 
 
 class _Remote:
-    """A URL, read in order. fsspec is loaded here because most runs never need it."""
+    """Bytes of a URL, read in order."""
 
     def __init__(self, url: str) -> None:
+        # Most runs never need it.
         import fsspec.core
 
         system, path = fsspec.core.url_to_fs(url)
@@ -178,7 +179,7 @@ pipes: dict[str, "_Pipe"] = {}  # path -> the pipe that `inspect` opened and `bl
 
 
 def _pipe(path: str, looking: bool) -> "_Pipe":
-    """The open pipe at its first byte; kept for the next call only while `looking`."""
+    """Return the open pipe at its first byte; it is kept for the next call while `looking`."""
     if looking and (path not in pipes or pipes[path].replaced()):
         pipes[path] = _Pipe(path)
     pipe = pipes.get(path) if looking else pipes.pop(path, None)
@@ -194,7 +195,7 @@ def forget(path: str) -> None:
 
 
 class _Pipe:
-    """Standard input or a named pipe. It cannot be opened twice, so what was seen is kept."""
+    """Standard input or a named pipe, which cannot be opened twice: what was seen is kept."""
 
     def __init__(self, path: str) -> None:
         self._owned = path != STDIN
@@ -203,7 +204,7 @@ class _Pipe:
         self.rewind(keep=True)
 
     def replaced(self) -> bool:
-        """Whether standard input is another one by now, as in a test or a notebook."""
+        """Whether standard input is another one now, as in a test or a notebook."""
         return not self._owned and self._file is not _standard_input()
 
     def rewind(self, keep: bool) -> None:

@@ -1,4 +1,4 @@
-"""Arrays of .npy and .npz files, without room for more than is there, whatever a header says."""
+"""Arrays of .npy and .npz files; no header makes room for more than the file has."""
 
 import io
 import math
@@ -20,7 +20,7 @@ UNREADABLE = (  # what a damaged file may raise
 
 
 def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of a .npz file by their names, that of a .npy file by the empty name.
+    """Return the arrays of a .npz file by name, or that of a .npy file by the empty name.
 
     Raises one of UNREADABLE for what holds anything else.
     """
@@ -34,7 +34,7 @@ def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
 
 
 def read_array(content: bytes) -> NDArray[Any]:
-    """The array of a .npy file. Raises one of UNREADABLE."""
+    """Return the array of a .npy file. Raises one of UNREADABLE."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about old ways to write a header, which a damaged one has
         _check_size(content)
@@ -43,7 +43,7 @@ def read_array(content: bytes) -> NDArray[Any]:
 
 
 def _check_size(content: bytes) -> None:
-    """Raises ValueError for an array that is not all there."""
+    """Raise ValueError for an array that is not complete."""
     stored = io.BytesIO(content)
     major, _ = npy.read_magic(stored)
     # A header of version 3 differs from one of version 2 in the names of fields alone.

@@ -1,4 +1,4 @@
-"""Arrays in memory that other processes of this machine can read, by a path and without a copy."""
+"""Arrays in memory that other processes of this machine read by a path, without a copy."""
 
 import mmap
 import os
@@ -13,16 +13,17 @@ from multigpu.cluster.devices.memory import free_bytes
 
 
 class _Memory(mmap.mmap):
-    """A mapping that knows its file."""
+    """Mapping that knows its file."""
 
     descriptor: int
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """As `np.empty`, in memory that has a path. Raises MemoryError where that does not suffice."""
+    """Return an array as `np.empty` does, in memory that has a path. Raises MemoryError."""
     kind = np.dtype(dtype)
     size = max(1, prod(shape) * kind.itemsize)
-    if size > free_bytes(None):  # the system would give more than it has
+    # The system would give more than it has.
+    if size > free_bytes(None):
         raise MemoryError(f"{size:,} bytes of memory are not there")
     descriptor = -1
     try:
@@ -39,7 +40,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
 
 
 def path_of(array: NDArray[Any]) -> str | None:
-    """Where other processes find an array for as long as it is here; None where they do not.
+    """Return where other processes find an array while it is here; None where they do not.
 
     Only whole arrays have a path.
     """

@@ -1,4 +1,4 @@
-"""Paths, patterns, URLs and standard input to sources, and the bytes out of them.
+"""Sources of input: paths, patterns, URLs and standard input, and their bytes.
 
 Nothing here knows what a record is; a `Kind` says which files a job reads. A stream is anything
 with `readinto(view) -> int` (0 at the end); compressed streams are such streams over others, and
@@ -85,11 +85,11 @@ STRANGERS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """One sort of files.
+    """Kind of files that a job reads.
 
     name      what a message calls them: "sequence files"
     suffixes  of those that a directory stands for, without compression
-    layout    path, content from its first character on → the layout, "" where it is none of these
+    layout    from path and content, from its first character on, to the layout; "" for none
     unknown   what is wrong with a file that has no layout
     """
 
@@ -117,7 +117,7 @@ SEQUENCES = Kind(
 
 @dataclass(frozen=True)
 class Source:
-    """One input: `size` is what is stored, in bytes, None where nobody knows (pipes)."""
+    """One input; `size` is its stored bytes, None where they are not known (pipes)."""
 
     path: str
     size: int | None
@@ -135,7 +135,7 @@ class Source:
 
 
 def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
-    """Files, directories, patterns, URLs and "-" to the paths they stand for, in order.
+    """Return the paths that files, directories, patterns, URLs and "-" stand for, in order.
 
     A directory stands for its own files of this kind by name; a pattern for what a shell would make
     of it. Raises InputError where one is missing, unreadable or stands for nothing.
@@ -145,18 +145,18 @@ def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
 
 
 def check_stdin(paths: Sequence[str | None]) -> None:
-    """Raises InputError where several of all that a run reads are standard input."""
+    """Raise InputError where a run reads standard input several times."""
     if list(paths).count(STDIN) > 1:
         raise InputError(STDIN, "standard input can be given only once")
 
 
 def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES, compressed: int = 0) -> int:
-    """Return about how many bytes are in files; a byte that is compressed counts `compressed`.
+    """Estimate the bytes in files.
 
-    Of very many files the first ones stand for all. What is wrong with one is reported when it is
-    read.
+    Of very many only the first ones are looked at. Errors are left to the reader.
 
-    paths: as for `expand`
+    paths       as for `expand`
+    compressed  for how many bytes a byte of a compressed file counts
     """
     size, found = 0, []
     with suppress(InputError, OSError, ValueError):
@@ -180,7 +180,7 @@ def _expand_one(path: str, kind: Kind) -> list[str]:
 
 
 def _to_file(sequence: str) -> str:
-    """What is wrong with a sequence that is given instead of a file."""
+    """Return what is wrong with a sequence given instead of a file."""
     shown = sequence if len(sequence) <= QUOTED else sequence[:QUOTED] + "…"
     return (
         "there is no such file; a sequence has to stand in a FASTA file:"
@@ -189,12 +189,12 @@ def _to_file(sequence: str) -> str:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether it stands for other paths, and for no file of this name."""
+    """Whether a path is a pattern, and no file of this name."""
     return any(sign in path for sign in "*?[") and not os.path.lexists(path)
 
 
 def stands_for_others(path: str) -> bool:
-    """Whether it is a directory or a pattern."""
+    """Whether a path is a directory or a pattern."""
     return is_pattern(path) or os.path.isdir(path)  # noqa: PTH112  (a Path fails at a long name)
 
 
@@ -206,7 +206,7 @@ def _matches(pattern: str, kind: Kind) -> list[str]:
 
 
 def _files(path: str, kind: Kind) -> list[str]:
-    """The readable file itself, or the files of this kind in a directory."""
+    """Return the readable file itself, or the files of this kind in a directory."""
     with errors_named(path):
         is_directory = stat.S_ISDIR(status_of(path).st_mode)
     return _files_in(path, kind) if is_directory else [_readable(path)]
@@ -219,7 +219,7 @@ def _readable(path: str) -> str:
 
 
 def _files_in(directory: str, kind: Kind) -> list[str]:
-    # There may be a hundred thousand; a scan knows without a look at each which are directories.
+    # There may be a hundred thousand; scandir knows which are directories without opening each.
     with errors_named(directory), os.scandir(directory) as inside:
         ours = [entry for entry in inside if suffix_of(entry.name, kind)]
     files = sorted((entry.name, _is(entry.is_file)) for entry in ours if not _is(entry.is_dir))
@@ -234,14 +234,14 @@ def _files_in(directory: str, kind: Kind) -> list[str]:
 
 
 def _is(kind: Callable[[], bool]) -> bool:
-    """Of an entry of a directory; what is wrong with it shows where it is opened."""
+    """Whether an entry of a directory is of a kind; errors show where it is opened."""
     with suppress(OSError):
         return kind()
     return False
 
 
 def suffix_of(name: str, kind: Kind) -> str:
-    """The suffix of the kind with which a file's name ends, compressed or not; else nothing."""
+    """Return the kind's suffix with which a name ends, compressed or not; else nothing."""
     if name.startswith("."):
         return ""
     for more in COMPRESSED:
@@ -254,11 +254,12 @@ def suffix_of(name: str, kind: Kind) -> str:
 # ---- what is in them --------------------------------------------------------------------------
 
 
-def inspect(path: str, kind: Kind = SEQUENCES) -> Source:
-    """Compression by magic bytes, layout by what stands at the first character that is not blank.
+def inspect_source(path: str, kind: Kind = SEQUENCES) -> Source:
+    """Return a source: compression by magic bytes, layout by the first character.
 
-    What it reads of a pipe is kept for `blocks`. Raises InputError where the file cannot be
-    read, is empty, is visibly damaged or has no layout of this kind.
+    Blank characters before it do not count. What is read of a pipe is kept for `blocks`. Raises
+    InputError where the file cannot be read, is empty, is visibly damaged or has no layout of this
+    kind.
     """
     try:
         return _inspect(path, kind)
@@ -276,10 +277,11 @@ def _inspect(path: str, kind: Kind) -> Source:
         return Source(path, inlet.size, compression, layout)
 
 
-def beginning(path: str) -> bytes:
-    """The first bytes of the content, whatever it is. What is read of a pipe is kept for `opened`.
+def read_beginning(path: str) -> bytes:
+    """Return the first bytes of the content, whatever it is.
 
-    Raises InputError where the file cannot be read or is visibly damaged.
+    They are kept for `open_content` where they are read of a pipe. Raises InputError where the file
+    cannot be read or is visibly damaged.
     """
     with Inlet(path, looking=True) as inlet:
         content = _glimpse(inlet, _compression(inlet.head()))
@@ -287,15 +289,16 @@ def beginning(path: str) -> bytes:
         return bytes(start[: fill(content, memoryview(start))])
 
 
-def ending(path: str, count: int) -> bytes:
-    """The last stored bytes of a local file, fewer where it is shorter."""
+def read_ending(path: str, count: int) -> bytes:
+    """Return the last stored bytes of a local file, fewer where it is shorter."""
     with errors_named(path):
         size = status_of(path).st_size
     return _read(path, max(0, size - count), count)
 
 
 def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
-    """The content, of which only the beginning is wanted: that is not worth threads."""
+    """Return the content, of which only the beginning is wanted."""
+    # A few blocks are not worth threads.
     return _content(inlet, "gzip" if compression == "bgzf" else compression)
 
 
@@ -320,7 +323,7 @@ def _layout(path: str, content: Stream, kind: Kind) -> str:
 
 
 def _first_letters(content: Stream) -> bytes:
-    """What stands at the first character that is not blank; nothing where there is none."""
+    """Return the content from the first character that is not blank; nothing if there is none."""
     piece = bytearray(LOOK)
     with memoryview(piece) as view:
         while count := fill(content, view):
@@ -331,14 +334,14 @@ def _first_letters(content: Stream) -> bytes:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a local file was like: bytes, a hash of its content, when it was written (in ns)."""
+    """State of a local file: bytes, a hash of its content, when it was written (in ns)."""
 
     size: int
     digest: str
     changed: int
 
     def same_content(self, other: "Fingerprint") -> bool:
-        """Whether it may be a copy of the same file."""
+        """Whether the other may be a copy of the same file."""
         return (self.size, self.digest) == (other.size, other.digest)
 
     def __str__(self) -> str:
@@ -346,9 +349,10 @@ class Fingerprint:
 
 
 def fingerprint(path: str) -> Fingerprint:
-    """Of a local file up to 8 MiB the whole content counts, else its first, middle and last MiB.
+    """Return the fingerprint of a local file, at the same cost for any size.
 
-    Cheap at any size. It tells another file or another version, not a bit flipped on purpose.
+    Of up to 8 MiB the whole content counts, else the first, the middle and the last MiB: another
+    file or version has another fingerprint, a bit flipped on purpose need not.
     """
     with errors_named(path):
         status = status_of(path)
@@ -365,7 +369,7 @@ def fingerprint(path: str) -> Fingerprint:
 
 
 def is_regular(path: str) -> bool:
-    """Whether it is a file of this machine. Raises InputError where there is nothing."""
+    """Whether a path is a file of this machine. Raises InputError where there is nothing."""
     if path == STDIN or is_remote(path):
         return False
     with errors_named(path):
@@ -373,12 +377,12 @@ def is_regular(path: str) -> bool:
 
 
 def is_repeatable(path: str) -> bool:
-    """Whether it can be read once more: a file or a URL, no pipe."""
+    """Whether a path can be read again: a file or a URL, no pipe."""
     return path != STDIN and (is_remote(path) or is_file(path))
 
 
 def fingerprint_or_none(path: str) -> Fingerprint | None:
-    """None for what cannot be read, or is no regular file."""
+    """Return the fingerprint, or None for what cannot be read or is no regular file."""
     try:
         return fingerprint(path)
     except InputError:
@@ -394,7 +398,7 @@ def _utc(nanoseconds: int) -> str:
 
 
 def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
-    """Bytes of the file from `start` into `out` (contiguous); how many, fewer at the end."""
+    """Read bytes from `start` on into `out` (contiguous); return how many, fewer at the end."""
     with errors_named(path), file_at(path) as file:
         file.seek(start)
         return fill(file, out.data)
@@ -403,10 +407,10 @@ def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
 def blocks(
     source: Source, size: int, headroom: int = 0, begin: int = 0
 ) -> Iterator[NDArray[np.uint8]]:
-    """The decompressed content in arrays of `size` bytes, the last one shorter.
+    """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
 
-    Each is the view of an array (its `base`) with `headroom` free bytes before it. begin: the byte
-    of the first, in a file that can be cut.
+    headroom  free bytes before each, which is a view of an array (its `base`)
+    begin     the first byte, of a file that can be cut
 
     Raises InputError where the data are damaged, incomplete or followed by something else. That
     may show only at the end (checksums stand there), so no block is sure before the last.
@@ -428,9 +432,9 @@ def blocks(
 
 
 class _Rooms:
-    """Arrays of one size. The memory of one that nobody has a view of any more is used again.
+    """Arrays of one size, whose memory is used again when nobody has a view of it.
 
-    Fresh pages cost the thread that decompresses a tenth of its time.
+    Fresh pages take a tenth of the time of a thread that decompresses.
     """
 
     def __init__(self, size: int) -> None:
@@ -438,14 +442,14 @@ class _Rooms:
         self._free: list[memoryview] = []
 
     def take(self) -> NDArray[np.uint8]:
-        """uint8[size] with anything in it."""
+        """Return uint8[size] with anything in it."""
         memory = self._free.pop() if self._free else self._fresh()
         room = np.frombuffer(memory, np.uint8)
         weakref.finalize(room, self._free.append, memory).atexit = False
         return room
 
     def _fresh(self) -> memoryview:
-        """From a border of large pages on, which NumPy asks for, so that it is made of few."""
+        """Return memory that begins at the border of a large page, so that few pages make it."""
         if self._size < LARGE_PAGE:
             return np.empty(self._size, np.uint8).data
         memory = np.empty(self._size + LARGE_PAGE, np.uint8)
@@ -454,8 +458,8 @@ class _Rooms:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[io.BufferedReader]:
-    """The decompressed content of a file, a pipe or a URL, whatever is in it, as a file object.
+def open_content(path: str) -> Iterator[io.BufferedReader]:
+    """Yield the decompressed content of a file, a pipe or a URL as a file object.
 
     Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.
     """
@@ -466,7 +470,7 @@ def opened(path: str) -> Iterator[io.BufferedReader]:
 
 
 class _Raw(io.RawIOBase):
-    """The content of an inlet as a file object."""
+    """Content of an inlet as a file object."""
 
     def __init__(self, stream: Stream, inlet: Inlet) -> None:
         super().__init__()
@@ -496,7 +500,7 @@ def _read(path: str, start: int, size: int) -> bytes:
 
 
 def _stored_end(path: str, size: int) -> tuple[bytes, int]:
-    """End and zeros after it, as `EndKept` has them, of a local file not padded for long."""
+    """Return the end of a local file and the zeros after it, as `EndKept` has them."""
     data = _read(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
     end = data.rstrip(b"\0")
     return end[-BGZF_LARGEST:], len(data) - len(end)

@@ -1,35 +1,45 @@
-"""What the suffix of an output promises."""
+"""Suffixes of outputs, and what they promise."""
 
 from pathlib import PurePath
+from typing import Literal
 
 from multigpu.errors import UsageError
 
-# Each names a format that a reader would take the file for.
-OTHERS = frozenset({
+# Each names a format that a reader would take the file for: one of ours, or one never written.
+FOREIGN = frozenset({
     ".arrow", ".avro", ".bam", ".bcf", ".bgz", ".bz2", ".cram", ".csv", ".db", ".doc", ".docx",
     ".fa", ".fasta", ".fastq", ".feather", ".fq", ".gff", ".gff3", ".gtf", ".h5", ".hdf5", ".htm",
     ".html", ".json", ".jsonl", ".md", ".npy", ".npz", ".ods", ".parquet", ".pdf", ".pkl", ".png",
     ".pq", ".rds", ".sam", ".sqlite", ".svg", ".tsv", ".vcf", ".xls", ".xlsx", ".xml", ".xz",
     ".yaml", ".yml", ".zarr", ".zip",
 })  # fmt: skip
-PAGES = frozenset({".htm", ".html"})
-TABLES = frozenset({".tsv", ".parquet", ".pq"})
+COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+PARQUET = (".pq", ".parquet")
+PAGES = (".htm", ".html")
+
+
+def suffix_of_output(path: str | None) -> str:
+    """Return the last suffix of a name in small letters; empty where there is none."""
+    return PurePath(path or "").suffix.lower()
+
+
+def uncompressed_suffix(path: str | None) -> str:
+    """Return the last suffix of a name without that of a compression."""
+    name = PurePath(path or "")
+    return suffix_of_output(name.stem if suffix_of_output(path) in COMPRESSIONS else path)
 
 
 def check_table(path: str | None) -> None:
-    """Raises UsageError where the name of a table of counts promises neither TSV nor Parquet."""
-    suffixes = [suffix.lower() for suffix in PurePath(path or "").suffixes]
-    if suffixes and suffixes[-1] in (".gz", ".zst"):
-        suffixes.pop()
-    if suffixes and suffixes[-1] in OTHERS - TABLES:
+    """Raise UsageError where the name of a table of counts promises neither TSV nor Parquet."""
+    suffix = uncompressed_suffix(path)
+    if suffix in FOREIGN - {".tsv", *PARQUET}:
         raise UsageError(
-            f"{path}: {suffixes[-1]} files cannot be written: choose a name that ends in .tsv,"
+            f"{path}: {suffix} files cannot be written: choose a name that ends in .tsv,"
             " .tsv.gz, .tsv.zst or .parquet"
         )
 
 
 def check_page(path: str | None) -> None:
-    """Raises UsageError where the name of a report promises something else than HTML."""
-    suffix = PurePath(path or "").suffix.lower()
-    if suffix in OTHERS - PAGES:
+    """Raise UsageError where the name of a report promises something else than HTML."""
+    if suffix_of_output(path) in FOREIGN - {*PAGES}:
         raise UsageError(f"{path}: reports are HTML: choose a name that ends in .html")

@@ -1,4 +1,4 @@
-"""Hits as columns: what workloads hand to the writers and to the Python API."""
+"""Rows as columns: what workloads hand to the writers and to the Python API."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ DTYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Batch:
     """Hits, one in each row; all columns have the same length.
 
@@ -58,24 +58,24 @@ class Batch:
         return f"<Batch: {len(self):,} matches>"
 
     def __getitem__(self, rows: "slice | NDArray[np.bool_]") -> "Batch":
-        """Some of the rows; those of a slice are views."""
+        """Return some of the rows; those of a slice are views."""
         if isinstance(rows, np.ndarray):
             return self.take(np.flatnonzero(rows))
-        return Batch(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Batch(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def take(self, order: NDArray[np.intp]) -> "Batch":
-        """The rows of these indices, in this order."""
+        """Return the rows of these indices, in this order."""
         columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
         return Batch(sample=[self.sample[i] for i in order.tolist()], **columns)
 
     @property
     def unsure(self) -> int:
-        """Rows of which more than half of the bases under the match are ambiguous."""
+        """Return the number of rows with more than half of the bases under the match ambiguous."""
         return int((2 * self.ambiguous.astype(np.int64) > self.end - self.start).sum())
 
     @property
     def named(self) -> bytes:
-        """The name of every sample that has rows, one a line; rows of a sample are together."""
+        """Return the name of every sample that has rows, one a line; its rows are together."""
         first = np.flatnonzero(np.diff(self.sample_index, prepend=-2))
         return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
 
@@ -86,7 +86,7 @@ class Batch:
 
     @classmethod
     def concatenate(cls, batches: Sequence["Batch"]) -> Self:
-        """All rows in the order given; no batches make an empty one."""
+        """Return all rows in the order given; no batches make an empty one."""
         if not batches:
             return cls.empty()
         columns = {name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES}
@@ -107,7 +107,7 @@ POSE_DTYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PoseBatch:
     """Poses, one in each row: best first for every ligand, ligands in the order of the input.
 
@@ -160,5 +160,5 @@ class PoseBatch:
 
     @property
     def positions(self) -> list[NDArray[np.float64]]:
-        """float64[atoms, 3] of each pose, Å."""
+        """Return float64[atoms, 3] of each pose, Å."""
         return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []

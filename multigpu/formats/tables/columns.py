@@ -1,4 +1,4 @@
-"""Columns to text, many rows at once: numbers as Python writes them, pieces put together.
+"""Columns to text, many rows at once: numbers as Python writes them, pieces joined.
 
 Compiled, so that no interpreter is held; loading the compiler takes longer than a few rows do.
 Arrow, which joins the columns of `copynumber.lines`, writes no given number of decimals.
@@ -15,7 +15,7 @@ from multigpu.kernels.compiled.text.columns import join_pieces, write_decimals, 
 
 
 def glued(*pieces: Texts | bytes) -> Texts:
-    """Of every row the pieces one after the other; bytes are the same in all rows."""
+    """Return the pieces of every row one after the other; bytes are the same in all rows."""
     rows = next(len(piece) for piece in pieces if isinstance(piece, Texts))
     begins = np.empty((len(pieces), rows), np.int64)
     lengths = np.empty_like(begins)
@@ -35,18 +35,18 @@ def glued(*pieces: Texts | bytes) -> Texts:
 
 
 def labelled(columns: Mapping[str, Texts], label: bytes, end: bytes) -> Iterator[Texts | bytes]:
-    """Pieces to glue: of every column its name, put into the label, its texts, and the end."""
+    """Yield pieces to glue: the name of every column, put into the label, its texts, the end."""
     for name, texts in columns.items():
         yield from (label % name.encode(), texts, end)
 
 
 def whole(values: NDArray[np.integer[Any]]) -> Texts:
-    """Whole numbers, int[n], not negative."""
+    """Return whole numbers as text: int[n], not negative."""
     return Texts.one_after_the_other(*write_whole(values.astype(np.int64, copy=False)))
 
 
 def decimals(values: NDArray[np.float64], digits: int) -> Texts:
-    """The numbers of each row with so many decimals, tabs between them: `%.*f`.
+    """Return the numbers of each row with `digits` decimals, tabs between them: `%.*f`.
 
     values: float64[n] or [n, columns], finite. What is too large for that is written by Python.
     """

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import PurePath
 from typing import Any, Self
 
 import numpy as np
@@ -21,15 +20,15 @@ from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
 from multigpu.formats.storage.compressed import Compressed, compressed_output
-from multigpu.formats.storage.sources import is_regular, is_repeatable, opened
+from multigpu.formats.storage.sources import is_regular, is_repeatable, open_content
+from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
 from multigpu.formats.tables import arrow, misread
 
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
-PARQUET_SUFFIXES = (".parquet", ".pq")
 ROWS = 1 << 15  # read or written at a time
-THREADS = 16  # at most, that decode row groups; each holds such rows and some pages, so there is
-THREAD_ROWS = 8 * ROWS  # one for so many rows: together they hold a quarter of the counts at most
+THREADS = 16  # at most, that decode row groups; each holds such rows and some pages
+THREAD_ROWS = 8 * ROWS  # a thread for these: all together hold a quarter of the counts at most
 COLUMN_BUFFER = 1 << 16  # bytes of every column read at a time, not all that a row group has
 ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
@@ -84,25 +83,25 @@ class _Rows:
     values: Values
 
     def numbered(self, names: dict[str, int]) -> NDArray[np.int32]:
-        """Chromosomes as the numbers in `names`, where new ones are added."""
+        """Return chromosomes as the numbers in `names`, where new ones are added."""
         number = [names.setdefault(name, len(names)) for name in self.names]
         return np.array(number, np.int32)[self.chrom]
 
     @classmethod
     def empty(cls, rows: int, samples: int, kind: Any, empty: Empty) -> Self:
-        """Room for so many rows."""
+        """Return room for `rows` rows."""
         start, end = empty((rows,), np.int64), empty((rows,), np.int64)
         return cls([], np.empty(rows, np.int32), start, end, empty((rows, samples), kind))
 
     def part(self, first: int, stop: int, names: Sequence[str] = ()) -> Self:
-        """Some of these rows, as views."""
+        """Return some of these rows, as views."""
         here = slice(first, stop)
         columns = (self.chrom[here], self.start[here], self.end[here], self.values[here])
         return type(self)(list(names), *columns)
 
 
 def read_counts(path: str, empty: Empty = np.empty) -> Counts:
-    """A table in order: rows that are not are sorted, which the notes say.
+    """Return a table in order; the notes say whether its rows had to be sorted.
 
     empty: makes large arrays, where their size is known beforehand
 
@@ -118,7 +117,7 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
 
 
 def _read(path: str, empty: Empty) -> Counts:
-    with opened(path) as file:
+    with open_content(path) as file:
         if file.peek(4)[:4] != PARQUET_MAGIC:
             samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
             return _in_order(path, samples, *_text(path, file, samples))
@@ -129,7 +128,7 @@ def _read(path: str, empty: Empty) -> Counts:
 
 
 def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
-    """The table of these rows."""
+    """Return the table of these rows."""
     if not len(regions):
         raise InputError(path, "there are no regions")
     order = regions.order()
@@ -151,7 +150,7 @@ class _Grown:
         self._start, self._end = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def add(self, part: _Rows, chrom: NDArray[np.int32]) -> None:
-        """The rows of a part, with the numbers of their chromosomes."""
+        """Add the rows of a part, with the numbers of their chromosomes."""
         values = _narrow(part.values)
         if values.dtype != self._values.dtype and self._values.dtype == np.int32:
             self._values = self._values.astype(np.float64)
@@ -164,7 +163,7 @@ class _Grown:
         self.rows = here.stop
 
     def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], Values]:
-        """Chromosome, start, end and values of all rows."""
+        """Return chromosome, start, end and values of all rows."""
         self._resize(self.rows)
         return self._chrom, self._start, self._end, self._values
 
@@ -174,7 +173,7 @@ class _Grown:
 
 
 def _narrow(values: Values) -> Values:
-    """int32 where that changes nothing."""
+    """Return int32 where that changes nothing."""
     if values.dtype == np.int32 or values.max(initial=0) > LARGEST:
         return values
     whole = values.astype(np.int32)
@@ -182,7 +181,7 @@ def _narrow(values: Values) -> Values:
 
 
 def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
-    """Raises InputError at the first row that cannot be."""
+    """Raise InputError at the first row that is wrong."""
     _check_names(path, rows, before)
     wrong = (rows.start < 0) | (rows.start >= rows.end) | (rows.end >= LONGEST)
     if wrong.any():
@@ -200,7 +199,7 @@ def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
 
 
 def _check_names(path: str, rows: _Rows, before: int) -> None:
-    """Raises InputError at the first row with a chromosome that cannot be one."""
+    """Raise InputError at the first row with a chromosome that is no name."""
     wrong = [number for number, name in enumerate(rows.names) if not name or "\0" in name]
     if wrong and (there := np.isin(rows.chrom, wrong)).any():
         row = int(np.argmax(there))
@@ -210,8 +209,8 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
 
 
 def _samples(path: str, header: str) -> tuple[str, ...]:
-    """The names in a line `chrom start end sample1 …`, which a # may begin."""
-    if problem := misread.stranger(path, header):
+    """Return the names in a line `chrom start end sample1 …`, which a # may begin."""
+    if problem := misread.identify(path, header):
         raise InputError(path, problem)
     return _checked_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
@@ -231,7 +230,7 @@ def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _wrong_sample(name: str, before: Sequence[str]) -> str:
-    """What is wrong with a sample's name; nothing where it is a good one."""
+    """Return what is wrong with a sample's name; nothing where it is a good one."""
     if not name:
         return "has no name"
     if "\0" in name:
@@ -243,7 +242,7 @@ def _wrong_sample(name: str, before: Sequence[str]) -> str:
 
 
 def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
-    """The rest of the file."""
+    """Return the rows of the rest of the file."""
     names: dict[str, int] = {}
     whole = _Grown(len(samples))
     for part in _text_rows(path, file, samples):
@@ -276,12 +275,12 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
         columns = [*COLUMNS, *samples]
-        found = misread.explained(path, columns) if is_repeatable(path) else None
-        raise found or misread.translated(path, columns, str(error)) from error
+        found = misread.explain(path, columns) if is_repeatable(path) else None
+        raise found or misread.translate(path, columns, str(error)) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:
-    """Names of columns that no sample's name can clash with."""
+    """Return names of columns that no sample's name can clash with."""
     return [f"sample {number}" for number in range(len(samples))]
 
 
@@ -289,18 +288,18 @@ def _unique(samples: Sequence[str]) -> list[str]:
 
 
 class _Fractional(Exception):
-    """A count is no whole number, or does not fit int32."""
+    """Error of a count that is no whole number, or does not fit int32."""
 
 
 def _parquet(path: str, samples: Sequence[str], empty: Empty) -> tuple[Regions, Values]:
-    """All rows. A count that is not whole is found on the way: then all are read once more."""
+    """Return all rows; they are read again where a count turns out not to be whole."""
     with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
         return _decoded(path, samples, np.int32, empty)
     return _decoded(path, samples, np.float64, empty)
 
 
 def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
-    """Row groups decoded by several threads, each to its place in the arrays of the whole."""
+    """Return all rows: several threads decode row groups, each to its place in the arrays."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -332,7 +331,10 @@ def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tupl
 def _placed(
     path: str, samples: Sequence[str], batches: Iterable[Any], whole: _Rows, first: int, stop: int
 ) -> _Rows:
-    """The batches of a row group in their place, rows `first` to `stop`. Raises _Fractional."""
+    """Put the batches of a row group in their place, rows `first` to `stop`.
+
+    Raises _Fractional.
+    """
     names: dict[str, int] = {}
     at = first
     for batch in batches:
@@ -354,14 +356,14 @@ def _placed(
 
 
 def _check_numbers(path: str, rows: _Rows) -> None:
-    """Raises InputError where a number stands for no name: Arrow does not look at them."""
+    """Raise InputError where a number stands for no name: Arrow does not look at them."""
     chrom = rows.chrom
     if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
         raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
 
 
 def _check_there(path: str, batch: Any, before: int) -> None:
-    """Raises InputError at the first row without chromosome, start or end."""
+    """Raise InputError at the first row without chromosome, start or end."""
     columns = zip(COLUMNS, batch.columns, strict=False)
     missing = [
         (int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))), name)
@@ -374,7 +376,7 @@ def _check_there(path: str, batch: Any, before: int) -> None:
 
 @contextmanager
 def _as_parquet(path: str) -> Iterator[None]:
-    """What is wrong with a file is told of it. Raises MemoryError where nothing is."""
+    """Raise what is wrong with a file as InputError, and missing memory as MemoryError."""
     import pyarrow as pa
 
     try:
@@ -388,7 +390,7 @@ def _as_parquet(path: str) -> Iterator[None]:
 
 
 def _parquet_samples(path: str) -> tuple[str, ...]:
-    """Raises InputError for columns of the wrong types too."""
+    """Return the names of the samples. Raises InputError for columns of wrong types, too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -408,7 +410,7 @@ def _parquet_samples(path: str) -> tuple[str, ...]:
 
 
 def _rows(batch: Any, into: Values | None = None) -> _Rows:
-    """A batch of Arrow; what is missing becomes NaN.
+    """Return the rows of a batch of Arrow; what is missing becomes NaN.
 
     into  where the counts are put if they have its type
     """
@@ -428,12 +430,12 @@ def _rows(batch: Any, into: Values | None = None) -> _Rows:
 
 
 def write_counts(path: str | None, counts: Counts) -> None:
-    """As Parquet where the path's suffix says so, else as TSV; None is standard output.
+    """Write Parquet where the suffix says so, else TSV; None is standard output.
 
     The file appears when it is complete. Whole counts are written as int32, others as float64, in
     a text as the shortest decimal that reads back equal.
     """
-    if PurePath(path or "").suffix.lower() in PARQUET_SUFFIXES:
+    if suffix_of_output(path) in PARQUET:
         with atomic_output(path) as file:
             _write_parquet(file, counts)
     else:

@@ -20,7 +20,7 @@ VERSION = 1  # of the files, and of what counting means
 
 
 class CountsCache:
-    """A folder of counts. Raises UsageError where it cannot be made, or everybody may write to it.
+    """Folder of counts. Raises UsageError where it cannot be made, or everybody may write to it.
 
     One that is made is for the user alone. A group that shares its own is no concern of ours: there
     are numbers in it, no code.
@@ -29,7 +29,10 @@ class CountsCache:
     def __init__(
         self, folder: str, regions: Regions, numbers: list[int], options: Counting
     ) -> None:
-        """numbers: of the references that the chromosomes of the regions stand for."""
+        """Make the folder, where there is none.
+
+        numbers  of the references that the chromosomes of the regions stand for
+        """
         self._folder = Path(folder)
         try:
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -50,7 +53,7 @@ class CountsCache:
         self._asked = digest.digest()
 
     def get(self, path: str) -> NDArray[np.int32] | None:
-        """int32[regions]: the counts of a file, None where they are not there or not readable."""
+        """Return int32[regions], the counts of a file, or None where they cannot be read."""
         try:
             counts = read_arrays(self._place(path).read_bytes())["counts"]
         except UNREADABLE:

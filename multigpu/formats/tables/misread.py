@@ -1,4 +1,4 @@
-"""What is wrong with a counts table as text, and what is given by mistake instead of one.
+"""Mistakes in counts tables as text, and other files that are given instead of one.
 
 The first is looked for only when Arrow has stopped at it.
 """
@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import opened
+from multigpu.formats.storage.sources import open_content
 from multigpu.formats.tables import arrow
 
 WHOLE, NUMBER = "whole number below 2^40", "number"  # what a column has: a place, or a count
@@ -31,10 +31,10 @@ CNVKIT = (
 )
 
 
-def stranger(path: str, header: str) -> str:
-    """What a file is that is no counts table, by its first line, and what helps; or nothing."""
+def identify(path: str, header: str) -> str:
+    """Return what a file is that is no counts table, by its first line, and what helps."""
     if header.startswith(SAM):
-        return sam(path)
+        return advise_on_sam(path)
     columns = header.lstrip("#").rstrip("\r\n").split("\t")
     if columns[:3] == ["chromosome", "start", "end"] and {"log2", "depth"} & {*columns}:
         return CNVKIT
@@ -45,22 +45,22 @@ def stranger(path: str, header: str) -> str:
     return ""
 
 
-def sam(path: str) -> str:
-    """What is said of a SAM file."""
+def advise_on_sam(path: str) -> str:
+    """Return what is wrong with a SAM file, and what helps."""
     made = shlex.quote(re.sub(r"(\.sam)?(\.gz)?$", ".bam", path, count=1))
     return f"is a SAM file, which is not read: samtools sort -o {made} {shlex.quote(path)}"
 
 
 def _with_tabs(path: str, sign: str) -> str:
-    """The command that makes a table of a file with other separators."""
+    """Return the command that makes a table of a file with other separators."""
     source, made = shlex.quote(path), shlex.quote(re.sub(r"(\.\w+)?$", ".tsv", path, count=1))
     squeezed = "-s " if sign == " " else ""
     return f"tr -d '\"' < {source} | tr {squeezed}'{sign}' '\\t' > {made}"
 
 
-def explained(path: str, columns: Sequence[str]) -> InputError | None:
-    """Which row and column of a text are wrong: looked for only when something is."""
-    with opened(path) as file:
+def explain(path: str, columns: Sequence[str]) -> InputError | None:
+    """Return which row and column of a text are wrong, or None."""
+    with open_content(path) as file:
         file.readline()
         rows = (line.rstrip(b"\r\n") for line in file)
         for number, row in enumerate(filter(None, rows), 1):
@@ -72,7 +72,7 @@ def explained(path: str, columns: Sequence[str]) -> InputError | None:
 
 
 def _wrong(fields: Sequence[bytes], columns: Sequence[str]) -> tuple[str, str] | None:
-    """Where in a row Arrow stops, and the problem there."""
+    """Return where in a row Arrow stops, and the problem there."""
     if len(fields) != len(columns):
         return "", f"{len(fields)} columns instead of {len(columns)}"
     shown = [field.decode("utf-8", "replace") for field in fields]
@@ -86,7 +86,7 @@ def _wrong(fields: Sequence[bytes], columns: Sequence[str]) -> tuple[str, str] |
 
 
 def _are(texts: Sequence[str], kind: str) -> bool:
-    """Whether Arrow reads numbers in all of them: Python's own functions take more than it."""
+    """Whether Arrow reads numbers in all of them: Python's own functions take more."""
     import pyarrow as pa
 
     try:
@@ -96,8 +96,8 @@ def _are(texts: Sequence[str], kind: str) -> bool:
     return True
 
 
-def translated(path: str, columns: Sequence[str], said: str) -> InputError:
-    """What Arrow says of a text that cannot be read once more, in the words of this program."""
+def translate(path: str, columns: Sequence[str], said: str) -> InputError:
+    """Return an error of Arrow in our words, for a text that cannot be read again."""
     if found := MISFIT.fullmatch(said):
         column, row, misfit = found.groups()
         where = f"row {row}, column {columns[int(column)]}"

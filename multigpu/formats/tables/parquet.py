@@ -1,4 +1,4 @@
-"""Parquet files whose bytes do not depend on how their rows came."""
+"""Parquet files whose bytes do not depend on the batches in which their rows came."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -13,7 +13,7 @@ COMPRESSED_INSIDE = "Parquet files are compressed inside: choose a name without 
 
 
 class RowGroups:
-    """Tables to row groups of exactly `ROW_GROUP` rows, the last one smaller.
+    """Writer of tables as row groups of exactly `ROW_GROUP` rows, the last one smaller.
 
     `raw` stays open. dictionary: columns whose values repeat.
     """
@@ -40,7 +40,7 @@ class RowGroups:
         self._writer.close()
 
     def abandon(self) -> None:
-        """A writer that is freed writes its end: not into a file that is gone."""
+        """Write nothing more: a writer that is freed would write the end of a file."""
         self._valve.shut = True
         self._writer.close()
 
@@ -55,7 +55,7 @@ class RowGroups:
 
 
 class _Valve:
-    """A file that takes nothing any more once it is shut."""
+    """File that takes nothing more once it is shut."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw, self.shut, self.closed = raw, False, False

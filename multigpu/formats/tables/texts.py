@@ -1,4 +1,4 @@
-"""Many texts as one buffer and where each is in it, without an object for each."""
+"""Texts in one buffer, without an object for each."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,18 +14,18 @@ Places = NDArray[np.int64]
 
 
 def are_several(count: int) -> bool:
-    """Whether so many rows are worth what is compiled for many at once, and the time to load it."""
+    """Whether `count` rows repay compiling the vectorised path, and loading it."""
     return count >= (SEVERAL if "multigpu.kernels.compiled.jit" in sys.modules else MANY)
 
 
 def speakable(word: str) -> str:
-    """With question marks for what UTF-8 cannot say: names of files may be any bytes."""
+    """Return a word with question marks for bytes that are no UTF-8, as in names of files."""
     return word if word.isascii() else word.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Text i is raw[begins[i] : begins[i] + lengths[i]].
+    """Sequence of texts: number i is raw[begins[i] : begins[i] + lengths[i]].
 
     raw      uint8[size]; what is in no text may be anything. It is kept read-only, whatever it was:
              functions are compiled for each kind of array, which takes seconds
@@ -53,7 +53,7 @@ class Texts:
 
     @classmethod
     def one_after_the_other(cls, raw: Bytes, lengths: Places) -> "Texts":
-        """They fill `raw` from its begin."""
+        """Return texts that fill `raw` from its begin."""
         return cls(raw, np.cumsum(lengths) - lengths, lengths)
 
     @classmethod
@@ -63,12 +63,12 @@ class Texts:
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> "Texts":
-        """In UTF-8, see `speakable`."""
+        """Return texts in UTF-8, see `speakable`."""
         return cls.of([word.encode("utf-8", "replace") for word in words])
 
     @classmethod
     def joined(cls, parts: Sequence["Texts"]) -> "Texts":
-        """The texts of all parts, in order."""
+        """Return the texts of all parts, in order."""
         if len(parts) == 1:
             return parts[0]
         sizes = np.cumsum([0, *(len(part.raw) for part in parts)])[:-1].tolist()
@@ -89,11 +89,11 @@ class Texts:
         return self.raw[begin : begin + self.lengths[i]].tobytes()
 
     def take(self, which: "Places | slice | NDArray[np.bool_]") -> "Texts":
-        """Some of them, in the same buffer."""
+        """Return some of the texts, in the same buffer."""
         return Texts(self.raw, self.begins[which], self.lengths[which])
 
     def each(self) -> list[bytes]:
-        """All of them as objects."""
+        """Return all texts as objects."""
         raw = self.raw.tobytes()
         ends = (self.begins + self.lengths).tolist()
         return [raw[a:b] for a, b in zip(self.begins.tolist(), ends, strict=True)]

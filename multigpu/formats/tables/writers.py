@@ -1,22 +1,23 @@
-"""Batches to tables: tsv, csv, text, bed, jsonl and Parquet, compressed or not.
+"""Writers of the rows of a scan: TSV, CSV, text, BED, JSON lines and Parquet, compressed or not.
 
-The bytes written depend on the rows and their order only, never on how the rows were divided
-into batches: text is cut anew into blocks before it is compressed, Parquet into row groups.
+The bytes written depend on the rows and their order only, never on how the rows were divided into
+batches: text is cut into blocks again before it is compressed, Parquet into row groups.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from json.encoder import encode_basestring
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.formats.storage.compressed import COMPRESSIONS, Compressed, Compression
-from multigpu.formats.storage.suffixes import OTHERS
+from multigpu.formats.storage.compressed import Compressed, Compression
+from multigpu.formats.storage.suffixes import FOREIGN, PARQUET, uncompressed_suffix
 from multigpu.formats.tables import parquet
 from multigpu.formats.tables.arrow import numbers, pyarrow, strings
 from multigpu.formats.tables.batch import Batch
@@ -25,107 +26,28 @@ from multigpu.formats.tables.parquet import RowGroups
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMATS = ("tsv", "csv", "text", "bed", "jsonl", "parquet")
-SUFFIXES = {
-    ".tsv": "tsv",
-    ".csv": "csv",
-    ".txt": "text",
-    ".bed": "bed",
-    ".json": "jsonl",
-    ".jsonl": "jsonl",
-    ".pq": "parquet",
-    ".parquet": "parquet",
-}
-
-NOT_WRITTEN = OTHERS - SUFFIXES.keys()
-
 COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
 AMBIGUOUS = "ambiguous"  # a column that some formats have on request only
 WITH_AMBIGUOUS = f"+{AMBIGUOUS}"  # what the name of such a format then ends with
-ON_REQUEST = ("tsv", "csv", "bed")
 
 PIECE = 1 << 14  # rows rendered at a time: their Python objects stay in the processor's cache
 
 
-def format_of(path: str | None, chosen: str | None) -> str:
-    """The format asked for, or the one the path's suffix means; tsv where it means none.
-
-    Raises UsageError for a suffix that promises what is not written.
-    """
-    if chosen is not None:
-        if chosen not in FORMATS:
-            raise UsageError(f"unknown format {chosen!r}: choose from {', '.join(FORMATS)}")
-        return chosen
-    suffixes = [suffix.lower() for suffix in PurePath(path or "").suffixes]
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix in NOT_WRITTEN:
-        possible = ", ".join(dict.fromkeys(SUFFIXES))
-        raise UsageError(
-            f"{path}: {suffix} files cannot be written: choose a name that ends in {possible},"
-            " with .gz or .zst after it to compress; or say --format tsv"
-        )
-    return SUFFIXES.get(suffix, "tsv")
-
-
-def with_ambiguous(fmt: str) -> str:
-    """The format with the column `ambiguous`, where it has that on request only."""
-    return fmt + WITH_AMBIGUOUS if fmt in ON_REQUEST else fmt
-
-
-def header(fmt: str) -> bytes:
-    """What stands above the rows: the column names of a tsv or csv file, nothing elsewhere."""
-    plain = fmt.removesuffix(WITH_AMBIGUOUS)
-    if plain not in SEPARATORS:
-        return b""
-    columns = COLUMNS if fmt == plain else (*COLUMNS, AMBIGUOUS)
-    return (SEPARATORS[plain].join(columns) + "\n").encode()
-
-
-def render(batch: Batch, signature_names: Sequence[bytes], fmt: str) -> bytes:
-    """The rows as lines of one of the text formats; no header.
-
-    tsv    sample, signature, start, end, strand, score; the score as the shortest decimal that
-           reads back equal, empty without quality
-    csv    the same with commas; names with a comma or a quote are in quotes
-    text   `sample: signature (score)` with three decimals, `(-)` without quality
-    bed    BED6: sample, start, end, signature, score, strand; the score is 10 x the score,
-           rounded (halves to even) and held within 0..1000, 0 without quality
-    jsonl  an object with the tsv columns and `ambiguous` on each line; names that are no UTF-8 get
-           U+FFFD; the score is null without quality
-
-    tsv, csv and bed have `ambiguous` as the last column where `with_ambiguous` is the format.
-    """
-    plain = fmt.removesuffix(WITH_AMBIGUOUS)
-    renderer, pieces = RENDERERS[plain], range(0, len(batch), PIECE)
-    return b"".join(
-        [renderer(batch[at : at + PIECE], signature_names, fmt != plain) for at in pieces]
-    )
-
-
+Names = Sequence[bytes]
 Columns = tuple[list[str], list[str], list[int], list[int], list[str]]
 
 
-def _tsv(batch: Batch, signature_names: Sequence[bytes], ambiguous: bool) -> bytes:
-    scores, last = _per_row(batch.score, repr, ""), _last(batch, ambiguous, "\t")
-    rows = zip(*_columns(batch, signature_names), scores, last, strict=True)
+def _separated(batch: Batch, signature_names: Names, ambiguous: bool, separator: str) -> bytes:
+    decode = _csv_strings if separator == "," else _latin1
+    scores, last = _per_row(batch.score, repr, ""), _last(batch, ambiguous, separator)
+    rows, cut = zip(*_columns(batch, signature_names, decode), scores, last, strict=True), separator
     return "".join(
-        f"{sample}\t{signature}\t{start}\t{end}\t{strand}\t{score}{more}\n"
+        f"{sample}{cut}{signature}{cut}{start}{cut}{end}{cut}{strand}{cut}{score}{more}\n"
         for sample, signature, start, end, strand, score, more in rows
     ).encode("latin-1")
 
 
-def _csv(batch: Batch, signature_names: Sequence[bytes], ambiguous: bool) -> bytes:
-    scores, last = _per_row(batch.score, repr, ""), _last(batch, ambiguous, ",")
-    rows = zip(*_columns(batch, signature_names, _csv_strings), scores, last, strict=True)
-    return "".join(
-        f"{sample},{signature},{start},{end},{strand},{score}{more}\n"
-        for sample, signature, start, end, strand, score, more in rows
-    ).encode("latin-1")
-
-
-def _text(batch: Batch, signature_names: Sequence[bytes], _: bool) -> bytes:
+def _text(batch: Batch, signature_names: Names, _: bool) -> bytes:
     scores = _per_row(batch.score, "{:.3f}".format, "-")
     rows = zip(*_columns(batch, signature_names), scores, strict=True)
     return "".join(
@@ -133,7 +55,7 @@ def _text(batch: Batch, signature_names: Sequence[bytes], _: bool) -> bytes:
     ).encode("latin-1")
 
 
-def _bed(batch: Batch, signature_names: Sequence[bytes], ambiguous: bool) -> bytes:
+def _bed(batch: Batch, signature_names: Names, ambiguous: bool) -> bytes:
     scores = np.clip(np.rint(np.nan_to_num(batch.score) * 10), 0, 1000).astype(np.int64)
     last = _last(batch, ambiguous, "\t")
     rows = zip(*_columns(batch, signature_names), scores.tolist(), last, strict=True)
@@ -143,7 +65,7 @@ def _bed(batch: Batch, signature_names: Sequence[bytes], ambiguous: bool) -> byt
     ).encode("latin-1")
 
 
-def _jsonl(batch: Batch, signature_names: Sequence[bytes], _: bool) -> bytes:
+def _jsonl(batch: Batch, signature_names: Names, _: bool) -> bytes:
     scores = _per_row(batch.score, repr, "null")
     columns = _columns(batch, signature_names, _json_strings)
     rows = zip(*columns, scores, batch.ambiguous.tolist(), strict=True)
@@ -154,23 +76,13 @@ def _jsonl(batch: Batch, signature_names: Sequence[bytes], _: bool) -> bytes:
     ).encode()
 
 
-SEPARATORS = {"tsv": "\t", "csv": ","}
-RENDERERS: dict[str, Callable[[Batch, Sequence[bytes], bool], bytes]] = {
-    "tsv": _tsv,
-    "csv": _csv,
-    "text": _text,
-    "bed": _bed,
-    "jsonl": _jsonl,
-}
-
-
 def _latin1(names: Sequence[bytes]) -> list[str]:
-    """Bytes as characters, one each: put together as text and encoded they are the same bytes."""
+    """Return bytes as characters, one each: encoded again they are the same bytes."""
     return _decoded(names, "latin-1")
 
 
 def _csv_strings(names: Sequence[bytes]) -> list[str]:
-    """As RFC 4180 has them: in quotes where they need them, and quotes within doubled."""
+    """Return names as in RFC 4180: in quotes where they need them, with quotes inside doubled."""
     return [
         '"' + name.replace('"', '""') + '"' if "," in name or '"' in name or "\r" in name else name
         for name in _latin1(names)
@@ -178,7 +90,7 @@ def _csv_strings(names: Sequence[bytes]) -> list[str]:
 
 
 def _last(batch: Batch, ambiguous: bool, separator: str) -> list[str]:
-    """The column `ambiguous`, each with the separator before it; empty texts where it is not."""
+    """Return the column `ambiguous`, each with the separator before it; else empty texts."""
     if not ambiguous:
         return [""] * len(batch)
     return [f"{separator}{count}" for count in batch.ambiguous.tolist()]
@@ -189,17 +101,19 @@ def _json_strings(names: Sequence[bytes]) -> list[str]:
 
 
 def _decoded(names: Sequence[bytes], encoding: str) -> list[str]:
-    """All at once: a call for each name takes longer. Names hold no line ends."""
+    """Return names as text; they hold no line ends."""
+    # All at once: a call for each name takes longer.
     return b"\n".join(names).decode(encoding, "replace").split("\n") if names else []
 
 
 def _columns(
     batch: Batch,
-    signature_names: Sequence[bytes],
+    signature_names: Names,
     decode: Callable[[Sequence[bytes]], list[str]] = _latin1,
 ) -> Columns:
-    """All columns but the score, as lists: an array's elements are slow to take one by one."""
-    which, rows = np.unique(batch.signature, return_inverse=True)  # names that occur, no others
+    """Return all columns but the score as lists."""
+    # An array's elements are slow to take one by one, and only names that occur are decoded.
+    which, rows = np.unique(batch.signature, return_inverse=True)
     signatures = np.array(decode([signature_names[i] for i in which.tolist()]), object)
     strands = np.array(["+", "-"], object)
     return (
@@ -212,18 +126,119 @@ def _columns(
 
 
 def _per_row(scores: NDArray[np.float64], show: Callable[[float], str], missing: str) -> list[str]:
-    """float64[n] as n texts; each distinct score is rendered once, NaN as `missing`."""
-    distinct, rows = np.unique(scores + 0.0, return_inverse=True)  # + 0.0: no -0.0 beside 0.0
+    """Return float64[n] as n texts, NaN as `missing`; each distinct score is rendered once."""
+    # + 0.0, so that there is no -0.0 beside 0.0.
+    distinct, rows = np.unique(scores + 0.0, return_inverse=True)
     texts = [missing if math.isnan(score) else show(score) for score in distinct.tolist()]
     texts_by_row: list[str] = np.array(texts, object)[rows].tolist()
     return texts_by_row
 
 
+# ---- formats ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFormat:
+    """A format of the rows of a scan. Adding one to `FORMATS` is all that a new one needs.
+
+    suffixes              of names that ask for it
+    lines                 makes lines of rows, of signature names, and of whether they have the
+                          column `ambiguous`; None for Parquet, which workers do not render
+    separator             of the names in a header line; empty where there is no header
+    ambiguous_on_request  whether it has the column `ambiguous` on request only
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    lines: Callable[[Batch, Names, bool], bytes] | None
+    separator: str = ""
+    ambiguous_on_request: bool = False
+
+
+_tsv, _csv = partial(_separated, separator="\t"), partial(_separated, separator=",")
+
+FORMATS: dict[str, TableFormat] = {
+    each.name: each
+    for each in (
+        TableFormat(
+            name="tsv", suffixes=(".tsv",), lines=_tsv, separator="\t", ambiguous_on_request=True
+        ),
+        TableFormat(
+            name="csv", suffixes=(".csv",), lines=_csv, separator=",", ambiguous_on_request=True
+        ),
+        TableFormat(name="text", suffixes=(".txt",), lines=_text),
+        TableFormat(name="bed", suffixes=(".bed",), lines=_bed, ambiguous_on_request=True),
+        TableFormat(name="jsonl", suffixes=(".json", ".jsonl"), lines=_jsonl),
+        TableFormat(name="parquet", suffixes=PARQUET, lines=None),
+    )
+}
+
+
+def format_of(path: str | None, chosen: str | None) -> str:
+    """Return the format asked for, or the one that the path's suffix means; tsv for any other.
+
+    Raises UsageError for a suffix that promises what is not written.
+    """
+    if chosen is not None:
+        if chosen not in FORMATS:
+            raise UsageError(f"unknown format {chosen!r}: choose from {', '.join(FORMATS)}")
+        return chosen
+    by_suffix = {suffix: each.name for each in FORMATS.values() for suffix in each.suffixes}
+    suffix = uncompressed_suffix(path)
+    if suffix in FOREIGN - by_suffix.keys():
+        possible = ", ".join(by_suffix)
+        raise UsageError(
+            f"{path}: {suffix} files cannot be written: choose a name that ends in {possible},"
+            " with .gz or .zst after it to compress; or say --format tsv"
+        )
+    return by_suffix.get(suffix, "tsv")
+
+
+def with_ambiguous(fmt: str) -> str:
+    """Return the format with the column `ambiguous`, where it has that on request only."""
+    return fmt + WITH_AMBIGUOUS if FORMATS[fmt].ambiguous_on_request else fmt
+
+
+def _split(fmt: str) -> tuple[TableFormat, bool]:
+    """Return a format, and whether its name asks for the column `ambiguous`."""
+    name = fmt.removesuffix(WITH_AMBIGUOUS)
+    return FORMATS[name], name != fmt
+
+
+def header(fmt: str) -> bytes:
+    """Return the line above the rows: the names of the columns, or nothing."""
+    kind, ambiguous = _split(fmt)
+    if not kind.separator:
+        return b""
+    columns = (*COLUMNS, AMBIGUOUS) if ambiguous else COLUMNS
+    return (kind.separator.join(columns) + "\n").encode()
+
+
+def render(batch: Batch, signature_names: Sequence[bytes], fmt: str) -> bytes:
+    """Return the rows as lines of one of the text formats, without a header.
+
+    tsv    sample, signature, start, end, strand, score; the score as the shortest decimal that
+           reads back equal, empty without quality
+    csv    the same with commas; names with a comma or a quote are in quotes
+    text   `sample: signature (score)` with three decimals, `(-)` without quality
+    bed    BED6: sample, start, end, signature, score, strand; the score is 10 x the score,
+           rounded (halves to even) and held within 0..1000, 0 without quality
+    jsonl  an object with the tsv columns and `ambiguous` on each line; names that are no UTF-8 get
+           U+FFFD; the score is null without quality
+
+    tsv, csv and bed have `ambiguous` as the last column where `with_ambiguous` is the format.
+    """
+    kind, ambiguous = _split(fmt)
+    assert kind.lines is not None
+    pieces = (batch[at : at + PIECE] for at in range(0, len(batch), PIECE))
+    return b"".join([kind.lines(piece, signature_names, ambiguous) for piece in pieces])
+
+
 # ---- Arrow ------------------------------------------------------------------------------------
 
 
-def to_arrow(batch: Batch, signature_names: Sequence[bytes]) -> "pa.Table":
-    """The rows as a table with the columns of the Parquet files (see `_schema`).
+def to_arrow(batch: Batch, signature_names: Names) -> "pa.Table":
+    """Return the rows as a table with the columns of the Parquet files (see `_schema`).
 
     Names that are no UTF-8 get U+FFFD; the score is null without quality.
     """
@@ -255,8 +270,8 @@ def _schema(pa: Any) -> "pa.Schema":
     )
 
 
-def _arrays(batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
-    """The columns in the order of the schema."""
+def _arrays(batch: Batch, signature_names: Names) -> list["pa.Array"]:
+    """Return the columns in the order of the schema."""
     which, rows = np.unique(batch.signature, return_inverse=True)
     names = strings(_decoded([signature_names[i] for i in which.tolist()], "utf-8"))
     return [
@@ -276,22 +291,20 @@ def _arrays(batch: Batch, signature_names: Sequence[bytes]) -> list["pa.Array"]:
 
 
 class Sink(Protocol):
-    """Where rows go, in order. `raw` stays open: who opened it closes it."""
+    """A writer of rows, in order. `raw` stays open: who opened it closes it."""
 
     def write(self, rows: Batch | bytes) -> None:
-        """Rows, or text that `render` made of rows elsewhere."""
+        """Write rows, or text that `render` made of rows elsewhere."""
 
     def close(self) -> None:
         """Write what is still held back. Without this call the file is not complete."""
 
     def abandon(self) -> None:
-        """Forget it: the run has failed."""
+        """Write nothing more: the run has failed."""
 
 
-def open_sink(
-    raw: BinaryIO, fmt: str, compression: Compression, signature_names: Sequence[bytes]
-) -> Sink:
-    """A sink that has written its header. Raises UsageError for what does not go together."""
+def open_sink(raw: BinaryIO, fmt: str, compression: Compression, signature_names: Names) -> Sink:
+    """Return a sink that has written its header. Raises UsageError for compressed Parquet."""
     if fmt != "parquet":
         return _TextSink(raw, fmt, compression, signature_names)
     if compression != "none":
@@ -301,7 +314,7 @@ def open_sink(
 
 @contextmanager
 def closed_after(sink: Sink) -> Iterator[Sink]:
-    """Closes the sink when the block ends well, abandons it otherwise."""
+    """Close the sink when the block ends well, abandon it otherwise."""
     try:
         yield sink
     except BaseException:
@@ -311,10 +324,10 @@ def closed_after(sink: Sink) -> Iterator[Sink]:
 
 
 class _TextSink:
-    """Lines."""
+    """A sink of lines."""
 
     def __init__(
-        self, raw: BinaryIO, fmt: str, compression: Compression, signature_names: Sequence[bytes]
+        self, raw: BinaryIO, fmt: str, compression: Compression, signature_names: Names
     ) -> None:
         self._fmt, self._names = fmt, signature_names
         self._lines = Compressed(raw, compression)
@@ -327,13 +340,13 @@ class _TextSink:
         self._lines.close()
 
     def abandon(self) -> None:
-        """Nothing is held that would be written later."""
+        """Do nothing: nothing is held that would be written later."""
 
 
 class _ParquetSink:
-    """Row groups of a Parquet file."""
+    """A sink of row groups of a Parquet file."""
 
-    def __init__(self, raw: BinaryIO, signature_names: Sequence[bytes]) -> None:
+    def __init__(self, raw: BinaryIO, signature_names: Names) -> None:
         self._names = signature_names
         self._groups = RowGroups(raw, _schema(pyarrow()), ["sample", "signature", "strand"])
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigpu.formats.molecules.fields import fixed_width
+from multigpu.formats.molecules.fields import format_number
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import parse
@@ -248,13 +248,13 @@ def test_pdb__elements_follow_from_names(name: str, element: str) -> None:
     ],
 )  # fmt: skip
 def test_number__has_as_many_decimals_as_its_columns_hold(number: float, text: str) -> None:
-    assert fixed_width(number, 8, 3) == text
+    assert format_number(number, 8, 3) == text
 
 
 @pytest.mark.parametrize("number", [-999999.7, 1e7])
 def test_number__that_does_not_fit_is_refused(number: float) -> None:
     with pytest.raises(MoleculeError, match="does not fit the 8 columns"):
-        fixed_width(number, 8, 3)
+        format_number(number, 8, 3)
 
 
 @pytest.mark.parametrize("fmt", ["sdf", "pdb", "pdbqt"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.ligand_texts import MANY
 
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import FORMATS, parse
@@ -15,6 +16,7 @@ NAMED = b"REMARK  Name = one\nREMARK  1 active torsions:\n" + ROOT
 RESIDUE = b"BEGIN_RES ARG A 8\nREMARK  4 active torsions:\n" + ROOT[:-10] + b"END_RES ARG A 8\n"
 GRIDDED = b"########## Name: %b\n########## Grid_Score: %b\n@<TRIPOS>MOLECULE\n%b\n"
 JOINED = [
+    *(pytest.param(layout, texts, id=f"{layout} of many kinds") for layout, texts in MANY.items()),
     pytest.param(
         "mol2", [GRIDDED % (b"a", b"-1", b"a"), GRIDDED % (b"b", b"-22", b"b")], id="DOCK"
     ),
@@ -73,6 +75,7 @@ def test_joined__files_are_cut_the_same_one_byte_further_at_a_time(
     for size in range(len(text)):
         found = FORMATS[layout].find_ends(text[:size], False)
         assert found == whole[: len(found)]
+        assert all(end <= size for end in found)
 
 
 @pytest.mark.parametrize("layout", ["mol2", "pdb", "pdbqt", "xyz"])

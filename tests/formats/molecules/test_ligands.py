@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
+from support.ligand_texts import ETHANOL, MANY, TEXTS
 
 from multigpu.cluster.engine.plan import Cost
 from multigpu.dock.plan import DockPlan, dock_spans
@@ -19,14 +19,6 @@ from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.sources import Source, expand
-
-MANY = {
-    "sdf": [ETHANOL, V3000, ETHANOL.replace(b"\n", b"\r\n"), b"\n" + ETHANOL[8:]],
-    "mol2": [MOL2, MOL2.replace(b"# a comment\n", b""), MOL2, b"\n##########  Name: 4\n" + MOL2],
-    "pdb": [b"MODEL %8d\n" % number + PDB[:-4] + b"ENDMDL\n" for number in (1, 2)],
-    "pdbqt": [b"MODEL 1\n" + PDBQT + b"ENDMDL\n"] * 3,
-    "xyz": [XYZ, b"1\n\nC 1 2 3\n", XYZ],
-}  # fmt: skip
 
 
 def cut(text: bytes, ends: list[int]) -> list[bytes]:
@@ -40,24 +32,6 @@ def each(found: Iterable[LigandRecords], sources: Sequence[Source]) -> list[tupl
         for some in found
         for k, text in enumerate(some.texts(sources).each())
     ]
-
-
-@pytest.mark.parametrize("layout", MANY)
-def test_ends__are_behind_every_record(layout: str) -> None:
-    wanted = MANY[layout]
-    text = b"".join(wanted)
-    found = cut(text, FORMATS[layout].find_ends(text, True))
-    assert found == wanted
-
-
-@pytest.mark.parametrize("layout", MANY)
-def test_ends__are_the_same_one_byte_further_at_a_time(layout: str) -> None:
-    text = b"".join(MANY[layout])
-    whole = FORMATS[layout].find_ends(text, True)
-    for size in range(len(text)):
-        found = FORMATS[layout].find_ends(text[:size], False)
-        assert found == whole[: len(found)]
-        assert all(end <= size for end in found)
 
 
 @pytest.mark.parametrize("layout", MANY)
@@ -100,7 +74,14 @@ def test_records__are_the_same_read_again(
 def test_spans__are_the_same_whether_ligands_are_sent_or_read(
     plain: list[int], chunk_bytes: int, chunk_ligands: int
 ) -> None:
-    plan = DockPlan(chunk_bytes, chunk_ligands, ((0, 10),), 0, Cost(1, 0), 1)
+    plan = DockPlan(
+        chunk_bytes=chunk_bytes,
+        chunk_ligands=chunk_ligands,
+        pose_spans=((0, 10),),
+        budget=0,
+        cost=Cost(1, 0),
+        lanes=1,
+    )
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{i}.sdf" for i in range(len(plain))]
         for path, count in zip(paths, plain, strict=True):

@@ -10,7 +10,7 @@ from support.ligand_texts import PDBQT
 from multigpu.formats.molecules import pdbqt_bonds
 from multigpu.formats.molecules.autodock import types_for_maps
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
-from multigpu.formats.molecules.poses import drawing, render
+from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import parse
 
 chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
@@ -173,7 +173,7 @@ def test_bonds__that_do_not_follow_are_refused_and_drawn_as_unknown() -> None:
     for fmt in ("sdf", "pdb"):
         with pytest.raises(MoleculeError, match=r"bond orders do not follow .* as \.pdbqt"):
             render(molecule, "x", fmt, molecule.positions, {})
-    pose = parse(drawing(molecule, "x", molecule.positions, {}), "sdf")
+    pose = parse(render_drawing(molecule, "x", molecule.positions, {}), "sdf")
     assert pose.bonds == [(0, 1, 8), (1, 2, 8)]
     assert b"\nN " in render(molecule, "x", "xyz", molecule.positions, {})
 

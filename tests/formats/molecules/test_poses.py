@@ -7,7 +7,7 @@ from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.autodock import types_of
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
-from multigpu.formats.molecules.poses import SAME, drawing, format_of, render
+from multigpu.formats.molecules.poses import SAME, format_of, render, render_drawing
 from multigpu.formats.molecules.registry import parse
 
 FACTS = {"score": "1.500000", "pose": "1", "rotation": "7", "rmsd_to_input": "0.5000"}
@@ -174,7 +174,7 @@ def test_pose__of_what_is_no_element_is_told_from_elements_in_a_report(
 ) -> None:
     """It is made of poses in SDF, whatever format was chosen."""
     molecule = parse(text, layout)
-    pose = parse(drawing(molecule, "", molecule.positions, FACTS), "sdf")
+    pose = parse(render_drawing(molecule, "", molecule.positions, FACTS), "sdf")
     if layout != "sdf":
         odd = int(problem.split()[1]) - 1
         assert pose.elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]
@@ -186,7 +186,7 @@ def test_pose__in_another_format_has_no_pseudo_atoms_of_autodock(kind: str) -> N
     molecule = parse(PDBQT.replace(b"OA", kind.encode()), "pdbqt")
     places = molecule.positions + 1
     for text in (
-        render(molecule, "", "xyz", places, FACTS), drawing(molecule, "", places, FACTS),
+        render(molecule, "", "xyz", places, FACTS), render_drawing(molecule, "", places, FACTS),
     ):  # fmt: skip
         pose = parse(text, "xyz" if text.startswith(b"2\n") else "sdf")
         assert pose.elements == ["N", "H"]

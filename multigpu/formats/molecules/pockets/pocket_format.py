@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.formats.molecules.pockets.pocket import Pocket
 from multigpu.formats.storage.inlets import is_remote
-from multigpu.formats.storage.sources import COMPRESSED, Kind, blocks, inspect
+from multigpu.formats.storage.sources import COMPRESSED, Kind, blocks, inspect_source
 
 READ_BYTES = 16 << 20
 LARGEST_VALUE = float(np.finfo(np.float32).max)
@@ -34,7 +34,7 @@ class PocketFile:
 
     def content(self) -> bytes:
         """Return all of it, decompressed. Raises InputError."""
-        source = inspect(self.path, self.kind)
+        source = inspect_source(self.path, self.kind)
         return b"".join(block.tobytes() for block in blocks(source, READ_BYTES))
 
     def beside(self, name: str) -> "PocketFile":
@@ -52,7 +52,7 @@ class PocketFile:
         """
         for suffix in COMPRESSED:
             try:
-                return replace(self, path=inspect(self.path + suffix, self.kind).path)
+                return replace(self, path=inspect_source(self.path + suffix, self.kind).path)
             except Unreadable as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise

@@ -10,7 +10,7 @@ from multigpu.formats.molecules.pockets.numpy_grid import NUMPY
 from multigpu.formats.molecules.pockets.opendx import OPENDX
 from multigpu.formats.molecules.pockets.pocket import Pocket, check_pocket
 from multigpu.formats.molecules.pockets.pocket_format import PocketFile, PocketFormat, Vector
-from multigpu.formats.storage.sources import Kind, expand, inspect, suffix_of
+from multigpu.formats.storage.sources import Kind, expand, inspect_source, suffix_of
 
 POCKET_FORMATS: dict[str, PocketFormat] = {
     each.name: each for each in (AUTOGRID, AUTOGRID_MAP, OPENDX, MRC, NUMPY)
@@ -50,7 +50,7 @@ def read_pocket(path: str, origin: Vector | None = None, spacing: float | None =
     Raises InputError for what is wrong with the file, UsageError for options that do not fit.
     """
     (path,) = expand([path], POCKETS)
-    pocket_format = POCKET_FORMATS[inspect(path, POCKETS).layout]
+    pocket_format = POCKET_FORMATS[inspect_source(path, POCKETS).layout]
     if pocket_format.has_place and (origin is not None or spacing is not None):
         raise UsageError(f"{path} says itself where it stands: leave out --origin and --spacing")
     file = PocketFile(path=path, kind=POCKETS, origin=origin, spacing=spacing)

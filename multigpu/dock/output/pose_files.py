@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.engine.output import (
     STDOUT,
-    atomic_output,
     check_output,
     failures_named,
     hidden_path,
@@ -29,34 +27,12 @@ from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.molecules.sdf import SDF
-from multigpu.formats.storage.compressed import Compressed, compression_of
+from multigpu.formats.storage.compressed import Compressed, compressed_output, compression_of
 from multigpu.formats.tables.texts import Texts
 
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
-LONGEST_NAME, MOST_BYTES = 100, 200  # letters and bytes of a ligand's name in that of its file
-
-
-class PoseSink(Protocol):
-    """File or folder that takes poses in order.
-
-    scores, errors  paths of the tables that belong to these poses and to no others beside them;
-                    None where there is no place for one
-    """
-
-    @property
-    def scores(self) -> str | None: ...
-
-    @property
-    def errors(self) -> str: ...
-
-    def write(
-        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
-    ) -> None:
-        """Write the poses of some ligands.
-
-        names, layouts, counts  of each ligand: name, format of its texts, how many it has
-        """
+LONGEST_NAME, MOST_BYTES = 100, 200  # characters and bytes of a ligand's name in a file name
 
 
 def pose_format(path: str | None) -> str:
@@ -67,23 +43,22 @@ def pose_format(path: str | None) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Whether poses go to a directory with a file for each ligand."""
+    """Whether poses go to a directory, with a file for each ligand."""
     with failures_named(path, UsageError):
         return path.endswith("/") or Path(path).is_dir()
 
 
 def pose_journal(path: str | None) -> Path | None:
-    """Return where a run keeps what is finished of these poses; None for pipes and devices."""
+    """Return the journal of a run that writes these poses; None for pipes and devices."""
     if path is None or not (is_folder(path) or is_replaced(path)):
         return None
     return journal_of(path.rstrip("/"))
 
 
 def check_poses(path: str | None, resume: bool = False) -> None:
-    """Raise UsageError where poses cannot be written: called before hours of work.
+    """Raise UsageError where poses cannot be written.
 
-    resume: whether the run continues one that was stopped, which may have published its
-            directory already
+    resume: whether the run continues an interrupted one, which may have published its directory
     """
     if path is None or not is_folder(path):
         check_output(path)
@@ -93,7 +68,7 @@ def check_poses(path: str | None, resume: bool = False) -> None:
     if _is_filled(folder) and not stopped:
         problem = "the directory is not empty: name a new one for the poses"
         if resume:
-            problem += " (there is no interrupted run to continue)"
+            problem += " (there is no interrupted run to resume)"
         raise UsageError(f"{path}: {problem}")
     parent = folder.resolve().parent
     if not parent.is_dir():
@@ -105,10 +80,10 @@ def check_poses(path: str | None, resume: bool = False) -> None:
 
 
 def tables_beside(path: str | None) -> tuple[str | None, str]:
-    """Return the paths of the tables of scores and of skipped ligands that belong to poses.
+    """Return the tables of scores and of skipped ligands that belong to a file of poses.
 
-    They are named like the file without its suffix. Poses on standard output have no table of
-    scores, and the other one is in the current directory.
+    They have its name with other suffixes. Poses on standard output have no table of scores, and
+    their table of skipped ligands is in the current directory.
     """
     if path is None or path in STDOUT:
         return None, ERRORS
@@ -120,20 +95,20 @@ def tables_beside(path: str | None) -> tuple[str | None, str]:
 
 
 @contextmanager
-def pose_output(path: str | None) -> Iterator[PoseSink]:
-    """Yield where poses go: a file or directory that appears when the block ends well."""
+def pose_output(path: str | None) -> Iterator["PoseFile | PoseFolder"]:
+    """Open a file or directory that gets its name when the block ends without an error."""
     fmt = pose_format(path)
     if path is not None and is_folder(path):
         with _replacing_folder(path) as part:
-            yield _PoseFolder(part, path)
+            yield PoseFolder(part, path)
         return
-    with atomic_output(path) as raw:
-        out = Compressed(raw, compression_of(path))
-        yield _PoseFile(out, fmt, path)
-        out.close()
+    with compressed_output(path) as out:
+        yield PoseFile(out, fmt, path)
 
 
-class _PoseFile:
+class PoseFile:
+    """One file with the poses of all ligands."""
+
     def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
         self._out, self._fmt, self._count = out, fmt, 0
         self.scores, self.errors = tables_beside(path)
@@ -141,15 +116,18 @@ class _PoseFile:
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
     ) -> None:
-        self._out.write(_joined(texts.each(), self._fmt, self._count + 1))
+        self._out.write(_framed(texts.each(), self._fmt, self._count + 1))
         self._count += len(texts)
 
 
-class _PoseFolder:
+class PoseFolder:
+    """A directory with a file for each ligand."""
+
     def __init__(self, folder: Path, target: str) -> None:
         self._folder, self._target = folder, target
         self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
-        self._taken: dict[str, int] = {"scores": 1, "errors": 1}  # and a number that was tried
+        # Names in use, each with the last number that was tried for it.
+        self._taken: dict[str, int] = {"scores": 1, "errors": 1}
 
     def write(
         self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
@@ -158,10 +136,10 @@ class _PoseFolder:
         for name, layout, count in zip(names, layouts, counts.tolist(), strict=True):
             path = self._folder / f"{self._unique(name)}.{layout}"
             with failures_named(self._target):
-                path.write_bytes(_joined(list(islice(each, count)), layout, 1))
+                path.write_bytes(_framed(list(islice(each, count)), layout, 1))
 
     def _unique(self, name: str) -> str:
-        """Return a name for a file that no other ligand has, on any file system."""
+        """Return a file name that no other ligand has, whatever the file system."""
         letters = UNSAFE.sub("_", name)[:LONGEST_NAME].encode()[:MOST_BYTES]
         safe = letters.decode("utf-8", "ignore").lstrip(".") or "ligand"
         unique, number = safe, self._taken.get(safe.lower(), 1)
@@ -173,8 +151,8 @@ class _PoseFolder:
         return unique
 
 
-def _joined(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
-    """Return poses one after the other. number: of the first, where each is a model."""
+def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
+    """Return the poses as one text; in some formats as models with numbers from `number` on."""
     if not FORMATS[fmt].has_models:
         return b"".join(texts)
     return b"".join(b"MODEL %8d\n%bENDMDL\n" % (k, text) for k, text in enumerate(texts, number))
@@ -182,17 +160,18 @@ def _joined(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
 
 @contextmanager
 def _replacing_folder(path: str) -> Iterator[Path]:
-    """Yield a folder beside the target that takes its place when the block ends well.
+    """Yield a directory beside the target, which takes the target's name at the end.
 
-    The target is empty or not there; or it holds the same files already, where a run was stopped
-    after that and resumed.
+    The target is empty or not there, or it has the same files already, because an earlier run was
+    interrupted after it had published them.
     """
     target = Path(path).resolve()
     part, lock = hidden_path(target, "part"), hidden_path(target, "lock")
     with open_locked(lock, path):
         try:
             with failures_named(path):
-                shutil.rmtree(part, ignore_errors=True)  # what a run that was killed has left
+                # A run that was killed may have left it.
+                shutil.rmtree(part, ignore_errors=True)
                 part.mkdir()
             yield part
             with failures_named(path):
@@ -202,12 +181,14 @@ def _replacing_folder(path: str) -> Iterator[Path]:
                 else:
                     sync_folder(part)
                     part.rename(target)
-                sync_directory(target.parent)  # before the journal goes
+                # Before the journal is removed.
+                sync_directory(target.parent)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
         finally:
-            with suppress(OSError):  # what went wrong before is reported
+            # An earlier error is the one to report.
+            with suppress(OSError):
                 lock.unlink()
 
 
@@ -216,12 +197,12 @@ def _is_filled(folder: Path) -> bool:
 
 
 def _check_same(part: Path, target: Path, path: str) -> None:
-    """Raise Failure, after which the run can be resumed, where `target` differs from `part`."""
+    """Raise Failure where the directories differ; the run can be resumed after that."""
     names = [entry.name for entry in part.iterdir()]
-    strange = {entry.name for entry in target.iterdir()} - set(names)
+    unknown = {entry.name for entry in target.iterdir()} - set(names)
     _, differing, missing = filecmp.cmpfiles(part, target, names, shallow=False)
-    if wrong := sorted([*strange, *differing, *missing]):
+    if wrong := sorted([*unknown, *differing, *missing]):
         raise Failure(
-            f"{path}: the directory is not empty, and not what this run writes ({wrong[0]}): empty"
-            " it, and resume"
+            f"{path}: the directory is not empty, and {wrong[0]} is not what this run writes: empty"
+            " it and resume"
         )

@@ -1,4 +1,4 @@
-"""Texts of FASTQ and FASTA, and what a table says of them."""
+"""Texts of FASTQ and FASTA, and tables of their records as text."""
 
 from typing import Literal
 
@@ -55,7 +55,7 @@ def array(text: bytes) -> NDArray[np.uint8]:
 
 
 def slices(raw: NDArray[np.uint8], parsed: Parsed) -> list[Record]:
-    """What the rows of a table say, without the last one where that is at fault."""
+    """Return the rows of a table as text, without a last one that is at fault."""
     table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
     assert (table.dtype, table.shape[1]) == (np.int64, COLUMNS)
     return [one(raw, row) for row in table]
@@ -68,7 +68,7 @@ def one(raw: NDArray[np.uint8], row: NDArray[np.int64]) -> Record:
 
 
 def letters_at(raw: NDArray[np.uint8], row: NDArray[np.int64], column: int) -> bytes:
-    """A record's bases or qualities; on several lines only where the row says so."""
+    """Return a record's bases or qualities, on several lines only where the row says so."""
     text = raw[row[column] :].tobytes()
     if row[WRAPPED]:
         text = b"".join(line.removesuffix(b"\r") for line in text.split(b"\n"))
@@ -79,7 +79,7 @@ def letters_at(raw: NDArray[np.uint8], row: NDArray[np.int64], column: int) -> b
 
 
 def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> bytes:
-    """On several lines of these widths; on one where there are none."""
+    """Return letters on lines of these widths, or on one line without any."""
     lines = []
     for width in widths:
         lines.append(letters[:width])
@@ -89,7 +89,7 @@ def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> b
 
 @st.composite
 def texts(draw: st.DrawFn, layout: Layout) -> bytes:
-    """A good file: wrapped or not, LF or CRLF, blank lines, with or without its last line end."""
+    """Draw a good file: wrapped or not, LF or CRLF, with blank lines, a last line end or none."""
     end = draw(st.sampled_from([b"\n", b"\r\n"]))
     quality = st.lists(st.sampled_from(b"@+!~I>5"), min_size=30, max_size=30).map(bytes)
     out = end * draw(st.integers(0, 2))

@@ -30,7 +30,7 @@ class Numbers:
         return f"number {span}"
 
     def correct(self, span: int | None, part: int) -> None:
-        """Every span is cut where it should be."""
+        """Return None: every span is cut where it should be."""
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ class FakeWorkers:
         return len(self._running)
 
     def at(self, when: float, happen: Callable[[], None]) -> None:
-        """Have something happen at a time."""
+        """Make something happen at a time."""
         heapq.heappush(self._later, (when, next(self._order), happen))
 
     def join(self, name: str) -> None:
@@ -83,10 +83,10 @@ class FakeWorkers:
             task.report(None, WorkerDied(name))
 
     def admit(self, workload: Any) -> None:
-        """Nothing runs, so nothing needs to know it."""
+        """Do nothing: nothing runs that needs to know it."""
 
     def dismiss(self, key: str) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
     def submit(
         self,

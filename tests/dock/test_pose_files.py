@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.formats.molecules.pose_files import check_poses, pose_output, tables_beside
+from multigpu.dock.output.pose_files import check_poses, pose_output, tables_beside
 from multigpu.formats.tables.texts import Texts
 
 
@@ -20,7 +20,7 @@ def write(path: Path, *names: str) -> None:
 
 
 def one_pose(ligands: int) -> tuple[NDArray[np.int64], Texts]:
-    """Of each."""
+    """Return one pose for each ligand."""
     return np.ones(ligands, np.int64), Texts.of([b"pose\n"] * ligands)
 
 
@@ -43,7 +43,7 @@ def test_tables__have_the_name_of_the_poses_without_its_suffix(path: str, name: 
     assert tables_beside(path) == (f"{name}.scores.tsv", f"{name}.errors.tsv")
 
 
-def test_folder__behind_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+def test_folder__named_by_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
     (tmp_path / "poses").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "poses")
     write(tmp_path / "link", "a")
@@ -71,7 +71,7 @@ def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:
 def test_folder__that_is_a_mount_point_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of containers are: a folder cannot take the place of one."""
+    """Containers have such directories, which no other can replace."""
     monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path / "poses")
     (tmp_path / "poses" / "inner").mkdir(parents=True)
     (tmp_path / "other").mkdir()
@@ -82,7 +82,7 @@ def test_folder__that_is_a_mount_point_is_refused(
         check_poses(str(tmp_path / "poses"))
 
 
-def test_disk_full__is_told_and_leaves_nothing(
+def test_disk_full__is_reported_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, data: bytes) -> Any:
@@ -106,7 +106,7 @@ def test_folder__has_names_for_all_ligands_however_they_are_called(tmp_path: Pat
 def test_folder__that_a_stopped_run_has_published_is_the_resumed_runs(tmp_path: Path) -> None:
     path = f"{tmp_path}/poses/"
     write(tmp_path / "poses", "a", "b")
-    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to continue"):
+    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to resume"):
         check_poses(path, resume=True)
     (tmp_path / ".poses.journal").write_bytes(b"")
     check_poses(path, resume=True)
@@ -122,7 +122,7 @@ def test_folder__that_holds_something_else_is_refused_and_the_run_can_be_resumed
     tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     write(tmp_path / "poses", "a", "b")
-    with pytest.raises(Failure, match=r"not what this run writes .*: empty it, and resume") as said:
+    with pytest.raises(Failure, match=r"not what this run writes: empty it and resume") as said:
         write(tmp_path / "poses", *names)
     assert not isinstance(said.value, UsageError)  # after which the journal would go
     assert left(tmp_path / "poses") == ["a.sdf", "b.sdf"]

@@ -1,0 +1,55 @@
+"""Spans of alignment files."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from multigpu.cluster.engine.plan import balanced
+from multigpu.formats.alignments.alignments import Alignments, stretches
+from multigpu.formats.alignments.bam import Stretch
+from multigpu.formats.alignments.regions import Regions
+from multigpu.run.options import RunOptions
+
+
+@dataclass(frozen=True)
+class CountSpan:
+    """A piece of an alignment file.
+
+    file     number of the file
+    stretch  records of it
+    """
+
+    file: int
+    stretch: Stretch
+
+
+def plan_chunk_bytes(files: Sequence[Alignments], run: RunOptions, threads: int) -> int:
+    """Return the stored bytes of a chunk that give every thread several chunks."""
+    stored = sum(Path(file.path).stat().st_size for file in files)
+    return balanced(stored, run.chunk_bytes(), threads)
+
+
+def count_spans(
+    number: int, file: Alignments, ranges: dict[int, tuple[int, int]], chunk_bytes: int
+) -> Iterator[CountSpan]:
+    """Yield the spans of one file.
+
+    ranges       see `counted_ranges`
+    chunk_bytes  about the stored bytes of a span
+    """
+    for stretch in stretches(file, ranges, chunk_bytes):
+        yield CountSpan(number, stretch)
+
+
+def counted_ranges(regions: Regions, references: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Return where the first region of each reference begins and its last one ends, in bases.
+
+    references  numbers of the references that the chromosomes of the regions stand for
+    """
+    return {
+        references[regions.chrom[rows.start]]: (
+            int(regions.start[rows].min()),
+            int(regions.end[rows].max()),
+        )
+        for rows in regions.blocks
+    }

@@ -1,0 +1,298 @@
+"""A docking job: opened, planned and run once."""
+
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
+from multigpu.dock.notes import absent_map_notes, result_notes
+from multigpu.dock.output.error_table import Skipped
+from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
+from multigpu.dock.poses import BestLigand
+from multigpu.dock.request import DockRequest
+from multigpu.dock.work import PART_CLASSES, DockedLigands, DockPart, DockWorkload, SearchedPoses
+from multigpu.errors import InputError
+from multigpu.formats.molecules.ligands import (
+    INPUT_BEGIN,
+    LigandRecords,
+    RecordBorder,
+    open_sources,
+    read_records,
+)
+from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.storage.sources import Source, is_repeatable
+from multigpu.formats.tables.batch import PoseBatch
+from multigpu.kernels.rotation import ListedRotations, covering_radius
+from multigpu.run import fitness
+from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
+from multigpu.run.report import DeviceChart
+
+logger = logging.getLogger(__name__)
+LONGEST_NAME = 80  # characters of a ligand's name in a message
+SMALL_FILE = 1 << 16  # bytes; a worker would take longer to open it than to receive its text
+
+
+@dataclass
+class DockFacts(JobFacts):
+    """Counts and scores of the ligands that a docking job has finished.
+
+    ligands            that were docked
+    poses              that were written
+    centroids_outside  ligands with their centroid outside of the grid
+    farthest           the largest distance of these, Å, and the ligand's name
+    without_hydrogens  ligands
+    reaching_out       ligands whose best pose has atoms outside of the grid
+    most_outside       the largest number of such atoms, and the ligand's name
+    text_bytes         of the ligands' records
+    scores             float64 arrays: the best score of every ligand, in the order of the input
+    """
+
+    ligands: int = 0
+    poses: int = 0
+    centroids_outside: int = 0
+    farthest: tuple[float, str] = (0.0, "")
+    without_hydrogens: int = 0
+    reaching_out: int = 0
+    most_outside: tuple[int, str] = (0, "")
+    text_bytes: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    scores: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def take(self, docked: DockedLigands) -> None:
+        """Count some more ligands."""
+        self.ligands += len(docked.names)
+        self.poses += len(docked.rows)
+        self.without_hydrogens += docked.without_hydrogens
+        self.text_bytes += docked.text_bytes
+        self.skipped += docked.skipped
+        self.scores.append(docked.rows.score[docked.rows.pose == 1])
+        self.centroids_outside += int((docked.outside > 0).sum())
+        if len(docked.outside):
+            most = int(docked.outside.argmax())
+            self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
+        self._take_atoms_outside(docked.rows)
+
+    def _take_atoms_outside(self, rows: PoseBatch) -> None:
+        best = np.flatnonzero(rows.pose == 1)
+        atoms = rows.atoms_outside[best]
+        self.reaching_out += int((atoms > 0).sum())
+        if atoms.max(initial=0) > self.most_outside[0]:
+            most = int(atoms.argmax())
+            self.most_outside = int(atoms[most]), rows.ligand[best[most]]
+
+    @property
+    def best_score(self) -> float | None:
+        """The highest score of all ligands; None without any."""
+        return max((scores.max() for scores in self.scores if len(scores)), default=None)
+
+
+class DockJob(Job):
+    """A docking job. All inputs are inspected when it is opened.
+
+    report     number of the best ligands that are kept for a report
+    placement  what `multigpu.run.job.Job` takes besides: client, devices, coming, journal
+    """
+
+    def __init__(self, request: DockRequest, *, report: int = 0, **placement: Any) -> None:
+        options = request.options
+        super().__init__(request.run, request.lanes, **placement)
+        self.request, self.options, self.report = request, options, report
+        self.facts: DockFacts = DockFacts()
+        self.chunk_plan: DockPlan | None = None
+        self.best: list[BestLigand] = []
+        self.chart = DeviceChart()
+        if report:
+            self.listeners.append(self.chart)
+        self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
+        self.field, self.search = field_of(self.pocket, options), search_of(options)
+        skip = options.on_error == "skip"
+        self.sources, self._broken_sources = open_sources(request.ligands, skip)
+        if not all(map(is_repeatable, request.ligands)):
+            self._journal_path = None
+        self._warn_of_center()
+
+    @cached_property
+    def covering_radius(self) -> float | None:
+        """Degrees from any rotation to the nearest that is tried; None for rotations by angles."""
+        rotations = self.search.rotations
+        return covering_radius(rotations) if isinstance(rotations, ListedRotations) else None
+
+    def _warn_of_center(self) -> None:
+        if self.options.center is None:
+            return
+        distance = self.pocket.distance(np.array(self.options.center))
+        if distance > 0:
+            logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
+
+    def plan(self, crew: Crew | None = None) -> DockPlan:
+        """Return how the input is cut for a crew, else for this machine."""
+        here = crew.capacity if crew else self.capacity
+        return plan_dock(self.sources, self.field, self.search, here, self.run)
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def parts(
+        self, pose_format: str | None = None, score_lines: bool = False
+    ) -> Iterator[DockedLigands]:
+        """Yield docked ligands in the order of the input.
+
+        pose_format  of the poses' text; None: no text
+        score_lines  whether they come with lines for a table of scores
+
+        Raises what stopped the job: with `on_error` "stop" the first ligand that cannot be docked,
+        else InputError where no ligand could be docked.
+        """
+        with ExitStack() as stack:
+            # Workers elsewhere are sent the text of the ligands: they need no files.
+            crew = self.crew(stack, [])
+            plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
+            kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
+            self.chunk_plan = plan = replace(plan, **kept)
+            workload = DockWorkload(
+                key=uuid.uuid4().hex,
+                sources=self.sources,
+                field=self.field,
+                types=self.pocket.types,
+                search=self.search,
+                pose_format=pose_format,
+                score_lines=score_lines,
+                report=self.report,
+                expected=crew.expected,
+                allow_flat=self.options.allow_flat,
+            )
+            outcomes = self.run_spans(crew, workload, self._remaining_spans(plan), **kept)
+            for docked in _merge_spans(workload, outcomes):
+                self._take(docked)
+                yield docked
+            check_unchanged(about, self.request.ligands)
+        self._conclude()
+
+    def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
+        """Return what must be the same for another run to continue with the journal of this one."""
+        digest = blake2b(digest_size=16)
+        for array in (self.field.values, self.field.origin, self.field.spacing):
+            digest.update(np.ascontiguousarray(array).data)
+        if isinstance(self.search.rotations, ListedRotations):
+            digest.update(self.search.rotations.quaternions.data)
+        return {
+            "program": fitness.program(),
+            "job": "dock",
+            "poses": pose_format or "columns",
+            "scores": "text" if score_lines else "columns",
+            "report": str(self.report),
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "pocket and rotations": digest.hexdigest()[:16],
+            **describe_inputs(self.request.ligands),
+        }
+
+    def _remaining_spans(self, plan: DockPlan) -> Iterator[DockSpan]:
+        """Yield the spans that are not in the journal, from the last border that is in it."""
+        border: RecordBorder | None = getattr(self.last_finished(), "next_border", None)
+        if border is None:
+            return self.skip_finished(dock_spans(self._records(INPUT_BEGIN), plan))
+        return dock_spans(self._records(border), plan, border.first)
+
+    def _records(self, begin: RecordBorder) -> Iterator[LigandRecords]:
+        """Yield the records of all sources from a border on."""
+        broken = {each.source: each for each in self._broken_sources}
+        in_process = self.in_process
+        for number in range(begin.source, len(self.sources)):
+            source = self.sources[number]
+            if number in broken:
+                yield broken[number]
+            else:
+                yield from read_records(number, source, self._sends_text(source, in_process), begin)
+            begin = INPUT_BEGIN
+
+    def _sends_text(self, source: Source, in_process: bool) -> bool:
+        """Whether workers are sent the text of records, as they cannot read it, or not as fast."""
+        small = in_process and (source.size or 0) <= SMALL_FILE
+        return self.remote or not source.cuttable or small
+
+    def _take(self, docked: DockedLigands) -> None:
+        self.facts.take(docked)
+        if docked.skipped and self.options.on_error == "stop":
+            raise _input_error(docked.skipped[0])
+        best = sorted([*self.best, *docked.best], key=lambda best: (-best.score, best.ligand_index))
+        self.best = best[: self.report]
+
+    def _conclude(self) -> None:
+        """Warn of what the user probably did not mean. Raises InputError without any ligand."""
+        facts = self.facts
+        self._warn(absent_map_notes(facts, self.pocket))
+        if not facts.ligands:
+            raise _input_error(
+                facts.skipped[0], f" (none of {len(facts.skipped)} ligands could be docked)"
+            )
+        centered = self.options.center is not None
+        self._warn(result_notes(facts, self.pocket, self.field.outside, centered))
+
+    def _warn(self, notes: Iterator[str]) -> None:
+        for note in notes:
+            logger.warning("multigpu: %s", note)
+
+    # ---- facts --------------------------------------------------------------------------------
+
+    def summary_entries(self) -> dict[str, Any]:
+        """Return the entries that only the summary of docking has."""
+        pocket, facts = self.pocket, self.facts
+        return {
+            "pocket": {
+                "path": pocket.path,
+                "layout": pocket.layout,
+                "points": list(pocket.shape),
+                "origin": pocket.origin.tolist(),
+                "spacing": pocket.spacing.tolist(),
+                "types": list(pocket.types),
+            },
+            "sources": [asdict(source) for source in self.sources],
+            "rotations": self.search.rotations.count,
+            "covering_radius_degrees": self.covering_radius,
+            "shifts": self.search.shifts.count,
+            # Of each ligand; all others repeat one of these.
+            "poses_tried": self.search.stop,
+            "ligands": facts.ligands,
+            "skipped": len(facts.skipped),
+            "without_hydrogens": facts.without_hydrogens,
+            "poses": facts.poses,
+        }
+
+    @property
+    def chunks(self) -> int | None:
+        """Estimated number of chunks, from the bytes of the ligands so far; None: unknown."""
+        facts, sizes = self.facts, [source.size for source in self.sources if source.cuttable]
+        if not facts.text_bytes or len(sizes) < len(self.sources):
+            return None
+        done = facts.text_bytes / max(1, sum(size or 0 for size in sizes))
+        return max(facts.chunks, round(facts.chunks / done))
+
+
+def _input_error(skipped: Skipped, more: str = "") -> InputError:
+    name = skipped.ligand[:LONGEST_NAME] + "…" * (len(skipped.ligand) > LONGEST_NAME)
+    where = f"record {skipped.number} ({name})"
+    return InputError(skipped.path, skipped.reason + more, where)
+
+
+def _merge_spans(
+    workload: DockWorkload, outcomes: Iterator[Outcome[DockPart]]
+) -> Iterator[DockedLigands]:
+    """Yield docked ligands: the parts of their spans of poses are merged."""
+    searched: list[SearchedPoses] = []
+    for outcome in outcomes:
+        part = outcome.part
+        if isinstance(part, DockedLigands):
+            yield part
+            continue
+        searched.append(part)
+        if part.span.last:
+            yield workload.merge(searched)
+            searched = []

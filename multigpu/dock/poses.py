@@ -1,0 +1,196 @@
+"""Rows and texts of the best poses of some ligands."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.dock.ligands import LoadedLigands
+from multigpu.formats.molecules.molecule import PoseNotes, Positions
+from multigpu.formats.molecules.poses import render, render_drawing
+from multigpu.formats.molecules.registry import COLUMN_FORMATS
+from multigpu.formats.tables.batch import PoseBatch
+from multigpu.formats.tables.columns import decimals, whole
+from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    Poses,
+    Search,
+    atoms_of,
+    placed,
+    quaternions,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BestLigand:
+    """A ligand with one of the highest scores, for the report. sdf: its best pose."""
+
+    ligand_index: int
+    ligand: str
+    score: float
+    sdf: bytes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DockedPoses:
+    """The best poses of loaded ligands.
+
+    found  the poses: ligands in their order, the best pose of each first
+    """
+
+    loaded: LoadedLigands
+    field: Field
+    search: Search
+    found: Poses
+
+    @cached_property
+    def positions(self) -> Positions:
+        """float64[atoms, 3], Å: the atoms of all poses, pose after pose."""
+        return placed(self.loaded.ligands, self.search, self.found)
+
+    @cached_property
+    def rows(self) -> PoseBatch:
+        """A row for every pose."""
+        found, ligands, search = self.found, self.loaded.ligands, self.search
+        ligand_of = found.ligand.tolist()
+        matrices, shifts = search.placements(found.pose)
+        rotations = found.pose // search.shifts.count
+        rank = np.arange(len(found)) - np.searchsorted(found.ligand, found.ligand) + 1
+        return PoseBatch(
+            ligand=[self.loaded.names[i] for i in ligand_of],
+            source=[self.loaded.sources[i].path for i in ligand_of],
+            ligand_index=self.loaded.index[found.ligand],
+            pose=rank.astype(np.int32),
+            rotation=rotations,
+            score=found.score,
+            angles=self._angles(rotations),
+            quaternion=quaternions(matrices) + 0.0,  # no -0.0
+            place=search.targets(ligands)[found.ligand] + shifts,
+            rmsd_to_input=self._rmsds(),
+            atoms=ligands.sizes[found.ligand].astype(np.int32),
+            atoms_outside=self._atoms_outside(),
+            coordinates=self.positions,
+        )
+
+    def _angles(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:
+        if isinstance(self.search.rotations, EulerRotations):
+            return self.search.rotations.angles(rotations)
+        return np.full((len(rotations), 3), np.nan)
+
+    def _rmsds(self) -> NDArray[np.float64]:
+        """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
+        ligands, found = self.loaded.ligands, self.found
+        if not len(found):
+            return np.empty(0)
+        given = ligands.positions[atoms_of(ligands, found)]
+        squares = ((given - self.positions) ** 2).sum(axis=1)
+        sizes = ligands.sizes[found.ligand]
+        distances: NDArray[np.float64] = np.sqrt(
+            np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
+        )
+        return distances
+
+    def _atoms_outside(self) -> NDArray[np.int32]:
+        """Return int32[poses]: how many atoms of each pose are outside of the grid."""
+        outside = (self.positions < self.field.origin) | (self.positions > self._grid_end)
+        sizes = self.loaded.ligands.sizes[self.found.ligand]
+        pose_of = np.repeat(np.arange(len(self.found)), sizes)
+        counts = np.bincount(pose_of[outside.any(axis=1)], minlength=len(self.found))
+        return counts.astype(np.int32)
+
+    @property
+    def _grid_end(self) -> NDArray[np.float64]:
+        """float64[3], Å: the last point of the grid."""
+        field = self.field
+        end: NDArray[np.float64] = field.origin + field.spacing * (np.array(field.shape) - 1)
+        return end
+
+    @property
+    def centroid_distances(self) -> NDArray[np.float64]:
+        """float64[ligands], Å: from the grid to the centroid, or the given center; 0 inside."""
+        targets = self.search.targets(self.loaded.ligands)
+        beyond = np.maximum(self.field.origin - targets, targets - self._grid_end)
+        distances: NDArray[np.float64] = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
+        return distances
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """int64[ligands]: poses of each ligand."""
+        return np.bincount(self.found.ligand, minlength=len(self.loaded.names))
+
+    # ---- text ---------------------------------------------------------------------------------
+
+    def texts(self, fmt: str) -> Texts:
+        """Return the poses in a format: regular records together, the others one by one."""
+        regular = ~np.isin(self.found.ligand, list(self.loaded.molecules))
+        together = self._write_together(regular)
+        if regular.all() and together.lengths.all():
+            return together
+        written = iter(together.each())
+        return Texts.of([
+            (next(written) if is_regular else b"") or self._write_one(row, fmt)
+            for row, is_regular in enumerate(regular.tolist())
+        ])  # fmt: skip
+
+    def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
+        """Return texts of the regular rows; an empty one where a pose must be written alone."""
+        ligand, rows = self.found.ligand[regular], self.rows
+        if not len(ligand):
+            return Texts.of([])
+        notes = {
+            "score": decimals(rows.score[regular], 6),
+            "pose": whole(rows.pose[regular]),
+            "rotation": whole(rows.rotation[regular]),
+            "rmsd_to_input": decimals(rows.rmsd_to_input[regular], 4),
+        }
+        # Only records that do not say their name get one.
+        names = [
+            "" if is_named else self.loaded.names[i]
+            for i, is_named in zip(
+                ligand.tolist(), self.loaded.is_named[ligand].tolist(), strict=True
+            )
+        ]
+        atoms = rows.atoms.astype(np.int64)
+        positions = self.positions[np.repeat(regular, atoms)]
+        columns = COLUMN_FORMATS[self.loaded.sources[ligand[0]].layout]
+        texts = self.loaded.texts.take(ligand)
+        return columns.write(texts, atoms[regular], positions, names, notes)
+
+    def _write_one(self, row: int, fmt: str) -> bytes:
+        molecule = self.loaded.molecule(int(self.found.ligand[row]))
+        return render(molecule, self.rows.ligand[row], fmt, self._each[row], self._notes(row))
+
+    def best_ligands(self, most: int) -> list[BestLigand]:
+        """Return the ligands with the highest scores, best first."""
+        rows = self.rows
+        first = np.flatnonzero(rows.pose == 1)
+        order = first[np.argsort(-rows.score[first], kind="stable")][:most]
+        return [self._best_ligand(row) for row in order.tolist()]
+
+    def _best_ligand(self, row: int) -> BestLigand:
+        rows, name = self.rows, self.rows.ligand[row]
+        molecule = self.loaded.molecule(int(self.found.ligand[row]))
+        return BestLigand(
+            ligand_index=int(rows.ligand_index[row]),
+            ligand=name,
+            score=float(rows.score[row]),
+            sdf=render_drawing(molecule, name, self._each[row], self._notes(row)),
+        )
+
+    @cached_property
+    def _each(self) -> list[Positions]:
+        """Positions of each pose."""
+        return self.rows.positions
+
+    def _notes(self, row: int) -> PoseNotes:
+        """Return what a pose's text says about it, as `_write_together` does."""
+        rows = self.rows
+        return {
+            "score": f"{rows.score[row]:.6f}",
+            "pose": str(rows.pose[row]),
+            "rotation": str(rows.rotation[row]),
+            "rmsd_to_input": f"{rows.rmsd_to_input[row]:.4f}",
+        }

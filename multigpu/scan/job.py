@@ -1,0 +1,172 @@
+"""The job of a scan: opened (all input looked at), planned, and run once."""
+
+import logging
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
+from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.formats.storage.ahead import Streams
+from multigpu.formats.storage.sources import Source, inspect_source, is_repeatable
+from multigpu.formats.tables.batch import Batch
+from multigpu.run import fitness
+from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
+from multigpu.run.options import RunOptions
+from multigpu.scan.inputs import ScanInputs
+from multigpu.scan.join import Joiner
+from multigpu.scan.notes import notes_after, notes_before
+from multigpu.scan.options import ScanOptions, scan_lanes
+from multigpu.scan.parts import JOURNAL_CLASSES, ScanPart
+from multigpu.scan.plan import ScanPlan, plan_scan, scan_spans
+from multigpu.scan.work import ScanWorkload
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class ScanFacts(JobFacts):
+    """Numbers of a scan so far."""
+
+    records: int = 0
+    bases: int = 0
+    hits: int = 0
+
+    def add(self, outcome: Outcome[ScanPart]) -> None:
+        """Count a part."""
+        super().add(outcome)
+        self.records += outcome.part.records
+        self.bases += outcome.part.bases
+
+
+class ScanJob(Job):
+    """A scan.
+
+    streams  the streams, of which the first may be read already
+    more     see `Job`
+    """
+
+    def __init__(
+        self,
+        inputs: ScanInputs,
+        options: ScanOptions,
+        run: RunOptions,
+        streams: Streams | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(run, scan_lanes(inputs.plain_bytes), **more)
+        self._streams = streams or Streams()
+        self.facts: ScanFacts = ScanFacts()
+        self.options = options
+        self.chunk_plan: ScanPlan | None = None
+        self.notes: list[str] = []
+        self.signatures = read_signatures(inputs.signatures)
+        self.sources = [inspect_source(path) for path in inputs.samples]
+        self._samples = inputs.samples
+        self._notes_before = list(
+            notes_before(self.sources, inputs.signatures, self.signatures, options)
+        )
+        if not all(map(is_repeatable, inputs.samples)):
+            self._journal_path = None
+
+    def summary_entries(self) -> dict[str, Any]:
+        """Return the entries that only the summary of a scan has."""
+        return {
+            "samples": [asdict(source) for source in self.sources],
+            "signatures": len(self.signatures),
+            "records": self.facts.records,
+            "bases": self.facts.bases,
+            "hits": self.facts.hits,
+            "notes": self.notes,
+        }
+
+    @property
+    def worker_files(self) -> list[str]:
+        """Absolute paths of the files that workers read by themselves."""
+        return [source.path for source in self._sources_by_absolute_path() if source.cuttable]
+
+    @property
+    def chunks(self) -> int | None:
+        """Number of chunks; None before the plan is made, and where there are streams."""
+        if self.chunk_plan is None or None in self.chunk_plan.chunks:
+            return None
+        return sum(count or 0 for count in self.chunk_plan.chunks)
+
+    def plan(self, crew: Crew | None = None) -> ScanPlan:
+        """Return the chunk plan for these workers, or for this machine."""
+        return plan_scan(
+            self.sources,
+            self.signatures,
+            crew.capacity if crew else self.capacity,
+            self.run,
+            strands=2 if self.options.strand == "both" else 1,
+        )
+
+    def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
+        """Yield the parts in order, rows as text where `fmt` is a text format.
+
+        Raises what stopped the scan.
+        """
+        with ExitStack() as stack:
+            sources = self._sources_by_absolute_path() if self.remote else self.sources
+            crew = self.crew(stack, self.worker_files)
+            plan = self.plan(crew)
+            about = self._describe(fmt)
+            facts = {"chunk_bytes": plan.chunk_bytes}
+            facts = self.open_journal(about, facts, Codec(JOURNAL_CLASSES))
+            # A run that is resumed is cut as the one before.
+            self.chunk_plan = plan.with_chunks(facts["chunk_bytes"], sources)
+            workload = ScanWorkload(
+                key=uuid.uuid4().hex,
+                sources=sources,
+                signatures=self.signatures,
+                options=self.options,
+                fmt=fmt,
+                expected=crew.expected,
+            )
+            spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
+            yield from self.run_spans(crew, workload, self.skip_finished(spans), **facts)
+            check_unchanged(about, self._samples)
+
+    def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
+        """Yield the rows of every part in order, samples numbered through the whole input."""
+        joiner = Joiner(self.sources, self.options)
+        self._note(self._notes_before)
+        for outcome in self.outcomes(fmt):
+            for rows in joiner.rows(outcome.part):
+                self.facts.hits = joiner.totals.hits
+                yield rows
+        yield from joiner.finish()
+        self.facts.hits = joiner.totals.hits
+        self._note(notes_after(self.signatures, joiner.totals))
+
+    def _note(self, notes: Iterable[str]) -> None:
+        """Print notes, and keep them for the summary."""
+        for note in notes:
+            logger.warning("multigpu: %s", note)
+            self.notes.append(note)
+
+    def _sources_by_absolute_path(self) -> list[Source]:
+        """Return the sources with paths that mean the same on other machines."""
+        return [
+            replace(source, path=os.path.abspath(source.path)) if source.cuttable else source  # noqa: PTH100
+            for source in self.sources
+        ]
+
+    def _describe(self, fmt: str | None) -> dict[str, str]:
+        """Return what must be equal for another run to continue with the journal of this one."""
+        digest = blake2b(repr(list(self.signatures.names)).encode(), digest_size=16)
+        digest.update(self.signatures.joined.joined.data)
+        return {
+            "program": fitness.program(),
+            "job": "scan",
+            "rows": fmt or "columns",
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "signatures": f"{len(self.signatures):,}, content {digest.hexdigest()[:8]}",
+            **describe_inputs(self._samples),
+        }

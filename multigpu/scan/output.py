@@ -1,0 +1,23 @@
+"""Rows of a scan to a file, or to standard output."""
+
+from multigpu.cluster.engine.events import Event, now
+from multigpu.cluster.engine.output import atomic_output
+from multigpu.formats.storage.compressed import compression_of
+from multigpu.formats.tables.writers import closed_after, open_sink
+from multigpu.scan.job import ScanJob
+
+
+def write_matches(job: ScanJob, path: str | None, fmt: str) -> None:
+    """Run the job and write its rows, compressed where the suffix of the path says so.
+
+    path  None and "-": standard output
+    fmt   a format of `multigpu.formats.tables.writers`; text is rendered by the workers
+    """
+    with (
+        atomic_output(path) as file,
+        closed_after(open_sink(file, fmt, compression_of(path), job.signatures.names)) as sink,
+    ):
+        for rows in job.rows(None if fmt == "parquet" else fmt):
+            begin = now()
+            sink.write(rows)
+            job.emit(Event("written", facts={"begin": begin}))

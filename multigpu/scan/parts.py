@@ -1,0 +1,87 @@
+"""Parts of a scan: the rows of one span, as workers return them and as a journal keeps them."""
+
+from dataclasses import dataclass
+
+from multigpu.errors import InputError
+from multigpu.formats.tables.batch import Batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class IllegalBase:
+    """A letter that is no base.
+
+    piece     number of the record, or piece of a record, in the span
+    position  in that piece
+    """
+
+    piece: int
+    position: int
+    letter: bytes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordPiece:
+    """Rows of a record that lies in several spans, from one of them.
+
+    name   of the record; empty where its header stands in an earlier span
+    bases  length of the piece
+    rows   starts are counted from the first base of the piece
+    """
+
+    name: bytes
+    bases: int
+    rows: Batch
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowFacts:
+    """Facts of rows that must survive when the rows are rendered as text.
+
+    hits              number of rows
+    mostly_ambiguous  rows with more ambiguous than unambiguous bases under the match
+    sample_names      name of every sample that has rows, one a line
+    """
+
+    hits: int
+    mostly_ambiguous: int
+    sample_names: bytes
+
+    @classmethod
+    def of(cls, rows: Batch) -> "RowFacts":
+        """Return the facts of a batch."""
+        return cls(hits=len(rows), mostly_ambiguous=rows.unsure, sample_names=rows.named)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScanPart:
+    """Rows of one span. Samples are counted from the first record that begins in the span.
+
+    source        number of the sample file
+    begin, stop   bytes of the file that the part covers; begin -1: no record was found
+    records       records that begin in the span
+    bases         bases that stand in the span
+    longest       bases of the longest record or piece in the span
+    rows          rows of the records that lie in the span alone: a batch, or text in the format of
+                  the job
+    facts         facts of `rows`
+    lead          the rest of a record that began in an earlier span, or None
+    tail          the last record, which may continue in the next span, or None
+    error         what stopped the scan in this span, or None
+    illegal_lead  an illegal letter in the lead, or None: the record's name stands in another span
+    """
+
+    source: int
+    begin: int
+    stop: int
+    records: int
+    bases: int
+    longest: int
+    rows: Batch | bytes
+    facts: RowFacts
+    lead: RecordPiece | None
+    tail: RecordPiece | None
+    error: InputError | None
+    illegal_lead: IllegalBase | None
+
+
+JOURNAL_CLASSES = (ScanPart, RecordPiece, RowFacts, Batch, IllegalBase, InputError)

@@ -1,0 +1,174 @@
+"""Plan of a scan: spans of the samples, and the memory that these take."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
+from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
+from multigpu.errors import UsageError
+from multigpu.formats.sequences.reader import READ_AHEAD
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.formats.sequences.spans import Span, block_spans, file_spans
+from multigpu.formats.storage.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
+from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
+from multigpu.scan.options import ScanOptions
+
+# Python, NumPy, Numba while it compiles, PyArrow.
+PROGRAM_BYTES = 400 << 20
+# Buffers are made larger than what they are first taken for.
+BUFFER_SLACK = 9 / 8
+# Input, bases, and on a CPU the planes of these, for each byte of a chunk.
+HOST_BYTES_PER_BYTE = 1.75
+
+# A chunk on the only GPU of this process.
+CHUNK_BYTES_ALONE = 32_000_000
+# On several GPUs of this process, whose threads wait for each other at each chunk.
+CHUNK_BYTES_SHARED = 128 << 20
+PROCESS_BYTES_SHARED = 3 << 30
+# On the GPUs of other processes: each chunk costs several messages.
+CHUNK_BYTES_DISPATCHED = 256 << 20
+LANE_BYTES_DISPATCHED = 768 << 20
+
+# Letters and planes of the bases, offsets and counts of the records.
+DEVICE_BYTES_PER_BYTE = 1.0
+# Tables and results, and the index of some thousand signatures.
+FIXED_DEVICE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlan:
+    """Sizes of the chunks of a scan.
+
+    chunk_bytes     largest chunk of a file; streams are cut into as many decompressed bytes
+    chunks          number of chunks of each source; None for streams of unknown length
+    budget          bytes that chunks may take on the device with least memory
+    lanes           chunks in progress at a time on each device
+    process_chunks  chunks in progress at a time in the process that has most
+    index           size of the index of the signatures
+    """
+
+    chunk_bytes: int
+    chunks: tuple[int | None, ...]
+    budget: int
+    cost: Cost
+    lanes: int
+    process_chunks: int
+    index: Size
+
+    def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
+        """Return the plan with chunks of another size."""
+        return replace(self, chunk_bytes=chunk_bytes, chunks=_count_chunks(sources, chunk_bytes))
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes that the chunks take on a device."""
+        return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
+
+    @property
+    def host_bytes(self) -> int:
+        """Most bytes that a process takes: the program, the signatures and the chunks in progress.
+
+        Streams have blocks besides, read ahead and in line. Rows come on top until they are
+        written.
+        """
+        chunk = BUFFER_SLACK * (HOST_BYTES_PER_BYTE * self.chunk_bytes + READ_AHEAD)
+        blocks = 0
+        if None in self.chunks:
+            line = BLOCKS_AHEAD + LINE_PER_THREAD * self.process_chunks
+            blocks = line * (min(self.chunk_bytes, LARGEST_BLOCK) + HEADROOM)
+        return int(PROGRAM_BYTES + self.index.memory + self.process_chunks * chunk + blocks)
+
+
+def plan_scan(
+    sources: Sequence[Source],
+    signatures: Signatures,
+    capacity: Capacity,
+    run: RunOptions,
+    strands: int = 1,
+) -> ScanPlan:
+    """Return the plan for the device with least memory.
+
+    Raises UsageError where there is too little memory for the signatures.
+    """
+    budget = int(capacity.free * run.memory_fraction)
+    lengths = np.repeat(signatures.joined.lengths, strands)
+    index = index_size(lengths, expected_bases(sources), capacity.gpu)
+    cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + index.memory)
+    if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
+        raise UsageError(
+            f"{describe_index(signatures, index.memory)}, and {FIXED_DEVICE_BYTES:,} are needed"
+            f" besides, where {budget:,} may be used: free some, give a larger --memory-fraction,"
+            " or scan with a part of the signatures at a time"
+        )
+    largest = run.chunk_bytes(_best_chunk_bytes(capacity))
+    largest = chunk_units(cost, budget, capacity.lanes, largest)
+    known = [source.size or 0 for source in sources if source.cuttable]
+    chunk_bytes = balanced(sum(known), largest, capacity.threads) if known else largest
+    return ScanPlan(
+        chunk_bytes=chunk_bytes,
+        chunks=_count_chunks(sources, chunk_bytes),
+        budget=budget,
+        cost=cost,
+        lanes=capacity.lanes,
+        process_chunks=capacity.chunks_in_process,
+        index=index,
+    )
+
+
+def _best_chunk_bytes(capacity: Capacity) -> int:
+    """Return the bytes of a chunk with which a scan of much input is fastest."""
+    if not capacity.gpu:
+        return DEFAULT_CHUNK_BYTES
+    if capacity.in_process and capacity.threads == capacity.lanes:
+        return CHUNK_BYTES_ALONE
+    dispatched = min(CHUNK_BYTES_DISPATCHED, LANE_BYTES_DISPATCHED // capacity.lanes)
+    if not capacity.in_process:
+        return dispatched
+    return min(CHUNK_BYTES_SHARED, dispatched, PROCESS_BYTES_SHARED // capacity.threads)
+
+
+def _count_chunks(sources: Sequence[Source], chunk_bytes: int) -> tuple[int | None, ...]:
+    """Return the number of chunks of each source; None for a stream."""
+    return tuple(
+        -(-(source.size or 0) // chunk_bytes) if source.cuttable else None for source in sources
+    )
+
+
+def scan_spans(
+    sources: Sequence[Source], plan: ScanPlan, options: ScanOptions, streams: Streams
+) -> Iterator[Span]:
+    """Yield the spans of all sources in order; streams are read as the spans are taken."""
+    for number, source in enumerate(sources):
+        if source.cuttable:
+            yield from file_spans(number, source.size or 0, plan.chunk_bytes)
+        else:
+            content = streams.blocks(source, min(plan.chunk_bytes, LARGEST_BLOCK))
+            yield from block_spans(number, source, content, options.phred_offset)
+
+
+# ---- the index of the signatures ----------------------------------------------------------------
+
+
+def expected_bases(sources: Sequence[Source]) -> float:
+    """Return about how many bases are searched: half of the bytes, where sizes are known."""
+    sizes = [source.size for source in sources if source.cuttable]
+    return sum(size or 0 for size in sizes) / 2 if sizes else EXPECTED_BASES
+
+
+def index_size(lengths: NDArray[np.int64], bases: float, gpu: bool) -> Size:
+    """Return the size of the index of patterns of these lengths; `bases` are searched."""
+    return size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
+
+
+def describe_index(signatures: Signatures, memory: int) -> str:
+    """Return the memory that the signatures need, in words."""
+    bases = len(signatures.joined.joined)
+    return (
+        f"{len(signatures):,} signatures of {bases:,} bases need {memory:,} bytes of memory with"
+        " their index"
+    )
