@@ -14,11 +14,7 @@ from multigpu.cnv.samples.checks import check_samples
 from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.facts import read_ploidies, read_sexes
 from multigpu.cnv.samples.genomes import X_NAMES, find_genome
-from multigpu.cnv.samples.inputs import (
-    check_counting,
-    counting_of_controls,
-    rename_as_cases,
-)
+from multigpu.cnv.samples.inputs import check_counting, counting_of_controls, rename_as_cases
 from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import Counts, Empty

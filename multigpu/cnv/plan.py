@@ -98,13 +98,7 @@ class Shape:
         return self.columns * self.count_bytes + results
 
     def piece_rows(
-        self,
-        options: CnvOptions,
-        *,
-        budget: int,
-        at_once: int,
-        chunk_bytes: int,
-        divisor: int = 1,
+        self, options: CnvOptions, *, budget: int, at_once: int, chunk_bytes: int, divisor: int = 1
     ) -> int:
         """Return the number of regions that are on a device at a time.
 

@@ -69,11 +69,7 @@ def run_to_folder(
 
 
 def write_tables(
-    result: CnvResult,
-    folder: Path,
-    genome: str | None,
-    with_vcf: bool,
-    palette: Palette = GAIN_RED,
+    result: CnvResult, folder: Path, genome: str | None, with_vcf: bool, palette: Palette = GAIN_RED
 ) -> None:
     """Write all files of the calls: tables, BED, SEG, VCF with its index, the IGV session.
 
