@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from multigpu.formats.alignments.regions import Regions
 if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
+
+    from multigpu.cnv.output.vcf import Variants
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -206,18 +208,7 @@ def shown_classes(
     return classes_by_usual_copies(options)[usual.of_segments(segments), segments.copy_number]
 
 
-class Placed(Protocol):
-    """Rows of a table that have a place in the genome."""
-
-    @property
-    def chrom(self) -> Indices: ...
-    @property
-    def start(self) -> Rows: ...
-    @property
-    def end(self) -> Rows: ...
-
-
-def genome_positions(rows: Placed, cnvs: SegmentTable) -> tuple[Rows, Rows]:
+def genome_positions(rows: "SegmentTable | Variants", cnvs: SegmentTable) -> tuple[Rows, Rows]:
     """Return start and end of rows when chromosomes are laid end to end, with room for all CNVs."""
     offset = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
     return offset + rows.start, offset + rows.end

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from multigpu.cnv.job import CnvJob, usual_copies
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices
 from multigpu.cnv.output.files import write_tables
-from multigpu.cnv.result import CnvResult
+from multigpu.cnv.result import CnvResult, SegmentTable
 from multigpu.cnv.samples import sex
 from multigpu.cnv.samples.genomes import find_genome, genome_named
 from multigpu.errors import UsageError
@@ -444,7 +444,7 @@ def test_usual__of_single_samples_is_that_of_all() -> None:
     assert set(every.ravel().tolist()) == {0, 1, 2}
     sample = np.arange(len(regions)) % len(SEXES)
     place = {"chrom": regions.chrom, "start": regions.start, "end": regions.end}
-    own = usual.of_segments(SimpleNamespace(**place, sample=sample))
+    own = usual.of_segments(cast(SegmentTable, SimpleNamespace(**place, sample=sample)))
     np.testing.assert_array_equal(own, every[np.arange(len(regions)), sample])
 
 
