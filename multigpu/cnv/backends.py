@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,44 +22,13 @@ CHROMOSOMES_ON_GPU = 3  # many kernels have a block a sample, and leave room for
 Fetch = Callable[[], NDArray[Any]]  # the second step of fetching an array, without the device
 
 
-class Backend(Protocol):
-    """The kernels of a device, and the way of arrays there and back.
-
-    normalization, cnmops, segmentation   modules of kernels
-    kernel_arguments                      keyword arguments for each kernel
-    at_once                               chromosomes that may compute at a time
-    """
-
-    normalization: Any
-    cnmops: Any
-    segmentation: Any
-    kernel_arguments: dict[str, int]
-    at_once: int
-
-    def active(self) -> Any:
-        """Return a context for a thread that computes."""
-
-    def put(self, array: Any) -> Any:
-        """Return an array of the host on the device."""
-
-    def get(self, array: Any) -> NDArray[Any]:
-        """Return an array of the device on the host."""
-
-    def fetch(self, array: Any) -> Fetch:
-        """Begin to get a large array; the function returned ends it in any thread."""
-
-    def allocate(self, size: int) -> NDArray[np.uint8]:
-        """Return memory of the host, from which `put` is fast."""
-
-    def wait(self) -> None:
-        """Wait for all that this thread has asked of the device."""
-
-    def close(self) -> None:
-        """Give back the memory that `fetch` has kept."""
-
-
 class CpuBackend:
-    """Kernels on the CPU, where arrays stay in their place."""
+    """Kernels on the CPU, where arrays stay in their place.
+
+    normalization, cnmops, segmentation  modules of kernels
+    kernel_arguments                     keyword arguments for each kernel
+    at_once                              chromosomes that may compute at a time
+    """
 
     normalization: Any = normalization_cpu
     cnmops: Any = cnmops_cpu
@@ -69,42 +38,40 @@ class CpuBackend:
     def __init__(self, threads: int) -> None:
         self.kernel_arguments = {"threads": threads}
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Return a context that does nothing."""
-        yield
+    def active(self) -> AbstractContextManager[None]:
+        """Return a context for a thread that computes."""
+        return nullcontext()
 
     def put(self, array: Any) -> Any:
-        """Return the array itself."""
+        """Return an array of the host on the device."""
         return array
 
     def get(self, array: Any) -> NDArray[Any]:
-        """Return the array itself."""
+        """Return an array of the device on the host."""
         return np.asarray(array)
 
     def fetch(self, array: Any) -> Fetch:
-        """Return a function that returns the array itself."""
+        """Begin to get a large array; the function returned ends it in any thread."""
         return lambda: array
 
     def allocate(self, size: int) -> NDArray[np.uint8]:
-        """Return memory of the host."""
+        """Return memory of the host from which `put` is fast."""
         return np.empty(size, np.uint8)
 
     def wait(self) -> None:
-        """Return at once: kernels have ended when they return."""
+        """Wait for all that this thread has asked of the device."""
 
     def close(self) -> None:
-        """Keep nothing, so give nothing back."""
+        """Give back the memory that `fetch` has kept."""
 
 
 class CudaBackend:
     """Kernels on a GPU; each thread has a stream of its own."""
 
-    at_once = CHROMOSOMES_ON_GPU
-
     normalization: Any
     cnmops: Any
     segmentation: Any
+    at_once = CHROMOSOMES_ON_GPU
 
     def __init__(self, gpu: int) -> None:
         # CuPy is not installed where there are no GPUs.
@@ -196,6 +163,9 @@ class Staging:
     def close(self) -> None:
         """Give back the buffers."""
         self._buffers.clear()
+
+
+Backend = CpuBackend | CudaBackend
 
 
 def open_backend(place: Place, threads: int) -> Backend:

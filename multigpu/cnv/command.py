@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.engine.events import now
-from multigpu.cnv.command_options import (
-    CALLING,
-    MODEL,
-    NORMALIZATION,
-    OUTPUT,
-    add_defaults_to_help,
-)
+from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT, add_defaults_to_help
 from multigpu.cnv.options import OutputOptions, copy_number_lanes, file_bytes
 from multigpu.cnv.prepare import prepare
 from multigpu.count.command import COUNT, reads_found

@@ -49,11 +49,7 @@ MODEL = (
         metavar="CN0,…",
         help="Labels of the classes; one is CN2 (haplo: CN1).  [R: classes]",
     ),
-    _real(
-        "--prior-impact",
-        "G",
-        "Weight of the prior that nothing changes.  [R: priorImpact]",
-    ),
+    _real("--prior-impact", "G", "Weight of the prior that nothing changes.  [R: priorImpact]"),
     _whole("--cycles", "N", "Cycles of expectation maximisation.  [R: cyc]"),
     _real(
         "--min-read-count",
@@ -120,9 +116,7 @@ NORMALIZATION = (
 CALLING = (
     _real("--upper", "X", "Segments with this signed I/NI or more are gains.  [R: upperThreshold]"),
     _real(
-        "--lower",
-        "X",
-        "Segments with this signed I/NI or less are losses.  [R: lowerThreshold]",
+        "--lower", "X", "Segments with this signed I/NI or less are losses.  [R: lowerThreshold]"
     ),
     _whole("--min-width", "N", "Minimum number of regions in a CNV.  [R: minWidth]"),
     click.option(

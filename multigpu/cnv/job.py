@@ -41,7 +41,7 @@ from multigpu.run.options import Lanes, RunOptions
 
 @dataclass
 class CnvFacts(JobFacts):
-    """What a run has done so far; a chunk is a chromosome."""
+    """Facts about the progress of a run; a chunk is a chromosome."""
 
     cnvs: int = 0
 

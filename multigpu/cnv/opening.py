@@ -1,4 +1,4 @@
-"""From a request to a job: all is checked, and alignments are counted."""
+"""Opening of a job: a request is checked, and alignments are counted."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,18 +14,14 @@ from multigpu.cnv.samples.checks import check_samples
 from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.facts import read_ploidies, read_sexes
 from multigpu.cnv.samples.genomes import X_NAMES, find_genome
-from multigpu.cnv.samples.inputs import (
-    check_counting,
-    counting_of_controls,
-    rename_as_cases,
-)
+from multigpu.cnv.samples.inputs import check_counting, counting_of_controls, rename_as_cases
 from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import Counts, Empty
 
 
 class OpenedInputs:
-    """Inputs that were opened and looked at; alignments are not counted yet.
+    """Inputs of a run, opened and checked; alignments are not counted yet.
 
     cases, controls  counts, or the job that counts them
     ploidy, sexes    of each case and then control; see `samples.facts`

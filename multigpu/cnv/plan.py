@@ -98,13 +98,7 @@ class Shape:
         return self.columns * self.count_bytes + results
 
     def piece_rows(
-        self,
-        options: CnvOptions,
-        *,
-        budget: int,
-        at_once: int,
-        chunk_bytes: int,
-        divisor: int = 1,
+        self, options: CnvOptions, *, budget: int, at_once: int, chunk_bytes: int, divisor: int = 1
     ) -> int:
         """Return the number of regions that are on a device at a time.
 
@@ -151,7 +145,7 @@ class PlannedChromosome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CnvPlan:
-    """How chromosomes, which are the chunks, are going to come to the devices.
+    """Plan of how chromosomes, which are the chunks, come to the devices.
 
     chunk_bytes  of counts that come to a device at a time, at most
     budget       memory that chromosomes may take, on the device that has least

@@ -31,9 +31,7 @@ Figure = dict[str, Any]
 
 
 def render(
-    result: CnvResult,
-    provenance: Provenance | None = None,
-    palette: Palette = GAIN_RED,
+    result: CnvResult, provenance: Provenance | None = None, palette: Palette = GAIN_RED
 ) -> bytes:
     """Return the page; its bytes depend on the arguments alone."""
     from jinja2 import Environment

@@ -55,7 +55,7 @@ class CnvRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where the counts of a run come from, for its summary and its report.
+    """Origin of the counts of a run, for its summary and its report.
 
     cases, controls  files
     counting         parameters of counting: all of them for alignments, else those that were given
@@ -71,7 +71,7 @@ class Provenance:
 
     @classmethod
     def of(cls, request: CnvRequest, samples: tuple[str, ...]) -> "Provenance":
-        """Return where the counts of a request come from."""
+        """Return the origin of the counts of a request."""
         parameters = request.counting.parameters()
         named = parameters if request.has_alignments else request.counting_given
         return cls(

@@ -1,31 +1,28 @@
 """Results of a copy-number run over all chromosomes: the tables of its files as objects."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.copy_numbers import (
-    class_labels,
-    classes_by_usual_copies,
-    direction,
-    fractional_labels,
-)
+from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import count_carriers
 from multigpu.cnv.calls.segments import Floats, Indices, Rows
 from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.output import tables
 from multigpu.cnv.output.matrices import Matrices, dataset, joined
 from multigpu.cnv.output.windows import Window
 from multigpu.cnv.samples.sex import Coverage, UsualCopies
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.tables import arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
+
+    from multigpu.cnv.output.vcf import Variants
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,28 +119,30 @@ class CnvResult:
 
     @property
     def cnvs(self) -> "pa.Table":
-        """Segments that are CNVs, with three more columns: regions length frequency."""
-        return self._cnv_table()
+        """Segments that are CNVs: the columns of `segmentation`, and regions length frequency."""
+        return tables.cnv_table(self)
 
     @property
     def cnv_regions(self) -> "pa.Table":
         """CNV regions: chrom start end and a column of copy numbers for every sample."""
-        return self._region_table(self.called_regions)
+        return tables.region_table(self, self.called_regions)
 
     @property
     def cnv_regions_robust(self) -> "pa.Table | None":
         """Robust CNV regions, with the columns of `cnv_regions`; None if they are not wanted."""
-        return None if self.robust_regions is None else self._region_table(self.robust_regions)
+        if self.robust_regions is None:
+            return None
+        return tables.region_table(self, self.robust_regions)
 
     @property
     def segmentation(self) -> "pa.Table":
         """All segments: chrom start end sample median mean copy_number."""
-        return self._segment_table(self.segments)
+        return tables.segment_table(self, self.segments)
 
     @property
     def fractional(self) -> "dict[str, pa.Table]":
         """Tables with fractional copy numbers, where these are wanted."""
-        return {name: make() for name, make in self._fractional_makers().items()}
+        return {name: make() for name, make in tables.fractional_makers(self).items()}
 
     @property
     def matrices(self) -> "xr.Dataset":
@@ -152,68 +151,7 @@ class CnvResult:
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return every table by the name of its file."""
-        return {name: make() for name, make in self.table_makers().items()}
-
-    def table_makers(self) -> "Mapping[str, Callable[[], pa.Table]]":
-        """Return a function for every table, by the name of its file: a thread can take each."""
-        found: dict[str, Callable[[], pa.Table]] = {
-            "cnvs": self._cnv_table,
-            "cnv_regions": partial(self._region_table, self.called_regions),
-            "segmentation": partial(self._segment_table, self.segments),
-        }
-        if self.robust_regions is not None:
-            found["cnv_regions_robust"] = partial(self._region_table, self.robust_regions)
-        return found | self._fractional_makers()
-
-    def _fractional_makers(self) -> "dict[str, partial[pa.Table]]":
-        if self.options.fractional is None:
-            return {}
-        return {
-            "cnvs_fractional": partial(self._cnv_table, fractional=True),
-            "cnv_regions_fractional": partial(
-                self._region_table, self.called_regions, fractional=True
-            ),
-            "segmentation_fractional": partial(self._segment_table, self.segments, fractional=True),
-        }
-
-    def _cnv_table(self, fractional: bool = False) -> "pa.Table":
-        cnvs, table = self.called, self._segment_table(self.called, fractional)
-        more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
-        for name, values in more.items():
-            table = table.append_column(name, arrow.numbers(values))
-        return table
-
-    def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
-        return arrow.table(
-            [
-                ("chrom", names_of(segments.chrom, self.regions.names)),
-                ("start", segments.start),
-                ("end", segments.end),
-                ("sample", names_of(segments.sample, self.samples)),
-                ("median", segments.median),
-                ("mean", segments.mean),
-                ("copy_number", names_of(*self._labels(segments, fractional))),
-            ]
-        )
-
-    def _region_table(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
-        indices, labels = self._labels(regions, fractional)
-        copies = (names_of(column, labels) for column in indices.T)
-        return arrow.table(
-            [
-                ("chrom", names_of(regions.chrom, self.regions.names)),
-                ("start", regions.start),
-                ("end", regions.end),
-                *zip(self.samples, copies, strict=True),
-            ]
-        )
-
-    def _labels(
-        self, table: SegmentTable | RegionTable, fractional: bool
-    ) -> tuple[Indices, list[str]]:
-        if fractional:
-            return fractional_labels(table.fractional, self.options)
-        return class_labels(self.shown_classes(table), self.options.classes)
+        return {name: make() for name, make in tables.table_makers(self).items()}
 
     # ---- facts about the calls ----------------------------------------------------------------
 
@@ -270,23 +208,7 @@ def shown_classes(
     return classes_by_usual_copies(options)[usual.of_segments(segments), segments.copy_number]
 
 
-class Placed(Protocol):
-    """Rows of a table that have a place in the genome."""
-
-    @property
-    def chrom(self) -> Indices: ...
-    @property
-    def start(self) -> Rows: ...
-    @property
-    def end(self) -> Rows: ...
-
-
-def genome_positions(rows: Placed, cnvs: SegmentTable) -> tuple[Rows, Rows]:
+def genome_positions(rows: "SegmentTable | Variants", cnvs: SegmentTable) -> tuple[Rows, Rows]:
     """Return start and end of rows when chromosomes are laid end to end, with room for all CNVs."""
     offset = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
     return offset + rows.start, offset + rows.end
-
-
-def names_of(indices: Indices, names: Sequence[str]) -> "pa.Array":
-    """Return the name of every index."""
-    return arrow.strings(names).take(arrow.numbers(indices))

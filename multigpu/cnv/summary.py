@@ -80,12 +80,7 @@ class FinishedCnvRun:
 
 
 def write_cnv_summary(
-    path: str,
-    job: CnvJob,
-    result: CnvResult,
-    provenance: Provenance,
-    folder: str,
-    started: float,
+    path: str, job: CnvJob, result: CnvResult, provenance: Provenance, folder: str, started: float
 ) -> None:
     """Write the summary of a finished run; `started` is a time of `events.now`."""
     run = FinishedCnvRun(job, result, provenance)

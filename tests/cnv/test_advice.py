@@ -1,4 +1,4 @@
-"""What is said where no CNVs were found: what would show those that are there."""
+"""Advice where no CNVs were found: options that would show those that are there."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`multigpu.cnv`: what it takes, and what it says of what it does not take."""
+"""The function `multigpu.cnv`: inputs and parameters that it takes, and its errors for others."""
 
 import sys
 from dataclasses import replace
@@ -23,7 +23,7 @@ def cnv(given: Any, **options: Any) -> CnvResult:
 
 
 def table_of_x() -> Counts:
-    """Without chromosome Y, which cannot be normalized where its sexes are not known."""
+    """Return counts without chromosome Y, which needs known sexes to be normalized."""
     return of_sexes(("chr1", "chrX"))
 
 
@@ -161,7 +161,7 @@ def test_frames__of_pandas_in_any_order() -> None:
 
 
 class Frame:
-    """As little of one as is needed."""
+    """Least that a table in memory needs."""
 
     def __init__(self, **columns: list[Any]) -> None:
         usual = {"chrom": ["chr1", "chr1"], "start": [0, 5], "end": [5, 9], "a": [1, 2]}

@@ -1,4 +1,4 @@
-"""From segments to calls: the rules one by one; the golden cases hold them together."""
+"""Rules from segments to calls, one by one; the golden cases hold them together."""
 
 from typing import Any
 

@@ -35,7 +35,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def main(main: Callable[..., Ended]) -> Any:
-    """The program's real `main`; gives the exit status and what it said."""
+    """Return a function that runs the real `main`; it returns the exit status and the messages."""
 
     def run(*arguments: str) -> tuple[int, str]:
         ended = main("cnv", *arguments)
@@ -47,7 +47,7 @@ def main(main: Callable[..., Ended]) -> Any:
 
 @pytest.fixture
 def refused(main: Any, tmp_path: Path) -> Run:
-    """The one line that the program says before it ends with status 2 and without a folder."""
+    """Return a function that returns the one line of a refusal, which leaves no folder."""
 
     def run(*arguments: str) -> str:
         status, said = main("-o", str(tmp_path / "refused"), "--gpus", "none", *arguments)
@@ -95,16 +95,20 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
     assert names(folder) == CALLS
 
 
-def test_output__of_calls_needs_no_package_for_alignments(
-    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_output__without_vcf_needs_no_package_for_alignments(
+    main: Any, refused: Run, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pysam", None)
-    for more, left_out in (((), set()), (("--no-vcf",), {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"})):
-        status, said = main(table, "-o", str(tmp_path / "out"), *FEW, *more)
+    vcf = {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pysam", None)
+        assert refused(table, *FEW) == "cnvs.vcf.gz needs the package pysam: pip install pysam"
+        status, said = main(table, "-o", str(tmp_path / "out"), *FEW, "--no-vcf")
         assert status == 0, said
-        assert names(tmp_path / "out") == CALLS - left_out
-        session = (tmp_path / "out" / "igv_session.xml").read_text()
-        assert ("vcf" in session) == (not left_out)
+    assert names(tmp_path / "out") == CALLS - vcf
+    assert "vcf" not in (tmp_path / "out" / "igv_session.xml").read_text()
+    assert main(table, "-o", str(tmp_path / "out"), *FEW)[0] == 0
+    assert names(tmp_path / "out") == CALLS
+    assert "vcf" in (tmp_path / "out" / "igv_session.xml").read_text()
 
 
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
@@ -164,7 +168,7 @@ def test_output__a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
 def test_output__that_does_not_reach_the_disk_is_made_again(
     main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a chromosome that is computed again."""
+    """No chromosome is computed again."""
     folder, summary = tmp_path / "out", tmp_path / "summary.json"
 
     def full(_: Path) -> None:
@@ -420,7 +424,7 @@ def test_refused__samples_that_are_the_same(refused: Run, write: Callable[..., s
 
 
 def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., str]) -> None:
-    """As R does; by default the others are called."""
+    """R refuses it; by default the other chromosomes are called."""
     path = write(HEADER + ROWS + "chr2\t0\t10\t4\t5\n")
     assert refused(path, "--compat", "r").startswith("chr2: it has one region only")
 

@@ -27,7 +27,7 @@ def same(a: Columns, b: Columns) -> bool:
 
 @contextmanager
 def shared(counts: InMemory) -> Iterator[InFile]:
-    """What other processes of this machine get."""
+    """Yield the counts as other processes of this machine get them."""
     kept = Shared(counts)
     yield pickle.loads(pickle.dumps(kept))
     del kept

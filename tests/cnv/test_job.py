@@ -177,13 +177,13 @@ def test_refused__tables_that_do_not_suit_the_model(
 
 
 def other_controls(counts: Counts, regions: Regions) -> Counts:
-    """Of other names, and these regions."""
+    """Return counts of other samples in these regions."""
     names = tuple(f"control {name}" for name in counts.samples)
     return Counts(regions, names, counts.values[: len(regions)].copy())
 
 
 def different(regions: Regions) -> str:
-    """What is said of controls with these regions."""
+    """Return the error about controls with these regions."""
     counts, options = cohort()[0], CnvOptions.of("reference")
     controls = other_controls(counts, regions)
     with pytest.raises(UsageError) as error:
@@ -309,7 +309,7 @@ def test_stages__one_by_one_give_the_same_segments() -> None:
 
 
 def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
-    """As those of the same files by another --min-mapq are, or of other --regions."""
+    """Another --min-mapq, or other --regions, give other counts of the same files."""
     counts, _ = cohort()
     path = tmp_path / "journal"
 

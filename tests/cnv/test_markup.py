@@ -11,7 +11,7 @@ from support.cohorts import result
 from support.markup import NAMES, read
 
 from multigpu.cnv import report
-from multigpu.cnv.output import plots, tables
+from multigpu.cnv.output import plots, text_files
 from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
 from multigpu.run.report import literal
@@ -48,7 +48,7 @@ def test_literal__leaves_nothing_that_figures_would_take_for_theirs() -> None:
 
 def test_markup__in_an_igv_session_stays_text() -> None:
     for name in NAMES:
-        session = ET.fromstring(tables.igv_session(name))
+        session = ET.fromstring(text_files.igv_session(name))
         assert session.get("genome") == name
         assert [element.tag for element in session.iter()].count("Session") == 1
 

@@ -18,13 +18,13 @@ def fill(folder: Path, *names: str, text: str = "new") -> None:
 
 
 def texts(folder: Path) -> dict[str, str]:
-    """What is in all files that are not hidden."""
+    """Return the text of all files that are not hidden."""
     files = [path for path in folder.rglob("*") if path.is_file() and output.PART not in path.parts]
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
 def test_publish__again_leaves_the_matrices_that_are_in_their_place(tmp_path: Path) -> None:
-    """As a run does that was stopped after it had moved them: it writes all others again."""
+    """A run that was stopped after it had moved them writes all other files again."""
     fill(tmp_path, "cnvs.tsv", output.MATRICES, output.FIGURES, output.REPORT, text="old")
     part = tmp_path / output.PART
     fill(part, output.JOURNAL, "cnvs.tsv", output.MATRICES)

@@ -1,4 +1,4 @@
-"""What a worker does before its first chromosome."""
+"""Preparation of a worker before its first chromosome."""
 
 import subprocess
 import sys

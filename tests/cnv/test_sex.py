@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from multigpu.cnv.job import CnvJob, usual_copies
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices
 from multigpu.cnv.output.files import write_tables
-from multigpu.cnv.result import CnvResult
+from multigpu.cnv.result import CnvResult, SegmentTable
 from multigpu.cnv.samples import sex
 from multigpu.cnv.samples.genomes import find_genome, genome_named
 from multigpu.errors import UsageError
@@ -81,7 +81,7 @@ def test_inferred__given_sexes_are_not_doubted() -> None:
 
 
 def test_inferred__most_of_y_may_be_without_reads() -> None:
-    """As in hg38, where half of Y has no sequence: its mean would be near that of no Y."""
+    """Half of Y has no sequence in hg38: its mean would be near that of no Y."""
     table = of_sexes()
     values = table.values.copy()
     values[np.flatnonzero(table.regions.chrom == 2)[30:]] = 0
@@ -299,7 +299,7 @@ PAR = {"width": 50_000, "par": 56}  # of hg38: the middle of the next region lie
 
 
 def in_par(counts: Counts, sample: int, times: float, rows: slice = slice(20, 40)) -> Counts:
-    """So many times as many reads in these regions of X."""
+    """Return counts with `times` as many reads in some regions of X."""
     values = counts.values.copy()
     own = np.flatnonzero(counts.regions.chrom == 1)[rows]
     values[own, sample] = np.rint(values[own, sample] * times)
@@ -444,7 +444,7 @@ def test_usual__of_single_samples_is_that_of_all() -> None:
     assert set(every.ravel().tolist()) == {0, 1, 2}
     sample = np.arange(len(regions)) % len(SEXES)
     place = {"chrom": regions.chrom, "start": regions.start, "end": regions.end}
-    own = usual.of_segments(SimpleNamespace(**place, sample=sample))
+    own = usual.of_segments(cast(SegmentTable, SimpleNamespace(**place, sample=sample)))
     np.testing.assert_array_equal(own, every[np.arange(len(regions)), sample])
 
 

@@ -48,7 +48,7 @@ def test_regions__fill_the_chromosomes() -> None:
 
 
 def test_truth__is_where_counts_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without effects and noise beyond Poisson's, what is planted stands out by itself."""
+    """Planted variants stand out where there are no effects, and no noise beyond Poisson's."""
     monkeypatch.setattr(simulate_counts, "EFFECT", 0.0)
     monkeypatch.setattr(simulate_counts, "EMPTY", 0.0)
     monkeypatch.setattr(simulate_counts, "ROWS", 700)  # variants lie over the borders

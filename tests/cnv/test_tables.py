@@ -15,7 +15,7 @@ import pysam.bcftools
 import pytest
 from support.cohorts import result
 
-from multigpu.cnv.output import tables
+from multigpu.cnv.output import text_files
 from multigpu.cnv.output.colours import Colours, Palette
 from multigpu.cnv.output.files import write_tables
 from multigpu.cnv.output.vcf import check_names, write_vcf
@@ -53,7 +53,7 @@ def with_cnvs(
 
 
 def bcftools(command: str, *arguments: str) -> str:
-    """What bcftools writes, which has nothing to complain of; pysam brings it along, too."""
+    """Return what bcftools writes; it must not complain. pysam brings it along, too."""
     if program := shutil.which("bcftools"):
         words = [program, command, *arguments]
         run = subprocess.run(words, check=False, capture_output=True, text=True)
@@ -66,7 +66,7 @@ def bcftools(command: str, *arguments: str) -> str:
 
 
 def cells(path: Path) -> list[list[str]]:
-    """Of every record: position, end, alleles and what is said of each sample."""
+    """Return position, end, alleles and the cells of the samples of every record."""
     return [
         [fields[1], fields[7].partition("END=")[2].partition(";")[0], fields[4], *fields[9:]]
         for fields in (line.split("\t") for line in bcftools("view", "-H", str(path)).splitlines())
@@ -78,7 +78,7 @@ def text(blocks: Iterable[Any]) -> str:
 
 
 def test_tsv__numbers_read_back_equal() -> None:
-    rows = [line.split("\t") for line in text(tables.tsv(result().segmentation)).splitlines()]
+    rows = [line.split("\t") for line in text(text_files.tsv(result().segmentation)).splitlines()]
     assert rows[0] == ["chrom", "start", "end", "sample", "median", "mean", "copy_number"]
     assert [float(row[5]) for row in rows[1:]] == result().segments.mean.tolist()
 
@@ -93,8 +93,8 @@ def test_tsv__has_numbers_as_python_writes_them() -> None:
     numbers = np.concatenate([spread, np.round(spread, 2), whole, odd, *around])
     table = pa.table({"x": numbers, "y": np.arange(len(numbers))})
     lines = [f"{x!r}\t{y}" for y, x in enumerate(numbers.tolist())]
-    assert text(tables.tsv(table)).split("\n") == ["x\ty", *lines, ""]
-    assert text(tables.tsv(table.slice(0, 0))) == "x\ty\n"
+    assert text(text_files.tsv(table)).split("\n") == ["x\ty", *lines, ""]
+    assert text(text_files.tsv(table.slice(0, 0))) == "x\ty\n"
 
 
 def test_files__are_the_same_in_blocks_of_a_few_rows(
@@ -117,7 +117,7 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
 def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
     colours: Colours, gain: str, loss: str
 ) -> None:
-    lines = text(tables.bed(result(), Palette.named(colours)))
+    lines = text(text_files.bed(result(), Palette.named(colours)))
     rows = [line.split("\t") for line in lines.splitlines()]
     assert len(rows) == len(result().called) > 5
     order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
@@ -130,7 +130,7 @@ def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
 
 
 def test_seg__counts_from_1_and_has_every_segment() -> None:
-    lines = text(tables.seg(result())).splitlines()
+    lines = text(text_files.seg(result())).splitlines()
     assert lines[0].split("\t") == ["ID", "chrom", "loc.start", "loc.end", "num.mark", "seg.mean"]
     segments = result().segments
     rows = [line.split("\t") for line in lines[1:]]
@@ -140,17 +140,17 @@ def test_seg__counts_from_1_and_has_every_segment() -> None:
 
 
 def test_igv_session__names_the_tracks_beside_it() -> None:
-    session = ET.fromstring(tables.igv_session("hg38"))
+    session = ET.fromstring(text_files.igv_session("hg38"))
     assert session.attrib["genome"] == "hg38"
-    assert [track.attrib["path"] for track in session.iter("Resource")] == list(tables.TRACKS)
-    assert "genome" not in ET.fromstring(tables.igv_session(None)).attrib
+    assert [track.attrib["path"] for track in session.iter("Resource")] == list(text_files.TRACKS)
+    assert "genome" not in ET.fromstring(text_files.igv_session(None)).attrib
 
 
 @pytest.mark.parametrize(("colours", "ends"), [("gain-red", "br"), ("gain-blue", "rb")])
 def test_igv_session__shows_segments_in_the_colours_of_the_other_files(
     colours: Colours, ends: str
 ) -> None:
-    session = ET.fromstring(tables.igv_session("hg38", palette=Palette.named(colours)))
+    session = ET.fromstring(text_files.igv_session("hg38", palette=Palette.named(colours)))
     (scale,) = session.iter("ColorScale")
     assert scale.attrib["type"] == "COPY_NUMBER"
     name, *limits = scale.attrib["value"].split(";")

@@ -1,4 +1,4 @@
-"""The golden copy-number cases through the real command, with `--compat r`."""
+"""Golden copy-number cases through the real command, with `--compat r`."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -61,7 +61,7 @@ Run = Callable[..., Path]
 
 @pytest.fixture
 def run(golden: Path, tmp_path: Path) -> Run:
-    """The command on a case; gives the folder it wrote."""
+    """Return a function that runs the command on a case and returns the folder it wrote."""
 
     def call(name: str, *options: str, folder: str = "out") -> Path:
         case = load(golden, name)
@@ -79,12 +79,12 @@ def read(folder: Path, name: str) -> list[Row]:
 
 
 def decided(rows: list[Row]) -> list[Row]:
-    """Place, sample and copy number of segments."""
+    """Return place, sample and copy number of segments."""
     return [(*row[:4], row[6]) for row in rows]
 
 
 def measured(rows: list[Row]) -> list[tuple[float, ...]]:
-    """Median and mean of segments."""
+    """Return median and mean of segments."""
     return [(float(row[4]), float(row[5])) for row in rows]
 
 

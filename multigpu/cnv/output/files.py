@@ -13,7 +13,7 @@ from multigpu.cnv import report
 from multigpu.cnv.job import CnvJob
 from multigpu.cnv.normalization import cores
 from multigpu.cnv.options import SHOWN_REGIONS, OutputOptions
-from multigpu.cnv.output import matrices, plots, tables, vcf
+from multigpu.cnv.output import matrices, plots, text_files, vcf
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.folder import (
     FIGURES,
@@ -25,6 +25,7 @@ from multigpu.cnv.output.folder import (
     store_path,
 )
 from multigpu.cnv.output.lines import Text
+from multigpu.cnv.output.tables import table_makers
 from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.genomes import genome_named, genome_of_regions
@@ -68,19 +69,15 @@ def run_to_folder(
 
 
 def write_tables(
-    result: CnvResult,
-    folder: Path,
-    genome: str | None,
-    with_vcf: bool,
-    palette: Palette = GAIN_RED,
+    result: CnvResult, folder: Path, genome: str | None, with_vcf: bool, palette: Palette = GAIN_RED
 ) -> None:
     """Write all files of the calls: tables, BED, SEG, VCF with its index, the IGV session.
 
     genome  IGV's name; None: recognized by the lengths of chromosomes
     """
-    writers = {"segments.seg": partial(_write_text, partial(tables.seg, result))}
-    writers["cnvs.bed"] = partial(_write_text, partial(tables.bed, result, palette))
-    for name, make in result.table_makers().items():
+    writers = {"segments.seg": partial(_write_text, partial(text_files.seg, result))}
+    writers["cnvs.bed"] = partial(_write_text, partial(text_files.bed, result, palette))
+    for name, make in table_makers(result).items():
         writers[f"{name}.tsv"] = partial(_write_table, make)
     if with_vcf:
         writers[VCF] = partial(vcf.write_vcf, result)
@@ -88,14 +85,14 @@ def write_tables(
         written = [threads.submit(write, folder / name) for name, write in writers.items()]
     for done in written:
         done.result()
-    tracks = [name for name in tables.TRACKS if (folder / name).exists()]
+    tracks = [name for name in text_files.TRACKS if (folder / name).exists()]
     known = genome_named(genome) if genome else genome_of_regions(result.regions)
-    session = tables.igv_session(known.name if known else genome, tracks, palette)
+    session = text_files.igv_session(known.name if known else genome, tracks, palette)
     (folder / SESSION).write_bytes(session)
 
 
 def _write_table(make: "Callable[[], pa.Table]", path: Path) -> None:
-    _write_text(lambda: tables.tsv(make()), path)
+    _write_text(lambda: text_files.tsv(make()), path)
 
 
 def _write_text(text: "Callable[[], Iterable[bytes | Text]]", path: Path) -> None:

@@ -42,6 +42,7 @@ FILES = (
 )  # fmt: skip
 
 NEEDED_PACKAGES = {
+    VCF: ("pysam",),
     MATRICES: ("zarr", "xarray"),
     REPORT: ("jinja2", "plotly"),
     FIGURES: ("matplotlib",),
@@ -50,7 +51,12 @@ NEEDED_PACKAGES = {
 
 def check_packages(outputs: OutputOptions) -> None:
     """Raise UsageError where a package is missing that one of the outputs needs."""
-    wanted = {MATRICES: outputs.matrices, REPORT: outputs.report, FIGURES: outputs.plots}
+    wanted = {
+        VCF: outputs.vcf,
+        MATRICES: outputs.matrices,
+        REPORT: outputs.report,
+        FIGURES: outputs.plots,
+    }
     for name, packages in NEEDED_PACKAGES.items():
         for package in packages:
             if wanted[name] and importlib.util.find_spec(package) is None:

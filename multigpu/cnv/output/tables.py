@@ -1,89 +1,95 @@
-"""Calls as text: tab-separated tables, BED, SEG and a session of the genome browser IGV."""
+"""Columns of every table of a run, as Arrow tables: cnvs, CNV regions and segments."""
 
-import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from multigpu.cnv.calls.copy_numbers import class_labels, direction
-from multigpu.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
-from multigpu.cnv.output.lines import Text, block_rows, blocks, joined, lines, texts
-from multigpu.cnv.result import CnvResult, SegmentTable, names_of
-from multigpu.formats.tables.arrow import table
+from multigpu.cnv.calls.copy_numbers import class_labels, fractional_labels
+from multigpu.cnv.calls.segments import Indices
+from multigpu.formats.tables import arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
-BED_COLUMNS = 9
+    from multigpu.cnv.result import CnvResult, RegionTable, SegmentTable
 
 
-def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
-    """Yield a header and a line for every row, with numbers as Python writes them."""
-    yield ("\t".join(rows.column_names) + "\n").encode()
-    step = block_rows(rows.num_columns)
-    for block in rows.combine_chunks().to_batches(max_chunksize=step):
-        yield lines(*block.columns)
-
-
-def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
-    """Yield the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
+def cnv_table(result: "CnvResult", fractional: bool = False) -> "pa.Table":
+    """Return the columns of `cnvs.tsv`: those of the segments, and regions length frequency."""
     cnvs = result.called
-    order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
-    for rows in blocks(len(cnvs), BED_COLUMNS):
-        yield _bed_lines(result, cnvs.take(order[rows]), palette)
+    table = segment_table(result, cnvs, fractional)
+    more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": result.frequency}
+    for name, values in more.items():
+        table = table.append_column(name, arrow.numbers(values))
+    return table
 
 
-def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
-    options = result.options
-    score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
-    sample = names_of(cnvs.sample, result.samples)
-    label = names_of(*class_labels(result.shown_classes(cnvs), options.classes))
-    colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
-    colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
-    place = texts(cnvs.start), texts(cnvs.end)
-    return lines(
-        names_of(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
-        score, ".", *place, colour,
-    )  # fmt: skip
+def segment_table(
+    result: "CnvResult", segments: "SegmentTable", fractional: bool = False
+) -> "pa.Table":
+    """Return the columns chrom start end sample median mean copy_number."""
+    return arrow.table(
+        [
+            ("chrom", names_of(segments.chrom, result.regions.names)),
+            ("start", segments.start),
+            ("end", segments.end),
+            ("sample", names_of(segments.sample, result.samples)),
+            ("median", segments.median),
+            ("mean", segments.mean),
+            ("copy_number", names_of(*_labels(result, segments, fractional))),
+        ]
+    )
 
 
-def seg(result: CnvResult) -> "Iterator[bytes | Text]":
-    """Yield all segments for IGV; positions are from 1, inclusive."""
-    segments = result.segments
-    columns = {
-        "ID": names_of(segments.sample, result.samples),
-        "chrom": names_of(segments.chrom, result.regions.names),
-        "loc.start": segments.start + 1,
-        "loc.end": segments.end,
-        "num.mark": segments.rows,
-        "seg.mean": segments.mean,
+def region_table(
+    result: "CnvResult", regions: "RegionTable", fractional: bool = False
+) -> "pa.Table":
+    """Return the columns chrom start end, and the copy numbers of every sample."""
+    indices, labels = _labels(result, regions, fractional)
+    copies = (names_of(column, labels) for column in indices.T)
+    return arrow.table(
+        [
+            ("chrom", names_of(regions.chrom, result.regions.names)),
+            ("start", regions.start),
+            ("end", regions.end),
+            *zip(result.samples, copies, strict=True),
+        ]
+    )
+
+
+def table_makers(result: "CnvResult") -> "dict[str, Callable[[], pa.Table]]":
+    """Return a function for every table, by the name of its file: a thread can take each."""
+    found: dict[str, Callable[[], pa.Table]] = {
+        "cnvs": partial(cnv_table, result),
+        "cnv_regions": partial(region_table, result, result.called_regions),
+        "segmentation": partial(segment_table, result, result.segments),
     }
-    return tsv(table(columns.items()))
+    if result.robust_regions is not None:
+        found["cnv_regions_robust"] = partial(region_table, result, result.robust_regions)
+    return found | fractional_makers(result)
 
 
-def igv_session(
-    genome: str | None, tracks: Sequence[str] = TRACKS, palette: Palette = GAIN_RED
-) -> bytes:
-    """Return an IGV session with the tracks, which lie beside it, and the colours of segments."""
-    attributes = {"version": "8", **({"genome": genome} if genome else {})}
-    session = ET.Element("Session", attributes)
-    resources = ET.SubElement(session, "Resources")
-    for track in tracks:
-        ET.SubElement(resources, "Resource", path=track, type=_kind(track))
-    scales = ET.SubElement(session, "ColorScales")
-    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=_scale(palette))
-    ET.indent(session)
-    text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
-    return text + b"\n"
+def fractional_makers(result: "CnvResult") -> "dict[str, Callable[[], pa.Table]]":
+    """Return a function for every table with fractional copy numbers, where they are wanted."""
+    if result.options.fractional is None:
+        return {}
+    return {
+        "cnvs_fractional": partial(cnv_table, result, fractional=True),
+        "cnv_regions_fractional": partial(
+            region_table, result, result.called_regions, fractional=True
+        ),
+        "segmentation_fractional": partial(segment_table, result, result.segments, fractional=True),
+    }
 
 
-def _scale(palette: Palette) -> str:
-    """Return IGV's own scale for SEG, from loss to gain; between the inner limits it is white."""
-    colours = f"{palette.loss.bright};255,255,255;{palette.gain.bright}"
-    return f"ContinuousColorScale;-0.1;-1.5;0.1;1.5;{colours}"
+def _labels(
+    result: "CnvResult", table: "SegmentTable | RegionTable", fractional: bool
+) -> tuple[Indices, list[str]]:
+    if fractional:
+        return fractional_labels(table.fractional, result.options)
+    return class_labels(result.shown_classes(table), result.options.classes)
 
 
-def _kind(track: str) -> str:
-    return track.removesuffix(".gz").rpartition(".")[2]
+def names_of(indices: Indices, names: Sequence[str]) -> "pa.Array":
+    """Return the name of every index."""
+    return arrow.strings(names).take(arrow.numbers(indices))

@@ -20,7 +20,8 @@ from multigpu.cnv.calls.regions import overlaps
 from multigpu.cnv.calls.segments import Indices, Rows
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output.lines import Text, blocks, joined, lines, texts
-from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions, names_of
+from multigpu.cnv.output.tables import names_of
+from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.tables.arrow import numbers
 from multigpu.formats.tables.tabix import write_indexed_vcf

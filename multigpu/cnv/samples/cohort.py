@@ -4,12 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from multigpu.cnv.samples.genomes import (
-    Genome,
-    Intervals,
-    chromosome_lengths,
-    find_genome,
-)
+from multigpu.cnv.samples.genomes import Genome, Intervals, chromosome_lengths, find_genome
 from multigpu.cnv.samples.sex import Coverage
 from multigpu.formats.alignments.regions import Regions
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from multigpu.cnv.samples.genomes import (
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.normalization import cpu as normalization
+
+if TYPE_CHECKING:
+    from multigpu.cnv.result import SegmentTable
 
 MALE, FEMALE = "male", "female"
 # Coverage relative to autosomes: males have half of it on X and on Y, females all of it and none.
@@ -157,19 +160,6 @@ def ploidy_for(copies: Sequence[int]) -> tuple[int, ...] | None:
     return None
 
 
-class PlacedSegments(Protocol):
-    """Rows of a table that have a place in the genome, and a sample."""
-
-    @property
-    def chrom(self) -> Indices: ...
-    @property
-    def start(self) -> Rows: ...
-    @property
-    def end(self) -> Rows: ...
-    @property
-    def sample(self) -> Indices: ...
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UsualCopies:
     """Usual copies of all chromosomes, where they go by sex.
@@ -187,7 +177,7 @@ class UsualCopies:
         """Return int8[n, samples]: usual copies in each interval."""
         return self._with_par(self.copies[chrom], chrom, start, end)
 
-    def of_segments(self, segments: PlacedSegments) -> NDArray[np.int8]:
+    def of_segments(self, segments: "SegmentTable") -> NDArray[np.int8]:
         """Return int8[n]: usual copies of each segment's sample in the segment."""
         found = self.copies[segments.chrom, segments.sample]
         return self._with_par(found, segments.chrom, segments.start, segments.end)

@@ -1,0 +1,90 @@
+"""Text files of the calls: tab-separated tables, BED, SEG and a session of the browser IGV."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from multigpu.cnv.calls.copy_numbers import class_labels, direction
+from multigpu.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
+from multigpu.cnv.output.lines import Text, block_rows, blocks, joined, lines, texts
+from multigpu.cnv.output.tables import names_of
+from multigpu.cnv.result import CnvResult, SegmentTable
+from multigpu.formats.tables.arrow import table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
+BED_COLUMNS = 9
+
+
+def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
+    """Yield a header and a line for every row, with numbers as Python writes them."""
+    yield ("\t".join(rows.column_names) + "\n").encode()
+    step = block_rows(rows.num_columns)
+    for block in rows.combine_chunks().to_batches(max_chunksize=step):
+        yield lines(*block.columns)
+
+
+def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
+    """Yield the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
+    cnvs = result.called
+    order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
+    for rows in blocks(len(cnvs), BED_COLUMNS):
+        yield _bed_lines(result, cnvs.take(order[rows]), palette)
+
+
+def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
+    options = result.options
+    score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
+    sample = names_of(cnvs.sample, result.samples)
+    label = names_of(*class_labels(result.shown_classes(cnvs), options.classes))
+    colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
+    colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
+    place = texts(cnvs.start), texts(cnvs.end)
+    return lines(
+        names_of(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
+        score, ".", *place, colour,
+    )  # fmt: skip
+
+
+def seg(result: CnvResult) -> "Iterator[bytes | Text]":
+    """Yield all segments for IGV; positions are from 1, inclusive."""
+    segments = result.segments
+    columns = {
+        "ID": names_of(segments.sample, result.samples),
+        "chrom": names_of(segments.chrom, result.regions.names),
+        "loc.start": segments.start + 1,
+        "loc.end": segments.end,
+        "num.mark": segments.rows,
+        "seg.mean": segments.mean,
+    }
+    return tsv(table(columns.items()))
+
+
+def igv_session(
+    genome: str | None, tracks: Sequence[str] = TRACKS, palette: Palette = GAIN_RED
+) -> bytes:
+    """Return an IGV session with the tracks, which lie beside it, and the colours of segments."""
+    attributes = {"version": "8", **({"genome": genome} if genome else {})}
+    session = ET.Element("Session", attributes)
+    resources = ET.SubElement(session, "Resources")
+    for track in tracks:
+        ET.SubElement(resources, "Resource", path=track, type=_kind(track))
+    scales = ET.SubElement(session, "ColorScales")
+    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=_scale(palette))
+    ET.indent(session)
+    text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _scale(palette: Palette) -> str:
+    """Return IGV's own scale for SEG, from loss to gain; between the inner limits it is white."""
+    colours = f"{palette.loss.bright};255,255,255;{palette.gain.bright}"
+    return f"ContinuousColorScale;-0.1;-1.5;0.1;1.5;{colours}"
+
+
+def _kind(track: str) -> str:
+    return track.removesuffix(".gz").rpartition(".")[2]
