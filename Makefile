@@ -79,7 +79,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	@# $(BIN)/clang-format --dry-run --Werror $(CUDA_SOURCES)
+	$(BIN)/clang-format --dry-run --Werror $(CUDA_SOURCES)
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix

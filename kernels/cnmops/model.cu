@@ -20,7 +20,7 @@ constexpr int OWNED = (CLASSES + TEAM - 1) / TEAM;  // lane l has the classes l,
 
 // The state of a cycle.
 struct Cycle {
-  double floor_rate;       // bits of what the floor is divided by, for each read
+  double floor_rate;  // bits of what the floor is divided by, for each read
   double factor[CLASSES];  // weight, and the way from the anchor to the level
 };
 
@@ -96,7 +96,8 @@ __device__ __forceinline__ void weigh_given(const Input& input, const Region& re
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
     const double here = held(input, region, constants, anchor, slot, i);
-    weighted[i] = (here > constants.floor ? here : constants.floor) * input.weights[k * CLASSES + i];
+    weighted[i] = (here > constants.floor ? here : constants.floor) *
+                  input.weights[k * CLASSES + i];
   }
 }
 
@@ -135,7 +136,8 @@ __device__ __forceinline__ void add(const Input& input, const Region& region,
     totals.of_class[i] = fma(weighted[i], share, totals.of_class[i]);
     if (!UNIT) expected = fma(weighted[i], constants.changes[i], expected);
   }
-  if (!UNIT) totals.expected = fma(expected * share, coverage(input, region, slot), totals.expected);
+  if (!UNIT)
+    totals.expected = fma(expected * share, coverage(input, region, slot), totals.expected);
 }
 
 __device__ __forceinline__ void sum_up(const Input& input, const Region& region, Totals& totals) {
@@ -183,16 +185,16 @@ __device__ __forceinline__ double put_sample(const Input& input, const Region& r
 }
 
 __device__ __forceinline__ void put_region(const Input& input, const Region& region,
-                                           const Constants& constants,
-                                           const double (&alpha)[OWNED], double level,
-                                           const ExactSum& informative, const Output& out) {
+                                           const Constants& constants, const double (&alpha)[OWNED],
+                                           double level, const ExactSum& informative,
+                                           const Output& out) {
   if (!region.mine) return;
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) {
     const int i = region.lane + j * TEAM;
     if (i < CLASSES)
-      out.alpha[i * input.regions + region.row] =
-          region.covered ? alpha[j] : double(i == constants.main);
+      out.alpha[i * input.regions + region.row] = region.covered ? alpha[j]
+                                                                 : double(i == constants.main);
   }
   if (region.lane) return;
   out.level[region.row] = region.covered || input.levels ? level : 0.0;
@@ -203,9 +205,9 @@ __device__ __forceinline__ void put_region(const Input& input, const Region& reg
 // lane's samples are is returned.
 template <bool LAST>
 __device__ __forceinline__ ExactSum add_posteriors(const Input& input, const Region& region,
-                                                 const Constants& constants, const Anchor& anchor,
-                                                 const Cycle& cycle, Totals& totals,
-                                                 const Output& out) {
+                                                   const Constants& constants, const Anchor& anchor,
+                                                   const Cycle& cycle, Totals& totals,
+                                                   const Output& out) {
   ExactSum informative = {};
   double weighted[CLASSES];
 #pragma unroll HELD ? SLOTS : 1
@@ -236,7 +238,8 @@ __device__ __forceinline__ double all_reads(const Input& input, const Region& re
 __device__ __forceinline__ Cycle prepared(const Input& input, Region& region,
                                           const Constants& constants, int c, double level,
                                           const double (&alpha)[OWNED], Anchor& anchor) {
-  const double apart = fabs(level - anchor.level), least = level < anchor.level ? level : anchor.level;
+  const double apart = fabs(level - anchor.level),
+               least = level < anchor.level ? level : anchor.level;
   // |log(level / anchor)| is no more than apart / least.
   const double reach = apart * fma(constants.widest, least, region.most);
   if (!UNIT || c < 2 || reach > constants.reach * least)
@@ -281,8 +284,7 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
     compare(Input input, Constants constants, Output out) {
   Region region = taken(input, constants);
   const double level = input.levels[region.row];
-  const Anchor anchor =
-      anchored(input, region, constants, region.covered ? level : 1.0, false);
+  const Anchor anchor = anchored(input, region, constants, region.covered ? level : 1.0, false);
   Totals totals = {};
   ExactSum informative = {};
 #pragma unroll HELD ? SLOTS : 1

@@ -130,8 +130,7 @@ __device__ __forceinline__ double density(const Input& input, const Region& regi
 }
 
 __device__ __forceinline__ Anchor anchored(const Input& input, Region& region,
-                                           const Constants& constants, double level,
-                                           bool squared) {
+                                           const Constants& constants, double level, bool squared) {
   const Anchor anchor = {level, log2_of(level), squared};
   if (HELD) {
 #pragma unroll

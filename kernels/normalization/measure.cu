@@ -7,16 +7,14 @@ constexpr unsigned FULL = 0xFFFFFFFFu;
 constexpr int WARP = 32;
 
 struct Counts {
-  const COUNT* counts;        // [regions, width]
+  const COUNT* counts;  // [regions, width]
   const unsigned char* used;  // [regions] which are looked at; null: all
-  const int* samples;         // [chosen] which columns are
+  const int* samples;  // [chosen] which columns are
   i64 regions;
   int width, chosen;
 };
 
-__device__ __forceinline__ i64 thread_index() {
-  return (i64)blockIdx.x * blockDim.x + threadIdx.x;
-}
+__device__ __forceinline__ i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 
 __device__ __forceinline__ double at(const Counts& c, i64 row, int k) {
   return c.counts[row * c.width + c.samples[k]];
@@ -42,8 +40,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // A block sums a stretch of `stretch` regions. Each thread has columns of its own and every so many
 // regions: sums of whole numbers are exact, all others the same in every run.
 // out[stretches * flight, chosen], flight = how many regions are under way at a time.
-extern "C" __global__ void __launch_bounds__(256)
-    add_up(Counts c, int stretch, double* out) {
+extern "C" __global__ void __launch_bounds__(256) add_up(Counts c, int stretch, double* out) {
   const int lanes = min(c.chosen, int(blockDim.x)), flight = blockDim.x / lanes;
   const int mine = threadIdx.x / lanes;
   if (mine >= flight) return;
@@ -57,8 +54,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // One column; regions that are not used become the greatest value, so that they are sorted last.
-extern "C" __global__ void __launch_bounds__(256)
-    column(Counts c, COUNT greatest, COUNT* out) {
+extern "C" __global__ void __launch_bounds__(256) column(Counts c, COUNT greatest, COUNT* out) {
   const i64 row = thread_index();
   if (row < c.regions)
     out[row] = is_used(c, row) ? c.counts[row * c.width + c.samples[0]] : greatest;
@@ -113,7 +109,8 @@ __device__ i64 first_in(const double* values, i64 n, double low, double step, i6
   i64 begin = 0, stop = n;
   while (begin < stop) {
     const i64 middle = begin + (stop - begin) / 2;
-    if (floor((values[middle] - low) / step) < cell) begin = middle + 1; else stop = middle;
+    if (floor((values[middle] - low) / step) < cell) begin = middle + 1;
+    else stop = middle;
   }
   return begin;
 }

@@ -37,8 +37,8 @@ __device__ double exp_of(double x) {
   const double r2 = r * r, r4 = r2 * r2;
   const double low = (1.0 / 2 + 1.0 / 6 * r) + r2 * (1.0 / 24 + 1.0 / 120 * r);
   const double middle = (1.0 / 720 + 1.0 / 5040 * r) + r2 * (1.0 / 40320 + 1.0 / 362880 * r);
-  const double high =
-      (1.0 / 3628800 + 1.0 / 39916800 * r) + r2 * (1.0 / 479001600 + 1.0 / 6227020800 * r);
+  const double high = (1.0 / 3628800 + 1.0 / 39916800 * r) +
+                      r2 * (1.0 / 479001600 + 1.0 / 6227020800 * r);
   const double power = 1.0 + (r + r2 * (low + r4 * (middle + r4 * high)));
   return times_power_of_2(power, (long long)n);
 }

@@ -5,9 +5,13 @@
 constexpr double PRECISION = 1e-16, NEAR = 7.0, LARGE = 1e200, SHIFTED = 8.0;
 constexpr double LOG_2 = 0.6931471805599453, HALF_LOG_PI = 0.5723649429247001;
 constexpr int MOST_TERMS = 100000, CHECKED = 4, RATIOS = 7;
-__device__ const double RATIO[RATIOS] = {
-    1.0 / 64, -5.0 / 2048, 61.0 / 49152, -1385.0 / 1048576, 50521.0 / 20971520,
-    -2702765.0 / 402653184, 199360981.0 / 7516192768.0};
+__device__ const double RATIO[RATIOS] = {1.0 / 64,
+                                         -5.0 / 2048,
+                                         61.0 / 49152,
+                                         -1385.0 / 1048576,
+                                         50521.0 / 20971520,
+                                         -2702765.0 / 402653184,
+                                         199360981.0 / 7516192768.0};
 
 struct Scaled {
   double factor, log_scale;
@@ -36,8 +40,7 @@ __device__ double near_series(double a, double y) {
 __device__ double far_fraction(double a, double z) {
   double top = 1.0, top_before = 0.0, below = 1.0, below_before = 1.0, out = 1.0;
   for (int n = 1; n < MOST_TERMS; ++n) {
-    const double odd =
-        (n - 0.5) * (a + n - 1.0) * z / ((a + 2 * n - 2.0) * (a + 2 * n - 1.0));
+    const double odd = (n - 0.5) * (a + n - 1.0) * z / ((a + 2 * n - 2.0) * (a + 2 * n - 1.0));
     const double even = n * (a + n - 0.5) * z / ((a + 2 * n - 1.0) * (a + 2 * n));
     top_before = top + odd * top_before;
     below_before = below + odd * below_before;

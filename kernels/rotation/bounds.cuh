@@ -39,8 +39,8 @@ __device__ Sums sums_of(const Steepness& steepness, const Ligands& ligands, unsi
     int power;
     frexp(weight, &power);  // weight >= 2^(power - 1), so 2d < 2^(b + 3 - power)
     const int reach = min(max(row + 3 - power, 0), POWERS - 1);
-    const double* steep =
-        steepness.values + size_t(ligands.channels[term]) * KAPPAS * POWERS + reach;
+    const double* steep = steepness.values + size_t(ligands.channels[term]) * KAPPAS * POWERS +
+                          reach;
     for (int k = 0; k < KAPPAS; ++k) out.steep[k] += weight * steep[k * POWERS];
     out.top += weight * top;
     out.tops += weight * fabs(top);
@@ -80,7 +80,7 @@ __device__ double least_from_here(double least) {
 // One block a ligand. errors: float64[n][POWERS], E(b), inf where no bound was found;
 // tops: float64[n], T.
 extern "C" __global__ void __launch_bounds__(THREADS)
-bound(Steepness steepness, Ligands ligands, double* errors, double* tops) {
+    bound(Steepness steepness, Ligands ligands, double* errors, double* tops) {
   const unsigned ligand = blockIdx.x, row = threadIdx.x;
   double error = INFINITE;
   if (row < POWERS) {
@@ -110,8 +110,8 @@ __device__ double largest(double error, bool in_question) {
 // greatest: uint32[n], keys of the decided poses' highest scores in this part; highest: uint32[n],
 // the same of the round, whose first part this may be; thresholds: float32[n].
 extern "C" __global__ void __launch_bounds__(THREADS)
-threshold(const double* errors, const double* tops, const unsigned* greatest, unsigned first,
-          unsigned* highest, float* thresholds) {
+    threshold(const double* errors, const double* tops, const unsigned* greatest, unsigned first,
+              unsigned* highest, float* thresholds) {
   const unsigned ligand = blockIdx.x;
   const int row = threadIdx.x;
   const bool there = row < POWERS;
@@ -120,8 +120,7 @@ threshold(const double* errors, const double* tops, const unsigned* greatest, un
   const double error = there ? errors[size_t(ligand) * POWERS + row] : 0;
   const double at_most = top - (row ? shortfall(row - 1) : 0) + error;
   const double at_least = top - shortfall(row) - error;
-  const double lowest =
-      score - largest(error, there && at_most >= score && at_least <= score);
+  const double lowest = score - largest(error, there && at_most >= score && at_least <= score);
   const double below = lowest - largest(error, there && at_most >= lowest);
   if (row) return;
   highest[ligand] = key;

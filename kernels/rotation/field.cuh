@@ -15,10 +15,10 @@ using Node = float;
 
 struct Field {
   const Node* values;
-  double per_unit[3];        // 1 / spacing
-  double share[3];           // 1 / (nodes - 1)
+  double per_unit[3];  // 1 / spacing
+  double share[3];  // 1 / (nodes - 1)
   unsigned nx, ny, nz, unused;
-  double spacing[3];         // and what else only the penalty needs:
+  double spacing[3];  // and what else only the penalty needs:
   float reach[3], unused_2;  // the square root of PENALTY × length in Å
 };
 
@@ -115,8 +115,8 @@ __device__ __forceinline__ double exactly_between(double low, double high, doubl
 }
 
 __device__ __forceinline__ double exactly_between(float4 plane, double y, double z) {
-  return exactly_between(exactly_between(plane.x, plane.y, z),
-                         exactly_between(plane.z, plane.w, z), y);
+  return exactly_between(exactly_between(plane.x, plane.y, z), exactly_between(plane.z, plane.w, z),
+                         y);
 }
 
 __device__ __forceinline__ double clipped(double place, unsigned size) {

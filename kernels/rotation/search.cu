@@ -46,7 +46,7 @@ __device__ __forceinline__ unsigned long long pose_of(const Space& space, const 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-pack_cells(Field field, const float* nodes, unsigned channels, float4* cells) {
+    pack_cells(Field field, const float* nodes, unsigned channels, float4* cells) {
   const unsigned long long planes = (unsigned long long)channels * (field.nx + 1);
   const unsigned long long rows = planes * field.ny;
   for (unsigned long long row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -103,7 +103,7 @@ struct Turn {
 // One thread a pose; a block has one ligand.
 // scores: float32[ligands][poses]; greatest: uint32[ligands], keys of the decided poses' highest.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-score(Space space, Field field, Ligands ligands, Part part, float* scores, unsigned* greatest) {
+    score(Space space, Field field, Ligands ligands, Part part, float* scores, unsigned* greatest) {
   __shared__ Atom atoms[ATOMS];
   const unsigned blocks = blocks_of_each(ligands), ligand = blockIdx.x / blocks;
   const unsigned long long pose = pose_of(space, part, blockIdx.x % blocks);
@@ -137,9 +137,9 @@ score(Space space, Field field, Ligands ligands, Part part, float* scores, unsig
 
 // What was taken already.
 struct Taken {
-  const double* moments;   // float64[n][9] of the ligands
+  const double* moments;  // float64[n][9] of the ligands
   const long long* poses;  // int64[ranks][n]; -1: none
-  double min_squared;      // of the distance of other poses
+  double min_squared;  // of the distance of other poses
   unsigned ranks, unused;
 };
 
@@ -160,7 +160,8 @@ __device__ bool is_near(const Space& space, const Ligands& ligands, const Taken&
 
 // Strikes out the poses that were taken of each ligand and those near to them; notes what is left.
 extern "C" __global__ void __launch_bounds__(THREADS)
-strike(Space space, Ligands ligands, Part part, Taken taken, float* scores, unsigned* greatest) {
+    strike(Space space, Ligands ligands, Part part, Taken taken, float* scores,
+           unsigned* greatest) {
   const unsigned blocks = blocks_of_each(ligands), ligand = blockIdx.x / blocks;
   const long long pose = (long long)(blockIdx.x % blocks) * THREADS + threadIdx.x;
   float score = STRUCK;
@@ -222,8 +223,9 @@ __device__ Winner best_of_block(Winner mine) {
 // better: at most as many, in any order; number: how many there are. As in `settle`, what is not
 // below the threshold is gathered first.
 extern "C" __global__ void __launch_bounds__(THREADS)
-list_better(Space space, Field field, Ligands ligands, Part part, long long begin, long long count,
-            float threshold, double floor, const float* scores, Winner* better, unsigned* number) {
+    list_better(Space space, Field field, Ligands ligands, Part part, long long begin,
+                long long count, float threshold, double floor, const float* scores, Winner* better,
+                unsigned* number) {
   __shared__ unsigned listed[SHARE], gathered;
   const long long first = (long long)blockIdx.x * SHARE;
   const unsigned poses = unsigned(min(count - first, (long long)SHARE));
@@ -245,8 +247,8 @@ list_better(Space space, Field field, Ligands ligands, Part part, long long begi
 // listed first, in any order, because undecided poses lie together: each thread then takes one.
 // winners: [ligands][blocks].
 extern "C" __global__ void __launch_bounds__(THREADS)
-settle(Space space, Field field, Ligands ligands, Part part, const float* thresholds,
-       const float* scores, Winner* winners) {
+    settle(Space space, Field field, Ligands ligands, Part part, const float* thresholds,
+           const float* scores, Winner* winners) {
   __shared__ unsigned listed[SHARE], count;
   const unsigned blocks = blocks_of_each(ligands), ligand = blockIdx.x / blocks;
   const long long begin = (long long)(blockIdx.x % blocks) * SHARE;
@@ -270,7 +272,7 @@ settle(Space space, Field field, Ligands ligands, Part part, const float* thresh
 // The best of `many` winners of each ligand and, but for a round's first part, of the best so far.
 // One block a ligand.
 extern "C" __global__ void __launch_bounds__(THREADS)
-choose(const Winner* winners, long long many, unsigned first, Winner* best) {
+    choose(const Winner* winners, long long many, unsigned first, Winner* best) {
   Winner winner = {-1, 0};
   if (threadIdx.x == 0 && !first) winner = best[blockIdx.x];
   for (long long i = threadIdx.x; i < many; i += THREADS) {

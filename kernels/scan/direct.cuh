@@ -23,12 +23,10 @@ __device__ void finish(const Samples& samples, const Patterns& patterns, const H
     if (__any_sync(FULL, lane == chosen && beaten(hits, patterns, record, p, within))) continue;
     bool differs = false;
     for (u32 j = ALONE; j < words; j += WARP) {
-      if (j + lane < words)
-        differs = word_differs(samples, patterns, p, its_start, j + lane);
+      if (j + lane < words) differs = word_differs(samples, patterns, p, its_start, j + lane);
       if (__any_sync(FULL, differs)) break;
     }
-    if (!__any_sync(FULL, differs) && lane == chosen)
-      keep(hits, patterns, its_record, p, within);
+    if (!__any_sync(FULL, differs) && lane == chosen) keep(hits, patterns, its_record, p, within);
     __syncwarp();
   }
 }

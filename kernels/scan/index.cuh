@@ -22,8 +22,7 @@ extern "C" __global__ void place_anchors(Patterns patterns, u32 run, int* __rest
     const uint4 seed = window(planes, i + 1 - run);
     const u32 low = seed.y | seed.w, high = seed.z | seed.w;
     u32 pairs = 0;
-    for (u32 j = 0; j + 1 < run; ++j)
-      pairs |= 1u << (((low >> j) & 3) | (((high >> j) & 3) << 2));
+    for (u32 j = 0; j + 1 < run; ++j) pairs |= 1u << (((low >> j) & 3) | (((high >> j) & 3) << 2));
     if (__popc(pairs) > best) best = __popc(pairs), where = i + 1 - run;
   }
   anchors[p] = best >= 0 ? where : densest_at;
@@ -70,8 +69,8 @@ extern "C" __global__ void fill_index(Patterns patterns, Index index) {
     const uint4 seed = patterns.anchor[index.seeded[window / STRIDE]];
     const u32 kept = ((1u << index.k) - 1) & ~mask;
     const u32 phase = window % STRIDE;
-    const Hashed key = hashed({mask, ((seed.y | seed.w) >> phase) & kept,
-                               ((seed.z | seed.w) >> phase) & kept});
+    const Hashed key =
+        hashed({mask, ((seed.y | seed.w) >> phase) & kept, ((seed.z | seed.w) >> phase) & kept});
     u32* filter = mask ? index.blank : index.clean;
     const u32 bit = key.place >> (mask ? index.blank_shift : index.clean_shift);
     atomicOr(&filter[bit >> 5], 1u << (bit & 31));

@@ -13,8 +13,7 @@ constexpr u32 AMBIGUOUS_G = bit_of('R') | bit_of('S') | bit_of('K') | bit_of('B'
 constexpr u32 AMBIGUOUS_T = bit_of('Y') | bit_of('W') | bit_of('K') | bit_of('B') | bit_of('D') |
                             bit_of('H') | bit_of('N');
 constexpr u32 IS_A = AMBIGUOUS_A | bit_of('A'), IS_C = AMBIGUOUS_C | bit_of('C'),
-              IS_G = AMBIGUOUS_G | bit_of('G'),
-              IS_T = AMBIGUOUS_T | bit_of('T') | bit_of('U');
+              IS_G = AMBIGUOUS_G | bit_of('G'), IS_T = AMBIGUOUS_T | bit_of('T') | bit_of('U');
 
 // letters[n] -> planes[words], 32 letters a thread; the lowest illegal position ends as ~*illegal (0: none).
 extern "C" __global__ void pack(const unsigned char* __restrict__ letters, u32 n, u32 words,

@@ -26,11 +26,11 @@ __device__ __forceinline__ Hashed hashed(Window key) {
 }
 
 struct Patterns {
-  const uint4* planes;   // every pattern from a word of its own
-  const i64* words;      // [n + 1] its first word
-  const int* lengths;    // [n]
-  const int* anchors;    // [n] where comparing begins
-  const uint4* anchor;   // [n] the 32 bases from there; after the end everything matches
+  const uint4* planes;  // every pattern from a word of its own
+  const i64* words;  // [n + 1] its first word
+  const int* lengths;  // [n]
+  const int* anchors;  // [n] where comparing begins
+  const uint4* anchor;  // [n] the 32 bases from there; after the end everything matches
   u32 n, strands;
 };
 
@@ -45,7 +45,8 @@ struct Index {
   u32* clean;  // filter of windows without blanks
   u32* blank;  // and with
   int* heads;  // the last entry of each bucket
-  int2* entries;  // tag, the entry before in the bucket; entry = (seed * STRIDE + phase) * masks + m
+  int2*
+      entries;  // tag, the entry before in the bucket; entry = (seed * STRIDE + phase) * masks + m
   const u32* masks;
   const int* seeded;  // pattern of each seed
   u32 clean_shift, blank_shift, bucket_shift;
@@ -61,7 +62,7 @@ struct Hits {
   u32* found;
   u32* greatest;
   u64* count;  // more than the capacity, if need be
-  u32* full;   // set when there was no room
+  u32* full;  // set when there was no room
   u32 capacity;  // of the list, or of the table: a power of two
 };
 
@@ -77,7 +78,8 @@ __device__ u32 record_of(const Samples& samples, u32 position) {
   u32 low = 0, high = samples.records;
   while (high - low > 1) {
     const u32 middle = (low + high) / 2;
-    if (samples.offsets[middle] <= position) low = middle; else high = middle;
+    if (samples.offsets[middle] <= position) low = middle;
+    else high = middle;
   }
   return low;
 }

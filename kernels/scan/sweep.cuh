@@ -4,8 +4,9 @@
 
 #include "dense.cuh"
 
-constexpr u32 SINGLES = 1280;  // of a sample that a warp lists: a quarter of the bases that it holds
-constexpr u32 LISTED = 512;    // words in which they lie: a position and a base fit 16 bits
+constexpr u32 SINGLES =
+    1280;  // of a sample that a warp lists: a quarter of the bases that it holds
+constexpr u32 LISTED = 512;  // words in which they lie: a position and a base fit 16 bits
 
 // Lists the sample's single bases in the tile and after it, within `reach` words, in their order:
 // position in the tile * 4 + base. `first` is the first that lies in the lane's word or after it.
@@ -98,8 +99,8 @@ __device__ void hold(const Samples& samples, u32 tile, u32* planes) {
 }
 
 // What is left after the steps is compared completely, the lowest position first.
-__device__ void settle_survivors(const Samples& samples, const Patterns& patterns,
-                                 const Hits& hits, u32 p, u32 tile, u32 alive) {
+__device__ void settle_survivors(const Samples& samples, const Patterns& patterns, const Hits& hits,
+                                 u32 p, u32 tile, u32 alive) {
   const u32 lane = threadIdx.x % WARP;
   const u32 words = (patterns.lengths[p] + 31) / 32;
   const int anchor = patterns.anchors[p];
@@ -114,13 +115,12 @@ __device__ void settle_survivors(const Samples& samples, const Patterns& pattern
       struck = anchor;
     } else if (!inside(samples, patterns, p, start, record)) {
       // It would reach over the record's end, and so would all that begin later in the record.
-      struck = u32(start) < samples.limit
-                   ? samples.offsets[record_of(samples, start) + 1] + anchor : ~0ull;
+      struck = u32(start) < samples.limit ? samples.offsets[record_of(samples, start) + 1] + anchor
+                                          : ~0ull;
     } else {
       const u32 within = start - samples.offsets[record];
       bool differs = false;
-      const bool known =
-          __any_sync(FULL, lane == 0 && beaten(hits, patterns, record, p, within));
+      const bool known = __any_sync(FULL, lane == 0 && beaten(hits, patterns, record, p, within));
       for (u32 j = 0; j < words && !known; j += WARP) {
         if (j + lane < words) differs = word_differs(samples, patterns, p, start, j + lane);
         if (__any_sync(FULL, differs)) break;
@@ -140,8 +140,7 @@ __device__ void settle_survivors(const Samples& samples, const Patterns& pattern
 extern "C" __global__ void __launch_bounds__(256)
     sweep(Samples samples, Patterns patterns, Hits hits, const int* __restrict__ chosen,
           u32 n_chosen, const unsigned short* __restrict__ steps, const int* __restrict__ n_steps,
-          u32 room,
-          u32 k, u32 blanks, u32 every, u32 max_anchor, u32 heads) {
+          u32 room, u32 k, u32 blanks, u32 every, u32 max_anchor, u32 heads) {
   __shared__ u32 shared_planes[256 / WARP][4 * SWEEP_HELD];
   u32* planes = shared_planes[threadIdx.x / WARP];
   unsigned short* list = reinterpret_cast<unsigned short*>(planes);  // one or the other is needed
@@ -172,8 +171,7 @@ extern "C" __global__ void __launch_bounds__(256)
       const u32 p = chosen[c];
       const u32 alive = few ? struck_by_singles(patterns, p, list, first, count, wanted)
                             : struck_by_steps(planes, steps + size_t(p) * room, n_steps[p], wanted);
-      if (__any_sync(FULL, alive))
-        settle_survivors(samples, patterns, hits, p, tile, alive);
+      if (__any_sync(FULL, alive)) settle_survivors(samples, patterns, hits, p, tile, alive);
     }
     __syncwarp();
   }

@@ -18,7 +18,8 @@ struct Room {  // shared memory of a block
 
 __device__ double from_lane(double value, u32 lane) {
   const u64 bits = __double_as_longlong(value);
-  const u64 low = __shfl_sync(FULL, u32(bits), lane), high = __shfl_sync(FULL, u32(bits >> 32), lane);
+  const u64 low = __shfl_sync(FULL, u32(bits), lane),
+            high = __shfl_sync(FULL, u32(bits >> 32), lane);
   return __longlong_as_double((high << 32) | low);
 }
 

@@ -64,8 +64,7 @@ extern "C" __global__ void __launch_bounds__(256)
   double below = 0.0, above = 0.0;  // the middle values, where this lane has them
   for (i64 i = lane; i < n; i += WARP) {
     i64 rank = 0;
-    for (i64 k = 0; k < n; ++k)
-      rank += values[k] < values[i] || (values[k] == values[i] && k < i);
+    for (i64 k = 0; k < n; ++k) rank += values[k] < values[i] || (values[k] == values[i] && k < i);
     if (rank == (n - 1) / 2) below = values[i];
     if (rank == n / 2) above = values[i];
     rest += values[i] - average;
@@ -81,10 +80,9 @@ extern "C" __global__ void __launch_bounds__(256)
 // The same of the listed spans, one block each.
 extern "C" __global__ void __launch_bounds__(1024)
     describe_long(const double* __restrict__ x, const i64* __restrict__ start,
-                                         const i64* __restrict__ end, double* __restrict__ mean,
-                                         double* __restrict__ median,
-                                         const i64* __restrict__ listed,
-                                         const u64* __restrict__ n_listed) {
+                  const i64* __restrict__ end, double* __restrict__ mean,
+                  double* __restrict__ median, const i64* __restrict__ listed,
+                  const u64* __restrict__ n_listed) {
   __shared__ Room room;
   for (u64 k = blockIdx.x; k < *n_listed; k += gridDim.x) {
     const i64 span = listed[k], n = end[span] - start[span];
@@ -150,7 +148,8 @@ struct Runs {  // run k is of the pieces from first[k] on, and begins at edges[f
     i64 low = 0, high = n;
     while (low < high) {
       const i64 middle = (low + high) / 2;
-      if (begin(middle) < position) low = middle + 1; else high = middle;
+      if (begin(middle) < position) low = middle + 1;
+      else high = middle;
     }
     return low;
   }

@@ -18,8 +18,7 @@ struct Differences {
 
 // Range, variance and oddities of each track; `out` is zero before. One block a track.
 extern "C" __global__ void __launch_bounds__(1024)
-    look(const double* __restrict__ x, const i64* __restrict__ offsets,
-                                Track* __restrict__ out) {
+    look(const double* __restrict__ x, const i64* __restrict__ offsets, Track* __restrict__ out) {
   __shared__ Room room;
   __shared__ u64 range[2];
   const i64 begin = offsets[blockIdx.x], n = offsets[blockIdx.x + 1] - begin;
@@ -56,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 // 0 for NaN, the largest or smallest finite value of the track for infinite ones. One block a track.
 extern "C" __global__ void __launch_bounds__(1024)
     clean(const double* __restrict__ x, const i64* __restrict__ offsets,
-                                 const Track* __restrict__ tracks, double* __restrict__ out) {
+          const Track* __restrict__ tracks, double* __restrict__ out) {
   const Track track = tracks[blockIdx.x];
   for (i64 i = offsets[blockIdx.x] + threadIdx.x; i < offsets[blockIdx.x + 1]; i += blockDim.x) {
     const double value = x[i];
@@ -67,8 +66,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // A quantile of each track's values, or of the differences of neighbours. One block a track.
 extern "C" __global__ void __launch_bounds__(1024)
-    quantiles(const double* __restrict__ x, const i64* __restrict__ offsets,
-                                     u32 what, double share, double* __restrict__ out) {
+    quantiles(const double* __restrict__ x, const i64* __restrict__ offsets, u32 what, double share,
+              double* __restrict__ out) {
   __shared__ Room room;
   const double* mine = x + offsets[blockIdx.x];
   const i64 n = offsets[blockIdx.x + 1] - offsets[blockIdx.x] - (what == DIFFERENCES);
@@ -192,8 +191,7 @@ extern "C" __global__ void __launch_bounds__(256) find(Search search, double* __
     if (i <= search.shortest || i >= n - search.shortest - 1 ||
         !(fabs(search.x[position + 1] - search.x[position]) > search.eps[track]))
       out[position] = 0.0;
-    else
-      listed[atomicAdd(&count, 1u)] = k;
+    else listed[atomicAdd(&count, 1u)] = k;
   }
   __syncthreads();
   for (u32 k = threadIdx.x; k < count; k += blockDim.x) {
@@ -205,8 +203,9 @@ extern "C" __global__ void __launch_bounds__(256) find(Search search, double* __
 }
 
 // Without those that a neighbour exceeds; near the ends of a track all are kept.
-extern "C" __global__ void maxima(const double* __restrict__ values, const i64* __restrict__ offsets,
-                                  u32 tracks, i64 total, int reach, double* __restrict__ out) {
+extern "C" __global__ void maxima(const double* __restrict__ values,
+                                  const i64* __restrict__ offsets, u32 tracks, i64 total, int reach,
+                                  double* __restrict__ out) {
   const i64 position = i64(blockIdx.x) * blockDim.x + threadIdx.x;
   if (position >= total) return;
   const double value = values[position];

@@ -20,7 +20,8 @@ __device__ u32 track_of(const i64* offsets, u32 tracks, i64 position) {
   u32 low = 0, high = tracks;
   while (high - low > 1) {
     const u32 middle = (low + high) / 2;
-    if (offsets[middle] <= position) low = middle; else high = middle;
+    if (offsets[middle] <= position) low = middle;
+    else high = middle;
   }
   return low;
 }
