@@ -16,7 +16,7 @@ class UsageError(Failure):
 
 
 class DiskFull(UsageError):
-    """There is no room for the output: the user can make some, and resume."""
+    """Output that does not fit on its disk: the user can free some space, and resume."""
 
 
 class Lost(Failure):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
-from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
+from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.dock.options import DockOptions
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords, RecordBorder
@@ -27,6 +27,7 @@ from multigpu.kernels.rotation import (
 from multigpu.kernels.rotation.memory import fixed_bytes, working_bytes
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
+from multigpu.run.plan import Plan, largest_chunk, memory_budget
 
 # Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
 # tenth of a second, so that all devices finish at about the same time.
@@ -116,27 +117,18 @@ class DockSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DockPlan:
-    """Sizes by which the input is cut.
+class DockPlan(Plan):
+    """Sizes by which ligands and their poses are cut into spans.
 
-    chunk_bytes    most bytes of text of a span's ligands
     chunk_ligands  most ligands of a span
     pose_spans     begin and end of the spans into which the poses of a ligand are cut
-    budget         bytes that spans may take on the device that has least memory
-    lanes          chunks in progress at a time on each device
-    in_progress    chunks in progress at a time in the process that has most
-    threads        of all workers
+    threads        threads of all workers
     top            poses of each ligand
     once_bytes     host memory that a process takes once: program, field, listed rotations
     """
 
-    chunk_bytes: int
     chunk_ligands: int
     pose_spans: tuple[tuple[int, int], ...]
-    budget: int
-    cost: Cost
-    lanes: int
-    in_progress: int = 1
     threads: int = 1
     top: int = 1
     once_bytes: int = PROGRAM_BYTES
@@ -148,11 +140,6 @@ class DockPlan:
             "chunk_ligands": self.chunk_ligands,
             "pose_spans": self.pose_spans,
         }
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes that the chunks in progress take on a device."""
-        return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
 
     @property
     def host_bytes(self) -> int:
@@ -170,7 +157,7 @@ class DockPlan:
             scores += SHORTLIST_BYTES * min(3 * MOST_LISTED, scored)
         loaded = LOADED_BYTES_PER_BYTE * text + NAME_BYTES * ligands
         line = LINE_PER_THREAD * self.threads * (text + poses)
-        return self.once_bytes + self.in_progress * (loaded + poses + scores) + line
+        return self.once_bytes + self.process_chunks * (loaded + poses + scores) + line
 
 
 def plan_dock(
@@ -180,12 +167,9 @@ def plan_dock(
 
     Raises BudgetError where not even one ligand fits.
     """
-    budget = int(here.free * run.memory_fraction)
     fixed = here.lanes * working_bytes() + fixed_bytes(field)
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
-    most = chunk_units(cost, budget, here.lanes, run.chunk_bytes())
-    known = [source.size or 0 for source in sources if source.cuttable]
-    chunk_bytes = balanced(sum(known), most, here.threads, CHUNKS_PER_THREAD) if known else most
+    chunk_bytes = largest_chunk(sources, cost, here, run, chunks_per_thread=CHUNKS_PER_THREAD)
     share = GPU_POSES if here.gpu else CPU_POSES
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses
     # could not be merged.
@@ -194,10 +178,10 @@ def plan_dock(
         chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, share // search.stop),
         pose_spans=_pose_spans(search.stop, pieces),
-        budget=budget,
+        budget=memory_budget(here, run),
         cost=cost,
         lanes=here.lanes,
-        in_progress=here.chunks_in_process,
+        process_chunks=here.chunks_in_process,
         threads=here.threads,
         top=search.top,
         once_bytes=_once_bytes(field, search, here),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
-from multigpu.cluster.engine.plan import Capacity, Cost, balanced, chunk_units
+from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.errors import UsageError
 from multigpu.formats.sequences.reader import READ_AHEAD
 from multigpu.formats.sequences.signatures import Signatures
@@ -16,6 +16,7 @@ from multigpu.formats.storage.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
+from multigpu.run.plan import Plan, largest_chunk, memory_budget
 from multigpu.scan.options import ScanOptions
 
 # Python, NumPy, Numba while it compiles, PyArrow.
@@ -41,33 +42,19 @@ FIXED_DEVICE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanPlan:
-    """Sizes of the chunks of a scan.
+class ScanPlan(Plan):
+    """Sizes of the chunks of a scan; streams are cut into `chunk_bytes` decompressed bytes.
 
-    chunk_bytes     largest chunk of a file; streams are cut into as many decompressed bytes
-    chunks          number of chunks of each source; None for streams of unknown length
-    budget          bytes that chunks may take on the device with least memory
-    lanes           chunks in progress at a time on each device
-    process_chunks  chunks in progress at a time in the process that has most
-    index           size of the index of the signatures
+    chunks  number of chunks of each source; None for streams of unknown length
+    index   size of the index of the signatures
     """
 
-    chunk_bytes: int
     chunks: tuple[int | None, ...]
-    budget: int
-    cost: Cost
-    lanes: int
-    process_chunks: int
     index: Size
 
     def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
         """Return the plan with chunks of another size."""
         return replace(self, chunk_bytes=chunk_bytes, chunks=_count_chunks(sources, chunk_bytes))
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes that the chunks take on a device."""
-        return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
 
     @property
     def host_bytes(self) -> int:
@@ -95,7 +82,7 @@ def plan_scan(
 
     Raises UsageError where there is too little memory for the signatures.
     """
-    budget = int(capacity.free * run.memory_fraction)
+    budget = memory_budget(capacity, run)
     lengths = np.repeat(signatures.joined.lengths, strands)
     index = index_size(lengths, expected_bases(sources), capacity.gpu)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + index.memory)
@@ -105,10 +92,8 @@ def plan_scan(
             f" besides, where {budget:,} may be used: free some, give a larger --memory-fraction,"
             " or scan with a part of the signatures at a time"
         )
-    largest = run.chunk_bytes(_best_chunk_bytes(capacity))
-    largest = chunk_units(cost, budget, capacity.lanes, largest)
-    known = [source.size or 0 for source in sources if source.cuttable]
-    chunk_bytes = balanced(sum(known), largest, capacity.threads) if known else largest
+    best = _best_chunk_bytes(capacity)
+    chunk_bytes = largest_chunk(sources, cost, capacity, run, default=best)
     return ScanPlan(
         chunk_bytes=chunk_bytes,
         chunks=_count_chunks(sources, chunk_bytes),

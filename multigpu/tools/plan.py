@@ -1,9 +1,9 @@
-"""`multigpu plan`."""
+"""`multigpu plan`: how a job would be cut into chunks."""
 
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, request_of
-from multigpu.run.command import RUN, options, options_from
+from multigpu.run.command import RUN, number_of, options, options_from
 from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
 from multigpu.tools.answers import answer
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from multigpu.cnv.plan import CnvPlan, PlannedChromosome
     from multigpu.run.job import Job
 
-PLANNED = (  # as in the summary
+# Entries of docking's summary that are known before the run.
+PLANNED = (
     "pocket", "sources", "rotations", "covering_radius_degrees", "shifts", "poses_tried",
 )  # fmt: skip
 NORMALIZED = {
@@ -37,82 +38,93 @@ def command() -> None:
     """Show how a job would be cut into chunks, without running it."""
 
 
-ANSWER = (
-    click.option("--json", "as_json", is_flag=True, help="As JSON."),
-    click.option("--debug", is_flag=True, help="Show where an error comes from."),
+PRINTING = (
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("--debug", is_flag=True, help="Print the traceback of an error."),
 )
 
 
 @command.command()
-@options(SCAN, RUN, ANSWER)
+@options(SCAN, RUN, PRINTING)
 def scan(**values: Any) -> None:
-    """The chunk plan of `multigpu scan` with the same options."""
+    """Show the chunk plan of `multigpu scan` with the same options."""
     from multigpu.scan.inputs import expand_inputs
     from multigpu.scan.job import ScanJob
 
     inputs = expand_inputs(values["samples"], values["signatures"])
     job = ScanJob(inputs, scan_options(values), options_from(RunOptions, values))
-    plan, workers = _planned(job, job.worker_files)
-    rows = [
-        {
-            "path": source.path, "bytes": source.size, "compression": source.compression,
-            "layout": source.layout, "chunks": chunks,
-        }
-        for source, chunks in zip(job.sources, plan.chunks, strict=True)
-    ]  # fmt: skip
+    planned = plan_job(job, job.worker_files)
+    plan, sources = planned.plan, list(zip(job.sources, planned.plan.chunks, strict=True))
     if values["as_json"]:
-        index = {"entries": plan.index.entries, "bytes": plan.index.memory}
-        more = {"sources": rows, "signatures": len(job.signatures), "index": index}
-        _answer_json({**_facts(job, plan, workers), **more})
+        planned.print_json(
+            sources=[
+                {
+                    "path": source.path,
+                    "bytes": source.size,
+                    "compression": source.compression,
+                    "layout": source.layout,
+                    "chunks": chunks,
+                }
+                for source, chunks in sources
+            ],
+            signatures=len(job.signatures),
+            index={"entries": plan.index.entries, "bytes": plan.index.memory},
+        )
         return
-    lines = [
-        *_where(job, workers),
-        f"signatures    {len(job.signatures):,}",
-        f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
-        f"chunk         up to {plan.chunk_bytes:,} bytes of input",
-        *_taken(plan),
-        f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows",
-    ]
-    for source, chunks in zip(job.sources, plan.chunks, strict=True):
-        lines.append(f"{_source(source)}, {'a stream' if chunks is None else f'{chunks:,} chunks'}")
-    answer(lines)
+    answer(
+        [
+            *planned.places(),
+            f"signatures    {len(job.signatures):,}",
+            f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
+            f"chunk         up to {plan.chunk_bytes:,} bytes of input",
+            *planned.chunks_in_progress(),
+            f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows",
+            *(
+                f"{_describe(source)}, {'a stream' if chunks is None else f'{chunks:,} chunks'}"
+                for source, chunks in sources
+            ),
+        ]
+    )
 
 
 @command.command()
-@options(DOCK, RUN, ANSWER)
+@options(DOCK, RUN, PRINTING)
 def dock(**values: Any) -> None:
-    """The chunk plan of `multigpu dock` with the same options."""
+    """Show the chunk plan of `multigpu dock` with the same options."""
     from multigpu.dock.job import DockJob
 
     job = DockJob(request_of(values))
-    plan, workers = _planned(job, [])  # they get the text of the ligands
-    told = job.summary_entries()
+    # Workers get the text of the ligands: they need no files.
+    planned = plan_job(job, [])
+    plan, entries = planned.plan, job.summary_entries()
     if values["as_json"]:
-        more = {
-            "chunk_ligands": plan.chunk_ligands, "pose_spans": len(plan.pose_spans),
-            **{name: told[name] for name in PLANNED},
-        }  # fmt: skip
-        _answer_json({**_facts(job, plan, workers), **more})
+        planned.print_json(
+            chunk_ligands=plan.chunk_ligands,
+            pose_spans=len(plan.pose_spans),
+            **{name: entries[name] for name in PLANNED},
+        )
         return
     points = " × ".join(map(str, job.pocket.shape))
-    answer([
-        *_where(job, workers),
-        f"pocket        {points} points, {len(job.field.values)} map(s)",
-        f"search        {told['rotations']:,} rotations × {told['shifts']:,} shifts",
-        f"poses tried   {told['poses_tried']:,} of each ligand: the others repeat these",
-        f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes",
-        f"pose spans    {len(plan.pose_spans):,} for each of these",
-        *_taken(plan),
-        f"host memory   at most {plan.host_bytes:,} bytes in a process",
-        *map(_source, job.sources),
-    ])  # fmt: skip
+    answer(
+        [
+            *planned.places(),
+            f"pocket        {points} points, {number_of(len(job.field.values), 'map')}",
+            f"search        {entries['rotations']:,} rotations × {entries['shifts']:,} shifts",
+            f"poses tried   {entries['poses_tried']:,} of each ligand: the others repeat these",
+            f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes",
+            f"pose spans    {len(plan.pose_spans):,} for each of these",
+            *planned.chunks_in_progress(),
+            f"host memory   at most {plan.host_bytes:,} bytes in a process",
+            *map(_describe, job.sources),
+        ]
+    )
 
 
 @command.command()
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
-@options(MODEL, NORMALIZATION, CALLING, COUNT, RUN, ANSWER)
+@options(MODEL, NORMALIZATION, CALLING, COUNT, RUN, PRINTING)
 def cnv(**values: Any) -> None:
-    """How the chromosomes of `multigpu cnv` with the same options come to devices.
+    """Show how `multigpu cnv` with the same options brings chromosomes to devices.
 
     A counts table is read. Alignments are looked at, but not counted.
     """
@@ -122,53 +134,121 @@ def cnv(**values: Any) -> None:
 
     job = open_plan(request_from_command(values, options_from(RunOptions, values)))
     files = list(job.uncounted)
-    plan, workers = _planned(job, [str(Path(path).absolute()) for path in files])
-    by, where = normalized_by(job.options), job.deployment
+    planned = plan_job(job, [str(Path(path).absolute()) for path in files])
+    plan, where = planned.plan, job.deployment
+    normalized = normalized_by(job.options)
     if values["as_json"]:
-        more = {
-            "samples": plan.shape.cases, "controls": plan.shape.columns - plan.shape.cases,
-            "regions": plan.shape.regions, "to_count": files, "normalized": by,
-            "at_once": plan.at_once, "worker_processes": where.processes,
-            "chromosomes": [_chromosome(each) for each in plan.chromosomes],
-            "notes": list(job.notes),
-        }  # fmt: skip
-        _answer_json({**_facts(job, plan, workers), **more})
+        planned.print_json(
+            samples=plan.shape.cases,
+            controls=plan.shape.columns - plan.shape.cases,
+            regions=plan.shape.regions,
+            to_count=files,
+            normalized=normalized,
+            at_once=plan.at_once,
+            worker_processes=where.processes,
+            chromosomes=[_chromosome(each) for each in plan.chromosomes],
+            notes=list(job.notes),
+        )
         return
-    answer([
-        *_where(job, workers),
-        *([f"works in      {_processes(where)}"] if len(job.devices) > 1 else []),
-        *_uncounted(files, job.infers_sexes),
-        _counts(plan),
-        f"normalized    {NORMALIZED[by]}",
-        *_chromosomes(plan),
-        f"host memory   at most {plan.host_bytes:,} bytes in a process without matrices and report",
-        *(f"note          {note}" for note in job.notes),
-    ])  # fmt: skip
+    answer(
+        [
+            *planned.places(),
+            *([f"works in      {_processes(where)}"] if len(job.devices) > 1 else []),
+            *_files_to_count(files, job.infers_sexes),
+            _counts(plan),
+            f"normalized    {NORMALIZED[normalized]}",
+            *_chromosomes_in_progress(planned),
+            (
+                f"host memory   at most {plan.host_bytes:,} bytes in a process without matrices and"
+                " report"
+            ),
+            *(f"note          {note}" for note in job.notes),
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedJob:
+    """Plan of a job, and the fitness of the workers of a scheduler.
+
+    workers  of each worker its name, problems, GPU and free bytes; empty on this machine
+    """
+
+    job: "Job"
+    plan: Any
+    workers: list[dict[str, Any]]
+
+    def print_json(self, **more: Any) -> None:
+        """Print what every plan has, and more, as JSON."""
+        plan = self.plan
+        facts = {
+            "version": 1,
+            "devices": [asdict(device) for device in self.job.devices],
+            "chunk_bytes": plan.chunk_bytes,
+            "device_bytes": plan.device_bytes,
+            "budget_bytes": plan.budget,
+            "lanes": plan.lanes,
+            "host_bytes": plan.host_bytes,
+            "workers": self.workers,
+        }
+        answer([json.dumps({**facts, **more}, indent=2)])
+
+    def places(self) -> list[str]:
+        """Return a line for each worker of a scheduler, else one with the devices used here."""
+        if not self.workers:
+            gpus = ", ".join(f"GPU {each.index} ({each.name})" for each in self.job.devices)
+            return [f"where         {gpus or 'CPU'}"]
+        return [
+            f"worker        {each['worker']}: {'GPU' if each['gpu'] else 'CPU'},"
+            f" {each['free_bytes']:,} bytes free"
+            for each in self.workers
+        ]
+
+    def chunks_in_progress(self) -> list[str]:
+        """Return lines with the number of chunks on a worker, and the memory that they take."""
+        return [f"in progress   {self.plan.lanes} chunks at a time on each worker", self.memory()]
+
+    def memory(self) -> str:
+        """Return a line with the memory on the device with least, and how much may be used."""
+        return f"memory there  {self.plan.device_bytes:,} of {self.plan.budget:,} bytes"
+
+
+def plan_job(job: Any, files: Sequence[str]) -> PlannedJob:
+    """Plan a job and ask the workers of a scheduler; nothing is started on this machine.
+
+    files: inputs that workers must see
+    """
+    if not job.remote:
+        return PlannedJob(job=job, plan=job.plan(), workers=[])
+    with ExitStack() as stack:
+        crew = job.crew(stack, files)
+        workers = [{"worker": name, **asdict(fit)} for name, fit in crew.fitness.items()]
+        return PlannedJob(job=job, plan=job.plan(crew), workers=workers)
 
 
 def _processes(where: "Deployment") -> str:
-    """Return what works on several GPUs."""
-    gpus = _several(len(where.devices), "GPU")
+    """Return in words which processes work on several GPUs."""
+    gpus = number_of(len(where.devices), "GPU")
     if where.processes:
         return f"{where.processes:,} worker processes, on {gpus}"
     return f"threads of one process, on {gpus}"
 
 
-def _uncounted(files: Sequence[str], infers_sexes: bool) -> list[str]:
-    """What comes before all else, where that is to be done."""
+def _files_to_count(files: Sequence[str], infers_sexes: bool) -> list[str]:
+    """Return a line about the alignments that are counted first, if any."""
     if not files:
         return []
     size = sum(Path(path).stat().st_size for path in files)
-    found = f"{_several(len(files), 'alignment file')}, {size:,} bytes"
+    found = f"{number_of(len(files), 'alignment file')}, {size:,} bytes"
     sexes = ", and shows the sexes" if infers_sexes else ""
     return [f"to count      {found}: this comes first{sexes}"]
 
 
 def _counts(plan: "CnvPlan") -> str:
-    shape, chromosomes = plan.shape, _several(len(plan.chromosomes), "chromosome")
-    samples, controls = _several(shape.cases, "sample"), shape.columns - shape.cases
+    shape, chromosomes = plan.shape, number_of(len(plan.chromosomes), "chromosome")
+    samples, controls = number_of(shape.cases, "sample"), shape.columns - shape.cases
     if controls:
-        samples += f" and {_several(controls, 'control')}"
+        samples += f" and {number_of(controls, 'control')}"
     return f"counts        {samples} × {shape.regions:,} regions in {chromosomes}"
 
 
@@ -177,70 +257,19 @@ def _chromosome(each: "PlannedChromosome") -> dict[str, Any]:
     return {name: getattr(each, name) for name in names}
 
 
-def _chromosomes(plan: "CnvPlan") -> list[str]:
-    """A chromosome is a chunk."""
-    largest, in_hand = plan.largest, _several(plan.lanes, "chromosome")
-    pieces = f"{_several(largest.pieces, 'piece')} of {largest.device_bytes:,} bytes"
+def _chromosomes_in_progress(planned: PlannedJob) -> list[str]:
+    """Return lines about chromosomes, which are the chunks of a copy-number run."""
+    plan, largest = planned.plan, planned.plan.largest
+    chromosomes = number_of(plan.lanes, "chromosome")
+    pieces = f"{number_of(largest.pieces, 'piece')} of {largest.device_bytes:,} bytes"
     return [
-        f"in hand       {in_hand} at a time on each worker, {plan.at_once:,} on its device",
+        f"in progress   {chromosomes} at a time on each worker, {plan.at_once:,} on its device",
         f"largest       {largest.name}: {largest.regions:,} regions, in {pieces}",
-        _memory(plan),
+        planned.memory(),
     ]
 
 
-def _several(count: int, word: str) -> str:
-    return f"{count:,} {word}{'s' * (count != 1)}"
-
-
-def _planned(job: Any, inputs: Sequence[str]) -> tuple[Any, list[dict[str, Any]]]:
-    """The plan, and what the workers of a cluster say; nothing is started on this machine.
-
-    inputs: that these must see
-    """
-    if not job.remote:
-        return job.plan(), []
-    with ExitStack() as stack:
-        crew = job.crew(stack, inputs)
-        workers = [{"worker": name, **asdict(fit)} for name, fit in crew.fitness.items()]
-        return job.plan(crew), workers
-
-
-def _facts(job: "Job", plan: Any, workers: list[dict[str, Any]]) -> dict[str, Any]:
-    """What every plan has."""
-    return {
-        "version": 1, "devices": [asdict(device) for device in job.devices],
-        "chunk_bytes": plan.chunk_bytes, "device_bytes": plan.device_bytes,
-        "budget_bytes": plan.budget, "lanes": plan.lanes, "host_bytes": plan.host_bytes,
-        "workers": workers,
-    }  # fmt: skip
-
-
-def _answer_json(facts: dict[str, Any]) -> None:
-    answer([json.dumps(facts, indent=2)])
-
-
-def _where(job: "Job", workers: list[dict[str, Any]]) -> list[str]:
-    """The workers of a cluster, or else the devices of this machine."""
-    if workers:
-        return [_worker(worker) for worker in workers]
-    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
-    return [f"where         {where}"]
-
-
-def _worker(worker: dict[str, Any]) -> str:
-    kind, free = "GPU" if worker["gpu"] else "CPU", worker["free_bytes"]
-    return f"worker        {worker['worker']}: {kind}, {free:,} bytes free"
-
-
-def _taken(plan: Any) -> list[str]:
-    return [f"in hand       {plan.lanes} chunks at a time on each worker", _memory(plan)]
-
-
-def _memory(plan: Any) -> str:
-    return f"memory there  {plan.device_bytes:,} of {plan.budget:,} bytes"
-
-
-def _source(source: Any) -> str:
+def _describe(source: Any) -> str:
     size = "unknown size" if source.size is None else f"{source.size:,} bytes"
     return f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}"
 

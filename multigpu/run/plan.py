@@ -1,0 +1,72 @@
+"""Plan of a run: sizes of chunks that fit the memory, the same for every workload."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from multigpu.cluster.engine.plan import CHUNKS_PER_THREAD, Capacity, Cost, balanced, chunk_units
+from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
+
+
+class Input(Protocol):
+    """Input file; only a cuttable one has a size that is known before it is read."""
+
+    @property
+    def cuttable(self) -> bool: ...
+
+    @property
+    def size(self) -> int | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Sizes of the chunks of a run.
+
+    chunk_bytes     most bytes of input in a chunk
+    budget          bytes that chunks may take on the device with least memory
+    cost            memory that chunks take there
+    lanes           chunks in progress at a time on each device
+    process_chunks  chunks in progress at a time in the process that has most
+    """
+
+    chunk_bytes: int
+    budget: int
+    cost: Cost
+    lanes: int
+    process_chunks: int = 1
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes that the chunks in progress take on a device."""
+        return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
+
+    @property
+    def host_bytes(self) -> int:
+        """Most bytes of host memory that a process takes."""
+        raise NotImplementedError
+
+
+def memory_budget(capacity: Capacity, run: RunOptions) -> int:
+    """Return the bytes that a run may take on the device with least memory."""
+    return int(capacity.free * run.memory_fraction)
+
+
+def largest_chunk(
+    inputs: Iterable[Input],
+    cost: Cost,
+    capacity: Capacity,
+    run: RunOptions,
+    *,
+    default: int = DEFAULT_CHUNK_BYTES,
+    chunks_per_thread: int = CHUNKS_PER_THREAD,
+) -> int:
+    """Return the most bytes of input that a chunk may have, smaller where there is little input.
+
+    default: bytes where memory allows it and the user gave no maximum
+
+    Raises BudgetError where not a byte fits.
+    """
+    budget = memory_budget(capacity, run)
+    fits = chunk_units(cost, budget, capacity.lanes, run.chunk_bytes(default))
+    known = [each.size or 0 for each in inputs if each.cuttable]
+    return balanced(sum(known), fits, capacity.threads, chunks_per_thread) if known else fits
