@@ -29,7 +29,7 @@ def listening() -> dict[int, str]:
 
 
 def found_by_a_stranger(scheduler: str, ports: list[int]) -> list[str]:
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "stranger.py")]
+    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "support" / "stranger.py")]
     first = int(scheduler.rpartition(":")[2])
     others = [port for port in ports if port != first]
     run = subprocess.run(

@@ -80,7 +80,7 @@ def test_plan__host_memory_counts_pieces_that_are_joined_and_copies_for_processe
     signed = 8 * 600_000 * 16
     assert pieces.host_bytes - pieces.device_bytes >= whole.host_bytes - whole.device_bytes + signed
     counts = 700_000 * 20 * 4
-    apart = plan(here, in_process=False)  # all counts, and both chromosomes in hand
+    apart = plan(here, in_process=False)  # all counts, and both chromosomes in progress
     assert apart.host_bytes == whole.host_bytes + 2 * counts
 
 
@@ -98,7 +98,7 @@ def test_command__tells_of_a_table(table: str, main: Run) -> None:
     assert told["counts"] == "6 samples × 1,500 regions in 3 chromosomes"
     assert told["normalized"] == "the genome as a whole"
     assert told["largest"].startswith("chr1: 500 regions, in 4 pieces of")  # 166 rows of 24 bytes
-    assert told["in hand"].startswith("2 chromosomes at a time on each worker, 1 on its")
+    assert told["in progress"].startswith("2 chromosomes at a time on each worker, 1 on its")
     assert told["host memory"].startswith("at most ")
 
 

@@ -92,7 +92,7 @@ def peak(*arguments: str, program: tuple[str, ...] = ("-m", "multigpu")) -> tupl
 
 @pytest.mark.parametrize("name", ["plain.fq", "packed.fq.gz"])
 def test_scan__takes_no_more_host_memory_than_planned(files: Path, name: str) -> None:
-    """Four times 16 MiB in hand, of 120 MB; gzip is decompressed to as much."""
+    """Four chunks of 16 MiB in progress, of 120 MB; gzip is decompressed to as much."""
     arguments = ["scan", str(files / name), "-s", str(files / "signatures.fa"), *CHUNK]
     most = planned(*arguments)["host_bytes"]
     assert most < 1 << 30

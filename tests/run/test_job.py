@@ -1,4 +1,4 @@
-"""What all jobs share: when a journal stays, how many chunks are in hand."""
+"""What all jobs share: when a journal stays, how many chunks are in progress."""
 
 import errno
 import gzip
