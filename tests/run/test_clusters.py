@@ -255,7 +255,7 @@ def test_scheduler__on_the_loopback_is_not_warned_of(
         ("tcp://127.0.0.1:9", {"REQUIRE_ENCRYPTION": "True"}, "encryption required by Dask"),
         ("127.0.0.1", {}, "missing port number in address"),
         ("foo://127.0.0.1:9", {}, "unknown address scheme 'foo'"),
-        ("", {}, "has no name"),
+        ("", {}, "must not be empty"),
     ],
     ids=["no certificates", "no encryption", "no port", "scheme", "empty"],
 )
