@@ -28,7 +28,7 @@ def command() -> None:
             --infected 20 --min-signatures 1 --max-signatures 2 \\
             --min-length 100000 --max-length 200000 --min-phred 10 \\
             --max-phred 30 --n-ratio 0.1 -o samples.fastq
-    """
+    """  # noqa: D301 - \b is a character that click wants
 
 
 def _number(name: str, default: int, text: str) -> Decorator:

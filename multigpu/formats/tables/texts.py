@@ -1,21 +1,13 @@
 """Texts in one buffer, without an object for each."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-SEVERAL, MANY = 16, 256
-
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
-
-
-def are_several(count: int) -> bool:
-    """Whether `count` rows repay compiling the vectorised path, and loading it."""
-    return count >= (SEVERAL if "multigpu.kernels.compiled.jit" in sys.modules else MANY)
 
 
 def speakable(word: str) -> str:
