@@ -9,8 +9,8 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 KINDS = ("faults", "golden", "emulated", "process", "unit")  # pyproject.toml says what they are
 EMULATORS = {"emulated", "compile_cubin", "machine", "gpu"}
-STARTERS = {
-    "--workers", "multiprocessing", "processes", "scheduler", "start_workers", "subprocess",
+STARTERS = {  # or run the whole program here, as the fixture `main` does
+    "--workers", "main", "multiprocessing", "processes", "scheduler", "start_workers", "subprocess",
     "two_processes",
 }  # fmt: skip
 
