@@ -38,7 +38,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 help:
 	@echo "make demo     install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
 	@echo "make quick    unit tests: a minute (ARGS='-k scan' goes to pytest, here and below)"
-	@echo "make test     all tests but those marked slow: ten minutes"
+	@echo "make test     all tests but those marked slow or faults"
 	@echo "make test-all all tests: half an hour"
 	@echo "make coverage the lines that tests run, per folder"
 	@echo "make soak     100 random fault schedules for each job (SCHEDULES=20 for fewer), then ten minutes of kill points"
@@ -54,10 +54,11 @@ demo: $(VENV)/.installed-$$(RUNTIME)
 INSTALLED = $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)/.installed-$$(RUNTIME))
 
 quick: $(INSTALLED)
-	@$(PYTEST) -m "unit and not slow and not gpu" --hypothesis-profile quick $(ARGS)
+	@$(PYTEST) -m "unit and not slow and not gpu" --hypothesis-profile quick \
+		$(foreach folder,bad_input faults golden,--ignore tests/$(folder)) $(ARGS)
 
 test: $(INSTALLED)
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not slow and not faults" $(ARGS)
 
 test-all: $(INSTALLED)
 	@$(PYTEST) $(ARGS)

@@ -1,8 +1,7 @@
 """Hashes of the kernels: which ones these are, and which compiled functions are up to date."""
 
 import hashlib
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +9,6 @@ KERNELS = Path(__file__).parents[1]
 PACKAGE = "multigpu.kernels"
 SUFFIXES = (".py", ".cu", ".cuh")
 SHARED = ("compiled", "numerics")  # folders from which functions of any kernel may call others
-COMPILER = b"multigpu.kernels.compiled.jit"  # named by every module that has functions compiled
 
 
 @cache
@@ -23,11 +21,11 @@ def digest_of(module: str) -> str:
     """Return a hash of all files that may be compiled into the functions of a module.
 
     Those of a kernel's folder are inlined there only, those in `SHARED` and directly in `kernels`
-    everywhere. Modules outside of `kernels` may call each other and any kernel.
+    everywhere. Nothing else compiles functions, apart from tests.
     """
-    if module.startswith(f"{PACKAGE}."):
-        return _digest_of_folder(module.removeprefix(f"{PACKAGE}.").partition(".")[0])
-    return _digest_of_package(module.partition(".")[0])
+    inside = module.startswith(f"{PACKAGE}.")
+    folder = module.removeprefix(f"{PACKAGE}.").partition(".")[0] if inside else SHARED[0]
+    return _digest_of_folder(folder)
 
 
 @cache
@@ -36,19 +34,6 @@ def _digest_of_folder(folder: str) -> str:
     for name in {folder, *SHARED}:
         paths += (KERNELS / name).rglob("*.py")
     return _hash(paths)
-
-
-@cache
-def _digest_of_package(package: str) -> str:
-    return _hash([*KERNELS.rglob("*.py"), *_compiled_files(package)])
-
-
-def _compiled_files(package: str) -> Iterator[Path]:
-    """Yield the modules of a loaded package that have functions compiled."""
-    for folder in getattr(sys.modules.get(package), "__path__", ()):
-        for path in Path(folder).rglob("*.py"):
-            if COMPILER in path.read_bytes():
-                yield path
 
 
 def _hash(paths: Iterable[Path]) -> str:

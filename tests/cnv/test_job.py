@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cohorts import CPU, cohort
+from support.examples import examples
 
 from multigpu import UsageError
 from multigpu.cluster.engine.codec import Codec
@@ -71,7 +72,7 @@ def place_of(counts: Counts, table: Any) -> Any:
     return table.chrom * np.int64(1 << 40) + table.start
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(st.permutations(range(6)))
 def test_samples__in_another_order_have_the_same_calls(order: list[int]) -> None:
     counts, _ = cohort()

@@ -15,6 +15,8 @@ from multigpu.cnv.output import overview, plots
 from multigpu.cnv.output.colours import BLUE, RED, Colours, Palette, Shade
 from multigpu.cnv.request import Provenance
 
+pytestmark = pytest.mark.process  # runs whole jobs
+
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome")
 

@@ -12,6 +12,8 @@ from support.markup import NAMES, read
 from multigpu.cluster.engine.events import Event
 from multigpu.run.report import DeviceChart, literal
 
+pytestmark = pytest.mark.process  # runs whole jobs
+
 IN_DRAWING = b"""M  STY  1   1 DAT
 M  SAL   1  1   1
 M  SDT   1 LABEL

@@ -21,6 +21,8 @@ from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder, read
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.sources import Source
 
+pytestmark = pytest.mark.process  # runs whole jobs
+
 
 def test_dock__writes_the_ligands_in_their_order(dock: Dock) -> None:
     assert dock("-o", "poses.sdf") == 0

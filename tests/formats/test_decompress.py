@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from backports import zstd
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from isal import isal_zlib
+from support.examples import examples
 from support.stored import (
     READS,
     STORED,
@@ -194,7 +195,7 @@ def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Callable
 
 
 @pytest.mark.parametrize("compression", ["gzip", "bgzf", "zstd"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_blocks__never_end_early_without_an_error(
     store: Callable[..., str], compression: str, data: st.DataObject
@@ -219,7 +220,7 @@ def test_blocks__never_end_early_without_an_error(
 
 
 @pytest.mark.parametrize("compression", ["gzip", "bgzf", "zstd"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_blocks__never_give_other_data_without_an_error(
     store: Callable[..., str], compression: str, data: st.DataObject

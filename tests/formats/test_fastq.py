@@ -6,9 +6,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.examples import examples
 from support.sequence_texts import FASTQ, slices, texts
 
 from multigpu import InputError
@@ -83,7 +84,7 @@ def begins_of(text: bytes) -> list[int]:
     return [int(row[NAME]) - 1 for row in found.table]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(texts("fastq"), st.integers(1, 90), st.data())
 def test_read__gives_all_records_that_begin_before_the_border(
     text: bytes, block: int, data: st.DataObject
@@ -98,7 +99,7 @@ def test_read__gives_all_records_that_begin_before_the_border(
     )
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(texts("fastq"), st.integers(1, 90), st.data())
 def test_read__of_a_damaged_text_says_what_is_wrong(
     text: bytes, block: int, data: st.DataObject
@@ -167,7 +168,7 @@ def test_first_record__is_always_a_line_that_begins_with_at(name: str) -> None:
             assert guess == -1 or (guess > begin and guess in lines and text[guess:][:1] == b"@")
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.binary(min_size=1, max_size=300), st.data())
 def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> None:
     borders = st.integers(0, len(content) + 3)

@@ -5,8 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.sequence_texts import (
     FASTA,
     FASTQ,
@@ -132,7 +133,7 @@ def test_parse__gives_the_records_of_the_whole(layout: Layout, name: str) -> Non
     assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(any_text)
 def test_parse__gives_the_records_of_any_good_text(given_text: tuple[Layout, bytes]) -> None:
     layout, text = given_text
@@ -142,7 +143,7 @@ def test_parse__gives_the_records_of_any_good_text(given_text: tuple[Layout, byt
     assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(any_text, st.data())
 def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
     given_text: tuple[Layout, bytes], data: st.DataObject
@@ -219,7 +220,7 @@ def test_parse__of_a_stream_cut_anywhere_goes_on_where_it_stopped(
         assert second.fault is Fault.NONE
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(any_text, st.integers(1, 40))
 def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
     given_text: tuple[Layout, bytes], size: int
@@ -292,7 +293,7 @@ def test_pieces__of_tiny_spans_are_the_records_of_the_whole(name: str) -> None:
         assert joined(text, cuts, overlap) == expected, (size, overlap)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     text=texts("fasta"),
     cuts=st.lists(st.integers(0, 150), max_size=6),
@@ -396,7 +397,7 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
 # ---- arrays out of tables ---------------------------------------------------------------------
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(texts("fastq"))
 def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
     raw = array(text)
@@ -410,7 +411,7 @@ def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
     assert offsets.tolist() == np.cumsum([0, *map(len, bases)]).tolist()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(texts("fastq"), st.data())
 def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
     raw = array(text)

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from backports import zstd
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from multigpu.errors import UsageError
 from multigpu.formats.storage import compressed
@@ -284,7 +285,7 @@ def test_sink__writes_the_same_bytes_however_rows_are_divided(fmt: str, compress
     rows = random_rows(330)
     whole = written([rows], fmt, compression)
 
-    @settings(max_examples=20)
+    @examples(20)
     @given(st.lists(st.integers(0, 330)))
     def check(cuts: list[int]) -> None:
         borders = [0, *sorted(cuts), 330]

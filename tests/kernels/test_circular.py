@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from multigpu.kernels.segmentation import Circular, Segments, TrackError, circular, cpu, reference
 
@@ -66,7 +67,7 @@ def test_cbs__is_the_plain_computation_where_changes_are_clear(backend: Any, wid
     assert len(got) == 8
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(st.integers(12, 40), min_size=1, max_size=4), st.integers(0, 2**32))
 def test_cbs__finds_planted_changes(lengths: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import golden_cnv
 from support.backends import DEVICES, backend_of, on_host
+from support.examples import examples
 from support.nvrtc import ARCHITECTURES, compile_cubin
 
 from multigpu.kernels import normalization
@@ -523,7 +524,7 @@ COUNTS = st.integers(0, 2**32 - 1).map(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(COUNTS, st.sampled_from(["cn.mops", "haplo", "exome"]))
 def test_posterior__sums_to_one(counts: Any, function: str) -> None:
     got = cpu.model(counts, np.ones(5), Model.of(function, posterior=True))
@@ -532,7 +533,7 @@ def test_posterior__sums_to_one(counts: Any, function: str) -> None:
     assert (got.posterior >= 0).all()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(COUNTS, st.floats(0, 20), st.floats(0, 20))
 def test_weight_of_the_main_class__grows_with_the_prior(counts: Any, a: float, b: float) -> None:
     """One cycle is tried, as several may lead to another maximum.
@@ -546,7 +547,7 @@ def test_weight_of_the_main_class__grows_with_the_prior(counts: Any, a: float, b
     assert (high >= low - 1e-12).all()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(COUNTS, st.permutations(range(5)))
 def test_model__samples_may_come_in_any_order(counts: Any, order: list[int]) -> None:
     options = Model(posterior=True)
@@ -558,7 +559,7 @@ def test_model__samples_may_come_in_any_order(counts: Any, order: list[int]) -> 
     np.testing.assert_allclose(got.lambda_, expected.lambda_, rtol=1e-9)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(COUNTS)
 def test_model__all_ways_agree_on_any_counts(counts: Any) -> None:
     got, expected = (each.model(counts, np.ones(5), Model()) for each in (cpu, reference))

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import golden_cnv
 from support.backends import DEVICES, backend_of, on_host
+from support.examples import examples
 from support.nvrtc import ARCHITECTURES, compile_cubin
 
 from multigpu.kernels.device.sources import source
@@ -319,7 +320,7 @@ def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
         assert here.masses(grid).sum() > 0.01
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 20_000), st.sampled_from([0.01, 1.0, 30.0]))
 def test_ascending__is_measured_as_by_numpy(seed: int, n: int, scale: float) -> None:
     values = np.sort(np.random.default_rng(seed).gamma(2, scale, n))
@@ -416,7 +417,7 @@ def test_spectrum__of_parts_is_that_of_the_whole(parts: list[list[float]]) -> No
             assert together.quantile(share) == pytest.approx(np.quantile(whole, share), abs=1e-12)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(KINDS[:-1]))
 def test_size_factors__go_with_their_samples(seed: int, kind: Normalization) -> None:
     rng = np.random.default_rng(seed)
@@ -427,7 +428,7 @@ def test_size_factors__go_with_their_samples(seed: int, kind: Normalization) -> 
     np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_size_factors__make_the_means_equal(seed: int) -> None:
     counts = cohort(np.random.default_rng(seed), 200, 6)

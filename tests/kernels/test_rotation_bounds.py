@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.rotation_cases import (
     golden_case,
     hair_splitting_case,
@@ -43,7 +44,7 @@ def assert_within_bounds(field: Field, ligands: Ligands, search: Search) -> None
     assert (np.abs(found - exact)[decided] <= bounds.errors[0, power]).all()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "nearest"]),

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.rotation_cases import (
     PLAIN,
     golden_case,
@@ -95,7 +96,7 @@ def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str
 
 
 @pytest.mark.parametrize("backend", FAST)
-@settings(max_examples=60)
+@examples(60)
 @given(
     SEEDS,
     st.sampled_from(["linear", "nearest"]),
@@ -129,7 +130,7 @@ def test_backends__agree_where_single_precision_cannot_tell(
 
 
 @pytest.mark.parametrize("backend", FAST)
-@settings(max_examples=25)
+@examples(25)
 @given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
 def test_answer__does_not_depend_on_how_poses_are_cut(
     backend: str, seed: int, interpolation: str, outside: str

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.halving import scan_halving
 from support.scan_cases import (
     LEGAL,
@@ -102,7 +103,7 @@ FIXED = {
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=300)
+@examples(300)
 @given(case=cases(), rules=st.sampled_from(ALL_RULES), both=st.booleans())
 def test_scan__finds_what_the_reference_finds_in_random_data(
     device: str, case: Case, rules: Rules, both: bool
@@ -128,7 +129,7 @@ def test_scan__finds_what_the_reference_finds(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=300)
+@examples(300)
 @given(
     case=cases(),
     rules=st.sampled_from(ALL_RULES),
@@ -320,7 +321,7 @@ def plain(sample: str, signature: str, strict: bool) -> list[int]:
     return [i for i in starts if all(map(agree, sample[i : i + len(signature)], signature))]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(sample=letters_of, signature=letters_of.filter(bool), strict=st.booleans())
 @example(sample="N", signature="A", strict=True)
 @example(sample="A", signature="N", strict=True)

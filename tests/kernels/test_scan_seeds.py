@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from multigpu.kernels.scan import seeds
 from multigpu.kernels.scan.seeds import CPU, LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
@@ -38,7 +39,7 @@ any_costs = st.builds(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(runs=st.lists(st.integers(0, LONGEST_RUN), min_size=1, max_size=50), costs=any_costs)
 def test_plan__is_possible_and_fits(runs: list[int], costs: Costs) -> None:
     plan = plan_seeds(np.array(runs, np.int64), costs)
@@ -51,7 +52,7 @@ def test_plan__is_possible_and_fits(runs: list[int], costs: Costs) -> None:
     assert seeded * windows <= costs.max_entries
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(runs=st.lists(st.integers(0, LONGEST_RUN), min_size=1, max_size=50))
 def test_plan__for_few_bases_makes_no_larger_index_than_for_many(runs: list[int]) -> None:
     sizes = []

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.examples import examples
 from support.scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
 
 from multigpu.kernels.bases import encode, reverse_complement
@@ -109,7 +110,7 @@ def test_split__at_every_border_keeps_every_hit_once(longest: int) -> None:
         assert_same(divided(chunk, patterns, limit, 1).ordered(1, first=False), expected)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(case=cases(most_records=5, most_signatures=4), smallest=st.integers(1, 40))
 def test_split__again_and_again_keeps_every_hit_once(case: Case, smallest: int) -> None:
     records, signatures = case

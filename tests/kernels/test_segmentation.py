@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of
+from support.examples import examples
 from support.nvrtc import ARCHITECTURES, compile_cubin
 
 from multigpu.kernels.device.sources import source
@@ -237,7 +238,7 @@ OPTIONS = st.builds(
 TRACKS = st.lists(st.integers(0, 90), max_size=4)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(TRACKS, OPTIONS, st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 0.9]))
 def test_cpu__is_the_plain_computation(
     lengths: list[int], options: Segmentation, seed: int, zeros: float

@@ -21,6 +21,8 @@ from multigpu.run.fitness import Expected
 from multigpu.run.job import Job
 from multigpu.run.options import RunOptions
 
+pytestmark = pytest.mark.process  # runs whole jobs
+
 DEPLOY = ROOT / "cluster" / "deploy"
 READ = "@r{0}\nACGTACGTAC\n+\nIIIIIIIIII\n"
 
@@ -37,16 +39,34 @@ from multigpu.run import fitness
 fitness.fingerprint_or_none = lambda path: seen(path.replace("/here/", "/there/"))
 """
 BARE = "import sys; sys.modules['multigpu'] = None"  # as if it were not installed
-SLOW = """
+# A worker that stops after some chunks until another one, which joins later, has got one.
+WAITING = """
 import time
+from itertools import count
+from pathlib import Path
 from multigpu.scan import work as scan
 
-class Slow(scan.SpanReader):
+chunks = count()
+
+class Waiting(scan.SpanReader):
     def read(self, span):
-        time.sleep(0.05)
+        late = next(chunks) > 8
+        while late and not Path("{joined}").exists():
+            time.sleep(0.05)
         return super().read(span)
 
-scan.SpanReader = Slow
+scan.SpanReader = Waiting
+"""
+JOINING = """
+from pathlib import Path
+from multigpu.scan import work as scan
+
+class Joining(scan.SpanReader):
+    def read(self, span):
+        Path("{joined}").touch()
+        return super().read(span)
+
+scan.SpanReader = Joining
 """
 
 
@@ -182,13 +202,15 @@ def test_workers__that_join_get_work_and_unfit_ones_are_sent_away(
     host: Host, samples: str, signatures: str
 ) -> None:
     log = host.folder / "events.json"
-    slow = loading(host, "slow", SLOW)
-    with host.scheduler(), host.worker(*slow):
+    joined = host.folder / "joined"
+    waiting = loading(host, "waiting", WAITING.format(joined=joined))
+    joining = loading(host, "joining", JOINING.format(joined=joined))
+    with host.scheduler(), host.worker(*waiting):
         running = scan(
             host, samples, signatures, "--max-chunk-bytes", "500", "--log-json", str(log)
         )
-        wait_for(lambda: events(log, "finished") > 5, "finished chunks")
-        with host.worker(*loading(host, "old", OLD)) as unfit, host.worker(*slow):
+        wait_for(lambda: events(log, "finished") > 3, "finished chunks")
+        with host.worker(*loading(host, "old", OLD)) as unfit, host.worker(*joining):
             assert unfit.wait(30) == 0
             ended = end(running)
     assert ended.status == 0

@@ -29,6 +29,8 @@ import multigpu
 from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.scan.ambiguity import allowed_ambiguous
 
+pytestmark = pytest.mark.process  # runs whole jobs
+
 LIMITS = ["0", "1", "3", "0.0", "0.2", "0.5", "0.99"]
 SIZES = ["1", "7", "40", "100000"]
 

@@ -11,6 +11,8 @@ from support.scanned import HALVES, READS, STORED, Row, answer, expected_indices
 import multigpu
 from multigpu import Batch, InputError, UsageError
 
+pytestmark = pytest.mark.process  # runs whole jobs
+
 
 def rows_of(batches: list[Batch], names: list[str]) -> list[Row]:
     return [

@@ -8,6 +8,8 @@ import pytest
 from multigpu import InputError, scan
 from multigpu.scan.api import ScanResult
 
+pytestmark = pytest.mark.process  # runs whole jobs
+
 Rows = list[tuple[object, ...]]
 
 
