@@ -25,7 +25,7 @@ TEST_PROCESSES ?= 2
 PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 # What coverage is measured of: kernels compiled by Numba and CUDA do not count as run.
-MEASURED = "(unit or process or golden or emulated) and not slow and not gpu"
+MEASURED = "(unit or golden) and not slow and not gpu"
 CUDA_SOURCES = $(shell find kernels -name '*.cu' -o -name '*.cuh')
 
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
