@@ -9,7 +9,7 @@ from multigpu.cluster.devices import memory
 from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Unfit
 from multigpu.cluster.workers import worker
-from multigpu.formats.storage.sources import Fingerprint, fingerprint_or_none
+from multigpu.formats.storage.fingerprints import Fingerprint, fingerprint_or_none
 from multigpu.kernels.compiled.version import digest
 
 

@@ -25,7 +25,7 @@ from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Workers
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
-from multigpu.formats.storage.sources import fingerprint, fingerprint_or_none
+from multigpu.formats.storage.fingerprints import fingerprint, fingerprint_or_none
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected, Fitness, unanswered
 from multigpu.run.options import NO_LANES, Lanes, RunOptions

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.engine.events import now
-from multigpu.errors import UsageError
 from multigpu.run.command import (
     FILE,
     RUN,
@@ -189,8 +188,4 @@ def _inputs(
             click.echo("multigpu: no samples given: scanning the built-in demo", err=True)
         demo = write_demo(folder)
         samples, signatures = (str(demo.samples),), (str(demo.signatures),)
-    if not samples:
-        raise UsageError("no SAMPLES given")
-    if not signatures:
-        raise UsageError("no --signatures given")
     return expand_inputs(samples, signatures)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from multigpu.errors import UsageError
 from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
 
 
@@ -23,8 +24,13 @@ class ScanInputs:
 def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInputs:
     """Return the files that these paths stand for.
 
-    Raises InputError where a file is missing or unreadable, a directory or a pattern stands for
-    nothing, or standard input is given twice.
+    Raises UsageError where there are no samples or no signatures, and InputError where a file is
+    missing or unreadable, a directory or a pattern stands for nothing, or standard input is given
+    twice.
     """
+    if not samples:
+        raise UsageError("no SAMPLES given")
+    if not signatures:
+        raise UsageError("no --signatures given")
     check_stdin([*samples, *signatures])
     return ScanInputs(samples=tuple(expand(samples)), signatures=tuple(expand(signatures)))

@@ -133,6 +133,16 @@ def test_read__of_records_longer_than_blocks_and_than_the_room_for_letters(
         assert read(text, 0, border, 16) == parsed(text, 0, border)
 
 
+def test_read__of_a_file_that_has_become_longer_ends() -> None:
+    """A record looked for after a border may begin after the end that the file had."""
+    text = b"@a\nACGT\n+\nIIII\n"
+    with opened(3 * text) as file:
+        border, begin = len(text) + 2, 2 * len(text)
+        source = source_of((2 * text)[:border])
+        found = fastq.read_records(file, source, begin, border, offset=OFFSET, buffers=buffers())
+    assert (len(found.table), found.error) == (0, None)
+
+
 def test_read__of_a_file_that_has_become_shorter() -> None:
     text = FASTQ["plain"]
     source = source_of(text + text)

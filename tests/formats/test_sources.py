@@ -16,9 +16,9 @@ from support.stored import READS, STORED, TRUNCATED, bgzf, skippable_frame
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import sources
+from multigpu.formats.storage.fingerprints import fingerprint
 from multigpu.formats.storage.sources import (
     expand,
-    fingerprint,
     inspect_source,
     open_content,
     read_into,

@@ -34,7 +34,7 @@ GPU = (
     "worker.device_of = lambda _: 0; memory.free_bytes = lambda _: 1 << 30"
 )
 ELSEWHERE = """
-from multigpu.formats.storage.sources import fingerprint_or_none as seen
+from multigpu.formats.storage.fingerprints import fingerprint_or_none as seen
 from multigpu.run import fitness
 fitness.fingerprint_or_none = lambda path: seen(path.replace("/here/", "/there/"))
 """

@@ -157,7 +157,7 @@ def read(
             if more <= 0:
                 return count, bases, origin, held, 0, UNREADABLE, 0
             held += more
-        final = origin + held == size
+        final = origin + held >= size  # more where the file grew and `begin` was looked for there
         found, stop, why, detail = parse(
             block[:held], 0, border - origin, final, low, table[count:]
         )

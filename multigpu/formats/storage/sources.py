@@ -7,7 +7,6 @@ one thing that must not happen.
 """
 
 import glob
-import hashlib
 import io
 import os
 import re
@@ -16,7 +15,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,7 +50,6 @@ Compression = Literal["none", "gzip", "bgzf", "zstd"]
 COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
 MIB = 1 << 20
-HASHED_WHOLE = 8 * MIB
 WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 LARGE_PAGE = 2 * MIB
@@ -293,7 +290,7 @@ def read_ending(path: str, count: int) -> bytes:
     """Return the last stored bytes of a local file, fewer where it is shorter."""
     with errors_named(path):
         size = status_of(path).st_size
-    return _read(path, max(0, size - count), count)
+    return read_part(path, max(0, size - count), count)
 
 
 def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
@@ -332,42 +329,6 @@ def _first_letters(content: Stream) -> bytes:
     return b""
 
 
-@dataclass(frozen=True)
-class Fingerprint:
-    """State of a local file: bytes, a hash of its content, when it was written (in ns)."""
-
-    size: int
-    digest: str
-    changed: int
-
-    def same_content(self, other: "Fingerprint") -> bool:
-        """Whether the other may be a copy of the same file."""
-        return (self.size, self.digest) == (other.size, other.digest)
-
-    def __str__(self) -> str:
-        return f"{self.size:,} bytes, content {self.digest[:8]}, of {_utc(self.changed)}"
-
-
-def fingerprint(path: str) -> Fingerprint:
-    """Return the fingerprint of a local file, at the same cost for any size.
-
-    Of up to 8 MiB the whole content counts, else the first, the middle and the last MiB: another
-    file or version has another fingerprint, a bit flipped on purpose need not.
-    """
-    with errors_named(path):
-        status = status_of(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError(path, "only a regular file on this machine has a fingerprint")
-    size = status.st_size
-    pieces = [(0, size)]
-    if size > HASHED_WHOLE:
-        pieces = [(start, MIB) for start in (0, size // 2 - MIB // 2, size - MIB)]
-    digest = hashlib.blake2b(digest_size=16)
-    for start, length in pieces:
-        digest.update(_read(path, start, length))
-    return Fingerprint(size, digest.hexdigest(), status.st_mtime_ns)
-
-
 def is_regular(path: str) -> bool:
     """Whether a path is a file of this machine. Raises InputError where there is nothing."""
     if path == STDIN or is_remote(path):
@@ -379,19 +340,6 @@ def is_regular(path: str) -> bool:
 def is_repeatable(path: str) -> bool:
     """Whether a path can be read again: a file or a URL, no pipe."""
     return path != STDIN and (is_remote(path) or is_file(path))
-
-
-def fingerprint_or_none(path: str) -> Fingerprint | None:
-    """Return the fingerprint, or None for what cannot be read or is no regular file."""
-    try:
-        return fingerprint(path)
-    except InputError:
-        return None
-
-
-def _utc(nanoseconds: int) -> str:
-    moment = datetime.fromtimestamp(nanoseconds / 1e9, UTC).replace(tzinfo=None)
-    return moment.isoformat(" ", "microseconds")
 
 
 # ---- their bytes ------------------------------------------------------------------------------
@@ -494,13 +442,14 @@ def _content(inlet: Inlet, compression: Compression) -> Stream:
     return inlet if compression == "none" else GzipContent(inlet)
 
 
-def _read(path: str, start: int, size: int) -> bytes:
+def read_part(path: str, start: int, size: int) -> bytes:
+    """Return `size` bytes from `start` on, fewer at the end of the file."""
     out = np.empty(size, np.uint8)
     return out[: read_into(path, start, out)].tobytes()
 
 
 def _stored_end(path: str, size: int) -> tuple[bytes, int]:
     """Return the end of a local file and the zeros after it, as `EndKept` has them."""
-    data = _read(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
+    data = read_part(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
     end = data.rstrip(b"\0")
     return end[-BGZF_LARGEST:], len(data) - len(end)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.fingerprints import fingerprint
 from multigpu.formats.storage.npy import UNREADABLE, read_arrays
-from multigpu.formats.storage.sources import fingerprint
 from multigpu.kernels.counting.types import Counting
 
 VERSION = 1  # of the files, and of what counting means
