@@ -258,13 +258,13 @@ def _progress(
 
     Where rows go to a terminal the drawn progress would stand within their lines.
     """
-    from multigpu.run.progress import Progress
-
     rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
     drawable = _is_terminal(sys.stderr) and not rows_shown
     wanted = drawable if reporting.progress is None else reporting.progress
     if reporting.quiet or not wanted:
         return None
+    from multigpu.run.progress import Progress
+
     return Progress(job, name, results, drawn=drawable)
 
 

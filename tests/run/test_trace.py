@@ -65,12 +65,10 @@ def test_timeline__has_a_process_a_device_and_its_steps_where_they_were() -> Non
     assert [e["name"] for e in events if e["ph"] == "i"] == ["retired"]
 
 
-def test_progress__shows_the_run_and_every_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multigpu.run.progress.EVERY", -1.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def test_progress__shows_the_run_and_every_device() -> None:
     facts = SimpleNamespace(chunks=3, resumed=1)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda: "5 matches", drawn=sys.stderr.isatty()) as progress:
+    with Progress(job, "scan", lambda: "5 matches", drawn=True) as progress:
         progress(finished(2, "one", 10.0))
         progress(finished(9, "two", 10.0))
         lines = progress._lines()
