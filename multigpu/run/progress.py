@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -96,8 +96,8 @@ class Progress:
         self._shown.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._shown.__exit__(*error)
+    def __exit__(self, *_: object) -> None:
+        self._shown.__exit__(None, None, None)
 
     def __call__(self, event: Event) -> None:
         if event.name != "finished":

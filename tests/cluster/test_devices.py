@@ -191,15 +191,6 @@ def test_survey__of_a_driver_without_gpus(machine: Machine) -> None:
     assert not found.broken
 
 
-def test_survey__old_package_that_answers_bytes(machine: Machine) -> None:
-    machine.driver = b"470.57"
-    machine.gpus = [Gpu(b"GPU-1", name=b"Tesla T4")]  # type: ignore[arg-type]
-    found = survey()
-    assert (found.driver, found.devices[0].uuid, found.devices[0].name) == (
-        "470.57", "GPU-1", "Tesla T4",
-    )  # fmt: skip
-
-
 def test_survey__gpu_without_mig_and_with_memory_of_the_cpu(machine: Machine) -> None:
     machine.gpus = [Gpu("GPU-1", knows_mig=False, shared_memory=True)]
     (device,) = survey().devices
