@@ -20,7 +20,6 @@ from multigpu.cluster.deploy.dask_settings import (
 )
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import Failure, UsageError, first_line
-from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import call_within
 
 LOOPBACK = "127.0.0.1"
@@ -61,9 +60,6 @@ def local_client(deployment: Deployment, folder: str) -> Iterator[Any]:
                 direct_to_workers=True,
             )
             try:
-                with _start_failures(folder):
-                    end_at_once = partial(client.run, worker.end_at_once, on_error="ignore")
-                    call_within(START_TIMEOUT, end_at_once)
                 if deployment.dashboard:
                     report_dashboard(client)
                 yield client
