@@ -15,7 +15,13 @@ from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.events import Listener
-from multigpu.cluster.engine.output import STDOUT, check_output, failures_named, is_replaced
+from multigpu.cluster.engine.output import (
+    STDOUT,
+    atomic_output,
+    check_output,
+    failures_named,
+    is_replaced,
+)
 from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError
 from multigpu.run.options import Lanes, RunOptions
@@ -285,6 +291,17 @@ def print_outcome(reporting: Reporting, found: str, place: str | None) -> None:
         where = "standard output" if place in (None, *STDOUT) else place
         with suppress(OSError):  # nobody reads it any more
             click.echo(f"multigpu: {found}; written to {where}", err=True)
+
+
+def answer(lines: Iterable[str]) -> None:
+    """Write lines to standard output, with their colours on a terminal only.
+
+    Raises UsageError where standard output is closed or full, PipeClosed where nobody reads it.
+    """
+    with atomic_output(None) as out:
+        text = "".join(f"{line}\n" for line in lines)
+        shown = text if _is_terminal(sys.stdout) else click.unstyle(text)
+        out.write(shown.encode(errors="surrogateescape"))
 
 
 # ---- files ------------------------------------------------------------------------------------

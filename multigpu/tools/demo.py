@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from multigpu.cluster.engine.output import failures_named
+from multigpu.errors import UsageError
 from multigpu.run.command import FILE
 
 STEPS = """
@@ -33,9 +35,6 @@ def command(output: str, gpus: str, debug: bool) -> None:
 
     The first run compiles what these commands need, which takes up to a minute.
     """
-    from multigpu.cluster.engine.output import failures_named
-    from multigpu.errors import UsageError
-
     with failures_named(output, UsageError):
         Path(output).mkdir(parents=True, exist_ok=True)
     for step in STEPS.strip().splitlines():

@@ -12,10 +12,9 @@ import click
 from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, request_of
-from multigpu.run.command import RUN, number_of, options, options_from
+from multigpu.run.command import RUN, answer, number_of, options, options_from
 from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
-from multigpu.tools.answers import answer
 
 if TYPE_CHECKING:
     from multigpu.cluster.deploy.deployment import Deployment
