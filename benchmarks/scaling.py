@@ -1,4 +1,4 @@
-"""Every workload on 1, 2, 4, 8 devices, undisturbed and disturbed, with the same bytes.
+"""Every workload on 1, 2, 4, 8 devices, and resumed after a kill, with the same bytes.
 
     python benchmarks/scaling.py [--only scan cnv dock] [--device gpu|cpu] [--small] [--json FILE]
 
@@ -21,18 +21,7 @@ import psutil
 from common import Figure, Report, require, say
 from data import DefaultSet, copy_prefix, in_page_cache, made
 from processes import process, python
-from runs import (
-    Disturbance,
-    Job,
-    Ran,
-    Running,
-    contents,
-    device_of,
-    memory_taken,
-    nothing,
-    worker_killed,
-    worker_slowed,
-)
+from runs import Job, Ran, Running, contents
 
 from multigpu.cluster.devices.gpus import survey
 from multigpu.formats.tables.counts import Counts, write_counts
@@ -48,7 +37,6 @@ GENOMES, SMALL_REGIONS = 8, 30_000
 LIGANDS, FEW_LIGANDS = 100_000, 400  # so many that they are read together
 FINE = "1.5"  # degrees
 KILLED_AT = 0.9  # of the chunks, before the resumed run
-LEFT_BYTES = 4 << 30  # of the device whose memory is taken
 STARTED = 9.0  # seconds until the first chunk
 RESUMED = 15.0  # per cent
 HEADER = ["job", "devices", "what happens", "process", "first chunk", "work", "speed-up",
@@ -232,31 +220,20 @@ class Series:
         self.bench, self.case, self.job = bench, case, case.job
         self.expected: dict[str, str] = {}
 
-    def run(
-        self, devices: int, *more: str, disturbed: Disturbance = nothing, as_chosen: bool = False
-    ) -> Ran:
+    def run(self, devices: int, as_chosen: bool = False) -> Ran:
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
-        running = Running(self.job, folder, *self.bench.where(devices, as_chosen), *more)
-        return self._ended(running, folder, disturbed)
+        return self._ended(folder, *self.bench.where(devices, as_chosen))
 
-    def _ended(self, running: Running, folder: Path, disturbed: Disturbance) -> Ran:
-        try:
-            disturbed(running)
-            ran = running.ended()
-        finally:
-            if running.alive():
-                running.kill()
-        self._compare(folder)
-        return ran
-
-    def _compare(self, folder: Path) -> None:
+    def _ended(self, folder: Path, *options: str) -> Ran:
+        ran = Running(self.job, folder, *options).ended()
         found = contents(folder)
         if not self.expected:
             self.case.check(folder / "out")
             self.expected = found
         differs = sorted(set(found.items()) ^ set(self.expected.items()))
         require(not differs, f"other bytes: {', '.join(dict(differs))}")
+        return ran
 
     def warm(self) -> None:
         """Run a small job, to have kernels cached and packages in the page cache."""
@@ -277,8 +254,7 @@ class Series:
         first.until(int(KILLED_AT * chunks))
         require(first.alive(), "the run had ended before it could be killed")
         first.kill()
-        second = Running(self.job, folder, *where, "--resume")
-        ran = self._ended(second, folder, nothing)
+        ran = self._ended(folder, *where, "--resume")
         require(ran.count("resumed") > 0, "nothing was resumed")
         return ran.count("resumed"), ran
 
@@ -300,7 +276,6 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     bench.add_row(case.job, bench.most, "as it starts", begun, None)
     yield from started(bench, case, bench.most, begun)
     yield from resume(bench, series, begun)
-    yield from disturbed(bench, series, whole, alone)
     for devices in bench.devices[1:-1]:
         ran = series.median(devices)
         bench.add_row(case.job, devices, "", ran, alone)
@@ -335,32 +310,6 @@ def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) ->
         yield Figure("scaling", f"{name}, {where}: {case.job.read / 1e9:.3g} GB, steady state",
                      "GB/s", [rate], case.asked_gb_per_s if eight else None, at_most=False,
                      note=f"{case.job.read / ran.seconds / 1e9:.3g} in the whole run")  # fmt: skip
-
-
-def disturbed(bench: Bench, series: Series, whole: Ran, alone: Ran) -> Iterator[Figure]:
-    """Yield figures with one worker killed, one slowed, one with little memory."""
-    job, devices = series.job, bench.most
-    what = f"{job.name}, {bench.named(devices)}"
-    killed = series.run(devices, disturbed=worker_killed(len(whole.finished) // 3))
-    require(killed.count("left") > 0, "the run did not notice that its worker was killed")
-    bench.add_row(job, devices, "a worker killed", killed, alone)
-    yield Figure("scaling", f"{what}: one worker killed, same bytes", "s", [killed.seconds],
-                 note=f"{killed.count('retried')} chunks run again; undisturbed "
-                 f"{whole.seconds:.3g} s")  # fmt: skip
-    slowed = series.run(devices, disturbed=worker_slowed)
-    bench.add_row(job, devices, "a worker at half speed", slowed, alone)
-    ideal = whole.work * devices / (devices - 0.5)
-    its = slowed.chunks()[device_of(slowed.finished[0])]
-    yield Figure("scaling", f"{what}: one worker at half speed, same bytes", "s",
-                 [slowed.seconds],
-                 note=f"it did {its} of {len(slowed.finished)} chunks; work {slowed.work:.3g} s, "
-                 f"ideal {ideal:.3g} s")  # fmt: skip
-    with memory_taken(0 if bench.gpu else None, LEFT_BYTES):
-        little = series.run(devices, "--memory-fraction", "0.5")
-    held = " and GPU 0 with 4 GiB free" if bench.gpu else ""
-    bench.add_row(job, devices, f"half of the memory{held}", little, alone)
-    yield Figure("scaling", f"{what}: --memory-fraction 0.5{held}, same bytes", "s",
-                 [little.seconds])  # fmt: skip
 
 
 def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:

@@ -14,7 +14,6 @@ from click.shell_completion import CompletionItem
 from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices.gpus import Device
-from multigpu.cluster.engine.events import Listener
 from multigpu.cluster.engine.output import (
     STDOUT,
     atomic_output,
@@ -247,13 +246,12 @@ def watch(
     from multigpu.run.trace import logged, traced
 
     with ExitStack() as stack:
-        listeners: list[Listener | None] = [
-            stack.enter_context(logged(reporting.log_json)),
-            stack.enter_context(traced(reporting.trace)),
-        ]
+        if reporting.log_json is not None:
+            job.listeners.append(stack.enter_context(logged(reporting.log_json)))
+        if reporting.trace is not None:
+            job.listeners.append(stack.enter_context(traced(reporting.trace)))
         if progress := _progress(job, reporting, name, results, rows_to):
-            listeners.append(stack.enter_context(progress))
-        job.listeners += [listener for listener in listeners if listener is not None]
+            job.listeners.append(stack.enter_context(progress))
         yield
 
 
