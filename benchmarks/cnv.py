@@ -6,7 +6,6 @@ Prints one Markdown table. Parts that need GPUs are skipped, with the reason, wh
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,15 +38,8 @@ GENES = {"coverage": 80.0, "dispersion": 0.005, "min_length": 5, "max_length": 6
          "max_carriers": 3, "width": 450, "seed": 1}  # fmt: skip
 
 
-@dataclass
-class Bench:
-    """Inputs, device and number of runs that the parts share."""
-
-    folder: Path
-    runs: int
-    scale: float
-    gpu: bool
-    details: dict[str, Any] = field(default_factory=dict)
+class Bench(common.Bench):
+    """Bench of the copy numbers, with their cohorts."""
 
     def shape(self, shape: dict[str, int]) -> dict[str, Any]:
         """Return all quantities of a simulated cohort, with a CNV for every 1,000 regions."""
@@ -60,10 +52,6 @@ class Bench:
     @cached_property
     def bm_a(self) -> Counts:
         return self.counts(BM_A)
-
-    @property
-    def where(self) -> str:
-        return "one GPU" if self.gpu else f"{common.cores()} cores"
 
     @property
     def run(self) -> RunOptions:

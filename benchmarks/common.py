@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -275,10 +275,31 @@ class Report:
         self.path.write_text(json.dumps(content, indent=1) + "\n")
 
 
-# ---- options that scripts share ---------------------------------------------------------------
+# ---- what the parts of a script share ---------------------------------------------------------
 
 
-def options_of(description: str, parts: Iterable[str]) -> argparse.ArgumentParser:
+@dataclass
+class Bench:
+    """Inputs, device and number of runs that the parts of a script share."""
+
+    folder: Path
+    runs: int
+    scale: float
+    gpu: bool
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        return "one GPU" if self.gpu else f"{cores()} cores"
+
+    @cached_property
+    def output(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="multigpu-bench-"))
+
+
+def options_of(
+    description: str, parts: Iterable[str], *, runs: int = 5, has_scale: bool = True
+) -> argparse.ArgumentParser:
     """Return a parser of the options that all scripts with parts have."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     names = list(parts)
@@ -286,8 +307,9 @@ def options_of(description: str, parts: Iterable[str]) -> argparse.ArgumentParse
         "--only", nargs="+", choices=names, metavar="NAME", help=f"parts: {' '.join(names)}"
     )
     parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto")
-    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, e.g. 0.01")
+    parser.add_argument("--runs", type=int, default=runs, help="timed runs of each figure")
+    if has_scale:
+        parser.add_argument("--scale", type=float, default=1.0, help="size of inputs, e.g. 0.01")
     add_folders(parser)
     return parser
 

@@ -2,14 +2,14 @@
 
     python benchmarks/scaling.py [--only scan cnv dock] [--device gpu|cpu] [--small] [--json FILE]
 
-Prints a table of the runs and one of the figures. Nothing is timed that gives other bytes.
+Prints a table of the figures. Nothing is timed that gives other bytes.
 """
 
 import argparse
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -39,9 +39,6 @@ FINE = "1.5"  # degrees
 KILLED_AT = 0.9  # of the chunks, before the resumed run
 STARTED = 9.0  # seconds until the first chunk
 RESUMED = 15.0  # per cent
-HEADER = ["job", "devices", "what happens", "process", "first chunk", "work", "speed-up",
-          "efficiency", "read", "chunks of each", "computing, each",
-          "every step, mean"]  # fmt: skip
 
 
 @dataclass
@@ -55,7 +52,6 @@ class Bench:
     gpu: bool
     devices: list[int]
     report: Report
-    rows: list[list[str]] = field(default_factory=list)
 
     @property
     def most(self) -> int:
@@ -79,22 +75,8 @@ class Bench:
         kind = "GPU" if self.gpu else "worker"
         return f"{devices} {kind}{'s' * (devices > 1)}"
 
-    def add_row(self, job: Job, devices: int, what: str, ran: Ran, alone: Ran | None) -> None:
-        """Add a row to the table. alone: the run on one device, to compare with."""
-        speed_up = alone.work / ran.work if alone else None
-        busy = list(ran.busy().values())
-        computing = [f"{100 * each.get('compute', 0):.0f}" for each in busy]
-        steps = {step: np.mean([each.get(step, 0) for each in busy]) for step in busy[0]}
-        self.rows.append(
-            [
-                job.name, str(devices), what, f"{ran.seconds:.2f} s", f"{ran.first_chunk:.2f} s",
-                f"{ran.work:.2f} s", f"{speed_up:.2f} ×" if speed_up else "",
-                f"{100 * speed_up / devices:.0f} %" if speed_up else "",
-                f"{ran.gb_per_s(job.read):.3g} GB/s", " ".join(map(str, ran.chunks().values())),
-                f"{' '.join(computing)} %",
-                ", ".join(f"{step} {100 * share:.0f}" for step, share in steps.items()) + " %",
-            ]
-        )  # fmt: skip
+    def keep(self, job: Job, devices: int, what: str, ran: Ran) -> None:
+        """Keep how a run was in the file of figures."""
         facts = {"job": job.name, "devices": devices, "what": what, **ran.as_json(job.read)}
         self.report.details.setdefault("runs", []).append(facts)
         self.report.write()
@@ -264,21 +246,21 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     series, name = Series(bench, case), case.job.name
     series.warm()
     alone = series.median(1)
-    bench.add_row(case.job, 1, "", alone, alone)
+    bench.keep(case.job, 1, "", alone)
     if bench.most == 1:
         yield from undisturbed(bench, case, 1, alone, alone)
         yield from resume(bench, series, alone)
         return
     whole = series.median(bench.most)
-    bench.add_row(case.job, bench.most, "", whole, alone)
+    bench.keep(case.job, bench.most, "", whole)
     yield from undisturbed(bench, case, bench.most, whole, alone)
     begun = series.run(bench.most, as_chosen=True)
-    bench.add_row(case.job, bench.most, "as it starts", begun, None)
+    bench.keep(case.job, bench.most, "as it starts", begun)
     yield from started(bench, case, bench.most, begun)
     yield from resume(bench, series, begun)
     for devices in bench.devices[1:-1]:
         ran = series.median(devices)
-        bench.add_row(case.job, devices, "", ran, alone)
+        bench.keep(case.job, devices, "", ran)
         yield from undisturbed(bench, case, devices, ran, alone)
     say(f"  {name}: the same bytes in all runs")
 
@@ -321,7 +303,7 @@ def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
     chunks, rest, work = len(whole.finished), [], []
     for _ in range(bench.runs):
         kept, ran = series.resumed(bench.most, chunks)
-        bench.add_row(series.job, bench.most, "resumed", ran, None)
+        bench.keep(series.job, bench.most, "resumed", ran)
         rest.append(100 * max(0.0, ran.seconds - whole.start_up) / whole.seconds)
         work.append(100 * (ran.seconds - ran.start_up) / whole.seconds)
     what = f"{series.job.name}, {bench.named(bench.most)}: resumed after a kill at 90 %"
@@ -335,18 +317,13 @@ def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME",
-                        help=f"some of: {' '.join(CASES)}")  # fmt: skip
-    parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto")
-    parser.add_argument("--devices", type=int, nargs="+", metavar="N",
-                        help="how many; else 1, 2, 4, 8 …; of workers 1 2")  # fmt: skip
+    parser = common.options_of(__doc__, CASES, runs=3, has_scale=False)
+    parser.add_argument(
+        "--devices", type=int, nargs="+", metavar="N",
+        help="how many; else 1, 2, 4, 8 …; of workers 1 2",
+    )  # fmt: skip
     parser.add_argument("--gb", type=float, help=f"of FASTQ; else {GB:g}, or what memory allows")
     parser.add_argument("--small", action="store_true", help="inputs of seconds, to try it out")
-    parser.add_argument("--runs", type=int, default=3, help="of which the median counts")
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
-                        help="for inputs and outputs, up to 50 GB")  # fmt: skip
-    parser.add_argument("--json", type=Path, help="write figures, runs and the machine here")
     return parser.parse_args()
 
 
@@ -371,16 +348,14 @@ def main() -> None:
     options = _options()
     gpu = not common.why_no_gpu(options.device)
     options.data.mkdir(parents=True, exist_ok=True)
-    settings = {key: str(value) for key, value in vars(options).items()}
-    report = Report(common.machine(), settings, options.json)
+    report = common.report_of(options)
     bench = Bench(
         options.data, options.runs, options.small, _gb(options), gpu,
         _devices(options.devices, gpu), report,
     )  # fmt: skip
-    for name in options.only:
+    for name in options.only or CASES:
         report.measure(name, lambda name=name: measure(bench, CASES[name](bench)))
     shutil.rmtree(bench.output, ignore_errors=True)
-    print(common.markdown(bench.rows, HEADER), "\n")
     report.end(full_size=not options.small)
 
 
