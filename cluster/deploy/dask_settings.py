@@ -1,4 +1,4 @@
-"""Dask as this program needs it: imported late, quiet, and with settings of its own."""
+"""Dask as this program needs it: quiet, and with settings of its own."""
 
 import contextlib
 import logging
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from multigpu.cluster.errors import UsageError
+import dask
 
 logger = logging.getLogger(__name__)
 
@@ -23,14 +23,6 @@ QUIET_LOGGERS = (
 # Messages that Dask keeps of each connection, with all that is in them; by default 1000.
 LOGGED_MESSAGES = 10
 CLOSE_TIMEOUT = 2.0  # seconds
-
-
-def import_dask() -> None:
-    """Import Dask. Raises UsageError where its configuration is wrong."""
-    try:
-        import distributed  # noqa: F401 - reads Dask's configuration
-    except ValueError as error:
-        raise UsageError(" ".join(str(error).split())) from error
 
 
 @dataclass
@@ -63,8 +55,7 @@ _SETTINGS = _SharedSettings()
 
 @contextmanager
 def changed_settings() -> Iterator[None]:
-    """Import Dask, and change its settings for the block."""
-    import_dask()
+    """Change Dask's settings for the block."""
     _SETTINGS.take()
     try:
         yield
@@ -77,8 +68,6 @@ def _change_settings(stack: contextlib.ExitStack) -> None:
 
     Dask reports lost connections while a cluster closes; what matters arrives as exceptions.
     """
-    import dask
-
     settings = {
         "distributed.scheduler.allowed-failures": 0,
         # A nanny starts its worker again. Dask would close it where the worker dies once more, and
