@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.start import PendingWorkers
@@ -39,18 +38,8 @@ Options = TypeVar("Options")
 # ---- options ----------------------------------------------------------------------------------
 
 
-class FileName(click.ParamType[str]):
-    """A file or folder, as text: completed by the shell, checked by whoever opens it."""
-
-    name = "path"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        return [CompletionItem(incomplete, type="file")]
-
-
-FILE = FileName()
+# A file or folder, as text: completed by the shell, checked by whoever opens it.
+FILE = click.Path(readable=False)
 
 CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
