@@ -3,6 +3,7 @@
 import json
 import platform
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -39,9 +40,7 @@ class Finished(Protocol):
         """Return the entries that only this kind of job has."""
 
 
-def write_summary(
-    path: str, job: Finished, output: str | None, fmt: str, started: float
-) -> None:  # fmt: skip
+def write_summary(path: str, job: Finished, output: str | None, fmt: str, started: float) -> None:
     """Write the summary of a finished job; `started`: when it began, by `now`."""
     with compressed_output(path) as file:
         text = json.dumps(summary(job, output, fmt, started), indent=2)
@@ -84,8 +83,6 @@ def versions() -> dict[str, str]:
     """Return the versions of the installed packages that results or speed depend on."""
     found = {}
     for package in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found

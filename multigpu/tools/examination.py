@@ -365,22 +365,24 @@ def _start_check(device: Device) -> subprocess.Popen[str]:
 def _finish_check(
     device: Device, child: subprocess.Popen[str], begun: float, timeout: float
 ) -> KernelCheck:
-    def failed(error: str) -> KernelCheck:
-        return KernelCheck(device.uuid, round(time.monotonic() - begun, 3), error)
-
+    seconds, error = None, None
     try:
         said, complaints = child.communicate(timeout=max(0.1, begun + timeout - time.monotonic()))
+        if child.returncode:
+            last_line = complaints.strip().rpartition("\n")[2][:300]
+            error = last_line or f"the process ended with {child.returncode}"
+        else:
+            result = json.loads(said.strip().rpartition("\n")[2])
+            seconds = float(result["seconds"])
+            error = None if result["right"] else "the kernel's result is wrong"
     except subprocess.TimeoutExpired:
         _abandon(child)
-        return failed(f"no answer within {timeout:g} seconds")
-    if child.returncode:
-        return failed(_last_line(complaints) or f"the process ended with {child.returncode}")
-    try:
-        result = json.loads(said.strip().rpartition("\n")[2])
-        right, seconds = bool(result["right"]), float(result["seconds"])
+        error = f"no answer within {timeout:g} seconds"
     except (ValueError, LookupError, TypeError):
-        return failed(f"the process said {said[:100]!r}")
-    return KernelCheck(device.uuid, seconds, None if right else "the kernel's result is wrong")
+        error = f"the process said {said[:100]!r}"
+    if seconds is None:
+        seconds = round(time.monotonic() - begun, 3)
+    return KernelCheck(device.uuid, seconds, error)
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
@@ -392,10 +394,6 @@ def _abandon(child: subprocess.Popen[str]) -> None:
         for pipe in (child.stdout, child.stderr):
             if pipe:
                 pipe.close()
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2][:300]
 
 
 # ---- the report, shown ------------------------------------------------------------------------
