@@ -23,7 +23,7 @@ import common
 import numpy as np
 from common import require
 from data import Shape, make_set
-from searches import FIRST, GpuSearch, Letters, check_against_plain, check_hits_are_real, cpu_search
+from searches import GpuSearch, Letters, check_against_plain, check_hits_are_real, cpu_search
 
 from multigpu.kernels.scan import Hits, Patterns
 
@@ -59,9 +59,7 @@ class Measured:
     """A measured point. seconds: of each run."""
 
     seconds: list[float]
-    bases: int
     hits: int
-    plan: str
 
     @property
     def milliseconds(self) -> float:
@@ -152,58 +150,39 @@ def _some(values: Sequence[float]) -> list[float]:
 # ---- measuring --------------------------------------------------------------------------------
 
 
-class Bench:
-    """A device on which points are made, checked and timed."""
+def measure(device: str, shape: Shape, runs: int) -> Measured:
+    """Make a data set, search it, check what is found, and time more searches."""
+    made = make_set(shape, seed=1, into=_room(device, shape.most_bases))
+    patterns = Patterns.of(made.signatures)
+    run = _search(device, made.data, patterns)
+    begin = time.perf_counter()
+    hits = run()
+    first = time.perf_counter() - begin
+    check(made.data, patterns, hits, made.planted)
+    seconds = [first] if first > TIMING_SECONDS else []  # slow: starting up does not show
+    while len(seconds) < runs and sum(seconds) < TIMING_SECONDS:
+        seconds.append(common.timed(run))
+    return Measured(seconds, len(hits))
 
-    def __init__(self, device: str, runs: int) -> None:
-        self.device, self.runs = device, runs
-        self.buffer: Any = None
 
-    def measure(self, shape: Shape) -> Measured:
-        made = make_set(shape, seed=1, into=self._room(shape.most_bases))
-        patterns = Patterns.of(made.signatures)
-        run = self._search(made.data, patterns)
-        begin = time.perf_counter()
-        hits = run()
-        first = time.perf_counter() - begin
-        check(made.data, patterns, hits, made.planted)
-        seconds = [first] if first > TIMING_SECONDS else []  # slow: starting up does not show
-        while len(seconds) < self.runs and sum(seconds) < TIMING_SECONDS:
-            seconds.append(common.timed(run))
-        return Measured(seconds, len(made.data.letters), len(hits), self._plan(patterns, shape))
+def _room(device: str, size: int) -> Any:
+    """Return pinned memory for a GPU."""
+    if device == "cpu":
+        return None
+    from multigpu.kernels.device.pinned import pinned
 
-    def _room(self, size: int) -> Any:
-        """Return pinned memory for a GPU, kept from point to point."""
-        if self.device == "cpu":
-            return None
-        from multigpu.kernels.device.pinned import pinned
+    return pinned(size)
 
-        if self.buffer is None or len(self.buffer) < size:
-            self.buffer = None
-            self.buffer = pinned(size)
-        return self.buffer
 
-    def _search(self, data: Letters, patterns: Patterns) -> Callable[[], Hits]:
-        if self.device == "cpu":
-            return lambda: cpu_search(data, patterns, common.cores())
-        import cupy
+def _search(device: str, data: Letters, patterns: Patterns) -> Callable[[], Hits]:
+    if device == "cpu":
+        return lambda: cpu_search(data, patterns, common.cores())
+    import cupy
 
-        cupy.get_default_memory_pool().free_all_blocks()  # those of the last point's lanes
-        pieces = min(MOST_PIECES, max(1, len(data.letters) // PIECE_BASES))
-        search = GpuSearch(data, pieces)
-        return lambda: search.run(patterns)
-
-    def _plan(self, patterns: Patterns, shape: Shape) -> str:
-        """Return how the patterns are indexed, which explains where curves bend."""
-        if self.device == "cpu":
-            from multigpu.kernels.scan import cpu
-
-            plan = cpu.Scanner(patterns, FIRST).way(shape.sample_n).plan
-        else:
-            from multigpu.kernels.scan import cuda
-
-            plan = cuda.Scanner(patterns, FIRST).plan
-        return f"k={plan.k} stride={plan.stride} blanks={plan.blanks}"
+    cupy.get_default_memory_pool().free_all_blocks()  # those of the last point's lanes
+    pieces = min(MOST_PIECES, max(1, len(data.letters) // PIECE_BASES))
+    search = GpuSearch(data, pieces)
+    return lambda: search.run(patterns)
 
 
 def check(data: Letters, patterns: Patterns, hits: Hits, planted: Any) -> None:
@@ -223,13 +202,13 @@ def check(data: Letters, patterns: Patterns, hits: Hits, planted: Any) -> None:
 def sweep(device: str, options: argparse.Namespace) -> Points:
     """Measure the points of a device, as many as go into its time."""
     end = time.monotonic() + options.budget
-    bench, found = Bench(device, options.runs), []
-    bench.measure(Shape(2, (2000, 2000), 2, (100, 100)))  # compiles
+    found = []
+    measure(device, Shape(2, (2000, 2000), 2, (100, 100)), 1)  # compiles
     for point in sorted(points(BASES[device], options.quick), key=_is_slow):
         if time.monotonic() > end:
             common.say(f"  {device} {point.factor} {_shown(point.x)}: no time left")
             continue
-        measured = bench.measure(point.shape)
+        measured = measure(device, point.shape, options.runs)
         found.append((point, measured))
         took = f"{measured.milliseconds:.3g} ms, {measured.hits} hits"
         common.say(f"  {device} {point.factor} {_shown(point.x)}: {took}")
@@ -286,9 +265,7 @@ def write_points(path: Path, device: str, facts: dict[str, Any], found: Points) 
             "fastest": 1e3 * min(measured.seconds),
             "slowest": 1e3 * max(measured.seconds),
             "runs": len(measured.seconds),
-            "bases": measured.bases,
             "hits": measured.hits,
-            "plan": measured.plan,
         }
         for point, measured in found
     ]
