@@ -225,20 +225,6 @@ class Report:
     skipped: dict[str, str] = field(default_factory=dict)
     failed: bool = False
 
-    def run(
-        self,
-        parts: Mapping[str, Callable[[Any], Iterable[Figure]]],
-        chosen: Iterable[str],
-        bench: Any,
-        missing: Callable[[str], str | None],
-    ) -> None:
-        """Measure the chosen parts; `missing` returns why a part cannot run here, or None."""
-        for name in chosen:
-            if reason := missing(name):
-                self.skipped[name] = reason
-            else:
-                self.measure(name, partial(parts[name], bench))
-
     def measure(self, name: str, part: Callable[[], Iterable[Figure]]) -> None:
         """Add the figures of a part, or why it failed; other parts are worth their time."""
         say(f"{name} …")
@@ -286,7 +272,6 @@ class Bench:
     runs: int
     scale: float
     gpu: bool
-    details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -312,6 +297,28 @@ def options_of(
         parser.add_argument("--scale", type=float, default=1.0, help="size of inputs, e.g. 0.01")
     add_folders(parser)
     return parser
+
+
+def measure_parts(
+    parser: argparse.ArgumentParser,
+    parts: Mapping[str, Callable[[Any], Iterable[Figure]]],
+    bench_of: Callable[[argparse.Namespace, bool], Bench],
+    missing: Callable[[str, str, argparse.Namespace], str | None],
+) -> NoReturn:
+    """Measure the chosen parts of a script.
+
+    bench_of  makes the bench of these options, on a GPU or not
+    missing   returns why a part cannot run here, or None; gets its name, and why there is no GPU
+    """
+    options = parser.parse_args()
+    without = why_no_gpu(options.device)
+    bench, report = bench_of(options, not without), report_of(options)
+    for name in options.only or parts:
+        if reason := missing(name, without or "", options):
+            report.skipped[name] = reason
+        else:
+            report.measure(name, partial(parts[name], bench))
+    report.end(full_size=options.scale == 1)
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:

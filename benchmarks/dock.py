@@ -6,6 +6,7 @@ Prints one Markdown table. Parts that cannot run here are skipped, with the reas
 """
 
 import os
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,31 +216,25 @@ PARTS: dict[str, Part] = {
 IF_ASKED = ("library",)  # long on a CPU
 
 
-def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str | None:
-    """Return why a part cannot run here, or None."""
-    if name in ("nearest", "linear") and not bench.gpu:
+def _bench(options: Namespace, gpu: bool) -> Bench:
+    return Bench(options.data, options.runs, options.scale, gpu, pocket=options.pocket)
+
+
+def _missing(name: str, without: str, options: Namespace) -> str | None:
+    if name in ("nearest", "linear") and without:
         return f"needs a GPU: {without}"
-    if name in IF_ASKED and not bench.gpu and not asked:
+    if name in IF_ASKED and without and not options.only:
         return "needs a GPU (--only library runs it on the CPU)"
-    if name == "library" and not bench.pocket.is_file():
+    if name == "library" and not options.pocket.is_file():
         return f"needs AutoGrid maps with {', '.join(TYPES.values())}: --pocket names none"
     return None
 
 
-def main() -> None:
+def _parser() -> ArgumentParser:
     parser = common.options_of(__doc__, PARTS)
     parser.add_argument("--pocket", type=Path, default=POCKET, help="an AutoGrid .maps.fld")
-    options = parser.parse_args()
-    without = common.why_no_gpu(options.device)
-    bench = Bench(options.data, options.runs, options.scale, not without, pocket=options.pocket)
-    report = common.report_of(options)
-    report.details = bench.details
-    chosen = options.only or PARTS
-    report.run(
-        PARTS, chosen, bench, lambda name: _missing(name, bench, bool(options.only), without)
-    )
-    report.end(full_size=options.scale == 1)
+    return parser
 
 
 if __name__ == "__main__":
-    main()
+    common.measure_parts(_parser(), PARTS, _bench, _missing)

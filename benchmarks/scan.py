@@ -6,6 +6,7 @@ Prints one Markdown table. Parts that need a GPU are skipped, with the reason, w
 """
 
 import importlib.util
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 
 import common
@@ -145,32 +146,20 @@ GPU_ONLY = ("kernels", "records")
 ON_CPU_IF_ASKED = ("stream", "reads", "memory")  # long: on a CPU only with --device cpu
 
 
-def _missing(name: str, without: str | None, asked_for_cpu: bool) -> str | None:
-    """Return why a part cannot run here, or None. without: why there is no GPU."""
+def _bench(options: Namespace, gpu: bool) -> Bench:
+    folder = options.data / f"scale-{options.scale:g}"
+    return Bench(folder, options.runs, options.scale, gpu)
+
+
+def _missing(name: str, without: str, options: Namespace) -> str | None:
     if without and name in GPU_ONLY:
         return f"needs a GPU: {without}"
-    if without and name in ON_CPU_IF_ASKED and not asked_for_cpu:
+    if without and name in ON_CPU_IF_ASKED and options.device != "cpu":
         return f"needs a GPU (--device cpu runs it on the CPU): {without}"
     if name == "hyperscan" and importlib.util.find_spec("hyperscan") is None:
         return "needs the package hyperscan: pip install multigpu[bench]"
     return None
 
 
-def main() -> None:
-    options = common.options_of(__doc__, PARTS).parse_args()
-    without = common.why_no_gpu(options.device)
-    folder = options.data / f"scale-{options.scale:g}"
-    bench = Bench(folder, options.runs, options.scale, gpu=not without)
-    report = common.report_of(options)
-    report.details = bench.details
-    report.run(
-        PARTS,
-        options.only or PARTS,
-        bench,
-        lambda name: _missing(name, without, options.device == "cpu"),
-    )
-    report.end(full_size=options.scale == 1)
-
-
 if __name__ == "__main__":
-    main()
+    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, _bench, _missing)

@@ -81,8 +81,14 @@ def start_workers(
     start: Callable[[], Workers]
     with contextlib.ExitStack() as outer:
         if deployment.in_process:
-            contexts = Contexts(deployment.gpus, prepare if prepare_threads else None)
-            start = partial(_start_threads, deployment, stack, contexts)
+            local = LocalWorkers(
+                deployment.lanes,
+                deployment.gpus,
+                cpu_fallback=deployment.cpu_fallback,
+                contexts=Contexts(deployment.gpus, prepare if prepare_threads else None),
+            )
+            stack.callback(local.close)
+            start = lambda: local  # noqa: E731
         elif deployment.remote:
             start = partial(_find_workers, deployment, stack)
         else:
@@ -95,20 +101,6 @@ def start_workers(
         pending = outer.enter_context(contextlib.closing(PendingWorkers(start, stack.close)))
         outer.callback(unwanted.set)
         yield pending
-
-
-def _start_threads(
-    deployment: Deployment, stack: contextlib.ExitStack, contexts: Contexts
-) -> Workers:
-    """Return the threads of this process, which end with the stack."""
-    local = LocalWorkers(
-        deployment.lanes,
-        deployment.gpus,
-        cpu_fallback=deployment.cpu_fallback,
-        contexts=contexts,
-    )
-    stack.callback(local.close)
-    return local
 
 
 def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Workers:
