@@ -6,10 +6,11 @@ CUDA_DEVICE_ORDER=PCI_BUS_ID and otherwise puts faster ones first: give a proces
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
+
+import pynvml
 
 from multigpu.cluster.errors import UsageError
 
@@ -69,10 +70,6 @@ NO_DRIVER = Survey(
     problem="no NVIDIA driver (NVML library not found)",
     cure="install the NVIDIA driver; into a container, pass the GPUs (docker run --gpus all)",
 )
-NO_PYNVML = Survey(
-    problem="the Python package nvidia-ml-py is not installed",
-    cure="pip install nvidia-ml-py",
-)
 NOT_LOADED = Survey(
     problem="the NVIDIA driver is installed but not loaded",
     cure="load it (modprobe nvidia) or restart the machine",
@@ -96,24 +93,22 @@ NO_INSTANCE = Survey(
     problem="the GPU is in MIG mode and has no MIG instance",
     cure="create instances (nvidia-smi mig -cgi … -C) or leave MIG mode",
 )
-BY_ERROR = {  # of NVML
-    "NVMLError_LibraryNotFound": NO_DRIVER,
-    "NVMLError_DriverNotLoaded": NOT_LOADED,
-    "NVMLError_LibRmVersionMismatch": MISMATCH,
-    "NVMLError_NoPermission": NO_PERMISSION,
+BY_ERROR = {
+    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: NO_DRIVER,
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: NOT_LOADED,
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: MISMATCH,
+    pynvml.NVML_ERROR_NO_PERMISSION: NO_PERMISSION,
 }
 
 
 def survey() -> Survey:
     """Ask NVML, then CUDA_VISIBLE_DEVICES. Never raises: what goes wrong is the `problem`."""
     try:
-        import pynvml
-    except ImportError:
-        return NO_PYNVML
-    try:
-        return _ask(pynvml)
-    except Exception as problem:  # noqa: BLE001 - a library of another version may raise anything
-        return _failed(pynvml, problem)
+        return _ask()
+    except Exception as problem:  # noqa: BLE001 - a driver of another version may raise anything
+        cure = "see whether nvidia-smi works"
+        unknown = Survey(problem=f"NVML failed: {problem}", cure=cure, broken=True)
+        return BY_ERROR.get(getattr(problem, "value", None), unknown)
 
 
 def select(request: str, survey: Survey) -> tuple[Device, ...]:
@@ -187,22 +182,13 @@ def _setting() -> str | None:
     return os.environ.get(VISIBLE)
 
 
-def _failed(nvml: ModuleType, problem: Exception) -> Survey:
-    """Return what an exception of NVML says about the machine."""
-    for name, answer in BY_ERROR.items():
-        if isinstance(problem, getattr(nvml, name, ())):
-            return answer
-    cure = "see whether nvidia-smi works"
-    return Survey(problem=f"NVML failed: {problem}", cure=cure, broken=True)
-
-
-def _ask(nvml: ModuleType) -> Survey:
-    nvml.nvmlInit()
+def _ask() -> Survey:
+    pynvml.nvmlInit()
     try:
-        found, faults = _all_devices(nvml)
-        driver, cuda = nvml.nvmlSystemGetDriverVersion(), _cuda_version(nvml)
+        found, faults = _all_devices()
+        driver, cuda = pynvml.nvmlSystemGetDriverVersion(), _cuda_version()
     finally:
-        nvml.nvmlShutdown()
+        pynvml.nvmlShutdown()
     devices, hidden = _split(found)
     problem = Survey() if devices else _why_none(hidden, faults, bool(found))
     return replace(
@@ -231,39 +217,39 @@ def _why_none(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
 DevicesOfGpus = list[list[Device]]  # for every GPU, in NVML's order: itself or its MIG instances
 
 
-def _all_devices(nvml: ModuleType) -> tuple[DevicesOfGpus, list[str]]:
+def _all_devices() -> tuple[DevicesOfGpus, list[str]]:
     """Return the devices of every GPU, and a line for each GPU that cannot be asked."""
     found: DevicesOfGpus = []
     faults: list[str] = []
-    for index in range(nvml.nvmlDeviceGetCount()):
+    for index in range(pynvml.nvmlDeviceGetCount()):
         try:
-            found.append(list(_devices_of_gpu(nvml, index)))
-        except nvml.NVMLError as problem:
+            found.append(list(_devices_of_gpu(index)))
+        except pynvml.NVMLError as problem:
             found.append([])
             faults.append(f"GPU {index} is there but does not answer: {problem}")
     return found, faults
 
 
-def _devices_of_gpu(nvml: ModuleType, index: int) -> Iterator[Device]:
+def _devices_of_gpu(index: int) -> Iterator[Device]:
     """Yield the GPU of this number, or its instances where it is in MIG mode."""
-    gpu = nvml.nvmlDeviceGetHandleByIndex(index)
-    mode = _answer(nvml, "nvmlDeviceGetMigMode", gpu)  # the current one, and the pending one
-    if not mode or mode[0] != nvml.NVML_DEVICE_MIG_ENABLE:
-        yield _device(nvml, gpu, gpu, index)
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
+    mode = _answer(pynvml.nvmlDeviceGetMigMode, gpu)  # the current one, and the pending one
+    if not mode or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
+        yield _device(gpu, gpu, index)
         return
-    for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
-        instance = _answer(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", gpu, number)
+    for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+        instance = _answer(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, gpu, number)
         if instance is not None:  # else an empty slot
-            yield _device(nvml, instance, gpu, index)
+            yield _device(instance, gpu, index)
 
 
-def _device(nvml: ModuleType, handle: Any, gpu: Any, index: int) -> Device:
-    memory = _answer(nvml, "nvmlDeviceGetMemoryInfo", handle)
-    capability = _answer(nvml, "nvmlDeviceGetCudaComputeCapability", gpu)
+def _device(handle: Any, gpu: Any, index: int) -> Device:
+    memory = _answer(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    capability = _answer(pynvml.nvmlDeviceGetCudaComputeCapability, gpu)
     return Device(
         index=index,
-        uuid=nvml.nvmlDeviceGetUUID(handle),
-        name=nvml.nvmlDeviceGetName(handle),
+        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        name=pynvml.nvmlDeviceGetName(handle),
         total_bytes=memory.total if memory else 0,
         free_bytes=memory.free if memory else 0,
         compute_capability=tuple(capability) if capability else None,
@@ -271,16 +257,16 @@ def _device(nvml: ModuleType, handle: Any, gpu: Any, index: int) -> Device:
     )
 
 
-def _answer(nvml: ModuleType, question: str, *about: Any) -> Any:
+def _answer(question: Callable[..., Any], *about: Any) -> Any:
     """Return what an NVML function answers; None where the driver or the device does not know."""
     try:
-        return getattr(nvml, question)(*about)
-    except nvml.NVMLError:
+        return question(*about)
+    except pynvml.NVMLError:
         return None
 
 
-def _cuda_version(nvml: ModuleType) -> tuple[int, int] | None:
-    version = _answer(nvml, "nvmlSystemGetCudaDriverVersion")
+def _cuda_version() -> tuple[int, int] | None:
+    version = _answer(pynvml.nvmlSystemGetCudaDriverVersion)
     return None if version is None else (version // 1000, version % 1000 // 10)
 
 

@@ -53,8 +53,6 @@ NO_GPU_DIAGNOSES = [
      "install the NVIDIA driver", False),
     (devices.NO_DRIVER, packages(CU13), "no NVIDIA driver (NVML library not found)",
      "install the NVIDIA driver", False),
-    (devices.NO_PYNVML, packages(CU13), "the Python package nvidia-ml-py is not installed",
-     "pip install nvidia-ml-py", False),
     (devices.NOT_LOADED, packages(CU13), "the NVIDIA driver is installed but not loaded",
      "load it", True),
     (devices.MISMATCH, packages(CU13), "the NVIDIA driver and its library do not match",
