@@ -22,7 +22,9 @@ from multigpu.cluster.engine.output import (
 )
 from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError
+from multigpu.run.compiling import compilation_reported
 from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.trace import logged, traced
 
 if TYPE_CHECKING:
     from multigpu.cluster.deploy.deployment import Deployment
@@ -184,7 +186,6 @@ def start_workers(
     here_too: bool = False,
 ) -> Iterator[StartedWorkers]:
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
-    from multigpu.run.compiling import compilation_reported
     from multigpu.run.job import deployment
 
     with ExitStack() as stack:
@@ -232,8 +233,6 @@ def watch(
             "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
             " cannot be continued"
         )
-    from multigpu.run.trace import logged, traced
-
     with ExitStack() as stack:
         if reporting.log_json is not None:
             job.listeners.append(stack.enter_context(logged(reporting.log_json)))
