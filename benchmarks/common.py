@@ -221,7 +221,6 @@ class Report:
     options: dict[str, Any]
     path: Path | None
     figures: list[Figure] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: bool = False
 
@@ -255,7 +254,6 @@ class Report:
             "machine": self.facts,
             "options": self.options,
             "figures": [figure.as_json() for figure in self.figures],
-            "details": self.details,
             "skipped": self.skipped,
         }
         self.path.write_text(json.dumps(content, indent=1) + "\n")
@@ -325,7 +323,7 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where inputs lie and where figures go."""
     folder = Path(tempfile.gettempdir()) / "multigpu-data"
     parser.add_argument("--data", type=Path, default=folder, help=f"inputs [default: {folder}]")
-    parser.add_argument("--json", type=Path, help="write figures, details and the machine here")
+    parser.add_argument("--json", type=Path, help="write figures and the machine here")
 
 
 def report_of(options: argparse.Namespace) -> Report:

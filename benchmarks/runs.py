@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import time
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -169,19 +168,8 @@ class Ran:
             for device, each in sorted(spans.items())
         }
 
-    def chunks(self) -> dict[str, int]:
-        return dict(sorted(Counter(map(device_of, self.finished)).items()))
-
     def count(self, event: str) -> int:
         return sum(each["event"] == event for each in self.events)
-
-    def as_json(self, size: int) -> dict[str, Any]:
-        named = {name: getattr(self, name) for name in ("seconds", "start_up", "first_chunk")}
-        events = Counter(event["event"] for event in self.events)
-        return {
-            **named, "work": self.work, "gb_per_s": self.gb_per_s(size), "busy": self.busy(),
-            "chunks": self.chunks(), "events": dict(events),
-        }  # fmt: skip
 
 
 def device_of(event: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ import common
 import dock
 import numpy as np
 import psutil
-from common import Figure, Report, require, say
+from common import Figure, require, say
 from data import DefaultSet, copy_prefix, in_page_cache, made
 from processes import process, python
 from runs import Job, Ran, Running, contents
@@ -51,7 +51,6 @@ class Bench:
     gb: float
     gpu: bool
     devices: list[int]
-    report: Report
 
     @property
     def most(self) -> int:
@@ -74,12 +73,6 @@ class Bench:
     def named(self, devices: int) -> str:
         kind = "GPU" if self.gpu else "worker"
         return f"{devices} {kind}{'s' * (devices > 1)}"
-
-    def keep(self, job: Job, devices: int, what: str, ran: Ran) -> None:
-        """Keep how a run was in the file of figures."""
-        facts = {"job": job.name, "devices": devices, "what": what, **ran.as_json(job.read)}
-        self.report.details.setdefault("runs", []).append(facts)
-        self.report.write()
 
 
 # ---- the jobs ---------------------------------------------------------------------------------
@@ -246,21 +239,17 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     series, name = Series(bench, case), case.job.name
     series.warm()
     alone = series.median(1)
-    bench.keep(case.job, 1, "", alone)
     if bench.most == 1:
         yield from undisturbed(bench, case, 1, alone, alone)
         yield from resume(bench, series, alone)
         return
     whole = series.median(bench.most)
-    bench.keep(case.job, bench.most, "", whole)
     yield from undisturbed(bench, case, bench.most, whole, alone)
     begun = series.run(bench.most, as_chosen=True)
-    bench.keep(case.job, bench.most, "as it starts", begun)
     yield from started(bench, case, bench.most, begun)
     yield from resume(bench, series, begun)
     for devices in bench.devices[1:-1]:
         ran = series.median(devices)
-        bench.keep(case.job, devices, "", ran)
         yield from undisturbed(bench, case, devices, ran, alone)
     say(f"  {name}: the same bytes in all runs")
 
@@ -303,7 +292,6 @@ def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
     chunks, rest, work = len(whole.finished), [], []
     for _ in range(bench.runs):
         kept, ran = series.resumed(bench.most, chunks)
-        bench.keep(series.job, bench.most, "resumed", ran)
         rest.append(100 * max(0.0, ran.seconds - whole.start_up) / whole.seconds)
         work.append(100 * (ran.seconds - ran.start_up) / whole.seconds)
     what = f"{series.job.name}, {bench.named(bench.most)}: resumed after a kill at 90 %"
@@ -351,7 +339,7 @@ def main() -> None:
     report = common.report_of(options)
     bench = Bench(
         options.data, options.runs, options.small, _gb(options), gpu,
-        _devices(options.devices, gpu), report,
+        _devices(options.devices, gpu),
     )  # fmt: skip
     for name in options.only or CASES:
         report.measure(name, lambda name=name: measure(bench, CASES[name](bench)))
