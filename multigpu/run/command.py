@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
 import click
 
 from multigpu.cluster.deploy import start
+from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.output import (
@@ -27,7 +28,6 @@ from multigpu.run.options import Lanes, RunOptions
 from multigpu.run.trace import logged, traced
 
 if TYPE_CHECKING:
-    from multigpu.cluster.deploy.deployment import Deployment
     from multigpu.run.job import Job
     from multigpu.run.progress import Progress
 
@@ -202,7 +202,7 @@ def start_workers(
         )
 
 
-def _without_effect(run: RunOptions, where: "Deployment") -> Iterator[str]:
+def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
     """Yield a sentence for each option that changes nothing where the job runs."""
     if run.dashboard and not where.local_cluster:
         cure = "the scheduler serves its own" if where.remote else "give --workers 1 or more"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, request_of
@@ -17,7 +18,6 @@ from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
 
 if TYPE_CHECKING:
-    from multigpu.cluster.deploy.deployment import Deployment
     from multigpu.cnv.plan import CnvPlan
     from multigpu.run.job import Job
 
@@ -226,7 +226,7 @@ def plan_job(job: Any, files: Sequence[str]) -> PlannedJob:
         return PlannedJob(job=job, plan=job.plan(crew), workers=workers)
 
 
-def _processes(where: "Deployment") -> str:
+def _processes(where: Deployment) -> str:
     """Return in words which processes work on several GPUs."""
     gpus = number_of(len(where.devices), "GPU")
     if where.processes:
