@@ -16,20 +16,14 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.dock.notes import absent_map_notes, result_notes
 from multigpu.dock.output.error_table import Skipped
-from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
+from multigpu.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.poses import BestLigand
 from multigpu.dock.request import DockRequest
 from multigpu.dock.work import PART_CLASSES, DockedLigands, DockPart, DockWorkload, SearchedPoses
 from multigpu.errors import InputError
-from multigpu.formats.molecules.ligands import (
-    INPUT_BEGIN,
-    LigandRecords,
-    RecordBorder,
-    open_sources,
-    read_records,
-)
+from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.formats.storage.sources import Source, is_repeatable
+from multigpu.formats.storage.sources import is_repeatable
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
@@ -38,7 +32,6 @@ from multigpu.run.report import DeviceChart
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # characters of a ligand's name in a message
-SMALL_FILE = 1 << 16  # bytes; a worker would take longer to open it than to receive its text
 
 
 @dataclass
@@ -152,7 +145,7 @@ class DockJob(Job):
         else InputError where no ligand could be docked.
         """
         with ExitStack() as stack:
-            # Workers elsewhere are sent the text of the ligands: they need no files.
+            # Workers are sent the text of the ligands: they need no files.
             crew = self.crew(stack, [])
             plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
             kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
@@ -169,7 +162,8 @@ class DockJob(Job):
                 expected=crew.expected,
                 allow_flat=self.options.allow_flat,
             )
-            outcomes = self.run_spans(crew, workload, self._remaining_spans(plan), **kept)
+            spans = self.skip_finished(dock_spans(self._records(), plan))
+            outcomes = self.run_spans(crew, workload, spans, **kept)
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
                 yield docked
@@ -194,29 +188,14 @@ class DockJob(Job):
             **describe_inputs(self.request.ligands),
         }
 
-    def _remaining_spans(self, plan: DockPlan) -> Iterator[DockSpan]:
-        """Yield the spans that are not in the journal, from the last border that is in it."""
-        border: RecordBorder | None = getattr(self.last_finished(), "next_border", None)
-        if border is None:
-            return self.skip_finished(dock_spans(self._records(INPUT_BEGIN), plan))
-        return dock_spans(self._records(border), plan, border.first)
-
-    def _records(self, begin: RecordBorder) -> Iterator[LigandRecords]:
-        """Yield the records of all sources from a border on."""
+    def _records(self) -> Iterator[LigandRecords]:
+        """Yield the records of all sources."""
         broken = {each.source: each for each in self._broken_sources}
-        in_process = self.in_process
-        for number in range(begin.source, len(self.sources)):
-            source = self.sources[number]
+        for number, source in enumerate(self.sources):
             if number in broken:
                 yield broken[number]
             else:
-                yield from read_records(number, source, self._sends_text(source, in_process), begin)
-            begin = INPUT_BEGIN
-
-    def _sends_text(self, source: Source, in_process: bool) -> bool:
-        """Whether workers are sent the text of records, as they cannot read it, or not as fast."""
-        small = in_process and (source.size or 0) <= SMALL_FILE
-        return self.remote or not source.cuttable or small
+                yield from read_records(number, source)
 
     def _take(self, docked: DockedLigands) -> None:
         self.facts.take(docked)

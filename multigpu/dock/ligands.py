@@ -164,7 +164,7 @@ class LigandLoader:
         Records without atoms are then read alone: those that are not regular, and those whose
         types the columns do not have.
         """
-        texts = Texts.joined([each.texts(self.sources) for each in records])
+        texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
         numbers = [number for each in records for number in range(each.number, each.last + 1)]
         found = LigandColumns.empty(len(texts))

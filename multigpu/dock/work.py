@@ -18,7 +18,7 @@ from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.output.score_table import as_tsv
 from multigpu.dock.plan import DockSpan
 from multigpu.dock.poses import BestLigand, DockedPoses
-from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder
+from multigpu.formats.molecules.ligands import LigandRecords
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
@@ -43,7 +43,6 @@ class DockedLigands:
     without_hydrogens  number of docked ligands that have none
     best          the ligands with the highest scores, for the report
     text_bytes    of the docked ligands' records
-    next_border   begin of the ligands after these
     """
 
     rows: PoseBatch
@@ -57,7 +56,6 @@ class DockedLigands:
     without_hydrogens: int
     best: list[BestLigand]
     text_bytes: int
-    next_border: RecordBorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,11 +64,6 @@ class SearchedPoses:
 
     span: DockSpan
     poses: Poses
-
-    @property
-    def next_border(self) -> RecordBorder | None:
-        """Begin of the ligands after these; None while these have more poses."""
-        return self.span.next_border if self.span.last else None
 
 
 DockPart = DockedLigands | SearchedPoses
@@ -81,7 +74,6 @@ PART_CLASSES = (
     SearchedPoses,
     DockSpan,
     LigandRecords,
-    RecordBorder,
     Poses,
     PoseBatch,
     Skipped,
@@ -156,7 +148,7 @@ class DockWorkload:
         )
         return loader.load(span.records, span.first)
 
-    def finish(self, span: DockSpan, loaded: LoadedLigands, found: Poses) -> DockedLigands:
+    def finish(self, loaded: LoadedLigands, found: Poses) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
         docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=found)
         rows, fmt = docked.rows, self.pose_format
@@ -173,13 +165,12 @@ class DockWorkload:
             without_hydrogens=int(loaded.lacks_hydrogens.sum()),
             best=docked.best_ligands(self.report),
             text_bytes=int(loaded.texts.lengths.sum()),
-            next_border=span.next_border,
         )
 
     def merge(self, parts: Sequence[SearchedPoses]) -> DockedLigands:
         """Return the part of ligands from the parts of all spans of their poses."""
         span, found = parts[-1].span, Poses.joined([part.poses for part in parts]).winners()
-        return self.finish(span, self.load(span), found)
+        return self.finish(self.load(span), found)
 
 
 class DockSession:
@@ -222,7 +213,7 @@ class DockSession:
     def finish(self, chunk: DockChunk, found: Poses) -> DockPart:
         """Return the part of the chunk."""
         if chunk.span.whole:
-            return self.workload.finish(chunk.span, chunk.loaded, found)
+            return self.workload.finish(chunk.loaded, found)
         return SearchedPoses(span=chunk.span, poses=found)
 
     def close(self) -> None:
