@@ -41,7 +41,8 @@ class LoadedLigands:
     index            int64[n]: of each in the whole input
     sources, names   of each
     texts            the record of each
-    is_named         bool[n]: whether a pose of a regular record says its name, if an empty one
+    bodies           what a pose keeps of each record that is regular
+    is_named         bool[n]: whether that says a name, if an empty one
     molecules        of the records that are not regular, by their number here
     skipped          records that cannot be docked
     lacks_hydrogens  bool[n]
@@ -52,6 +53,7 @@ class LoadedLigands:
     sources: list[Source]
     names: list[str]
     texts: Texts
+    bodies: Texts
     is_named: NDArray[np.bool_]
     molecules: Mapping[int, Molecule]
     skipped: list[Skipped]
@@ -67,6 +69,7 @@ class LoadedLigands:
             sources=self.sources[span],
             names=self.names[span],
             texts=self.texts.take(span),
+            bodies=self.bodies.take(span),
             is_named=self.is_named[span],
             molecules=molecules,
             skipped=[],
@@ -82,7 +85,6 @@ class LoadedLigands:
 class _Batch:
     """The records of a span while they are read.
 
-    is_regular  bool[n]: whether poses are written in columns
     atoms       of all; none of a record that is not read yet, or is skipped
     molecules   of records that are not regular, by their number here
     reasons     why records are skipped, by their number here
@@ -92,7 +94,7 @@ class _Batch:
     numbers: list[int]
     names: list[str]
     texts: Texts
-    is_regular: NDArray[np.bool_]
+    bodies: Texts
     is_named: NDArray[np.bool_]
     lacks_hydrogens: NDArray[np.bool_]
     atoms: AtomColumns
@@ -148,6 +150,7 @@ class LigandLoader:
             sources=[batch.sources[i] for i in docked.tolist()],
             names=[batch.names[i] for i in docked.tolist()],
             texts=batch.texts.take(docked),
+            bodies=batch.bodies.take(docked),
             is_named=batch.is_named[docked],
             molecules={
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
@@ -159,10 +162,10 @@ class LigandLoader:
     # ---- reading ------------------------------------------------------------------------------
 
     def _read_columns(self, records: Sequence[LigandRecords]) -> _Batch:
-        """Read the regular records of the first one's format at once, unless poses go to another.
+        """Read the regular records of the first one's format at once.
 
-        Records without atoms are then read alone: those that are not regular, and those whose
-        types the columns do not have.
+        Those without atoms are then read alone, which are all where poses go to another format, or
+        the columns lack the types that the pocket needs.
         """
         texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
@@ -170,11 +173,10 @@ class LigandLoader:
         found = LigandColumns.empty(len(texts))
         layout = self._layout(records[0])
         columns = COLUMN_FORMATS.get(layout) if self.fmt in (None, SAME, layout) else None
-        if columns:
+        if columns and (columns.has_types or not self.types):
             wanted = [self._layout(each) == layout and not each.error for each in records]
             counts = [len(each) for each in records]
             found = columns.read(texts, np.repeat(wanted, counts), self.types)
-        is_complete = not self.types or (columns and columns.has_types)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
         return _Batch(
             sources=sources,
@@ -184,10 +186,10 @@ class LigandLoader:
                 for name, source, number in zip(names, sources, numbers, strict=True)
             ],
             texts=texts,
-            is_regular=found.atoms.sizes > 0,
+            bodies=found.bodies,
             is_named=found.is_named,
             lacks_hydrogens=found.lacks_hydrogens,
-            atoms=found.atoms if is_complete else AtomColumns.empty(len(texts)),
+            atoms=found.atoms,
         )
 
     def _read_alone(self, batch: _Batch, i: int, error: str) -> AtomColumns:
@@ -203,10 +205,8 @@ class LigandLoader:
         molecule = parse(text, layout)
         self._check_written(molecule, batch.names[i])
         batch.lacks_hydrogens[i] = lacks_hydrogens(molecule)
-        atoms = atom_columns(molecule, self.types)
-        if not batch.is_regular[i]:
-            batch.molecules[i] = molecule
-        return atoms
+        batch.molecules[i] = molecule
+        return atom_columns(molecule, self.types)
 
     def _check_written(self, molecule: Molecule, name: str) -> None:
         """Raise MoleculeError where poses of it cannot be written in the format asked for."""

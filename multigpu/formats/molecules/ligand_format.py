@@ -5,7 +5,7 @@ A format is one module that ends with its object, and one line in `registry`.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from multigpu.formats.molecules.molecule import (
     Positions,
 )
 from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.compiled.text.words import CoordinatePlaces
 
 FEWEST_FLAT = 4  # atoms: three are always in a plane
 
@@ -33,21 +34,20 @@ def four_atoms(text: bytes) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnFormat:
-    """Readers and writers of many regular records at once, which are compiled functions.
+    """How many regular records are read and written at once, by compiled functions.
 
     read       records, which of them are wanted, types of the pocket's maps → columns, without
                atoms for records that are not regular
-    write      regular records, atoms of each, all positions, names ("" for a record that says its
-               own), notes on all poses → texts; an empty one where a coordinate is too long. What
-               is written is what `LigandFormat.rewrite` writes
+    frame      name ("" for a record that says its own), notes → what goes before and after the
+               body of a pose; the three are what `LigandFormat.rewrite` writes
+    places     of the coordinates in a body
     has_types  whether the columns have AutoDock's types and charges
     example    a record of one atom, which workers dock before a job to have everything loaded
     """
 
     read: Callable[[Texts, NDArray[np.bool_], Sequence[str]], LigandColumns]
-    write: Callable[
-        [Texts, NDArray[np.int64], Positions, Sequence[str], Mapping[str, Texts]], Texts
-    ]
+    frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
+    places: CoordinatePlaces
     has_types: bool
     example: bytes
 

@@ -33,9 +33,9 @@ SIGNED = re.compile(rb"(\d)([+-])|([+-])(\d)")
 FULL_NAME = 4  # letters of an atom's name
 LARGEST_COORDINATE = 999_999.0  # Å, above and below 0: what fits its columns
 LARGEST_CHARGE = 9
-POSE_REMARK = b"REMARK multigpu "
+POSE_REMARK = "REMARK multigpu "
 MODEL_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", b"ENDMDL", b"END ", b"END\n", b"END\r")
-DROPPED_LINES = (*MODEL_LINES, POSE_REMARK)  # that a pose does not keep
+DROPPED_LINES = (*MODEL_LINES, POSE_REMARK.encode())  # that a pose does not keep
 
 
 # ---- borders ----------------------------------------------------------------------------------
@@ -142,14 +142,9 @@ def _put_place(line: bytes, place: Sequence[float]) -> bytes:
 
 def remarks(name: str, notes: PoseNotes) -> bytes:
     """Return what stands before a record: the name if there is one, and the notes."""
-    return name_remark(name) + b"".join(
-        POSE_REMARK + f"{note} {text}\n".encode() for note, text in notes.items()
-    )
-
-
-def name_remark(name: str) -> bytes:
-    """Return the line that says a name; nothing for none."""
-    return f"REMARK  Name = {name}\n".encode() if name else b""
+    lines = [f"REMARK  Name = {name}\n"] if name else []
+    lines += [f"{POSE_REMARK}{note} {text}\n" for note, text in notes.items()]
+    return "".join(lines).encode()
 
 
 def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

@@ -1,7 +1,7 @@
 """PDBQT of AutoDock: PDB with charges and atom types. `pdbqt_bonds` finds its bonds."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from multigpu.formats.molecules.molecule import (
     Positions,
 )
 from multigpu.formats.molecules.pdbqt_bonds import graph_of, remarks_of
-from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import word_table
@@ -135,29 +134,21 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 def read_columns(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> LigandColumns:
     """Return the wanted records that are regular. maps: () takes every type."""
     codes = np.array([compiled.type_code(name) for name in maps], np.int64)
-    positions, charges, types, sizes, begins, lengths, is_named = compiled.read_records(
+    positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
         arrays_of(texts), wanted, codes, DROPPED_WORDS, MOST_WEIGHT
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
-        names=Texts(texts.raw, begins, lengths),
+        names=Texts(texts.raw, *names),
+        bodies=Texts(texts.raw, bodies, kept),
         is_named=is_named,
         lacks_hydrogens=np.zeros(len(texts), np.bool_),  # they are left out on purpose
     )
 
 
-def write_columns(
-    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    notes: Mapping[str, Texts],
-) -> Texts:  # fmt: skip
-    """Return poses of regular records; see `ColumnFormat`."""
-    named = Texts.of([pdb.name_remark(name) for name in names])
-    heads = glued(named, *labelled(notes, pdb.POSE_REMARK + b"%b ", b"\n"))
-    first_atoms = np.cumsum(atoms) - atoms
-    raw, lengths = compiled.write_poses(
-        arrays_of(texts), arrays_of(heads), first_atoms, positions, DROPPED_WORDS
-    )
-    return Texts.one_after_the_other(raw, lengths)
+def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
+    """Return what goes before and after the kept lines of a regular record."""
+    return pdb.remarks(name, notes), b""
 
 
 PDBQT = LigandFormat(
@@ -171,7 +162,13 @@ PDBQT = LigandFormat(
     build=build,
     bond_graph=bond_graph,
     atom_types=types_in_file,
-    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=True, example=ONE_ATOM),
+    columns=ColumnFormat(
+        read=read_columns,
+        frame=frame,
+        places=compiled.COORDINATES,
+        has_types=True,
+        example=ONE_ATOM,
+    ),
     rewrite_limit=pdb.LARGEST_COORDINATE,
     build_limit=pdb.LARGEST_COORDINATE,
     has_models=True,

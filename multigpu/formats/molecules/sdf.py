@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from multigpu.formats.molecules.molecule import (
     Positions,
 )
 from multigpu.formats.molecules.v3000 import gather_place, join_lines, read_section
-from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import sdf as compiled
 from multigpu.kernels.rotation.types import FARTHEST
@@ -45,6 +44,7 @@ LARGEST_V2000 = 999  # atoms or bonds
 LARGEST_COORDINATE = 99_999_999.0  # Å, above and below 0, of V2000
 CHARGES_A_LINE = 8
 NO_ELEMENT = "*"
+LAST_LINE = b"$$$$\n"
 POSE_ITEM = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
 ONE_ATOM = (
     b"atom\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n"
@@ -200,10 +200,8 @@ def _put_place_v3000(line: bytes, place: Sequence[float]) -> bytes:
 
 
 def _data_items(notes: PoseNotes, newline: bytes) -> bytes:
-    return b"".join(
-        f"> <multigpu_{name}>".encode() + newline + text.encode() + 2 * newline
-        for name, text in notes.items()
-    )
+    items = [f"> <multigpu_{name}>\n{text}\n\n" for name, text in notes.items()]
+    return "".join(items).encode().replace(b"\n", newline)
 
 
 def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
@@ -221,7 +219,7 @@ def record_of(
     wide = abs(positions).max() > LARGEST_COORDINATE
     elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
     table = (_write_v3000 if large or wide else _write_v2000)(elements, positions, *graph)
-    return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + b"$$$$\n"
+    return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + LAST_LINE
 
 
 def _write_v2000(
@@ -261,28 +259,21 @@ def read_columns(
     texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str] = ()
 ) -> LigandColumns:
     """Return the wanted records that are regular, without types and charges."""
-    positions, sizes, titles, is_named, lacking = compiled.read_records(
+    positions, sizes, titles, bodies, kept, is_named, lacking = compiled.read_records(
         arrays_of(texts), wanted, FARTHEST
     )
     return LigandColumns(
         atoms=AtomColumns.untyped(positions, sizes),
         names=Texts(texts.raw, texts.begins, titles),
+        bodies=Texts(texts.raw, bodies, kept),
         is_named=is_named,
         lacks_hydrogens=lacking,
     )
 
 
-def write_columns(
-    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    notes: Mapping[str, Texts],
-) -> Texts:  # fmt: skip
-    """Return poses of regular records; see `ColumnFormat`."""
-    tails = glued(*labelled(notes, b"> <multigpu_%b>\n", b"\n\n"), b"$$$$\n")
-    titles = Texts.of_words(names)
-    raw, lengths = compiled.write_poses(
-        arrays_of(texts), arrays_of(titles), arrays_of(tails), atoms, positions
-    )
-    return Texts.one_after_the_other(raw, lengths)
+def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
+    """Return what goes before and after the kept text of a regular record."""
+    return name.encode(), _data_items(notes, b"\n") + LAST_LINE
 
 
 SDF = LigandFormat(
@@ -296,7 +287,13 @@ SDF = LigandFormat(
     build=build,
     bond_graph=bond_graph,
     atom_types=types_by_rdkit,
-    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=False, example=ONE_ATOM),
+    columns=ColumnFormat(
+        read=read_columns,
+        frame=frame,
+        places=compiled.COORDINATES,
+        has_types=False,
+        example=ONE_ATOM,
+    ),
     rewrite_limit=LARGEST_COORDINATE,
     fewest_flat_atoms=fewest_flat_atoms,
 )

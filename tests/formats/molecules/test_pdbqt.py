@@ -9,16 +9,17 @@ import pytest
 
 from multigpu.formats.molecules import pdbqt
 from multigpu.formats.molecules.autodock import atom_columns
-from multigpu.formats.molecules.columns import LigandColumns
+from multigpu.formats.molecules.columns import LigandColumns, write_poses
 from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.compiled.text.pdbqt import COORDINATES
 
 LINES = [
     b"MODEL        1",
-    b"REMARK  Name = thing",
     b"REMARK multigpu score 1.0",
+    b"REMARK  Name = thing",
     b"ROOT",
     b"HETATM    1  C11 BTN A 300       9.051   4.576 -14.459  1.00 21.57     0.172 N",
     b"ATOM      2  O11 BTN A 300    -999.999  -0.000 9999.99  1.00 21.65    -0.648 OA",
@@ -80,12 +81,14 @@ def read(*texts: bytes, maps: tuple[str, ...] = MAPS) -> LigandColumns:
     return pdbqt.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_), maps)
 
 
-def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
-    """With the places and, before it, a name for those that have none."""
-    atoms = np.array([len(each) for each in places])
-    facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
-    some = names or [""] * len(texts)
-    return pdbqt.write_columns(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+def posed(
+    texts: Sequence[bytes], places: Sequence[Positions], *names: str, maps: tuple[str, ...] = MAPS
+) -> list[bytes]:
+    """With the places; a name goes where there is none."""
+    sizes = np.array([len(each) for each in places])
+    frames = [pdbqt.frame(name, FACTS) for name in names or [""] * len(texts)]
+    bodies = read(*texts, maps=maps).bodies
+    return write_poses(frames, bodies, sizes, np.concatenate(places), COORDINATES).each()
 
 
 def assert_same_as_alone(text: bytes, maps: tuple[str, ...]) -> bool:
@@ -105,7 +108,7 @@ def assert_same_as_alone(text: bytes, maps: tuple[str, ...]) -> bool:
     places = molecule.positions[:, ::-1] / 3 - 0.0005
     name = "" if found.is_named[1] else "name"
     some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
-    _, pose, _ = posed(neighbours, some, "", name, "")
+    _, pose, _ = posed(neighbours, some, "", name, "", maps=maps)
     if pose:
         assert pose == render(molecule, "name", "pdbqt", places, FACTS)
     else:

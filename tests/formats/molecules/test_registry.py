@@ -8,6 +8,7 @@ import pytest
 from support.ligand_texts import TEXTS
 
 from multigpu.formats import molecules
+from multigpu.formats.molecules.columns import write_poses
 from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, SUFFIXES, parse
 from multigpu.formats.tables.texts import Texts
 
@@ -28,10 +29,10 @@ def test_example__is_read_and_written_in_columns_as_alone(layout: str) -> None:
     columns, texts = COLUMN_FORMATS[layout], Texts.of([COLUMN_FORMATS[layout].example])
     found = columns.read(texts, np.ones(1, np.bool_), ["C"])
     assert found.atoms.sizes.tolist() == [1]
-    notes = {name: Texts.of([text.encode()]) for name, text in NOTES.items()}
     places = np.array([[1.0, -2.5, 3.25]])
-    name = "" if found.is_named[0] else "name"
-    (pose,) = columns.write(texts, np.ones(1, np.int64), places, [name], notes).each()
+    frame = columns.frame("" if found.is_named[0] else "name", NOTES)
+    sizes = np.ones(1, np.int64)
+    (pose,) = write_poses([frame], found.bodies, sizes, places, columns.places).each()
     molecule = parse(texts[0], layout)
     assert pose == molecule.format.rewrite(molecule, "name", places, NOTES)
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from multigpu.formats.molecules import sdf
-from multigpu.formats.molecules.columns import LigandColumns
+from multigpu.formats.molecules.columns import LigandColumns, write_poses
 from multigpu.formats.molecules.ligand_checks import lacks_hydrogens
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.compiled.text.sdf import COORDINATES
 
 REGULAR = b"""ethanol
   test              3D
@@ -96,10 +97,10 @@ def read(*texts: bytes) -> LigandColumns:
 
 def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
     """With the places; a name goes where there is none."""
-    atoms = np.array([len(each) for each in places])
-    facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
-    some = names or [""] * len(texts)
-    return sdf.write_columns(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+    sizes = np.array([len(each) for each in places])
+    frames = [sdf.frame(name, FACTS) for name in names or [""] * len(texts)]
+    bodies = read(*texts).bodies
+    return write_poses(frames, bodies, sizes, np.concatenate(places), COORDINATES).each()
 
 
 def assert_same_as_alone(text: bytes) -> bool:
