@@ -152,11 +152,8 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     the table OUT without its suffix and with .errors.tsv says why.
     """
     started = now()
-    from multigpu.dock.prepare import prepare
-
     request, reporting = request_of(values), Reporting.of(values)
-    ready = partial(prepare, request.ligands[0], request.pocket, request.options)
-    with start_workers(request.run, reporting, request.lanes, prepare=ready) as workers:
+    with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.dock.job import DockJob
         from multigpu.dock.output.files import DockFiles
 

@@ -162,10 +162,10 @@ class LigandLoader:
     # ---- reading ------------------------------------------------------------------------------
 
     def _read_columns(self, records: Sequence[LigandRecords]) -> _Batch:
-        """Read the regular records of the first one's format at once.
+        """Read the regular records of the first one's format at once, unless poses go to another.
 
-        Those without atoms are then read alone, which are all where poses go to another format, or
-        the columns lack the types that the pocket needs.
+        Records without atoms are then read alone: those that are not regular, and those whose
+        types the columns do not have.
         """
         texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
@@ -173,10 +173,11 @@ class LigandLoader:
         found = LigandColumns.empty(len(texts))
         layout = self._layout(records[0])
         columns = COLUMN_FORMATS.get(layout) if self.fmt in (None, SAME, layout) else None
-        if columns and (columns.has_types or not self.types):
+        if columns:
             wanted = [self._layout(each) == layout and not each.error for each in records]
             counts = [len(each) for each in records]
             found = columns.read(texts, np.repeat(wanted, counts), self.types)
+        is_complete = not self.types or (columns and columns.has_types)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
         return _Batch(
             sources=sources,
@@ -189,7 +190,7 @@ class LigandLoader:
             bodies=found.bodies,
             is_named=found.is_named,
             lacks_hydrogens=found.lacks_hydrogens,
-            atoms=found.atoms,
+            atoms=found.atoms if is_complete else AtomColumns.empty(len(texts)),
         )
 
     def _read_alone(self, batch: _Batch, i: int, error: str) -> AtomColumns:
@@ -205,8 +206,10 @@ class LigandLoader:
         molecule = parse(text, layout)
         self._check_written(molecule, batch.names[i])
         batch.lacks_hydrogens[i] = lacks_hydrogens(molecule)
-        batch.molecules[i] = molecule
-        return atom_columns(molecule, self.types)
+        atoms = atom_columns(molecule, self.types)
+        if not batch.bodies.lengths[i]:
+            batch.molecules[i] = molecule
+        return atoms
 
     def _check_written(self, molecule: Molecule, name: str) -> None:
         """Raise MoleculeError where poses of it cannot be written in the format asked for."""

@@ -42,14 +42,12 @@ class ColumnFormat:
                body of a pose; the three are what `LigandFormat.rewrite` writes
     places     of the coordinates in a body
     has_types  whether the columns have AutoDock's types and charges
-    example    a record of one atom, which workers dock before a job to have everything loaded
     """
 
     read: Callable[[Texts, NDArray[np.bool_], Sequence[str]], LigandColumns]
     frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
     places: CoordinatePlaces
     has_types: bool
-    example: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

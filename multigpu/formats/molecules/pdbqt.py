@@ -40,7 +40,6 @@ ELEMENTS_OF_TYPES = {  # that are not called like their element
     **{f"CG{i}": "C" for i in range(10)},  # beside the open bond of a macrocycle
 }  # fmt: skip
 DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
-ONE_ATOM = b"HETATM    1 C    LIG A   1       0.000   0.000   0.000  1.00  0.00     0.000 C \n"
 
 
 # ---- borders ----------------------------------------------------------------------------------
@@ -167,7 +166,6 @@ PDBQT = LigandFormat(
         frame=frame,
         places=compiled.COORDINATES,
         has_types=True,
-        example=ONE_ATOM,
     ),
     rewrite_limit=pdb.LARGEST_COORDINATE,
     build_limit=pdb.LARGEST_COORDINATE,

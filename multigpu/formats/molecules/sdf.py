@@ -46,10 +46,6 @@ CHARGES_A_LINE = 8
 NO_ELEMENT = "*"
 LAST_LINE = b"$$$$\n"
 POSE_ITEM = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
-ONE_ATOM = (
-    b"atom\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n"
-    b"    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\nM  END\n$$$$\n"
-)
 
 
 def find_ends(text: bytes, final: bool) -> list[int]:
@@ -292,7 +288,6 @@ SDF = LigandFormat(
         frame=frame,
         places=compiled.COORDINATES,
         has_types=False,
-        example=ONE_ATOM,
     ),
     rewrite_limit=LARGEST_COORDINATE,
     fewest_flat_atoms=fewest_flat_atoms,
