@@ -13,19 +13,17 @@ from multigpu.formats.molecules.autodock import (
     types_in_file,
     types_of,
 )
-from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.borders import find_lines
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
 from multigpu.formats.molecules.molecule import (
-    BondGraph,
     Molecule,
     MoleculeError,
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.pdbqt_bonds import graph_of, remarks_of
+from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import word_table
@@ -98,11 +96,6 @@ def parse(lines: list[bytes]) -> Molecule:
         types=types,
         charges=np.array(charges).reshape(-1),
     )
-
-
-def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return bonds and charges by remarks, else by places. Raises MoleculeError."""
-    return graph_of(molecule, bonds_of(molecule))
 
 
 # ---- writing ----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from itertools import count
 
 import numpy as np
 
-from multigpu.formats.molecules.bonds import neighbours_of
+from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
 from multigpu.formats.molecules.molecule import (
     AROMATIC,
     Bond,
@@ -52,10 +52,11 @@ MOST_CHARGED = 6  # penalties of the double bonds in one aromatic system that ar
 MOST_TRIED = 20_000  # steps of laying them
 
 
-def graph_of(molecule: Molecule, bonds: Sequence[Bond]) -> BondGraph:
+def bond_graph(molecule: Molecule) -> BondGraph:
     """Return bonds with orders and formal charges. Aromatic rings keep their order."""
     formal = _charges_in_file(molecule)
-    bonds = _without_pentavalent(molecule, _without_resonance(molecule, bonds, formal or {}))
+    bonds = _without_resonance(molecule, bonds_of(molecule), formal or {})
+    bonds = _without_pentavalent(molecule, bonds)
     doubles = _double_bonds(molecule, bonds, formal or {})
     found = _Valences(molecule, bonds, doubles)
     charges = _formal_charges(molecule, found, formal)
@@ -123,29 +124,19 @@ def _count_doubles(element: str, arms: int, neighbours: int) -> int:
 def _without_pentavalent(molecule: Molecule, bonds: list[Bond]) -> list[Bond]:
     """Return bonds with one less where nitrogen has five: to oxygen or nitrogen at an end."""
     arms = neighbours_of(len(molecule.elements), bonds)
-    valences = _valences(len(arms), bonds)
     found = list(bonds)
-    for i in np.flatnonzero(valences == 5).tolist():
-        if molecule.elements[i] != "N":
+    for i, element in enumerate(molecule.elements):
+        own = [k for k, bond in enumerate(bonds) if i in bond[:2]] if element == "N" else []
+        orders = [bonds[k][2] for k in own]
+        if AROMATIC in orders or sum(orders) != 5:
             continue
-        ends = [
-            k for k, (a, b, order) in enumerate(bonds)
-            if i in (a, b) and 2 <= order < AROMATIC and len(arms[a + b - i]) == 1
-            and molecule.elements[a + b - i] in ("O", "N")
-        ]  # fmt: skip
-        if ends:
-            a, b, order = bonds[ends[0]]
-            found[ends[0]] = (a, b, order - 1)
+        for k in own:
+            a, b, order = bonds[k]
+            end = a + b - i
+            if order > 1 and len(arms[end]) == 1 and molecule.elements[end] in ("O", "N"):
+                found[k] = (a, b, order - 1)
+                break
     return found
-
-
-def _valences(atoms: int, bonds: Sequence[Bond]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return int64[atoms]: the sum of the orders of each, 0 for an atom with an aromatic bond."""
-    sums, aromatic = np.zeros(atoms, np.int64), np.zeros(atoms, np.bool_)
-    for a, b, order in bonds:
-        sums[[a, b]] += order
-        aromatic[[a, b]] |= order == AROMATIC
-    return np.where(aromatic, 0, sums)
 
 
 # ---- double bonds in what is aromatic ---------------------------------------------------------
@@ -303,7 +294,6 @@ def _formal_charges(
 
 def _is_anion(molecule: Molecule, i: int, found: _Valences, plus: set[int]) -> bool:
     """Whether an atom with a bond too few carries a minus: beside a plus, or as its charge says."""
-    assert molecule.charges is not None  # it was parsed
     is_end = molecule.elements[i] in ("O", "S", "Se") or len(found.arms[i]) == 1
     beside = is_end and not plus.isdisjoint(found.arms[i])
     return beside or bool(molecule.charges[i] <= -NEARLY_ONE)
@@ -323,7 +313,6 @@ def _certain_charge(
     molecule: Molecule, i: int, element: str, valence: int, formal: Mapping[int, int]
 ) -> int:
     """Return the charge of an atom that depends on no other; 0 where others decide."""
-    assert molecule.charges is not None  # it was parsed
     if valence == 0:
         partial = round(float(molecule.charges[i]))
         return formal.get(i, 0) or partial or ION_CHARGES.get(element, 0)
@@ -355,7 +344,6 @@ def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
 
 def _total_charge(molecule: Molecule) -> int | None:
     """Return what the charges of the file sum up to; None where they mean nothing."""
-    assert molecule.charges is not None  # it was parsed
     total = float(molecule.charges.sum())
     known = np.any(molecule.charges) and abs(total - round(total)) <= WHOLE
     return round(total) if known else None

@@ -59,11 +59,6 @@ class PocketFile:
         return None
 
 
-def _has_no_mark(start: bytes) -> bool:
-    """Return False: the name of a file decides."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PocketFormat:
     """One format of pockets.
@@ -71,14 +66,15 @@ class PocketFormat:
     name       what a source calls its layout
     suffixes   of its files, without those of compression
     read       file → pocket, which is checked afterwards. Raises InputError
-    is_marked  whether the beginning of a file shows that it is one, whatever its name
+    is_marked  whether the beginning of a file shows that it is one, whatever its name; None: the
+               name decides
     has_place  whether the files say where the grid stands; else options may
     """
 
     name: str
     suffixes: tuple[str, ...]
     read: Callable[[PocketFile], Pocket]
-    is_marked: Callable[[bytes], bool] = _has_no_mark
+    is_marked: Callable[[bytes], bool] | None = None
     has_place: bool = True
 
 

@@ -25,7 +25,7 @@ NO_GRID = (
 
 def _layout(path: str, start: bytes) -> str:
     for each in POCKET_FORMATS.values():
-        if each.is_marked(start):
+        if each.is_marked and each.is_marked(start):
             return each.name
     if suffix := suffix_of(Path(path).name, POCKETS):
         return SUFFIXES[suffix].name
