@@ -4,7 +4,7 @@
              ligands   find_ends            │   regular ones, all at once  ├─> AtomColumns ─> kernel
                                             └─> parse ────> Molecule ──────┘
                                                 others, one by one                           │
-    file <── text <─┬─ columns.write <── names, offsets, coordinates, notes <────────────────┤
+    file <── text <─┬─ write_poses <── names, bodies, coordinates, notes <───────────────────┤
       pose_files    └─ rewrite, build <── Molecule <─────────────────────────────── poses <──┘
 
 Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format and ends with a
@@ -15,7 +15,7 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     columns         many ligands as arrays; compiled functions (kernels/compiled/text) fill them
     ligand_format   what a format is; `registry`: all of them
     borders, fields, elements   what the formats share: lines, words and numbers, symbols
-    v3000, pdb_lines, sybyl, pdbqt_bonds   what only one format has
+    sybyl, pdbqt_bonds   bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences
     autodock        AutoDock's atom types and charges
     ligand_checks   drawings, and molecules without hydrogens

@@ -1,8 +1,9 @@
-"""SDF with tables of V2000, and of V3000 with the help of `v3000`."""
+"""SDF with tables of V2000 and V3000."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,13 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.v3000 import gather_place, join_lines, read_section
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import sdf as compiled
 from multigpu.kernels.rotation.types import FARTHEST
 
 ROW_OF_COUNTS = 3
+V30 = b"M  V30 "  # begin of the lines of a V3000 table
+WORDS_TO_PLACE = 5  # of an atom of V3000: number, type, x y z
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
 SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
 CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
@@ -116,7 +118,7 @@ def _check_end(lines: list[bytes], begin: int) -> None:
 def _read_v3000(lines: list[bytes]) -> Table:
     rows: list[int] = []
     places, elements, numbers, bonds = [], [], {}, []
-    for row, words in read_section(lines, b"ATOM"):
+    for row, words in _read_section(lines, b"ATOM"):
         if len(words) < 5:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
         numbers[words[0]] = len(rows) + 1
@@ -124,8 +126,8 @@ def _read_v3000(lines: list[bytes]) -> Table:
         elements.append(fields.decode(words[1]))
         places.append(fields.parse_floats(words[2:5], row))
     for row in rows:
-        gather_place(lines, row)
-    for row, words in read_section(lines, b"BOND"):
+        _gather_place(lines, row)
+    for row, words in _read_section(lines, b"BOND"):
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
         a, b = (numbers.get(word, 0) for word in words[2:4])
@@ -164,13 +166,66 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 
 def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
-    lines = dict(join_lines(molecule.lines))
+    lines = dict(_join_lines(molecule.lines))
     found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
     return {i: int(charge[1]) for i, charge in found if charge and int(charge[1])}
 
 
 def _are_whole(atom: bytes, charge: bytes) -> bool:
     return atom.isdigit() and charge.lstrip(b"+-").isdigit()
+
+
+# ---- lines of V3000 ---------------------------------------------------------------------------
+
+
+def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield row and words of every line of a block; see `_join_lines`."""
+    inside = False
+    for row, said in _join_lines(lines):
+        words = said.split()
+        if words[:1] in ([b"BEGIN"], [b"END"]):
+            inside = words == [b"BEGIN", name]
+        elif inside:
+            yield row, words
+
+
+def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield in which row each line of V3000 begins and what it says: after a - it continues."""
+    begin, said = -1, b""
+    for row, line in enumerate(lines):
+        if line.startswith(V30):
+            begin, (part, continues) = row if begin < 0 else begin, _continued_part(line)
+            said += part
+            if not continues:
+                yield begin, said
+                begin, said = -1, b""
+
+
+def _continued_part(line: bytes) -> tuple[bytes, bool]:
+    """Return what a line says, and whether that continues in the next line."""
+    part = line[len(V30) :].rstrip()
+    return part.removesuffix(b"-"), part.endswith(b"-")
+
+
+def _gather_place(lines: list[bytes], row: int) -> None:
+    """Put all of an atom's place into its first line, and what comes after that into the last.
+
+    Lines between them, or without anything left, become empty.
+    """
+    last, said, continues = row, *_continued_part(lines[row])
+    while continues and len((said + b"x").split()) <= WORDS_TO_PLACE:  # the last word may continue
+        last += 1
+        if lines[last].startswith(V30):
+            part, continues = _continued_part(lines[last])
+            said += part
+    if last == row:
+        return
+    *_, word = islice(fields.TOKEN.finditer(said), WORDS_TO_PLACE)
+    place, more = said[: word.end()], said[word.end() :].lstrip() + b"-" * continues
+    newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
+    lines[row : last + 1] = [b""] * (last + 1 - row)
+    lines[row] = V30 + place + b" -" * bool(more) + newline
+    lines[last] = V30 + more + newline if more else b""
 
 
 # ---- writing ----------------------------------------------------------------------------------
