@@ -6,7 +6,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import PurePath
 
 import numpy as np
@@ -134,11 +133,12 @@ class LigandLoader:
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
-        batch, errors = self._read_columns(records), _errors_of_sources(records)
+        batch = self._read_columns(records)
+        errors = [each.error for each in records for _ in range(len(each))]
         alone: dict[int, AtomColumns] = {}
         for i in np.flatnonzero(batch.atoms.sizes == 0).tolist():
             try:
-                alone[i] = self._read_alone(batch, i, errors.get(i, ""))
+                alone[i] = self._read_alone(batch, i, errors[i])
             except MoleculeError as error:
                 batch.reasons[i] = str(error)
         batch.atoms = batch.atoms.replace(alone)
@@ -162,7 +162,7 @@ class LigandLoader:
     # ---- reading ------------------------------------------------------------------------------
 
     def _read_columns(self, records: Sequence[LigandRecords]) -> _Batch:
-        """Read the regular records of the first one's format at once, unless poses go to another.
+        """Read the regular records at once, unless poses go to another format.
 
         Records without atoms are then read alone: those that are not regular, and those whose
         types the columns do not have.
@@ -170,13 +170,9 @@ class LigandLoader:
         texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
         numbers = [number for each in records for number in range(each.number, each.last + 1)]
-        found = LigandColumns.empty(len(texts))
-        layout = self._layout(records[0])
+        layout = records[0].layout
         columns = COLUMN_FORMATS.get(layout) if self.fmt in (None, SAME, layout) else None
-        if columns:
-            wanted = [self._layout(each) == layout and not each.error for each in records]
-            counts = [len(each) for each in records]
-            found = columns.read(texts, np.repeat(wanted, counts), self.types)
+        found = columns.read(texts, self.types) if columns else LigandColumns.empty(len(texts))
         is_complete = not self.types or (columns and columns.has_types)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
         return _Batch(
@@ -217,9 +213,6 @@ class LigandLoader:
             middle = molecule.positions.mean(axis=0)
             render(molecule, name, self.fmt, molecule.positions - middle, {})
 
-    def _layout(self, records: LigandRecords) -> str:
-        return self.sources[records.source].layout
-
     # ---- what is not docked -------------------------------------------------------------------
 
     def _drawings(self, batch: _Batch) -> Iterator[tuple[int, str]]:
@@ -237,12 +230,10 @@ class LigandLoader:
 
     def _out_of_room(self, batch: _Batch) -> Iterator[tuple[int, str]]:
         """Yield the ligands with poses so far out that their columns have no room, and why."""
-        docked = np.flatnonzero(batch.atoms.sizes).tolist()
-        rooms = {layout: self._room(layout) for layout in {batch.sources[i].layout for i in docked}}
-        if self._farthest(batch.atoms.positions) <= min(rooms.values(), default=math.inf):
+        room = self._room(batch.sources[0].layout)
+        if self._farthest(batch.atoms.positions) <= room:
             return
-        for i in docked:
-            room = rooms[batch.sources[i].layout]
+        for i in np.flatnonzero(batch.atoms.sizes).tolist():
             if (reach := self._reach(batch.atoms[i : i + 1].positions)) > room:
                 yield i, NO_ROOM.format(reach, room)
 
@@ -265,14 +256,12 @@ class LigandLoader:
     def _room(self, layout: str) -> float:
         """Return how far from the origin coordinates fit what they are written in, Å."""
         written = {layout if self.fmt == SAME else self.fmt, SDF.name if self.report else None}
-        return min(
-            (
-                FORMATS[fmt].rewrite_limit if fmt == layout else FORMATS[fmt].build_limit
-                for fmt in written
-                if fmt is not None
-            ),
-            default=math.inf,
-        )
+        limits = [
+            FORMATS[fmt].rewrite_limit if fmt == layout else FORMATS[fmt].build_limit
+            for fmt in written
+            if fmt
+        ]
+        return min(limits, default=math.inf)
 
     def _ligands(self, atoms: AtomColumns, docked: Indices) -> Ligands:
         """Return ligands as the kernels see them; for maps with channels and weights by type."""
@@ -285,12 +274,6 @@ class LigandLoader:
         channels, weights = energy_terms(types, atoms.charges, len(self.types))
         weights[atoms.types < 0] = 0
         return Ligands(atoms.positions, offsets, channels, weights)
-
-
-def _errors_of_sources(records: Sequence[LigandRecords]) -> dict[int, str]:
-    """Return what is wrong with sources, by the number of the record that says so."""
-    begins = accumulate(map(len, records), initial=0)
-    return {i: each.error for i, each in zip(begins, records, strict=False) if each.error}
 
 
 def _file_name(source: Source, number: int) -> str:

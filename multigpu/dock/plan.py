@@ -86,7 +86,7 @@ def _rotations(options: DockOptions) -> EulerRotations | ListedRotations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockSpan:
-    """Consecutive ligands, and the range of their poses to search.
+    """Consecutive ligands of one format, and the range of their poses to search.
 
     first    index of the first record in the whole input
     poses    begin and end
@@ -204,7 +204,7 @@ def dock_spans(records: Iterable[LigandRecords], plan: DockPlan) -> Iterator[Doc
 def _record_groups(
     records: Iterable[LigandRecords], plan: DockPlan
 ) -> Iterator[tuple[int, tuple[LigandRecords, ...]]]:
-    """Yield the index of the first record, and as many records as a span may have."""
+    """Yield the index of the first record, and as many of one format as a span may have."""
     first, count, size = 0, 0, 0
     group: list[LigandRecords] = []
     for some in records:
@@ -213,7 +213,7 @@ def _record_groups(
             before = int(ends[done - 1]) if done else 0
             fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
             fit = min(fit, plan.chunk_ligands - count)
-            if fit < 1 and count:
+            if count and (fit < 1 or some.layout != group[0].layout):
                 yield first, tuple(group)
                 first, count, size, group = first + count, 0, 0, []
                 continue

@@ -42,11 +42,10 @@ def type_code(name: str) -> int:
 
 
 @jit
-def read_records(texts: Any, wanted: Any, codes: Any, dropped: Any, largest_charge: Any) -> Any:
-    """Return the atoms of the wanted records that are regular, and what a pose takes from each.
+def read_records(texts: Any, codes: Any, dropped: Any, largest_charge: Any) -> Any:
+    """Return the atoms of the records that are regular, and what a pose takes from each.
 
     texts    TextArrays of n records
-    wanted   bool[n]
     codes    int64[types]: `type_code` of each map; empty where every type will do
     dropped  word table of the lines that a pose does not keep
     largest_charge  e, above and below 0
@@ -66,7 +65,7 @@ def read_records(texts: Any, wanted: Any, codes: Any, dropped: Any, largest_char
     for i in range(begins.shape[0]):
         atom, at, stop = first, begins[i], begins[i] + lengths[i]
         body, tail = at, stop
-        regular = wanted[i] and are_whole_lines(raw, at, stop)
+        regular = are_whole_lines(raw, at, stop)
         while regular and at < stop:
             end = find_byte(raw, at, stop, NEWLINE)
             is_dropped = begins_with(raw, at, end + 1, dropped)

@@ -45,11 +45,10 @@ CARBON, HYDROGEN = 1, 2
 
 
 @jit
-def read_records(texts: Any, wanted: Any, farthest: Any) -> Any:
-    """Return the atoms of the wanted records that are regular, and what is known of each record.
+def read_records(texts: Any, farthest: Any) -> Any:
+    """Return the atoms of the records that are regular, and what is known of each record.
 
     texts     TextArrays of n records
-    wanted    bool[n]
     farthest  Å: the largest coordinate, above and below 0
     returns   positions float64[atoms, 3] in Å; sizes int64[n], 0 atoms for a record that is not
               regular; lengths of the titles, int64[n]; where the text is that a pose keeps, begins
@@ -64,7 +63,7 @@ def read_records(texts: Any, wanted: Any, farthest: Any) -> Any:
     first = 0
     for i in range(begins.shape[0]):
         begin, stop = begins[i], begins[i] + lengths[i]
-        if not wanted[i] or not are_whole_lines(raw, begin, stop):
+        if not are_whole_lines(raw, begin, stop):
             continue
         sizes[i], lacking[i], end = _read_record(raw, begin, stop, positions[first:], farthest)
         if sizes[i] > 0:

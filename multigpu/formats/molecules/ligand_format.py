@@ -8,9 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.molecule import (
     AtomTypes,
@@ -36,15 +33,15 @@ def four_atoms(text: bytes) -> float:
 class ColumnFormat:
     """How many regular records are read and written at once, by compiled functions.
 
-    read       records, which of them are wanted, types of the pocket's maps → columns, without
-               atoms for records that are not regular
+    read       records, types of the pocket's maps → columns, without atoms for records that are
+               not regular
     frame      name ("" for a record that says its own), notes → what goes before and after the
                body of a pose; the three are what `LigandFormat.rewrite` writes
     places     of the coordinates in a body
     has_types  whether the columns have AutoDock's types and charges
     """
 
-    read: Callable[[Texts, NDArray[np.bool_], Sequence[str]], LigandColumns]
+    read: Callable[[Texts, Sequence[str]], LigandColumns]
     frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
     places: CoordinatePlaces
     has_types: bool

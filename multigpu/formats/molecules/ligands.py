@@ -37,6 +37,7 @@ class LigandRecords:
     """Consecutive records of a source, one molecule each.
 
     source   index of the source
+    layout   format of the records
     number   of the first record in its source, from 1
     lengths  int64[n], bytes
     text     of all of them
@@ -46,6 +47,7 @@ class LigandRecords:
     """
 
     source: int
+    layout: str
     number: int
     lengths: NDArray[np.int64]
     text: bytes
@@ -58,8 +60,8 @@ class LigandRecords:
     @classmethod
     def broken(cls, source: int, number: int, error: str) -> "LigandRecords":
         """Return a record that says what is wrong with its source."""
-        lengths = np.zeros(1, np.int64)
-        return cls(source=source, number=number, lengths=lengths, text=b"", error=error)
+        none = np.zeros(1, np.int64)
+        return cls(source=source, layout="", number=number, lengths=none, text=b"", error=error)
 
     @property
     def last(self) -> int:
@@ -139,9 +141,12 @@ def read_records(number: int, source: Source) -> Iterator[LigandRecords]:
             ends = find_ends(text, final)
             size = last_end(ends)
             if ends:
-                lengths = np.diff(ends, prepend=0)
                 yield LigandRecords(
-                    source=number, number=count + 1, lengths=lengths, text=text[:size]
+                    source=number,
+                    layout=source.layout,
+                    number=count + 1,
+                    lengths=np.diff(ends, prepend=0),
+                    text=text[:size],
                 )
             count, left = count + len(ends), text[size:]
             if len(left) > MOST_BYTES:  # each block is looked at together with what is left

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock import (
@@ -123,11 +122,11 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 # ---- many records at once ---------------------------------------------------------------------
 
 
-def read_columns(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> LigandColumns:
-    """Return the wanted records that are regular. maps: () takes every type."""
+def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
+    """Return the records that are regular. maps: () takes every type."""
     codes = np.array([compiled.type_code(name) for name in maps], np.int64)
     positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
-        arrays_of(texts), wanted, codes, DROPPED_WORDS, MOST_WEIGHT
+        arrays_of(texts), codes, DROPPED_WORDS, MOST_WEIGHT
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),

@@ -5,9 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-import numpy as np
-from numpy.typing import NDArray
-
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
@@ -306,12 +303,10 @@ def _write_v3000(
 # ---- many records at once ---------------------------------------------------------------------
 
 
-def read_columns(
-    texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str] = ()
-) -> LigandColumns:
-    """Return the wanted records that are regular, without types and charges."""
+def read_columns(texts: Texts, maps: Sequence[str] = ()) -> LigandColumns:
+    """Return the records that are regular, without types and charges."""
     positions, sizes, titles, bodies, kept, is_named, lacking = compiled.read_records(
-        arrays_of(texts), wanted, FARTHEST
+        arrays_of(texts), FARTHEST
     )
     return LigandColumns(
         atoms=AtomColumns.untyped(positions, sizes),

@@ -73,7 +73,9 @@ def test_spans__have_all_ligands_and_no_more_than_fit(
     for i in range(len(plain)):
         texts = [text for source, _, text in wanted if source == i]
         lengths = np.array([len(text) for text in texts])
-        records.append(LigandRecords(source=i, number=1, lengths=lengths, text=b"".join(texts)))
+        records.append(
+            LigandRecords(source=i, layout="sdf", number=1, lengths=lengths, text=b"".join(texts))
+        )
     spans = list(dock_spans(records, plan))
     found = [each(span.records) for span in spans]
     assert [record for group in found for record in group] == wanted
@@ -141,7 +143,7 @@ def test_records__of_a_number_of_thousands_of_digits_are_none() -> None:
 
 def test_records__of_another_length_than_their_text_are_refused() -> None:
     with pytest.raises(ValueError, match="of another length"):
-        LigandRecords(source=0, number=1, lengths=np.array([2, 3]), text=b"1234")
+        LigandRecords(source=0, layout="sdf", number=1, lengths=np.array([2, 3]), text=b"1234")
 
 
 @pytest.mark.parametrize("name", ["a.smi", "a.SMILES.gz"])

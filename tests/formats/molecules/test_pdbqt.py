@@ -78,7 +78,7 @@ def bits(numbers: np.ndarray) -> bytes:
 
 
 def read(*texts: bytes, maps: tuple[str, ...] = MAPS) -> LigandColumns:
-    return pdbqt.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_), maps)
+    return pdbqt.read_columns(Texts.of(texts), maps)
 
 
 def posed(
@@ -176,9 +176,3 @@ def test_names__of_maps_that_are_too_long_fit_no_type() -> None:
 
 def test_nothing__is_nothing() -> None:
     assert len(read().atoms.sizes) == 0
-
-
-def test_records__that_are_not_wanted_are_not_read() -> None:
-    found = pdbqt.read_columns(Texts.of([REGULAR] * 3), np.array([True, False, True]), MAPS)
-    assert found.atoms.sizes.tolist() == [3, 0, 3]
-    assert [len(name) > 0 for name in found.names.each()] == [True, False, True]

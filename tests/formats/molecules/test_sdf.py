@@ -92,7 +92,7 @@ ODD = [
 
 
 def read(*texts: bytes) -> LigandColumns:
-    return sdf.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_))
+    return sdf.read_columns(Texts.of(texts))
 
 
 def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
@@ -160,12 +160,6 @@ def test_coordinates__that_are_too_long_are_left_to_one_by_one(far: float) -> No
     first, second, third = posed([REGULAR] * 3, [places, moved, places])
     assert second == b""
     assert first == third != b""
-
-
-def test_records__that_are_not_wanted_are_not_read() -> None:
-    found = sdf.read_columns(Texts.of([REGULAR] * 3), np.array([True, False, True]))
-    assert found.atoms.sizes.tolist() == [4, 0, 4]
-    assert found.is_named.tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
