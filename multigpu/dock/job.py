@@ -24,7 +24,6 @@ from multigpu.errors import InputError
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.sources import is_repeatable
-from multigpu.formats.tables.batch import PoseBatch
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
@@ -72,15 +71,12 @@ class DockFacts(JobFacts):
         if len(docked.outside):
             most = int(docked.outside.argmax())
             self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
-        self._take_atoms_outside(docked.rows)
-
-    def _take_atoms_outside(self, rows: PoseBatch) -> None:
-        best = np.flatnonzero(rows.pose == 1)
-        atoms = rows.atoms_outside[best]
+        best = np.flatnonzero(docked.rows.pose == 1)
+        atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
             most = int(atoms.argmax())
-            self.most_outside = int(atoms[most]), rows.ligand[best[most]]
+            self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
 
     @property
     def best_score(self) -> float | None:
@@ -111,20 +107,16 @@ class DockJob(Job):
         self.sources, self._broken_sources = open_sources(request.ligands, skip)
         if not all(map(is_repeatable, request.ligands)):
             self._journal_path = None
-        self._warn_of_center()
+        if options.center is not None:
+            distance = self.pocket.distance(np.array(options.center))
+            if distance > 0:
+                logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
     @cached_property
     def covering_radius(self) -> float | None:
         """Degrees from any rotation to the nearest that is tried; None for rotations by angles."""
         rotations = self.search.rotations
         return covering_radius(rotations) if isinstance(rotations, ListedRotations) else None
-
-    def _warn_of_center(self) -> None:
-        if self.options.center is None:
-            return
-        distance = self.pocket.distance(np.array(self.options.center))
-        if distance > 0:
-            logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
     def plan(self, crew: Crew | None = None) -> DockPlan:
         """Return how the input is cut for a crew, else for this machine."""

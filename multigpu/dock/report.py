@@ -12,7 +12,6 @@ from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import import_package
-from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.report import literal
 
 if TYPE_CHECKING:
@@ -41,11 +40,6 @@ COLOURS = {
 }  # fmt: skip
 OTHER_COLOUR = "#b060b0"
 NO_DRAWING = "(cannot be drawn)"
-
-
-def check_report(path: str) -> None:
-    """Raise UsageError for a name of another format; importing this module checks the packages."""
-    check_page(path)
 
 
 def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
