@@ -224,9 +224,9 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     """Require that every ligand is there and that the plain search agrees on some."""
     rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
     require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
+    from multigpu.dock.ligands import LigandLoader
     from multigpu.dock.options import DockOptions
     from multigpu.dock.plan import field_of, search_of
-    from multigpu.dock.work import DockSpan, DockWorkload
     from multigpu.formats.molecules.ligands import open_sources, read_records
 
     grid = read_pocket(str(bench.pocket))
@@ -234,11 +234,7 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     field, search = field_of(grid, options), search_of(options)
     (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
     some = next(read_records(0, source))[:CHECKED]
-    workload = DockWorkload(
-        key="check", sources=[source], field=field, types=grid.types, search=search
-    )
-    poses = 0, search.stop
-    loaded = workload.load(DockSpan(first=0, records=(some,), poses=poses, last=True, whole=True))
+    loaded = LigandLoader(sources=[source], types=grid.types, search=search).load([some], first=0)
     plain = reference.Searcher(field, search).best(loaded.ligands)
     claimed = [float(row.split("\t")[2]) for row in rows[:CHECKED]]
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")

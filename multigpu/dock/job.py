@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
+from multigpu.dock.ligands import LigandLoader
 from multigpu.dock.notes import absent_map_notes, result_notes
 from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
@@ -142,17 +143,20 @@ class DockJob(Job):
             plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
             kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **kept)
+            loader = LigandLoader(
+                sources=self.sources,
+                types=self.pocket.types,
+                pose_format=pose_format,
+                search=self.search,
+                report=self.report,
+                allow_flat=self.options.allow_flat,
+            )
             workload = DockWorkload(
                 key=uuid.uuid4().hex,
-                sources=self.sources,
+                loader=loader,
                 field=self.field,
-                types=self.pocket.types,
-                search=self.search,
-                pose_format=pose_format,
                 score_lines=score_lines,
-                report=self.report,
                 expected=crew.expected,
-                allow_flat=self.options.allow_flat,
             )
             spans = self.skip_finished(dock_spans(self._records(), plan))
             outcomes = self.run_spans(crew, workload, spans, **kept)

@@ -117,19 +117,19 @@ class _Batch:
 class LigandLoader:
     """Reader of the ligands of a job.
 
-    types   the pocket's maps, () for a plain grid
-    fmt     format of the poses' text, None: no text
-    search  which says where poses may be
-    report  whether poses are written for a report, too: as SDF
-    flat    whether drawings are docked as they are
+    types        atom types of the pocket's maps, () for a plain grid
+    search       which says where poses may be
+    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
+    report       ligands of every part whose poses are written for a report, too: as SDF
+    allow_flat   whether drawings are docked as they are
     """
 
     sources: Sequence[Source]
     types: tuple[str, ...]
-    fmt: str | None
     search: Search
-    report: bool = False
-    flat: bool = False
+    pose_format: str | None = None
+    report: int = 0
+    allow_flat: bool = False
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
@@ -171,7 +171,7 @@ class LigandLoader:
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
         numbers = [number for each in records for number in range(each.number, each.last + 1)]
         layout = records[0].layout
-        columns = COLUMN_FORMATS.get(layout) if self.fmt in (None, SAME, layout) else None
+        columns = COLUMN_FORMATS.get(layout) if self.pose_format in (None, SAME, layout) else None
         found = columns.read(texts, self.types) if columns else LigandColumns.empty(len(texts))
         is_complete = not self.types or (columns and columns.has_types)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
@@ -209,16 +209,16 @@ class LigandLoader:
 
     def _check_written(self, molecule: Molecule, name: str) -> None:
         """Raise MoleculeError where poses of it cannot be written in the format asked for."""
-        if self.fmt not in (None, SAME, molecule.format.name):
+        if self.pose_format not in (None, SAME, molecule.format.name):
             middle = molecule.positions.mean(axis=0)
-            render(molecule, name, self.fmt, molecule.positions - middle, {})
+            render(molecule, name, self.pose_format, molecule.positions - middle, {})
 
     # ---- what is not docked -------------------------------------------------------------------
 
     def _drawings(self, batch: _Batch) -> Iterator[tuple[int, str]]:
         """Yield the ligands that are drawings, and why they are not docked."""
         docked = np.flatnonzero(batch.atoms.sizes)
-        if self.flat or not len(docked):
+        if self.allow_flat or not len(docked):
             return
         z = np.ascontiguousarray(batch.atoms.positions[:, 2])
         begins = batch.atoms.borders[docked]
@@ -255,7 +255,10 @@ class LigandLoader:
 
     def _room(self, layout: str) -> float:
         """Return how far from the origin coordinates fit what they are written in, Å."""
-        written = {layout if self.fmt == SAME else self.fmt, SDF.name if self.report else None}
+        written = {
+            layout if self.pose_format == SAME else self.pose_format,
+            SDF.name if self.report else None,
+        }
         limits = [
             FORMATS[fmt].rewrite_limit if fmt == layout else FORMATS[fmt].build_limit
             for fmt in written

@@ -19,7 +19,6 @@ from multigpu.dock.output.score_table import as_tsv
 from multigpu.dock.plan import DockSpan
 from multigpu.dock.poses import BestLigand, DockedPoses
 from multigpu.formats.molecules.ligands import LigandRecords
-from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import Field, Ligands, Poses, Search
@@ -100,25 +99,17 @@ class Searcher(Protocol):
 class DockWorkload:
     """Everything that a worker needs to know of a docking job.
 
+    loader       of its ligands
     field        the pocket as the kernels take it
-    types        atom types of the pocket's maps, () for a plain grid
-    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
     score_lines  whether the table of scores is text
-    report       ligands of every part that are kept for the report
     expected     what a worker elsewhere must have; None: all workers are threads of this process
-    allow_flat   whether drawings in two dimensions are docked as they are
     """
 
     key: str
-    sources: Sequence[Source]
+    loader: LigandLoader
     field: Field
-    types: tuple[str, ...]
-    search: Search
-    pose_format: str | None = None
     score_lines: bool = False
-    report: int = 0
     expected: Expected | None = None
-    allow_flat: bool = False
 
     def open(self, place: Place) -> "DockSession":
         """Return a session on a device. Raises Unfit where the worker may not take part."""
@@ -128,9 +119,10 @@ class DockWorkload:
     def name(self, span: DockSpan) -> str:
         """Return the records and poses of a span, for messages."""
         first, last = span.records[0], span.records[-1]
-        begin = f"{self.sources[first.source].path}, record {first.number}"
+        sources = self.loader.sources
+        begin = f"{sources[first.source].path}, record {first.number}"
         poses = "" if span.whole else f", poses {span.poses[0]} to {span.poses[1]}"
-        end = f"{self.sources[last.source].path}, record {last.last}"
+        end = f"{sources[last.source].path}, record {last.last}"
         return begin + (f" to {end}" if end != begin else "") + poses
 
     def correct(self, span: DockSpan | None, part: DockPart) -> None:
@@ -138,20 +130,13 @@ class DockWorkload:
 
     def load(self, span: DockSpan) -> LoadedLigands:
         """Return the ligands of a span, and why others are skipped."""
-        loader = LigandLoader(
-            sources=self.sources,
-            types=self.types,
-            fmt=self.pose_format,
-            search=self.search,
-            report=self.report > 0,
-            flat=self.allow_flat,
-        )
-        return loader.load(span.records, span.first)
+        return self.loader.load(span.records, span.first)
 
     def finish(self, loaded: LoadedLigands, found: Poses) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
-        docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=found)
-        rows, fmt = docked.rows, self.pose_format
+        search, fmt = self.loader.search, self.loader.pose_format
+        docked = DockedPoses(loaded=loaded, field=self.field, search=search, found=found)
+        rows = docked.rows
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
@@ -163,7 +148,7 @@ class DockWorkload:
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=int(loaded.lacks_hydrogens.sum()),
-            best=docked.best_ligands(self.report),
+            best=docked.best_ligands(self.loader.report),
             text_bytes=int(loaded.texts.lengths.sum()),
         )
 
@@ -178,7 +163,7 @@ class DockSession:
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
-        self.searcher = _open_searcher(place, workload.field, workload.search)
+        self.searcher = _open_searcher(place, workload.field, workload.loader.search)
 
     def load(self, span: DockSpan) -> DockChunk:
         """Read the ligands of a span."""
