@@ -268,6 +268,6 @@ def _merge_spans(
             yield part
             continue
         searched.append(part)
-        if part.span.last:
+        if part.span.poses[1] == workload.loader.search.stop:
             yield workload.merge(searched)
             searched = []

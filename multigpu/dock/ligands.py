@@ -100,18 +100,6 @@ class _Batch:
     molecules: dict[int, Molecule] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
 
-    def skip(self, reasons: Mapping[int, str]) -> None:
-        """Leave records out, for these reasons."""
-        self.reasons.update(reasons)
-        self.atoms = self.atoms.replace(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
-
-    def skipped(self) -> list[Skipped]:
-        """Return the records that are left out."""
-        return [
-            Skipped(self.sources[i].path, self.numbers[i], self.names[i], reason)
-            for i, reason in sorted(self.reasons.items())
-        ]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LigandLoader:
@@ -142,7 +130,9 @@ class LigandLoader:
             except MoleculeError as error:
                 batch.reasons[i] = str(error)
         batch.atoms = batch.atoms.replace(alone)
-        batch.skip(dict(self._drawings(batch)) | dict(self._out_of_room(batch)))
+        unfit = dict(self._drawings(batch)) | dict(self._out_of_room(batch))
+        batch.atoms = batch.atoms.replace(dict.fromkeys(sorted(unfit), AtomColumns.empty(1)))
+        batch.reasons |= unfit
         docked = np.flatnonzero(batch.atoms.sizes)
         return LoadedLigands(
             ligands=self._ligands(batch.atoms, docked),
@@ -155,7 +145,10 @@ class LigandLoader:
             molecules={
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
             },
-            skipped=batch.skipped(),
+            skipped=[
+                Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], reason)
+                for i, reason in sorted(batch.reasons.items())
+            ],
             lacks_hydrogens=batch.lacks_hydrogens[docked],
         )
 
@@ -200,18 +193,15 @@ class LigandLoader:
         if error:
             raise MoleculeError(error)
         molecule = parse(text, layout)
-        self._check_written(molecule, batch.names[i])
+        if self.pose_format not in (None, SAME, layout):
+            # Raises MoleculeError where poses cannot be written in the format asked for.
+            middle = molecule.positions.mean(axis=0)
+            render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
         batch.lacks_hydrogens[i] = lacks_hydrogens(molecule)
         atoms = atom_columns(molecule, self.types)
         if not batch.bodies.lengths[i]:
             batch.molecules[i] = molecule
         return atoms
-
-    def _check_written(self, molecule: Molecule, name: str) -> None:
-        """Raise MoleculeError where poses of it cannot be written in the format asked for."""
-        if self.pose_format not in (None, SAME, molecule.format.name):
-            middle = molecule.positions.mean(axis=0)
-            render(molecule, name, self.pose_format, molecule.positions - middle, {})
 
     # ---- what is not docked -------------------------------------------------------------------
 
@@ -231,20 +221,14 @@ class LigandLoader:
     def _out_of_room(self, batch: _Batch) -> Iterator[tuple[int, str]]:
         """Yield the ligands with poses so far out that their columns have no room, and why."""
         room = self._room(batch.sources[0].layout)
-        if self._farthest(batch.atoms.positions) <= room:
+        # No ligand is larger than all of them together, which spares looking at each.
+        most = float(np.abs(batch.atoms.positions).max(initial=0))
+        target = max([most, *map(abs, self.search.center or ())])
+        if target + 2 * math.sqrt(3) * most + self.search.shifts.radius <= room:
             return
         for i in np.flatnonzero(batch.atoms.sizes).tolist():
             if (reach := self._reach(batch.atoms[i : i + 1].positions)) > room:
                 yield i, NO_ROOM.format(reach, room)
-
-    def _farthest(self, places: Positions) -> float:
-        """Return a distance that no pose of any ligand exceeds, which spares looking at each.
-
-        A ligand is as large as all of them at most.
-        """
-        most = max(places.max(initial=0), -places.min(initial=0))
-        target = max([most, *map(abs, self.search.center or ())])
-        return float(target + 2 * math.sqrt(3) * most + self.search.shifts.radius)
 
     def _reach(self, places: Positions) -> float:
         """Return how far from the origin an atom of these may come along an axis, Å."""
@@ -255,13 +239,10 @@ class LigandLoader:
 
     def _room(self, layout: str) -> float:
         """Return how far from the origin coordinates fit what they are written in, Å."""
-        written = {
-            layout if self.pose_format == SAME else self.pose_format,
-            SDF.name if self.report else None,
-        }
+        poses = layout if self.pose_format == SAME else self.pose_format
         limits = [
             FORMATS[fmt].rewrite_limit if fmt == layout else FORMATS[fmt].build_limit
-            for fmt in written
+            for fmt in (poses, SDF.name if self.report else None)
             if fmt
         ]
         return min(limits, default=math.inf)

@@ -90,15 +90,11 @@ class DockSpan:
 
     first    index of the first record in the whole input
     poses    begin and end
-    last     whether no later span has more poses of these ligands
-    whole    whether this span has all poses of these ligands
     """
 
     first: int
     records: tuple[LigandRecords, ...]
     poses: tuple[int, int]
-    last: bool
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,13 +188,7 @@ def dock_spans(records: Iterable[LigandRecords], plan: DockPlan) -> Iterator[Doc
     """Yield spans of consecutive records; the spans of a ligand's poses follow each other."""
     for begin, group in _record_groups(records, plan):
         for poses in plan.pose_spans:
-            yield DockSpan(
-                first=begin,
-                records=group,
-                poses=poses,
-                last=poses == plan.pose_spans[-1],
-                whole=len(plan.pose_spans) == 1,
-            )
+            yield DockSpan(first=begin, records=group, poses=poses)
 
 
 def _record_groups(

@@ -121,9 +121,13 @@ class DockWorkload:
         first, last = span.records[0], span.records[-1]
         sources = self.loader.sources
         begin = f"{sources[first.source].path}, record {first.number}"
-        poses = "" if span.whole else f", poses {span.poses[0]} to {span.poses[1]}"
+        poses = "" if self.is_whole(span) else f", poses {span.poses[0]} to {span.poses[1]}"
         end = f"{sources[last.source].path}, record {last.last}"
         return begin + (f" to {end}" if end != begin else "") + poses
+
+    def is_whole(self, span: DockSpan) -> bool:
+        """Whether a span has all poses of its ligands."""
+        return span.poses == (0, self.loader.search.stop)
 
     def correct(self, span: DockSpan | None, part: DockPart) -> None:
         """Return None: spans are cut at borders of records, so there is nothing to correct."""
@@ -197,7 +201,7 @@ class DockSession:
 
     def finish(self, chunk: DockChunk, found: Poses) -> DockPart:
         """Return the part of the chunk."""
-        if chunk.span.whole:
+        if self.workload.is_whole(chunk.span):
             return self.workload.finish(chunk.loaded, found)
         return SearchedPoses(span=chunk.span, poses=found)
 

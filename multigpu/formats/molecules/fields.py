@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import islice
 
 import numpy as np
 
 from multigpu.errors import quoted
-from multigpu.formats.molecules.elements import FEW_WORDS
 from multigpu.formats.molecules.molecule import Bond, MoleculeError, PoseNotes, Positions
 
 MOST_SHOWN = 20  # digits
@@ -21,12 +19,6 @@ TOKEN = re.compile(rb"\S+")
 def decode(line: bytes) -> str:
     """Return text without the blanks around it; what is not UTF-8 becomes question marks."""
     return line.decode("utf-8", "replace").strip()
-
-
-@lru_cache(FEW_WORDS)
-def decode_word(column: bytes) -> str:
-    """Like `decode`, for columns that hold the same few words in all molecules."""
-    return decode(column)
 
 
 def line_at(lines: Sequence[bytes], row: int, what: str) -> bytes:

@@ -81,7 +81,7 @@ def parse(lines: list[bytes]) -> Molecule:
     rows = pdb.atom_rows(lines)
     places = fields.parse_columns(lines, rows, pdb.PLACE)
     charges = fields.parse_columns(lines, rows, (CHARGE,), "charge")
-    types = [fields.decode_word(lines[row][TYPE]) for row in rows]
+    types = [fields.decode(lines[row][TYPE]) for row in rows]
     for row, name in zip(rows, types, strict=True):
         if not name:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
