@@ -5,7 +5,7 @@
                                             └─> parse ────> Molecule ──────┘
                                                 others, one by one                           │
     file <── text <─┬─ write_poses <── names, bodies, coordinates, notes <───────────────────┤
-      pose_files    └─ rewrite, build <── Molecule <─────────────────────────────── poses <──┘
+      dock.output   └─ rewrite, build <── Molecule <─────────────────────────────── poses <──┘
 
 Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format and ends with a
 `LigandFormat`; `registry` lists them. No other module asks what a format is called.
@@ -19,6 +19,6 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     bonds           bonds and charges by places and valences
     autodock        AutoDock's atom types and charges
     ligand_checks   drawings, and molecules without hydrogens
-    poses           a pose as text of any format; `pose_files`: where it goes
+    poses           a pose as text of any format; `dock.output`: where it goes
     pockets         score grids, with a registry of their own; `rotations`: lists of them in files
 """
