@@ -179,7 +179,7 @@ class DockedPoses:
 
     @cached_property
     def _notes(self) -> list[PoseNotes]:
-        """What the text of each pose says about it."""
+        """Notes on each pose, for its text."""
         rows = self.rows
         columns = [
             column.tolist() for column in (rows.score, rows.pose, rows.rotation, rows.rmsd_to_input)

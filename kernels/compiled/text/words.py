@@ -25,7 +25,7 @@ class TextArrays(NamedTuple):
 
 
 class CoordinatePlaces(NamedTuple):
-    """Where the coordinates of atoms stand in a record.
+    """Places of the coordinates in a record.
 
     header    lines before the first that may be of an atom
     words     `word_table` of what the lines of atoms begin with

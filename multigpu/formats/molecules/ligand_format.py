@@ -31,7 +31,7 @@ def four_atoms(text: bytes) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnFormat:
-    """How many regular records are read and written at once, by compiled functions.
+    """Functions that read and write many regular records at once, as they are compiled.
 
     read       records, types of the pocket's maps → columns, without atoms for records that are
                not regular
