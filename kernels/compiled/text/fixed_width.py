@@ -11,8 +11,7 @@ from multigpu.kernels.compiled.text.words import BLANK
 PLUS, MINUS, POINT, ZERO = b"+-.0"
 MOST_DIGITS = 15  # of a number: as a whole one it is exact, as is the power of ten that divides it
 TENS = 10.0 ** np.arange(MOST_DIGITS + 1)
-MOST_SCALED = 2.0**51  # value × 10^digits: below, halves are exact
-SPLIT = 2.0**27 + 1  # cuts a float64 into two halves, so that products of halves are exact
+DOUBTFUL = 1e-6  # of a last digit: more than the error of a product below 10^9
 
 
 @jit
@@ -59,10 +58,19 @@ def read_whole(raw: Any, begin: Any, end: Any) -> Any:
 
 @jit
 def put_decimal(out: Any, at: Any, value: Any, width: Any, decimals: Any) -> Any:
-    """Write `%*.*f` to `out` if that has as many letters as the width; return whether it has."""
-    whole = _scale(abs(value), TENS[decimals])
+    """Write `%*.*f` to `out` if that has as many letters as the width; return whether it has.
+
+    Nothing is written either where only exact arithmetic can tell how to round.
+    """
+    product = abs(value) * TENS[decimals]
     negative = math.copysign(1.0, value) < 0
-    if whole < 0 or whole >= TENS[width - 2 if negative else width - 1]:
+    limit = TENS[width - 2 if negative else width - 1]
+    if not product < limit:
+        return False
+    whole = int(product)
+    beyond = (product - whole) - 0.5
+    whole += beyond > 0
+    if abs(beyond) < DOUBTFUL or whole >= limit:
         return False
     last = at + width - 1
     for i in range(width):
@@ -75,31 +83,3 @@ def put_decimal(out: Any, at: Any, value: Any, width: Any, decimals: Any) -> Any
             out[last - i] = MINUS if negative else BLANK
             negative = False
     return True
-
-
-@jit
-def _scale(value: Any, power: Any) -> Any:
-    """Return the whole number nearest to value × power, halves to even; -1 if it is too large.
-
-    Neither is negative, and the power is one of ten below 10^23, which is exact. So the exact
-    product is `product` + `rest` (Dekker, A floating-point technique for extending the available
-    precision, 1971).
-    """
-    product = value * power
-    if not product < MOST_SCALED:
-        return -1
-    high, high_power = _upper_bits(value), _upper_bits(power)
-    low, low_power = value - high, power - high_power
-    rest = high * high_power - product
-    rest = (rest + high * low_power + low * high_power) + low * low_power
-    nearest = int(product)
-    beyond = (product - nearest) - 0.5
-    if beyond > 0 or (beyond == 0 and (rest > 0 or (rest == 0 and nearest % 2 == 1))):
-        return nearest + 1
-    return nearest
-
-
-@jit
-def _upper_bits(value: Any) -> Any:
-    """Return the number that the upper 26 bits of a float64 make."""
-    return SPLIT * value - (SPLIT * value - value)

@@ -24,7 +24,7 @@ def write_poses(
     sizes                 int64[n]: atoms of each
     positions             float64[sum of sizes, 3]
     places                `CoordinatePlaces` of the format
-    returns               uint8[size], int64[n]; 0 bytes where a coordinate is too long
+    returns               uint8[size], int64[n]; 0 bytes where `put_decimal` does not write
     """
     room = heads.lengths.sum() + bodies.lengths.sum() + tails.lengths.sum()
     out, lengths = np.empty(room, np.uint8), np.zeros(sizes.shape[0], np.int64)

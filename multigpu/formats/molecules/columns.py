@@ -114,7 +114,9 @@ def write_poses(
     positions: Positions,
     places: CoordinatePlaces,
 ) -> Texts:
-    """Return poses of regular records; an empty text where a coordinate is too long.
+    """Return poses of regular records; an empty text where a pose must be written alone.
+
+    That is where a coordinate is too long, or hard to round.
 
     frames     what goes before and after each body
     sizes      atoms of each

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from support.ligand_texts import is_clear
 
 from multigpu.formats.molecules import sdf
 from multigpu.formats.molecules.columns import LigandColumns, write_poses
@@ -122,7 +123,7 @@ def assert_same_as_alone(text: bytes) -> bool:
     if pose:
         assert pose == render(molecule, "name", "sdf", places, FACTS)
     else:
-        assert any(len(b"%.4f" % number) > 10 for number in places.ravel().tolist())
+        assert not all(is_clear(number, 10, 4) for number in places.ravel().tolist())
     return True
 
 
