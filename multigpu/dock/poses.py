@@ -116,11 +116,6 @@ class DockedPoses:
         distances: NDArray[np.float64] = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
         return distances
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """int64[ligands]: poses of each ligand."""
-        return np.bincount(self.found.ligand, minlength=len(self.loaded.names))
-
     # ---- text ---------------------------------------------------------------------------------
 
     def texts(self, fmt: str) -> Texts:
@@ -160,17 +155,18 @@ class DockedPoses:
         rows = self.rows
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][:most]
-        return [self._best_ligand(row) for row in order.tolist()]
-
-    def _best_ligand(self, row: int) -> BestLigand:
-        rows, name = self.rows, self.rows.ligand[row]
-        molecule = self.loaded.molecule(int(self.found.ligand[row]))
-        return BestLigand(
-            ligand_index=int(rows.ligand_index[row]),
-            ligand=name,
-            score=float(rows.score[row]),
-            sdf=render_drawing(molecule, name, self._each[row], self._notes[row]),
-        )
+        best = []
+        for row in order.tolist():
+            name, molecule = rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
+            best.append(
+                BestLigand(
+                    ligand_index=int(rows.ligand_index[row]),
+                    ligand=name,
+                    score=float(rows.score[row]),
+                    sdf=render_drawing(molecule, name, self._each[row], self._notes[row]),
+                )
+            )
+        return best
 
     @cached_property
     def _each(self) -> list[Positions]:

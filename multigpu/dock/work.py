@@ -148,7 +148,7 @@ class DockWorkload:
             pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
             names=loaded.names,
             layouts=[source.layout for source in loaded.sources],
-            pose_counts=docked.counts,
+            pose_counts=np.bincount(found.ligand, minlength=len(loaded.names)),
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=int(loaded.lacks_hydrogens.sum()),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import quoted
 from multigpu.formats.molecules.molecule import Bond, MoleculeError, PoseNotes, Positions
@@ -41,9 +42,10 @@ def parse_floats(words: Sequence[bytes], row: int, what: str = "coordinates") ->
 
 def parse_columns(
     lines: Sequence[bytes], rows: Sequence[int], columns: Sequence[slice], what: str = "coordinates"
-) -> list[list[float]]:
-    """Return the numbers in these columns of every row. Raises MoleculeError."""
-    return [parse_floats([lines[row][part] for part in columns], row, what) for row in rows]
+) -> NDArray[np.float64]:
+    """Return float64[rows, columns]: the numbers there. Raises MoleculeError."""
+    found = [parse_floats([lines[row][part] for part in columns], row, what) for row in rows]
+    return np.array(found, np.float64).reshape(-1, len(columns))
 
 
 def parse_integers(words: Sequence[bytes], row: int) -> list[int]:

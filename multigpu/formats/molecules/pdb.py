@@ -81,7 +81,7 @@ def parse(lines: list[bytes]) -> Molecule:
         name=read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
-        positions=fields.positions_of(fields.parse_columns(lines, rows, PLACE)),
+        positions=fields.parse_columns(lines, rows, PLACE),
         elements=[_element_of(lines[row][ATOM_NAME], lines[row][ELEMENT]) for row in rows],
         bonds=bonds_of_conect(lines, rows),
     )

@@ -79,7 +79,7 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 def parse(lines: list[bytes]) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError."""
     rows = pdb.atom_rows(lines)
-    places = fields.parse_columns(lines, rows, pdb.PLACE)
+    positions = fields.parse_columns(lines, rows, pdb.PLACE)
     charges = fields.parse_columns(lines, rows, (CHARGE,), "charge")
     types = [fields.decode(lines[row][TYPE]) for row in rows]
     for row, name in zip(rows, types, strict=True):
@@ -90,10 +90,10 @@ def parse(lines: list[bytes]) -> Molecule:
         name=pdb.read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
-        positions=fields.positions_of(places),
+        positions=positions,
         elements=[ELEMENTS_OF_TYPES.get(name) or element_of(name) for name in types],
         types=types,
-        charges=np.array(charges).reshape(-1),
+        charges=charges[:, 0],
     )
 
 

@@ -92,7 +92,7 @@ def _read_v2000(lines: list[bytes]) -> Table:
     last = f"the last of {atoms} atoms and {bonds} bonds"
     fields.line_at(lines, first_bond + bonds - 1, last)
     rows = list(range(ROW_OF_COUNTS + 1, first_bond))
-    positions = fields.positions_of(fields.parse_columns(lines, rows, PLACE))
+    positions = fields.parse_columns(lines, rows, PLACE)
     elements = [fields.decode(lines[row][SYMBOL]) for row in rows]
     joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
     _check_end(lines, first_bond + bonds)
