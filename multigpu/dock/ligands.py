@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from multigpu.dock.output.error_table import Skipped, one_line
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
-from multigpu.formats.molecules.ligand_checks import FLAT, is_drawn, lacks_hydrogens
 from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
@@ -26,6 +25,11 @@ from multigpu.formats.tables.texts import Texts, speakable
 from multigpu.kernels.rotation import Ligands, Search, energy_terms
 
 Indices = NDArray[np.int64]
+FLAT = (
+    "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
+    " with `obabel IN -O OUT --gen3d`, or take it as it is with --allow-flat"
+)
+HYDROGENS = {"H", "D", "T"}
 NO_ROOM = (
     "its poses may reach {:,.0f} Å from the origin, and their coordinates fit up to {:,.0f} Å:"
     " move it with --center, or choose .xyz"
@@ -266,3 +270,28 @@ def _file_name(source: Source, number: int) -> str:
     if suffix := suffix_of(name, LIGANDS):
         name = name[: name.lower().rindex(suffix)]
     return name if number == 1 else f"{name}_{number}"
+
+
+# ---- ligands that were not prepared -----------------------------------------------------------
+
+
+def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:
+    """Whether a record holds a drawing instead of coordinates in space.
+
+    All z are the same there. SDF says whether it is 2D or 3D, which decides. Where it does not, and
+    in MOL2, PDB and PDBQT, four atoms in such a plane are a drawing: a flat molecule in space lies
+    askew, or says that it is 3D. In XYZ they are none: quantum chemistry lays flat molecules there.
+    """
+    z = positions[:, 2]
+    return bool((z == z[0]).all()) and len(z) >= FORMATS[layout].fewest_flat_atoms(text)
+
+
+def lacks_hydrogens(molecule: Molecule) -> bool:
+    """Whether a molecule has carbon and no hydrogen: nearly always they were left out.
+
+    PDBQT has only polar ones, which a molecule need not have.
+    """
+    if molecule.format.has_polar_hydrogens_only:
+        return False
+    elements = set(molecule.elements)
+    return "C" in elements and elements.isdisjoint(HYDROGENS)

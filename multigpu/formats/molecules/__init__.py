@@ -14,11 +14,10 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     molecule        one molecule as an object; what else is said of one
     columns         many ligands as arrays; compiled functions (kernels/compiled/text) fill them
     ligand_format   what a format is; `registry`: all of them
-    borders, fields, elements   what the formats share: lines, words and numbers, symbols
+    fields, elements   what the formats share: lines, words and numbers, symbols
     sybyl, pdbqt_bonds   bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences
     autodock        AutoDock's atom types and charges
-    ligand_checks   drawings, and molecules without hydrogens
     poses           a pose as text of any format; `dock.output`: where it goes
     pockets         score grids, with a registry of their own; `rotations`: lists of them in files
 """

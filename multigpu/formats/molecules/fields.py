@@ -1,4 +1,9 @@
-"""Words and numbers in the lines of a record, read with the line in every error, and written."""
+"""Borders of records; words and numbers in their lines, read with the line in every error.
+
+A function that finds borders takes a text that begins with a record, and whether it is `final`. It
+returns the ends of the records in it, in order. Without `final` the last one is left out where more
+of it may come.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,6 +17,26 @@ from multigpu.formats.molecules.molecule import Bond, MoleculeError, PoseNotes, 
 
 MOST_SHOWN = 20  # digits
 TOKEN = re.compile(rb"\S+")
+
+
+# ---- borders ----------------------------------------------------------------------------------
+
+
+def find_lines(marks: tuple[bytes, ...], text: bytes) -> list[int]:
+    """Return where the lines begin that begin with one of the marks."""
+    pattern = rb"\n(?=%b)" % b"|".join(map(re.escape, marks))
+    first = [0] if text.startswith(marks) else []
+    return first + [newline.end() for newline in re.finditer(pattern, text)]
+
+
+def last_end(ends: list[int]) -> int:
+    """Return where what comes after all records begins."""
+    return ends[-1] if ends else 0
+
+
+def add_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
+    """Return the ends, and that of the text where the rest of it is a record."""
+    return [*ends, len(text)] if is_record and last_end(ends) < len(text) else ends
 
 
 # ---- reading ----------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class LigandFormat:
     name        "sdf": what a source calls its layout, and poses their format
     suffixes    of its files, without those of compression; the first is that of poses
     signature   what is in the content of a file whose name does not tell its format
-    find_ends   text that begins with a record → ends of records, see `borders`
+    find_ends   text that begins with a record → ends of records, see `fields`
     parse       lines of a record → molecule. Raises MoleculeError that names the line, from 1
     read_name   record → the name it gives its molecule, even where the rest of it is wrong
     rewrite     molecule of this format, name for a record without one, positions, notes → record

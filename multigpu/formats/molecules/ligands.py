@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.molecules.borders import last_end
+from multigpu.formats.molecules.fields import last_end
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
 from multigpu.formats.storage.sources import (
     Kind,

@@ -8,7 +8,6 @@ import numpy as np
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_sybyl
-from multigpu.formats.molecules.borders import add_rest, find_lines
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -28,9 +27,9 @@ POSE_COMMENT = b"# multigpu "
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return where all blocks of MOLECULE but the first begin, with the comments before them."""
-    begins = find_lines((MOLECULE,), text)
+    begins = fields.find_lines((MOLECULE,), text)
     ends = [_begin_of_comments(text, at) for at in begins[1:]]
-    return add_rest(ends, text, final and bool(text.strip()))
+    return fields.add_rest(ends, text, final and bool(text.strip()))
 
 
 def _begin_of_comments(text: bytes, at: int) -> int:

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
-from multigpu.formats.molecules.borders import add_rest, find_lines
 from multigpu.formats.molecules.elements import ELEMENTS, FEW_WORDS, element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -47,7 +46,7 @@ DROPPED_LINES = (*MODEL_LINES, POSE_REMARK.encode())  # that a pose does not kee
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every ENDMDL and END after atoms or a model; else the text is a record."""
     ends: list[int] = []
-    for at in find_lines(MODEL_ENDS, text):
+    for at in fields.find_lines(MODEL_ENDS, text):
         if end := end_of_model(text, ends[-1] if ends else 0, at):
             ends.append(end)
     return add_open_model(ends, text, final)
@@ -62,7 +61,7 @@ def end_of_model(text: bytes, begin: int, at: int) -> int:
 
 def add_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it has atoms."""
-    return add_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
+    return fields.add_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
 
 
 # ---- reading ----------------------------------------------------------------------------------

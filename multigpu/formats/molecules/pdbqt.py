@@ -12,7 +12,6 @@ from multigpu.formats.molecules.autodock import (
     types_in_file,
     types_of,
 )
-from multigpu.formats.molecules.borders import find_lines
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
@@ -49,7 +48,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     """
     ends: list[int] = []
     begin, has_root = 0, False
-    for at in find_lines((*pdb.MODEL_ENDS, *ROOTS), text):
+    for at in fields.find_lines((*pdb.MODEL_ENDS, *ROOTS), text):
         is_root = text.startswith(b"ROOT", at)
         if not is_root:
             end = pdb.end_of_model(text, begin, at)

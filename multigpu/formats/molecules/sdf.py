@@ -9,7 +9,6 @@ from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.borders import add_rest, find_lines, last_end
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import is_element
 from multigpu.formats.molecules.ligand_format import (
@@ -49,9 +48,9 @@ POSE_ITEM = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the ends of all lines of $$$$; a .mol file needs none."""
-    newlines = [text.find(b"\n", begin) for begin in find_lines((b"$$$$",), text)]
+    newlines = [text.find(b"\n", begin) for begin in fields.find_lines((b"$$$$",), text)]
     ends = [newline + 1 for newline in newlines if newline >= 0]
-    return add_rest(ends, text, final and bool(text[last_end(ends) :].strip()))
+    return fields.add_rest(ends, text, final and bool(text[fields.last_end(ends) :].strip()))
 
 
 def fewest_flat_atoms(text: bytes) -> float:

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
-from multigpu.formats.molecules.borders import add_rest
 from multigpu.formats.molecules.elements import FEW_WORDS, element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -59,7 +58,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
             ends.append(min(end, len(text)))
             begin = end
         at = end
-    return add_rest(ends, text, final and bool(text[begin:].strip()))
+    return fields.add_rest(ends, text, final and bool(text[begin:].strip()))
 
 
 def _end_of_frame(text: bytes, count: re.Match[bytes], final: bool) -> int:

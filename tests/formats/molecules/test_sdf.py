@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from support.ligand_texts import is_clear
 
+from multigpu.dock.ligands import lacks_hydrogens
 from multigpu.formats.molecules import sdf
 from multigpu.formats.molecules.columns import LigandColumns, write_poses
-from multigpu.formats.molecules.ligand_checks import lacks_hydrogens
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
