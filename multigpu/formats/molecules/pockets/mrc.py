@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.molecules.pockets.pocket import Pocket
-from multigpu.formats.molecules.pockets.pocket_format import PocketFile, PocketFormat
+from multigpu.formats.molecules.pockets.pocket import Pocket, PocketFile, PocketFormat
 
 # After the header come as many bytes as `extended` says, then the data.
 HEADER = np.dtype(
