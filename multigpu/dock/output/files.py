@@ -72,13 +72,7 @@ class DockFiles:
     @property
     def errors(self) -> str:
         """Table of skipped ligands."""
-        if self._in_folder:
-            return str(PurePath(self.poses or "") / ERRORS)
         return tables_beside(self.poses)[1]
-
-    @property
-    def _in_folder(self) -> bool:
-        return self.poses is not None and is_folder(self.poses)
 
     def check(self, resume: bool) -> None:
         """Raise UsageError for files that cannot be written.
@@ -92,7 +86,7 @@ class DockFiles:
         check_output(self.report)
         if self.scores in STDOUT and self.poses in (None, *STDOUT):
             raise UsageError("poses and scores would both go to standard output: name a file")
-        if not self._in_folder:
+        if not is_folder(self.poses):
             check_errors_path(self.errors)
 
     def check_not_in_folder(self, *others: str | None) -> None:
@@ -100,7 +94,7 @@ class DockFiles:
 
         The directory gets its name when all poses are there, so no file can be in it before.
         """
-        if self.poses is None or not self._in_folder:
+        if self.poses is None or not is_folder(self.poses):
             return
         for path in filter(None, others):
             if Path(self.poses).resolve() in Path(path).resolve().parents:
@@ -111,7 +105,7 @@ class DockFiles:
     @property
     def paths(self) -> list[str | None]:
         """All files, without those inside of a directory of poses."""
-        if self._in_folder:
+        if is_folder(self.poses):
             return [self.poses, self.scores, self.report]
         scores, errors = tables_beside(self.poses)
         return [self.poses, self.scores or scores, errors, self.report]
@@ -145,8 +139,10 @@ def pose_format(path: str | None) -> str:
     return SAME if is_folder(path) else format_of(path)
 
 
-def is_folder(path: str) -> bool:
+def is_folder(path: str | None) -> bool:
     """Whether poses go to a directory, with a file for each ligand."""
+    if path is None:
+        return False
     with failures_named(path, UsageError):
         return path.endswith("/") or Path(path).is_dir()
 
@@ -183,14 +179,17 @@ def check_poses(path: str | None, resume: bool = False) -> None:
 
 
 def tables_beside(path: str | None) -> tuple[str | None, str]:
-    """Return the tables of scores and of skipped ligands that belong to a file of poses.
+    """Return the tables of scores and of skipped ligands that belong to poses.
 
-    They have its name with other suffixes. Poses on standard output have no table of scores, and
-    their table of skipped ligands is in the current directory.
+    They have the name of their file with other suffixes, or are in their directory. Poses on
+    standard output have no table of scores, and their table of skipped ligands is in the current
+    directory.
     """
     if path is None or path in STDOUT:
         return None, ERRORS
     name = PurePath(path)
+    if is_folder(path):
+        return str(name / SCORES), str(name / ERRORS)
     if compression_of(path) != "none":
         name = name.with_suffix("")
     beside = str(name.with_suffix(""))
