@@ -55,7 +55,12 @@ def render(
         only = fmt.upper()
         raise MoleculeError(f"poses in {only} can be written of {only} only: choose .sdf")
     molecule, positions = _without_pseudo_atoms(molecule, positions)
-    _check_elements(molecule)
+    for number, symbol in enumerate(molecule.elements, 1):
+        if not is_element(symbol):
+            raise MoleculeError(
+                f"atom {number} is {quoted(symbol)}, which is no element: its poses can be written"
+                f" in its own format only, choose .{molecule.format.name}"
+            )
     return write(molecule, name, positions, notes)
 
 
@@ -90,12 +95,3 @@ def _without_pseudo_atoms(molecule: Molecule, positions: Positions) -> tuple[Mol
         charges=molecule.charges[real],
     )
     return kept, positions[real]
-
-
-def _check_elements(molecule: Molecule) -> None:
-    for number, symbol in enumerate(molecule.elements, 1):
-        if not is_element(symbol):
-            raise MoleculeError(
-                f"atom {number} is {quoted(symbol)}, which is no element: its poses can be written"
-                f" in its own format only, choose .{molecule.format.name}"
-            )

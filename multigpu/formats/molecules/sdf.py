@@ -93,17 +93,12 @@ def _read_v2000(lines: list[bytes]) -> Table:
     rows = list(range(ROW_OF_COUNTS + 1, first_bond))
     positions = fields.parse_columns(lines, rows, PLACE)
     elements = [fields.decode(lines[row][SYMBOL]) for row in rows]
-    joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
+    joined = []
+    for row in range(first_bond, first_bond + bonds):
+        a, b, order = fields.parse_integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
+        joined.append(fields.check_bond(a, b, order, atoms, row))
     _check_end(lines, first_bond + bonds)
     return rows, positions, elements, joined
-
-
-def _bonds(lines: list[bytes], rows: range, atoms: int) -> list[Bond]:
-    bonds = []
-    for row in rows:
-        a, b, order = fields.parse_integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
-        bonds.append(fields.check_bond(a, b, order, atoms, row))
-    return bonds
 
 
 def _check_end(lines: list[bytes], begin: int) -> None:

@@ -93,7 +93,8 @@ def parse(lines: list[bytes]) -> Molecule:
         return _parse_frame(lines, head)
     except MoleculeError as error:
         count = fields.line_at(lines, head, "its number of atoms").strip()
-        frame = head + 2 + (int(count) if _is_count(count) else 0)
+        is_count = count.isdigit() and len(count) < fields.MOST_SHOWN
+        frame = head + 2 + (int(count) if is_count else 0)
         if len(lines) <= frame:
             raise
         rest = "lines, up to the next frame or the end of the file, are not read"
@@ -103,10 +104,6 @@ def parse(lines: list[bytes]) -> Molecule:
 def _head(lines: Sequence[bytes]) -> int:
     """Return the first row that is not blank."""
     return next((row for row, line in enumerate(lines) if line.strip()), 0)
-
-
-def _is_count(word: bytes) -> bool:
-    return word.isdigit() and len(word) < fields.MOST_SHOWN
 
 
 def _parse_frame(lines: list[bytes], head: int) -> Molecule:
