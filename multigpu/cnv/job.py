@@ -17,7 +17,7 @@ from multigpu.cluster.workers.worker import Outcome
 from multigpu.cnv.advice import advice_without_cnvs
 from multigpu.cnv.calls.assemble import Assembler
 from multigpu.cnv.chromosome import CnvPart, CnvSpan
-from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, Shared, copy_to_file
+from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, copy_to_file, share_memory
 from multigpu.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
 from multigpu.cnv.notes import FEWEST_SEGMENTED, count_notes, sex_notes
 from multigpu.cnv.options import CnvOptions, KeptResults, copy_number_lanes
@@ -194,7 +194,7 @@ class CnvJob(PlannedCnvJob):
         """Return the parts of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
-            files = [source.path] if isinstance(source, InFile) else []
+            files = [source.values.path] if isinstance(source, InFile) else []
             crew = self.crew(stack, files, [str(kept.store.parent)] if kept.store else [])
             description = self.description(kept)
             self.open_journal(description, {}, Codec(PART_CLASSES))
@@ -212,7 +212,8 @@ class CnvJob(PlannedCnvJob):
         counts = InMemory(values=self.values, start=regions.start, end=regions.end)
         if self.in_process:
             return counts
-        return stack.enter_context(copy_to_file(counts, scratch)) if self.remote else Shared(counts)
+        kept = copy_to_file(counts, scratch) if self.remote else share_memory(counts)
+        return stack.enter_context(kept)
 
     def _open_store(self, store: Path, names: tuple[str, ...]) -> None:
         """Create the store of matrices, unless a run is resumed that has one."""
