@@ -142,7 +142,8 @@ class CnvResult:
     @property
     def fractional(self) -> "dict[str, pa.Table]":
         """Tables with fractional copy numbers, where these are wanted."""
-        return {name: make() for name, make in tables.fractional_makers(self).items()}
+        makers = tables.table_makers(self).items()
+        return {name: make() for name, make in makers if name.endswith(tables.FRACTIONAL)}
 
     @property
     def matrices(self) -> "xr.Dataset":

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
-LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e9  # Arrow and Python write fractions between them alike
-TINY = 1e-9  # and fractions below it, as all exponents have two digits or more
 
 Text: TypeAlias = "pa.Buffer"  # Arrow's own memory: to copy it would hold the interpreter
 Column: TypeAlias = "pa.Array | NDArray[Any] | str"  # a text is the same in all rows
@@ -49,22 +47,11 @@ def _texts_or_constant(column: Column) -> "pa.Array | pa.Scalar":
 def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
     """Return numbers as Python writes them: the shortest text that reads back equal.
 
-    Arrow, which is faster, writes whole numbers without ".0", and some with other exponents.
-    Texts stay as they are.
+    Arrow writes some of them otherwise, whole ones without ".0". Texts stay as they are.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     values = arrow.numbers(column) if isinstance(column, np.ndarray) else column
-    found = values.cast(pa.string())
-    if not pa.types.is_floating(values.type):
-        return found
-    numbers = arrow.values(values)
-    size = np.abs(numbers)
-    whole = (size < MOST_ALIKE) & (numbers == np.rint(numbers))
-    others = ~((size < TINY) | ((size > LEAST_ALIKE) & (size < MOST_ALIKE)))
-    unlike = arrow.numbers(whole | others)
-    python = arrow.strings([*map(repr, numbers[others].tolist())])
-    as_whole = joined(found.filter(unlike), ".0")
-    written = pc.replace_with_mask(as_whole, arrow.numbers(others[whole | others]), python)
-    return pc.replace_with_mask(found, unlike, written)
+    if pa.types.is_floating(values.type):
+        return arrow.strings([*map(repr, arrow.values(values).tolist())])
+    return values.cast(pa.string())

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from multigpu.cnv.result import CnvResult, RegionTable, SegmentTable
 
 
+FRACTIONAL = "_fractional"  # end of the names of tables with fractional copy numbers
+
+
 def cnv_table(result: "CnvResult", fractional: bool = False) -> "pa.Table":
     """Return the columns of `cnvs.tsv`: those of the segments, and regions length frequency."""
     cnvs = result.called
@@ -59,27 +62,17 @@ def region_table(
 
 def table_makers(result: "CnvResult") -> "dict[str, Callable[[], pa.Table]]":
     """Return a function for every table, by the name of its file: a thread can take each."""
-    found: dict[str, Callable[[], pa.Table]] = {
+    makers: dict[str, Callable[..., pa.Table]] = {
         "cnvs": partial(cnv_table, result),
         "cnv_regions": partial(region_table, result, result.called_regions),
         "segmentation": partial(segment_table, result, result.segments),
     }
+    fractional = {}
+    if result.options.fractional is not None:
+        fractional = {name + FRACTIONAL: partial(m, fractional=True) for name, m in makers.items()}
     if result.robust_regions is not None:
-        found["cnv_regions_robust"] = partial(region_table, result, result.robust_regions)
-    return found | fractional_makers(result)
-
-
-def fractional_makers(result: "CnvResult") -> "dict[str, Callable[[], pa.Table]]":
-    """Return a function for every table with fractional copy numbers, where they are wanted."""
-    if result.options.fractional is None:
-        return {}
-    return {
-        "cnvs_fractional": partial(cnv_table, result, fractional=True),
-        "cnv_regions_fractional": partial(
-            region_table, result, result.called_regions, fractional=True
-        ),
-        "segmentation_fractional": partial(segment_table, result, result.segments, fractional=True),
-    }
+        makers["cnv_regions_robust"] = partial(region_table, result, result.robust_regions)
+    return makers | fractional
 
 
 def _labels(
