@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.cnv.advice import advice_without_cnvs
 from multigpu.cnv.calls.assemble import Assembler
 from multigpu.cnv.chromosome import CnvPart, CnvSpan
 from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, copy_to_file, share_memory
 from multigpu.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
-from multigpu.cnv.notes import FEWEST_SEGMENTED, count_notes, sex_notes
+from multigpu.cnv.notes import FEWEST_SEGMENTED, advice_without_cnvs, count_notes, sex_notes
 from multigpu.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.cnv.output import matrices
 from multigpu.cnv.output.windows import Window

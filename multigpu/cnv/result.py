@@ -1,16 +1,16 @@
 """Results of a copy-number run over all chromosomes: the tables of its files as objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import count_carriers
-from multigpu.cnv.calls.segments import Floats, Indices, Rows
+from multigpu.cnv.calls.segments import Columnar, Floats, Indices, Rows
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import tables
 from multigpu.cnv.output.matrices import Matrices, dataset, joined
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SegmentTable:
+class SegmentTable(Columnar):
     """Segments by chromosome, sample and position.
 
     chrom, sample  int32[n]    indices of their names
@@ -49,16 +49,9 @@ class SegmentTable:
     fractional: Floats
     cnv: NDArray[np.bool_]
 
-    def __len__(self) -> int:
-        return len(self.chrom)
-
-    def take(self, rows: NDArray[Any]) -> Self:
-        """Return some of the rows, chosen by mask or index."""
-        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RegionTable:
+class RegionTable(Columnar):
     """CNV regions by chromosome and position.
 
     chrom        int32[n]             index of the name
@@ -74,9 +67,6 @@ class RegionTable:
     copy_number: Indices
     fractional: Floats
     copies: Indices | None = None
-
-    def __len__(self) -> int:
-        return len(self.chrom)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

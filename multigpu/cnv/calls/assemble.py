@@ -1,15 +1,15 @@
 """Tables of the calls of all chromosomes, put together from the parts of each."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls import r_compat
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, fractional_copy_numbers
 from multigpu.cnv.calls.regions import farthest_end, region_copy_numbers
-from multigpu.cnv.calls.segments import NOT_CALLED, Rows, Spans
+from multigpu.cnv.calls.segments import NOT_CALLED, Indices, Rows, Spans
 from multigpu.cnv.chromosome import CnvPart
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.result import RegionTable, SegmentTable, shown_classes
@@ -17,6 +17,7 @@ from multigpu.cnv.samples.sex import UsualCopies
 from multigpu.formats.alignments.regions import Regions
 
 UNCHANGED = -2  # in place of a class: the sample has no CNV there
+SPECIAL = {"X": 1, "Y": 2, "M": 3, "MT": 3}  # R's order of the chromosomes that have no number
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,7 +98,7 @@ class Assembler:
         first = _joined([p.begin + first for p, (first, _) in zip(self.parts, spans, strict=True)])
         chrom, start, end = regions.chrom[first], regions.start[first], self._ends(spans)
         if mispaired:
-            chrom = r_compat.region_chromosomes(chrom, regions.names)
+            chrom = _chromosomes_of_r(chrom, regions.names)
 
         # Chromosomes are laid end to end, each in as many bases as the longest one needs.
         room = max(int(end.max(initial=0)), int(cnvs.end.max(initial=0)))
@@ -136,3 +137,22 @@ class Assembler:
 def _joined(rows: list[Rows]) -> Rows:
     joined: Rows = np.concatenate(rows)
     return joined.astype(np.int64)
+
+
+def _chromosomes_of_r(chrom: Indices, names: Sequence[str]) -> Indices:
+    """Return R's chromosome of every CNV region: all of them sorted, whatever the row.
+
+    This is a mistake of R's package that `--compat r` repeats; docs/cnv.md says why.
+    """
+    order = sorted(range(len(names)), key=lambda k: _level_key(names[k]))
+    ranks = np.argsort(order)
+    return chrom[np.argsort(ranks[chrom], kind="stable")]
+
+
+def _level_key(name: str) -> tuple[int, int, int, str]:
+    """Return the key of R's order: chr1, chr2, chr10, chrX, chrM, the others."""
+    prefix, rest = re.fullmatch("(chr|CHR)?(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+    group = 0 if prefix else 1
+    if rest.isascii() and rest.isdigit():
+        return group, 0, int(rest), rest
+    return group, 1 + (rest not in SPECIAL), SPECIAL.get(rest, 0), rest
