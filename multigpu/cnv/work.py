@@ -94,6 +94,16 @@ class CnvWorkload:
             coverages=None if self.coverages is None else self.coverages[chosen],
         )
 
+    def model_coverages(self, span: CnvSpan) -> tuple[Floats, Floats]:
+        """Return float64[cases]: coverages that the model takes for averages of counts.
+
+        The second are those in pseudoautosomal regions.
+        """
+        found = np.ones(self.cases) if self.coverages is None else self.coverages[: self.cases]
+        shares = (span.expected_shares(in_par) for in_par in (False, True))
+        usual, par = (found if s is None else found * np.array(s[: self.cases]) for s in shares)
+        return usual, par
+
     def open(self, place: Place) -> "CnvSession":
         """Set up on a device. Raises Unfit where the worker lacks something."""
         require(self.expected, place)
@@ -175,20 +185,9 @@ class CnvSession:
 
     def finish(self, loaded: LoadedChromosome, computed: ComputedChromosome) -> CnvPart:
         """Run stage 5, and write the matrices where they are wanted."""
-        session, span = self._for_columns(loaded.span), loaded.span
-        workload = session.workload
+        workload = self._for_columns(loaded.span).workload
         with step("call"):
-            caller = ChromosomeCaller(
-                options=self.options,
-                kept=workload.kept,
-                threads=workload.threads,
-                cases=workload.cases,
-                coverages=session._model_coverages(span, in_par=False),
-                par_coverages=session._model_coverages(span, in_par=True),
-                zeroes=workload.coverages is not None,
-                loaded=loaded,
-                computed=computed,
-            )
+            caller = ChromosomeCaller(workload=workload, loaded=loaded, computed=computed)
             return caller.part(self.workload.cases)
 
     def close(self) -> None:
@@ -318,8 +317,7 @@ class CnvSession:
         x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
         coverages, par_coverages = np.ones(cases), np.ones(cases)
         if not is_haploid:  # R's haploid model of all regions takes no coverages
-            coverages = self._model_coverages(loaded.span, in_par=False)
-            par_coverages = self._model_coverages(loaded.span, in_par=True)
+            coverages, par_coverages = self.workload.model_coverages(loaded.span)
 
         def model(piece: slice, piece_coverages: Floats) -> dict[str, Any]:
             piece_level = None if level is None else level[piece]
@@ -352,13 +350,6 @@ class CnvSession:
         if "lambda" in self.workload.kept.matrices:
             found["lambda"] = result.lambda_
         return {name: values for name, values in found.items() if values is not None}
-
-    def _model_coverages(self, span: CnvSpan, in_par: bool) -> Floats:
-        """Return float64[cases]: coverages that the model takes, with the expected shares."""
-        cases, coverages = self.workload.cases, self.workload.coverages
-        found = np.ones(cases) if coverages is None else coverages[:cases]
-        shares = span.expected_shares(in_par)
-        return found if shares is None else found * np.array(shares[:cases])
 
     def _segment_samples(self, sini: Any, rows: int, name: str) -> tuple[Segments, tuple[str, ...]]:
         """Return the segments of every sample, and notes."""

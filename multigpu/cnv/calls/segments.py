@@ -73,7 +73,9 @@ def judged_value(segments: "Segments | SegmentTable", options: CnvOptions) -> Fl
     return segments.median if options.use_median else segments.mean
 
 
-def is_beyond_threshold(segments: "Segments | SegmentTable", options: CnvOptions) -> NDArray[np.bool_]:
+def is_beyond_threshold(
+    segments: "Segments | SegmentTable", options: CnvOptions
+) -> NDArray[np.bool_]:
     """Return which segments are gains or losses if they are wide enough."""
     value = judged_value(segments, options)
     return (value >= options.upper) | (value <= options.lower)
