@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.engine.events import now
-from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT, add_defaults_to_help
+from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT
 from multigpu.cnv.options import OutputOptions, copy_number_lanes, file_bytes
 from multigpu.cnv.prepare import prepare
 from multigpu.count.command import COUNT, reads_found
@@ -144,6 +144,3 @@ def _print_result(result: "CnvResult", outputs: OutputOptions, reporting: Report
     if outputs.report:
         place = f"{place}: open {PurePath(place) / 'report.html'} in a browser"
     print_outcome(reporting, found, place)
-
-
-add_defaults_to_help(command)

@@ -51,7 +51,6 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
-WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
 FAST_ONLY = (  # parameters that --segmentation cbs has no use for
     "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
 )  # fmt: skip
@@ -198,8 +197,7 @@ class CnvOptions:
         chosen = {name: value for name, value in given.items() if value is not None}
         if (compat := chosen.pop("compat", None)) is not None:
             chosen["compat_r"] = _compat(compat)
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(chosen) - known):
+        if unknown := sorted(set(chosen) - set(FIELDS)):
             raise UsageError(f"there is no parameter {unknown[0]!r}")
         for name, read in READ.items():
             if name in chosen:
@@ -247,7 +245,7 @@ class CnvOptions:
             value = getattr(self, name)
             if value is None:
                 continue
-            check_kind = whole if name in WHOLE else number
+            check_kind = whole if FIELDS[name].type is int else number
             check_kind(flag(name), value)
             if not lowest <= value <= highest:
                 raise UsageError(
@@ -272,6 +270,9 @@ class CnvOptions:
         for description, pair in pairs.items():
             if pair and pair[0] < pair[1]:
                 raise UsageError(f"{description}: the threshold of gains lies below that of losses")
+
+
+FIELDS = {each.name: each for each in fields(CnvOptions)}
 
 
 def flag(name: str) -> str:

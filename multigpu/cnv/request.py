@@ -116,7 +116,6 @@ def options_from_command(values: Mapping[str, Any]) -> CnvOptions:
     given = {name: values[name] for name in names if name in values}
     given["fold_changes"] = _numbers(values["fold_changes"], "--fold-changes")
     given["classes"] = tuple(values["classes"].split(",")) if values["classes"] else None
-    given["norm"] = None if values["norm"] is None else int(values["norm"])
     given["seg_median"] = _numbers(values["seg_median"], "--seg-median")
     model = given.pop("model")
     return CnvOptions.of(model, values["preset"], compat=values["compat"], **given)

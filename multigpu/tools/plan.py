@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
+from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, request_of
 from multigpu.run.command import RUN, number_of, options, options_from
@@ -272,6 +272,3 @@ def _chromosomes_in_progress(planned: PlannedJob) -> list[str]:
 def _describe(source: Any) -> str:
     size = "unknown size" if source.size is None else f"{source.size:,} bytes"
     return f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}"
-
-
-add_defaults_to_help(cnv)
