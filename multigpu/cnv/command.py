@@ -61,8 +61,8 @@ def command(**values: Any) -> None:
     ) as workers:
         # Workers start while the modules of the run load.
         from multigpu.cnv.opening import open_job
-        from multigpu.cnv.output import files, folder
-        from multigpu.cnv.request import Provenance, request_from_command
+        from multigpu.cnv.output import files, folder, vcf
+        from multigpu.cnv.request import request_from_command
         from multigpu.cnv.summary import write_cnv_summary
         from multigpu.formats.storage import shareable
         from multigpu.formats.tables.counts import write_counts
@@ -84,14 +84,14 @@ def command(**values: Any) -> None:
                 coming=workers.coming,
                 journal=hidden / folder.JOURNAL,
             )
-            files.check_names(job, outputs)
-            provenance = Provenance.of(request, job.cohort.names)
+            if outputs.vcf:
+                vcf.check_names(job.cohort.regions.names)
             results = partial(_results_so_far, job)
             with watch(job, reporting, name="cnv", results=results), job.keep_journal():
-                result = files.run_to_folder(job, hidden, outputs, provenance)
+                result = files.run_to_folder(job, hidden, outputs, request)
                 if reporting.summary:
                     write_cnv_summary(
-                        reporting.summary, job, result, provenance, outputs.output, started
+                        reporting.summary, job, result, request, outputs.output, started
                     )
     _print_result(result, outputs, reporting)
 

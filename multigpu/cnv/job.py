@@ -1,8 +1,7 @@
 """A copy-number run: planned, opened on counts, and run once."""
 
-import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -53,12 +52,14 @@ class CnvFacts(JobFacts):
 class PlannedCnvJob(Job):
     """A run whose chromosomes are planned; its reads need not be counted yet.
 
-    count_bytes   of a count
     uncounted     alignments that are still to be counted
     infers_sexes  whether sexes are still to be inferred, so that a chromosome may be compared in
                   fewer samples than planned
-    settings      see `Job`
     """
+
+    uncounted: Sequence[str] = ()
+    infers_sexes = False
+    count_bytes = 4
 
     def __init__(
         self,
@@ -66,19 +67,12 @@ class PlannedCnvJob(Job):
         options: CnvOptions,
         run: RunOptions,
         lanes: Lanes,
-        *,
-        count_bytes: int = 4,
-        notes: Iterable[str] = (),
-        uncounted: Sequence[str] = (),
-        infers_sexes: bool = False,
         **settings: Any,
     ) -> None:
         super().__init__(run, lanes, **settings)
         self.cohort, self.options = cohort, options
         self.spans = plan_spans(cohort, options)
-        self.notes = list(notes)
-        self.uncounted, self.infers_sexes = tuple(uncounted), infers_sexes
-        self._count_bytes = count_bytes
+        self.notes: list[str] = []
 
     @property
     def chunks(self) -> int | None:
@@ -91,7 +85,7 @@ class PlannedCnvJob(Job):
             regions=len(self.cohort.regions),
             columns=len(self.cohort.names),
             cases=len(self.cohort.cases),
-            count_bytes=self._count_bytes,
+            count_bytes=self.count_bytes,
         )
         here = crew.capacity if crew else self.capacity
         return plan_memory(
@@ -140,17 +134,12 @@ class CnvJob(PlannedCnvJob):
             genome_name=genome,
             references=references or {},
         )
+        lanes = lanes or copy_number_lanes(counts.values.nbytes)
+        super().__init__(cohort, options, run, lanes, **settings)
         self.values: NDArray[Any] = counts.values
         if controls is not None:
             self.values = np.hstack([counts.values, controls.values])
-        super().__init__(
-            cohort,
-            options,
-            run,
-            lanes or copy_number_lanes(counts.values.nbytes),
-            count_bytes=self.values.itemsize,
-            **settings,
-        )
+        self.count_bytes = self.values.itemsize
         self.facts: CnvFacts = CnvFacts()
         self.inputs = inputs
         self._sums = normalization.Counts(self.values, cores()).sums()
@@ -186,7 +175,7 @@ class CnvJob(PlannedCnvJob):
         """
         kept = KeptResults(matrices=keep, store=store, shown=shown)
         parts = self._run(kept, scratch)
-        self._free_counts()
+        del self.values  # the tables need memory, too
         return self._assemble(parts, kept)
 
     def _run(self, kept: KeptResults, scratch: Path | None) -> list[CnvPart]:
@@ -247,12 +236,6 @@ class CnvJob(PlannedCnvJob):
             expected=expected,
         )
 
-    def _free_counts(self) -> None:
-        """Free the counts in a thread: it takes a while, and the tables need memory, too."""
-        held = [self.values]
-        del self.values
-        threading.Thread(target=held.clear, name="freeing counts", daemon=True).start()
-
     # ---- what a journal is about --------------------------------------------------------------
 
     def description(self, kept: KeptResults) -> dict[str, str]:
@@ -307,6 +290,7 @@ class CnvJob(PlannedCnvJob):
             options=options,
             regions=regions,
             samples=cohort.cases,
+            controls=cohort.controls,
             segments=segments,
             called_regions=assembler.cnv_regions(cnvs),
             robust_regions=assembler.robust_regions(cnvs),

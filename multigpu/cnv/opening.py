@@ -127,12 +127,8 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     )
     uses_sexes = options.norm != 0 and options.model != "haplo" and not options.compat_r
     has_x = any(name in X_NAMES for name in cohort.regions.names)
-    return PlannedCnvJob(
-        cohort,
-        options,
-        run,
-        lanes,
-        notes=[note for each in both for note in each.notes],
-        uncounted=[file.path for job in inputs.count_jobs for file in job.files],
-        infers_sexes=inputs.sexes is None and inputs.ploidy is None and uses_sexes and has_x,
-    )
+    job = PlannedCnvJob(cohort, options, run, lanes)
+    job.notes += [note for each in both for note in each.notes]
+    job.uncounted = [file.path for each in inputs.count_jobs for file in each.files]
+    job.infers_sexes = inputs.sexes is None and inputs.ploidy is None and uses_sexes and has_x
+    return job

@@ -1,8 +1,10 @@
 """The HTML report, one file that can be read without a network."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,6 @@ from multigpu.cnv.options import MODELS, CnvOptions
 from multigpu.cnv.output import overview
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
-from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING
 from multigpu.count.options import CountOptions
@@ -31,12 +32,19 @@ Figure = dict[str, Any]
 
 
 def render(
-    result: CnvResult, provenance: Provenance | None = None, palette: Palette = GAIN_RED
+    result: CnvResult,
+    palette: Palette = GAIN_RED,
+    *,
+    inputs: Sequence[str] = (),
+    counting: Mapping[str, Any] = MappingProxyType({}),
 ) -> bytes:
-    """Return the page; its bytes depend on the arguments alone."""
+    """Return the page; its bytes depend on the arguments alone.
+
+    inputs    files of the counts, in words
+    counting  parameters of counting, by name
+    """
     from jinja2 import Environment
 
-    provenance = provenance or Provenance()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     source = files("multigpu.cnv").joinpath("report.html.j2").read_text(encoding="utf-8")
     losses, gains = overview.calls_by_sample(result)
@@ -46,9 +54,9 @@ def render(
     page: str = environment.from_string(source).render(
         plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
-        facts=_facts(result, provenance),
-        changed=_changed(result.options) + _changed_counting(provenance),
-        inputs=[*provenance.cases, *(f"{path} (controls)" for path in provenance.controls)],
+        facts=_facts(result),
+        changed=_changed(result.options) + _changed_counting(counting),
+        inputs=inputs,
         notes=result.notes,
         rows=list(
             zip(result.samples, sexes, ploidies, losses.tolist(), gains.tolist(), strict=True)
@@ -72,9 +80,9 @@ def _coverage(result: CnvResult) -> list[tuple[str, str]]:
     return list(zip(*shown, strict=True))[: len(result.samples)]
 
 
-def _facts(result: CnvResult, provenance: Provenance) -> list[tuple[str, str]]:
+def _facts(result: CnvResult) -> list[tuple[str, str]]:
     blocks = result.regions.blocks
-    controls = len(provenance.samples[len(result.samples) :])
+    controls = len(result.controls)
     return [
         ("Model", result.options.model),
         ("Samples", f"{len(result.samples):,}"),
@@ -98,12 +106,12 @@ def _changed(options: CnvOptions) -> list[tuple[str, str]]:
     ]
 
 
-def _changed_counting(provenance: Provenance) -> list[tuple[str, str]]:
+def _changed_counting(counting: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the parameters of counting that are not the default."""
     usual = CountOptions().parameters()
     return [
         (COUNTING[name].removeprefix("--"), "" if name == "index" else _shown(value))
-        for name, value in provenance.counting.items()
+        for name, value in counting.items()
         if name in COUNTING and value != usual[name]
     ]
 

@@ -74,6 +74,7 @@ class CnvResult:
     """Results of a run; the properties have the names and the columns of the files.
 
     regions, samples  of the input, in its order
+    controls          names of the controls
     segments          all segments; `cnv` marks the CNVs
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
@@ -90,6 +91,7 @@ class CnvResult:
     segments: SegmentTable
     called_regions: RegionTable
     robust_regions: RegionTable | None = None
+    controls: tuple[str, ...] = ()
     sex: tuple[str, ...] = ()
     ploidy: tuple[int, ...] | None = None
     kept: tuple[tuple[int, Matrices], ...] = ()

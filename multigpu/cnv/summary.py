@@ -11,7 +11,7 @@ import numpy as np
 
 from multigpu.cnv.job import CnvJob
 from multigpu.cnv.output.folder import COUNTS, FILES
-from multigpu.cnv.request import Provenance
+from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.run.summary import summary
@@ -32,8 +32,8 @@ class ChunkFacts:
 class FinishedCnvRun:
     """A run that has ended, as `multigpu.run.summary` takes it."""
 
-    def __init__(self, job: CnvJob, result: CnvResult, provenance: Provenance) -> None:
-        self.cohort, self.result, self.provenance = job.cohort, result, provenance
+    def __init__(self, job: CnvJob, result: CnvResult, request: CnvRequest) -> None:
+        self.cohort, self.result, self.request = job.cohort, result, request
         self.devices, self.options, self.facts = job.devices, job.options, job.facts
         # Only workers elsewhere know their memory.
         budget = None if job.remote else int(job.free_here() * job.run.memory_fraction)
@@ -49,10 +49,11 @@ class FinishedCnvRun:
         cohort, result, facts = self.cohort, self.result, self.facts
         cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
         names = cohort.names
+        controls = self.request.controls.paths if self.request.controls else ()
         return {
-            "inputs": [_file(path) for path in self.provenance.cases],
-            "control_inputs": [_file(path) for path in self.provenance.controls],
-            "counting": dict(self.provenance.counting),
+            "inputs": [_file(path) for path in self.request.cases.paths],
+            "control_inputs": [_file(path) for path in controls],
+            "counting": self.request.counting_parameters,
             "samples": list(cohort.cases),
             "controls": list(cohort.controls),
             "sex": _by_name(names, cohort.sexes) if cohort.sexes else {},
@@ -80,12 +81,12 @@ class FinishedCnvRun:
 
 
 def write_cnv_summary(
-    path: str, job: CnvJob, result: CnvResult, provenance: Provenance, folder: str, started: float
+    path: str, job: CnvJob, result: CnvResult, request: CnvRequest, folder: str, started: float
 ) -> None:
     """Write the summary of a finished run; `started` is a time of `events.now`."""
-    run = FinishedCnvRun(job, result, provenance)
+    run = FinishedCnvRun(job, result, request)
     facts = summary(run, folder, "folder", started)
-    facts["output"]["bytes"] = _written_bytes(folder, provenance.counted)
+    facts["output"]["bytes"] = _written_bytes(folder, request.cases.is_alignments)
     with compressed_output(path) as file:
         file.write(json.dumps(facts, indent=2).encode() + b"\n")
 
