@@ -155,7 +155,6 @@ def _rounded(values: Floats) -> list[Any]:
 
 
 def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure:
-    middles = (heat.begins + np.r_[heat.begins[1:], len(heat.labels)]) / 2
     lines = [
         {
             "type": "line", "x0": x - 0.5, "x1": x - 0.5, "y0": 0, "y1": 1, "yref": "paper",
@@ -174,7 +173,7 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
         "height": int(np.clip(160 + 18 * len(result.samples), 260, 900)),
         "xaxis": {
             "type": "category",
-            "tickvals": middles.tolist(),
+            "tickvals": heat.middles.tolist(),
             "ticktext": list(map(literal, heat.names)),
             "showgrid": False,
         },
@@ -211,11 +210,10 @@ def _sizes(result: CnvResult, palette: Palette) -> Figure:
 
 def _losses_and_gains(x: list[Any], losses: Any, gains: Any, palette: Palette) -> list[Figure]:
     kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
-    return [_bars(x, counts, name, colour) for name, counts, colour in kinds]
-
-
-def _bars(x: list[Any], y: Any, name: str, colour: str) -> Figure:
-    return {"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": {"color": colour}}
+    return [
+        {"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": {"color": colour}}
+        for name, y, colour in kinds
+    ]
 
 
 def _window(window: Window, result: CnvResult) -> Figure:

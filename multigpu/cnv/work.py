@@ -356,8 +356,9 @@ class CnvSession:
         regions, samples = sini.shape
         if not self.workload.is_segmented:
             return Segments.empty(), ()
-        if regions == 1 and self._estimates_thresholds and not self.options.compat_r:
-            # R stops here.
+        estimates = self.options.segmentation == "fast" and self.options.seg_median is None
+        if regions == 1 and estimates and not self.options.compat_r:
+            # R stops here: one value has no deviation, by which it estimates thresholds.
             return Segments.empty(), (f"{name}: one region only, nothing is called there",)
         at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
         found, notes = [], []
@@ -370,11 +371,6 @@ class CnvSession:
             found.append(_segments_of_tracks(each, regions, first))
             notes += each.notes
         return Segments.joined(found), tuple(dict.fromkeys(notes))
-
-    @property
-    def _estimates_thresholds(self) -> bool:
-        """Whether thresholds of the segmentation come from the values themselves."""
-        return self.options.segmentation == "fast" and self.options.seg_median is None
 
     def _segment(self, values: Any, offsets: Rows) -> Any:
         kernels, more = self.backend.segmentation, self.backend.kernel_arguments

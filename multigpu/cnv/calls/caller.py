@@ -12,7 +12,7 @@ from multigpu.cnv.calls.copy_numbers import (
     fractional_copy_numbers,
     integer_copy_numbers,
 )
-from multigpu.cnv.calls.regions import cnv_regions, union_in_bases
+from multigpu.cnv.calls.regions import union, union_in_bases
 from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Rows, Segments, Spans, is_cnv
 from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
 from multigpu.cnv.kernel_options import model_options
@@ -97,7 +97,9 @@ class ChromosomeCaller:
     def part(self, all_cases: int) -> CnvPart:
         """Return the calls of the chromosome, of which `all_cases` are the samples."""
         segments, called = self._called_segments()
-        regions = cnv_regions(segments, called, merge=self.options.model != "single")
+        regions = segments.first[called], segments.stop[called]
+        if self.options.model != "single":
+            regions = union(*regions)
         subset = SampleSubset(self.loaded.span.columns, all_cases)
         end = self.loaded.end
         return CnvPart(

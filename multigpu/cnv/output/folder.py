@@ -96,7 +96,8 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
             with suppress(OSError):  # the error before it is the one to report
                 lock.unlink()
             if not existed:
-                _remove_if_empty(folder)
+                with suppress(OSError):  # it is not empty
+                    folder.rmdir()
 
 
 def files_not_made_again(part: Path) -> list[str]:
@@ -176,10 +177,3 @@ def _resumable(part: Path) -> bool:
         return True
     counts = part / KEPT_COUNTS
     return not (part / PUBLISHED).exists() and counts.is_dir() and any(counts.iterdir())
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return

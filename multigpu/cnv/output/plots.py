@@ -51,8 +51,7 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Pal
     )
     for border in heat.begins[1:].tolist():
         axes.axvline(border - 0.5, color="#d0d4da", linewidth=0.8)
-    middles = (heat.begins + np.r_[heat.begins[1:], len(heat.labels)]) / 2
-    axes.set_xticks(middles, heat.names, rotation=90 if len(heat.names) > 12 else 0)
+    axes.set_xticks(heat.middles, heat.names, rotation=90 if len(heat.names) > 12 else 0)
     if len(result.samples) <= overview.NAMED_SAMPLES:
         axes.set_yticks(range(len(result.samples)), result.samples)
     else:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
+SCALE = "-0.1;-1.5;0.1;1.5"  # of segment means
 
 
 def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
@@ -72,19 +73,12 @@ def igv_session(
     session = ET.Element("Session", attributes)
     resources = ET.SubElement(session, "Resources")
     for track in tracks:
-        ET.SubElement(resources, "Resource", path=track, type=_kind(track))
+        kind = track.removesuffix(".gz").rpartition(".")[2]
+        ET.SubElement(resources, "Resource", path=track, type=kind)
     scales = ET.SubElement(session, "ColorScales")
-    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=_scale(palette))
+    # IGV's own scale for SEG, from loss to gain; between the inner limits it is white.
+    scale = f"ContinuousColorScale;{SCALE};{palette.loss.bright};255,255,255;{palette.gain.bright}"
+    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=scale)
     ET.indent(session)
     text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
     return text + b"\n"
-
-
-def _scale(palette: Palette) -> str:
-    """Return IGV's own scale for SEG, from loss to gain; between the inner limits it is white."""
-    colours = f"{palette.loss.bright};255,255,255;{palette.gain.bright}"
-    return f"ContinuousColorScale;-0.1;-1.5;0.1;1.5;{colours}"
-
-
-def _kind(track: str) -> str:
-    return track.removesuffix(".gz").rpartition(".")[2]
