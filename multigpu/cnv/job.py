@@ -272,7 +272,7 @@ class CnvJob(PlannedCnvJob):
 
     def _assemble(self, parts: list[CnvPart], kept: KeptResults) -> CnvResult:
         cohort, options, regions = self.cohort, self.options, self.cohort.regions
-        usual = usual_copies(cohort, self.spans)
+        usual = usual_copies(cohort, self.spans, options.usual_copies)
         assembler = Assembler(
             parts=parts, regions=regions, samples=len(cohort.cases), options=options, usual=usual
         )
@@ -305,19 +305,17 @@ class CnvJob(PlannedCnvJob):
         )
 
 
-def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan]) -> UsualCopies | None:
-    """Return the usual copies of the cases where these go by sex; None: two for all."""
+def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan], usual: int) -> UsualCopies:
+    """Return the usual copies of the cases: by sex where the spans have them so, else `usual`."""
+    regions, shape = cohort.regions, (len(cohort.regions.names), len(cohort.names))
+    copies: NDArray[np.int8] = np.full(shape, usual, np.int8)
     by_sex = [span for span in spans if span.copies is not None]
-    if not by_sex:
-        return None
-    regions = cohort.regions
-    copies: NDArray[np.int8] = np.full((len(regions.names), len(cohort.names)), 2, np.int8)
     for span in by_sex:
         row = copies[regions.chrom[span.first]]
         row[:] = 0
         row[slice(None) if span.columns is None else list(span.columns)] = span.copies
     x = chromosome_number(regions, X_NAMES)
-    return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par)
+    return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par if by_sex else ())
 
 
 def _largest_windows(parts: Sequence[CnvPart], count: int) -> tuple[Window, ...]:

@@ -215,6 +215,11 @@ class CnvOptions:
         return self.classes.index(self.main_label)
 
     @property
+    def usual_copies(self) -> int:
+        """Usual copies of a chromosome where they do not go by sex."""
+        return 1 if self.model == "haplo" else 2
+
+    @property
     def is_normalized(self) -> bool:
         """Whether counts are normalized here."""
         return self.norm != 0 and self.model != "single"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
+from multigpu.cnv.calls.copy_numbers import direction
 from multigpu.cnv.calls.regions import count_carriers
 from multigpu.cnv.calls.segments import Columnar, Floats, Indices, Rows
 from multigpu.cnv.options import CnvOptions
@@ -33,7 +33,7 @@ class SegmentTable(Columnar):
     start, end     int64[n]    bases, from 0, half open
     rows           int64[n]    regions in the segment
     mean, median   float64[n]  of the signed I/NI
-    copy_number    int32[n]    class relative to what is usual, or NOT_CALLED; see `shown_classes`
+    copy_number    int32[n]    class relative to what is usual, or NOT_CALLED; see `UsualCopies`
     fractional     float64[n]  fractional copy number; NaN where it is not wanted
     cnv            bool[n]     whether the segment is a CNV
     """
@@ -56,9 +56,8 @@ class RegionTable(Columnar):
 
     chrom        int32[n]             index of the name
     start, end   int64[n]             bases, from 0, half open
-    copy_number  int32[n, samples]    classes relative to what is usual
+    copy_number  int32[n, samples]    classes to show: those of the numbers of copies
     fractional   float64[n, samples]  fractional copy numbers; NaN where they are not wanted
-    copies       int32[n, samples]    classes to show; None: the same as `copy_number`
     """
 
     chrom: Indices
@@ -66,7 +65,6 @@ class RegionTable(Columnar):
     end: Rows
     copy_number: Indices
     fractional: Floats
-    copies: Indices | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,11 +74,11 @@ class CnvResult:
     regions, samples  of the input, in its order
     controls          names of the controls
     segments          all segments; `cnv` marks the CNVs
+    usual             usual copies, with which the model compares
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and their surroundings, for figures
     notes             remarks on the data and the options, one sentence each
-    usual             usual copies, where they go by sex
     lengths           of chromosomes in bases, by name, where they are known
     sex_coverage      coverage of X and Y, where sexes were inferred from it
     """
@@ -90,6 +88,7 @@ class CnvResult:
     samples: tuple[str, ...]
     segments: SegmentTable
     called_regions: RegionTable
+    usual: UsualCopies
     robust_regions: RegionTable | None = None
     controls: tuple[str, ...] = ()
     sex: tuple[str, ...] = ()
@@ -97,7 +96,6 @@ class CnvResult:
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
-    usual: UsualCopies | None = None
     lengths: Mapping[str, int] = field(default_factory=dict)
     sex_coverage: Coverage | None = None
 
@@ -165,40 +163,8 @@ class CnvResult:
         for each in (-1, 0, 1):
             some = cnvs.take(sign == each)
             carriers[sign == each] = count_carriers(*genome_positions(some, cnvs), some.sample)
-        compared = (self.usual_copies(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
+        compared = (self.usual.of_intervals(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
         return np.asarray(carriers / compared)
-
-    def usual_copies(self, chrom: Indices, start: Rows, end: Rows) -> NDArray[np.int8]:
-        """Return int8[n, samples]: usual copies in each interval; 0 if not compared there."""
-        if self.usual is not None:
-            return self.usual.of_intervals(chrom, start, end)
-        return np.full((len(chrom), len(self.samples)), self._same_copies, np.int8)
-
-    def usual_copies_of(self, segments: SegmentTable) -> NDArray[np.int8]:
-        """Return int8[n]: usual copies of each segment's sample in the segment."""
-        if self.usual is not None:
-            return self.usual.of_segments(segments)
-        return np.full(len(segments), self._same_copies, np.int8)
-
-    @property
-    def _same_copies(self) -> int:
-        """Usual copies where they do not go by sex."""
-        return 1 if self.options.model == "haplo" else 2
-
-    def shown_classes(self, table: SegmentTable | RegionTable) -> Indices:
-        """Return the class to show for each copy number: that of the number of copies."""
-        if isinstance(table, SegmentTable):
-            return shown_classes(table, self.usual, self.options)
-        return table.copy_number if table.copies is None else table.copies
-
-
-def shown_classes(
-    segments: SegmentTable, usual: UsualCopies | None, options: CnvOptions
-) -> Indices:
-    """Return int32[n]: the class to show for each segment: that of its number of copies."""
-    if usual is None:
-        return segments.copy_number
-    return classes_by_usual_copies(options)[usual.of_segments(segments), segments.copy_number]
 
 
 def genome_positions(rows: "SegmentTable | Variants", cnvs: SegmentTable) -> tuple[Rows, Rows]:

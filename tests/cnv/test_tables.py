@@ -49,6 +49,7 @@ def with_cnvs(
         cnv=np.ones(count, np.bool_),
     )
     place = Regions(names, chrom, start, end)
+    changes.setdefault("usual", UsualCopies(copies=np.full((len(names), 3), 2, np.int8)))
     return replace(result(), regions=place, samples=samples, segments=table, **changes)
 
 

@@ -223,7 +223,7 @@ class ChromosomeCaller:
         median = self.options.fractional == "median"
         sini = self._model_averages(cnmops_reference, regions, "sini", median=median)
         copies = self.loaded.span.usual_copies(*self._bases(regions))
-        usual = 2 if copies is None else copies[:, : self.cases]
+        usual = self.options.usual_copies if copies is None else copies[:, : self.cases]
         return fractional_copy_numbers(sini, self.options, usual)
 
     def _windows(

@@ -31,6 +31,11 @@ def segment_table(
     result: "CnvResult", segments: "SegmentTable", fractional: bool = False
 ) -> "pa.Table":
     """Return the columns chrom start end sample median mean copy_number."""
+    if fractional:
+        labels = fractional_labels(segments.fractional, result.options)
+    else:
+        classes = result.usual.shown_classes(segments, result.options)
+        labels = class_labels(classes, result.options.classes)
     return arrow.table(
         [
             ("chrom", names_of(segments.chrom, result.regions.names)),
@@ -39,7 +44,7 @@ def segment_table(
             ("sample", names_of(segments.sample, result.samples)),
             ("median", segments.median),
             ("mean", segments.mean),
-            ("copy_number", names_of(*_labels(result, segments, fractional))),
+            ("copy_number", names_of(*labels)),
         ]
     )
 
@@ -48,7 +53,10 @@ def region_table(
     result: "CnvResult", regions: "RegionTable", fractional: bool = False
 ) -> "pa.Table":
     """Return the columns chrom start end, and the copy numbers of every sample."""
-    indices, labels = _labels(result, regions, fractional)
+    if fractional:
+        indices, labels = fractional_labels(regions.fractional, result.options)
+    else:
+        indices, labels = class_labels(regions.copy_number, result.options.classes)
     copies = (names_of(column, labels) for column in indices.T)
     return arrow.table(
         [
@@ -73,14 +81,6 @@ def table_makers(result: "CnvResult") -> "dict[str, Callable[[], pa.Table]]":
     if result.robust_regions is not None:
         makers["cnv_regions_robust"] = partial(region_table, result, result.robust_regions)
     return makers | fractional
-
-
-def _labels(
-    result: "CnvResult", table: "SegmentTable | RegionTable", fractional: bool
-) -> tuple[Indices, list[str]]:
-    if fractional:
-        return fractional_labels(table.fractional, result.options)
-    return class_labels(result.shown_classes(table), result.options.classes)
 
 
 def names_of(indices: Indices, names: Sequence[str]) -> "pa.Array":

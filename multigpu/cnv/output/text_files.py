@@ -41,7 +41,7 @@ def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
     options = result.options
     score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
     sample = names_of(cnvs.sample, result.samples)
-    label = names_of(*class_labels(result.shown_classes(cnvs), options.classes))
+    label = names_of(*class_labels(result.usual.shown_classes(cnvs, options), options.classes))
     colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
     colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
     place = texts(cnvs.start), texts(cnvs.end)

@@ -18,7 +18,6 @@ from multigpu import __version__
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import overlaps
 from multigpu.cnv.calls.segments import Indices, Rows
-from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output.lines import Text, blocks, joined, lines, texts
 from multigpu.cnv.output.tables import names_of
 from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions
@@ -197,7 +196,7 @@ class _Cells:
     def _states(self) -> NDArray[np.int8]:
         """Return int8[records, samples]: usual copies, plus ELSEWHERE for another CNV."""
         result, variants, cnvs = self._result, self._variants, self._result.called
-        found = result.usual_copies(variants.chrom, variants.start, variants.end)
+        found = result.usual.of_intervals(variants.chrom, variants.start, variants.end)
         places = *genome_positions(variants, cnvs), *genome_positions(cnvs, cnvs)
         other = np.zeros(found.shape, np.bool_)
         for cnv, record in overlaps(*places):
@@ -207,7 +206,9 @@ class _Cells:
 
     def _other_cells(self, sample: int) -> list[str]:
         """Return the cells of a sample that has no such CNV, for every state."""
-        one, two = (self._copies[k] for k in _usual_classes(self._result.options))
+        options = self._result.options
+        usual = classes_by_usual_copies(options)[1:, options.main].tolist()
+        one, two = (self._copies[k] for k in usual)
         if self._has_alleles(sample):
             return [".", f"0:{one}", f"0/0:{two}", ".", ".", "./."]
         return [".", f".:{one}", f".:{two}", ".", ".", "."]
@@ -220,14 +221,16 @@ class _Cells:
     def _carrier_cells(self) -> "pa.Array":
         """Return the cells of the CNVs, in the order of `Variants.cnv`."""
         result, cnvs = self._result, self._result.called.take(self._variants.cnv)
-        copies = result.shown_classes(cnvs) % len(self._copies)  # -1 is the last
+        copies = result.usual.shown_classes(cnvs, result.options) % len(
+            self._copies
+        )  # -1 is the last
         median, mean = (np.round(each, DECIMALS) for each in (cnvs.median, cnvs.mean))
         genotypes = names_of(self._genotypes(cnvs, copies), GENOTYPES)
         return joined(genotypes, names_of(copies, self._copies), median, mean, by=":")
 
     def _genotypes(self, cnvs: SegmentTable, copies: Indices) -> Indices:
         """Return int32[n]: indices of GENOTYPES."""
-        usual = self._result.usual_copies_of(cnvs)
+        usual = self._result.usual.of_segments(cnvs)
         sign = direction(cnvs.copy_number, self._result.options)
         alleles = np.array([self._has_alleles(k) for k in range(len(self._result.samples))])
         digits = np.array([int(text) if text != "." else -1 for text in self._copies])
@@ -236,14 +239,6 @@ class _Cells:
         conditions = [unknown, usual == 1, change == -2, np.abs(change) == 1]
         found = np.select(conditions, [UNKNOWN, HAPLOID, BOTH, ONE], ANY)
         return np.asarray(found, np.int32)
-
-
-def _usual_classes(options: CnvOptions) -> tuple[int, int]:
-    """Return the main class where one copy is usual, and where two are."""
-    if options.model == "haplo":
-        return options.main, options.main
-    one, two = classes_by_usual_copies(options)[1:, options.main].tolist()
-    return one, two
 
 
 def _copies(classes: tuple[str, ...]) -> list[str]:
