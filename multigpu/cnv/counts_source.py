@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +20,9 @@ Columns = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 Room = Callable[[int], NDArray[np.uint8]]  # returns memory of this size; it may be reused
 
 
-class CountsSource(Protocol):
-    """Counts of all regions, and the places of these; it pickles."""
-
-    def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return int32 or float64[rows, samples], and start and end of each region.
-
-        room  returns memory for counts that do not lie in this process
-        """
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InMemory:
-    """Counts for workers that are threads of this process."""
+    """Counts of all regions and their places, for workers that are threads of this process."""
 
     values: NDArray[Any]
     start: NDArray[np.int64]
@@ -43,7 +33,7 @@ class InMemory:
         return self.start, self.end, self.values
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return views of the rows."""
+        """Return views of int32 or float64[rows, samples], and of start and end of each region."""
         return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
 
@@ -84,11 +74,14 @@ class InFile:
     values: ArrayInFile
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return the rows, with the counts in new memory."""
+        """Return copies of what `InMemory.rows` returns, with the counts in memory from `room`."""
         # Counts are read, not mapped: all of them are used, and each new page would be a fault.
         counts = self.values.read(first, stop, room)
         start, end = (np.asarray(each.mapped()[first:stop]) for each in (self.start, self.end))
         return counts, start, end
+
+
+CountsSource = InMemory | InFile
 
 
 @contextmanager

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
 
-    from multigpu.cnv.output.vcf import Variants
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SegmentTable(Columnar):
@@ -167,7 +165,7 @@ class CnvResult:
         return np.asarray(carriers / compared)
 
 
-def genome_positions(rows: "SegmentTable | Variants", cnvs: SegmentTable) -> tuple[Rows, Rows]:
+def genome_positions(rows: SegmentTable, cnvs: SegmentTable) -> tuple[Rows, Rows]:
     """Return start and end of rows when chromosomes are laid end to end, with room for all CNVs."""
     offset = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
     return offset + rows.start, offset + rows.end

@@ -30,8 +30,8 @@ class Columnar:
     def __len__(self) -> int:
         return len(getattr(self, fields(self)[0].name))
 
-    def take(self, rows: NDArray[Any]) -> Self:
-        """Return some of the rows, chosen by mask or index."""
+    def take(self, rows: NDArray[Any] | slice) -> Self:
+        """Return some of the rows, chosen by mask, index or slice."""
         return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
 

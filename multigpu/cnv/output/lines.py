@@ -37,11 +37,8 @@ def joined(*columns: Column, by: str = "") -> "pa.Array":
     """Return the texts of each row, joined with `by`."""
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(*map(_texts_or_constant, columns), arrow.word(by))
-
-
-def _texts_or_constant(column: Column) -> "pa.Array | pa.Scalar":
-    return arrow.word(column) if isinstance(column, str) else texts(column)
+    found = [arrow.word(each) if isinstance(each, str) else texts(each) for each in columns]
+    return pc.binary_join_element_wise(*found, arrow.word(by))
 
 
 def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from multigpu import __version__
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import overlaps
-from multigpu.cnv.calls.segments import Indices, Rows
+from multigpu.cnv.calls.segments import Indices
 from multigpu.cnv.output.lines import Text, blocks, joined, lines, texts
 from multigpu.cnv.output.tables import names_of
 from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
 ELSEWHERE = 3  # added to the usual copies, of which there are fewer
-ALLELES = ("<DEL>", "<CNV>", "<DUP>")  # by direction: -1, 0, 1
-TYPES = ("DEL", "CNV", "DUP")
+TYPES = ("DEL", "CNV", "DUP")  # by direction: -1, 0, 1
 DECIMALS = 6  # of means and medians
 
 # Genotypes of samples with a CNV; a gain of two copies may lie on one allele or on both.
@@ -66,18 +65,14 @@ HEADER = f"""\
 class Variants:
     """Records in the order of the file, and the CNVs in them by sample and record.
 
-    chrom, start, end  [n]       as in `SegmentTable`
-    sign               int32[n]  -1, 0 or 1: fewer, as many, more copies than usual
-    rows               int64[n]  counting regions
-    sample, record     [CNVs]    index of the sample, and of the record
-    cnv                [CNVs]    row of `CnvResult.called`
+    records         the first CNV of each
+    sign            int32[n]  -1, 0 or 1: fewer, as many, more copies than usual
+    sample, record  [CNVs]    index of the sample, and of the record
+    cnv             [CNVs]    row of `CnvResult.called`
     """
 
-    chrom: Indices
-    start: Rows
-    end: Rows
+    records: SegmentTable
     sign: Indices
-    rows: Rows
     sample: Indices
     record: NDArray[np.intp]
     cnv: NDArray[np.intp]
@@ -95,23 +90,15 @@ class Variants:
         pairs = cnvs.sample[order].astype(np.int64) * len(first) + number
         _, kept = np.unique(pairs, return_index=True)
         return cls(
-            chrom=cnvs.chrom[first],
-            start=cnvs.start[first],
-            end=cnvs.end[first],
+            records=cnvs.take(first),
             sign=sign[first],
-            rows=cnvs.rows[first],
             sample=cnvs.sample[order][kept],
             record=number[kept],
             cnv=order[kept],
         )
 
     def __len__(self) -> int:
-        return len(self.chrom)
-
-    @property
-    def position(self) -> Rows:
-        """Base before each, from 1; see `_record_lines`."""
-        return np.maximum(1, self.start)
+        return len(self.records)
 
 
 def check_names(contigs: Sequence[str]) -> None:
@@ -127,7 +114,7 @@ def write_vcf(result: CnvResult, path: Path) -> None:
     """Write the VCF file to `path`, and its index beside it."""
     variants = Variants.of(result)
     text = chain([_header(result).encode()], map(bytes, _records(result, variants)))
-    write_indexed_vcf(path, text, int(variants.end.max(initial=0)))
+    write_indexed_vcf(path, text, int(variants.records.end.max(initial=0)))
 
 
 def _header(result: CnvResult) -> str:
@@ -153,15 +140,17 @@ def _record_lines(result: CnvResult, variants: Variants, cells: "_Cells", rows: 
     chromosome there is none that programs can look up: such a record begins at 1 and is a base
     shorter.
     """
-    position, end = variants.position[rows], variants.end[rows]
-    kind, number = variants.sign[rows] + 1, np.arange(len(variants))[rows]
+    records = variants.records.take(rows)
+    position, end = np.maximum(1, records.start), records.end
+    kind = names_of(variants.sign[rows] + 1, TYPES)
+    number = np.arange(len(variants))[rows]
     info = joined(
-        "SVTYPE=", names_of(kind, TYPES), ";SVLEN=", texts(end - position), ";SVCLAIM=D;END=", end,
-        ";IMPRECISE;REGIONS=", variants.rows[rows],
+        "SVTYPE=", kind, ";SVLEN=", texts(end - position), ";SVCLAIM=D;END=", end,
+        ";IMPRECISE;REGIONS=", records.rows,
     )  # fmt: skip
     return lines(
-        names_of(variants.chrom[rows], result.regions.names), position,
-        joined("cnv", number + 1), "N", names_of(kind, ALLELES), ".", "PASS", info, FIELDS,
+        names_of(records.chrom, result.regions.names), position,
+        joined("cnv", number + 1), "N", joined("<", kind, ">"), ".", "PASS", info, FIELDS,
         *(cells.column(sample, rows) for sample in range(len(result.samples))),
     )  # fmt: skip
 
@@ -196,8 +185,9 @@ class _Cells:
     def _states(self) -> NDArray[np.int8]:
         """Return int8[records, samples]: usual copies, plus ELSEWHERE for another CNV."""
         result, variants, cnvs = self._result, self._variants, self._result.called
-        found = result.usual.of_intervals(variants.chrom, variants.start, variants.end)
-        places = *genome_positions(variants, cnvs), *genome_positions(cnvs, cnvs)
+        records = variants.records
+        found = result.usual.of_intervals(records.chrom, records.start, records.end)
+        places = *genome_positions(records, cnvs), *genome_positions(cnvs, cnvs)
         other = np.zeros(found.shape, np.bool_)
         for cnv, record in overlaps(*places):
             other[record, cnvs.sample[cnv]] = True
