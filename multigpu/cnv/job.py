@@ -62,12 +62,7 @@ class PlannedCnvJob(Job):
     count_bytes = 4
 
     def __init__(
-        self,
-        cohort: Cohort,
-        options: CnvOptions,
-        run: RunOptions,
-        lanes: Lanes,
-        **settings: Any,
+        self, cohort: Cohort, options: CnvOptions, run: RunOptions, lanes: Lanes, **settings: Any
     ) -> None:
         super().__init__(run, lanes, **settings)
         self.cohort, self.options = cohort, options
@@ -96,15 +91,11 @@ class PlannedCnvJob(Job):
 class CnvJob(PlannedCnvJob):
     """Stages 2 to 5 on a table of counts: opened (all is checked), and run once.
 
-    controls      counts of the same regions, for the model "reference" and no other
-    ploidy        of each case and then control, on all chromosomes
-    sexes         "male", "female" or "" of each case and then control
-    sex_coverage  coverage of X and Y from which the sexes were inferred
-    genome        its name; None: recognized by the lengths of chromosomes
-    references    lengths of references in bases, where alignments give them
-    inputs        files of the counts, which must not change until a run is resumed
-    lanes         with which workers were started; None: by the size of the counts
-    settings      see `Job`
+    controls  counts of the same regions, for the model "reference" and no other
+    ploidy, sexes, sex_coverage, genome, references: see `Cohort`
+    inputs    files of the counts, which must not change until a run is resumed
+    lanes     with which workers were started; None: by the size of the counts
+    settings  see `Job`
     """
 
     def __init__(

@@ -196,7 +196,8 @@ class CnvOptions:
             check_choice("--preset", preset, tuple(PRESETS))
         chosen = {name: value for name, value in given.items() if value is not None}
         if (compat := chosen.pop("compat", None)) is not None:
-            chosen["compat_r"] = _compat(compat)
+            check_choice("--compat", compat, ("none", "r"))
+            chosen["compat_r"] = compat == "r"
         if unknown := sorted(set(chosen) - set(FIELDS)):
             raise UsageError(f"there is no parameter {unknown[0]!r}")
         for name, read in READ.items():
@@ -302,11 +303,6 @@ def _range(name: str, value: Any) -> str:
     if lowest >= 0 and (highest == LARGEST or (highest == MOST and value < lowest)):
         return f"at least {lowest:g}" if value < lowest else f"at most {highest:g}"
     return f"{lowest:g} to {_shown(highest)}"
-
-
-def _compat(word: Any) -> bool:
-    check_choice("--compat", word, ("none", "r"))
-    return bool(word == "r")
 
 
 def _folds(given: Any) -> tuple[float, ...]:

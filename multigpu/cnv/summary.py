@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,6 @@ from multigpu.run.summary import summary
 COVERAGE_DIGITS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkFacts:
-    """Chunks of a run: see `multigpu.run.summary`."""
-
-    chunk_bytes: int
-    lanes: int
-    device_bytes: int | None
-    budget: int | None
-
-
 class FinishedCnvRun:
     """A run that has ended, as `multigpu.run.summary` takes it."""
 
@@ -37,7 +27,7 @@ class FinishedCnvRun:
         self.devices, self.options, self.facts = job.devices, job.options, job.facts
         # Only workers elsewhere know their memory.
         budget = None if job.remote else int(job.free_here() * job.run.memory_fraction)
-        self.chunk_plan = ChunkFacts(
+        self.chunk_plan = SimpleNamespace(
             chunk_bytes=job.run.chunk_bytes(),
             lanes=job.capacity.lanes,
             device_bytes=None,

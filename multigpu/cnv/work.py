@@ -32,7 +32,6 @@ from multigpu.cnv.kernel_options import (
     cbs_options,
     model_options,
     normalization_options,
-    robust_options,
     segmentation_options,
 )
 from multigpu.cnv.normalization import zero_fractions
@@ -42,7 +41,7 @@ from multigpu.cnv.plan import Shape
 from multigpu.errors import UsageError
 from multigpu.kernels.cnmops import ModelError
 from multigpu.kernels.normalization import NormalizationError
-from multigpu.kernels.segmentation import TrackError
+from multigpu.kernels.segmentation import Segmentation, TrackError
 from multigpu.run.fitness import Expected, require
 
 PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
@@ -151,7 +150,7 @@ class CnvSession:
         """Run stages 2 to 4. Raises UsageError for data at which R stops, too."""
         name = loaded.span.name
         if not loaded.counts.size:
-            return ComputedChromosome.empty(robust=self.options.robust is not None)
+            return ComputedChromosome(segments=Segments.empty(), robust=self._segment_ini(None))
         try:
             with self._device, self.backend.active():
                 computed, fetches = self._for_columns(loaded.span)._compute_on_device(loaded)
@@ -379,15 +378,16 @@ class CnvSession:
         return kernels.segment(values, offsets, segmentation_options(self.options), **more)
 
     def _segment_ini(self, ini: Any) -> Segments | None:
-        """Return the segments of I/NI, where robust regions are wanted."""
-        if self.options.robust is None:
+        """Return the segments of I/NI, which is None without samples, for robust regions."""
+        robust = self.options.robust
+        if robust is None:
             return None
-        if not self.workload.is_segmented or not self.options.robust:
+        if not self.workload.is_segmented or not robust or ini is None:
             return Segments.empty()
         found = self.backend.segmentation.segment(
             self.backend.put(ini),
             np.array([0, len(ini)], np.int64),
-            robust_options(self.options),
+            Segmentation(min_segment=self.options.robust_min_width, thresholds=robust),
             **self.backend.kernel_arguments,
         )
         return _segments_of_tracks(found, len(ini))

@@ -20,7 +20,6 @@ from multigpu.cnv.output.folder import (
     REPORT,
     SESSION,
     VCF,
-    files_not_made_again,
     publish,
     store_path,
 )
@@ -57,8 +56,7 @@ def run_to_folder(
         if outputs.plots:
             (folder / FIGURES).mkdir()
             plots.draw(result, folder / FIGURES, outputs.plots, palette)
-        removed = files_not_made_again(folder)
-        publish(folder)
+        removed = publish(folder)
     job.published = True
     if removed:
         note = f"removed from {outputs.output}, left by an earlier run: {', '.join(removed)}"

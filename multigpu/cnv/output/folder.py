@@ -100,17 +100,10 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
                     folder.rmdir()
 
 
-def files_not_made_again(part: Path) -> list[str]:
-    """Return the files of an earlier run that this run has not made; `publish` removes them."""
-    made = {path.name for path in part.iterdir()}
-    if store_path(part).parent == part.parent:
-        made.add(MATRICES)  # an interrupted run has moved them up
-    existing = (name for name in FILES if os.path.lexists(part.parent / name))
-    return [name for name in existing if name not in made]
-
-
-def publish(part: Path) -> None:
+def publish(part: Path) -> list[str]:
     """Move the files of a run up, over those of an earlier one, when all are on the disk.
+
+    Return the files of an earlier run that this run has not made: they are removed.
 
     A run that is interrupted here does it again when it is resumed: the journal stays where it
     is, and the list of names is written before the first file is moved.
@@ -127,10 +120,12 @@ def publish(part: Path) -> None:
             file.writelines(f"{name}\n".encode() for name in sorted(made))
     for name in sorted(made):
         _move_up(part / name, folder / name)
-    for name in FILES:
-        if name not in made | moved:
-            _remove(folder / name)
+    others = [name for name in FILES if name not in made | moved]
+    removed = [name for name in others if os.path.lexists(folder / name)]
+    for name in removed:
+        _remove(folder / name)
     sync_directory(folder)  # before the journal goes
+    return removed
 
 
 def store_path(part: Path) -> Path:

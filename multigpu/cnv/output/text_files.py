@@ -8,9 +8,9 @@ import numpy as np
 
 from multigpu.cnv.calls.copy_numbers import class_labels, direction
 from multigpu.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
-from multigpu.cnv.output.lines import Text, block_rows, blocks, joined, lines, texts
+from multigpu.cnv.output.lines import Text, block_rows, blocks, joined, lines
 from multigpu.cnv.output.tables import names_of
-from multigpu.cnv.result import CnvResult, SegmentTable
+from multigpu.cnv.result import CnvResult
 from multigpu.formats.tables.arrow import table
 
 if TYPE_CHECKING:
@@ -31,24 +31,17 @@ def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
 
 def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
     """Yield the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
-    cnvs = result.called
-    order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
-    for rows in blocks(len(cnvs), BED_COLUMNS):
-        yield _bed_lines(result, cnvs.take(order[rows]), palette)
-
-
-def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
-    options = result.options
-    score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
-    sample = names_of(cnvs.sample, result.samples)
-    label = names_of(*class_labels(result.usual.shown_classes(cnvs, options), options.classes))
+    every, options = result.called, result.options
+    order = np.lexsort((every.sample, every.end, every.start, every.chrom))
     colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
-    colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
-    place = texts(cnvs.start), texts(cnvs.end)
-    return lines(
-        names_of(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
-        score, ".", *place, colour,
-    )  # fmt: skip
+    for rows in blocks(len(every), BED_COLUMNS):
+        cnvs = every.take(order[rows])
+        score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
+        sample = names_of(cnvs.sample, result.samples)
+        label = names_of(*class_labels(result.usual.shown_classes(cnvs, options), options.classes))
+        chrom, place = names_of(cnvs.chrom, result.regions.names), (cnvs.start, cnvs.end)
+        colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
+        yield lines(chrom, *place, joined(sample, label, by=":"), score, ".", *place, colour)
 
 
 def seg(result: CnvResult) -> "Iterator[bytes | Text]":
