@@ -23,7 +23,6 @@ from multigpu.cnv.output.folder import (
     publish,
     store_path,
 )
-from multigpu.cnv.output.lines import Text
 from multigpu.cnv.output.tables import table_makers
 from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
@@ -91,7 +90,7 @@ def _write_table(make: "Callable[[], pa.Table]", path: Path) -> None:
     _write_text(lambda: text_files.tsv(make()), path)
 
 
-def _write_text(text: "Callable[[], Iterable[bytes | Text]]", path: Path) -> None:
+def _write_text(text: "Callable[[], Iterable[bytes | text_files.Text]]", path: Path) -> None:
     """Write a file and sync it, while other threads make others."""
     with path.open("wb") as file:
         file.writelines(text())

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +17,9 @@ from multigpu import __version__
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import overlaps
 from multigpu.cnv.calls.segments import Indices
-from multigpu.cnv.output.lines import Text, blocks, joined, lines, texts
-from multigpu.cnv.output.tables import names_of
 from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions
 from multigpu.errors import UsageError, quoted
-from multigpu.formats.tables.arrow import numbers
 from multigpu.formats.tables.tabix import write_indexed_vcf
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
@@ -63,7 +56,7 @@ HEADER = f"""\
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Variants:
-    """Records in the order of the file, and the CNVs in them by sample and record.
+    """Records in the order of the file, and the CNVs in them by record and sample.
 
     records         the first CNV of each
     sign            int32[n]  -1, 0 or 1: fewer, as many, more copies than usual
@@ -87,7 +80,7 @@ class Variants:
         new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
         first, number = order[new], np.cumsum(new) - 1
         # Regions that are given twice can make a sample's segment twice.
-        pairs = cnvs.sample[order].astype(np.int64) * len(first) + number
+        pairs = number * len(result.samples) + cnvs.sample[order]
         _, kept = np.unique(pairs, return_index=True)
         return cls(
             records=cnvs.take(first),
@@ -113,7 +106,7 @@ def check_names(contigs: Sequence[str]) -> None:
 def write_vcf(result: CnvResult, path: Path) -> None:
     """Write the VCF file to `path`, and its index beside it."""
     variants = Variants.of(result)
-    text = chain([_header(result).encode()], map(bytes, _records(result, variants)))
+    text = chain([_header(result).encode()], _records(result, variants))
     write_indexed_vcf(path, text, int(variants.records.end.max(initial=0)))
 
 
@@ -126,33 +119,21 @@ def _header(result: CnvResult) -> str:
     return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
 
 
-def _records(result: CnvResult, variants: Variants) -> Iterator[Text]:
-    """Yield the lines of all records, many at a time."""
-    cells = _Cells(result, variants)
-    for rows in blocks(len(variants), len(COLUMNS) + len(result.samples)):
-        yield _record_lines(result, variants, cells, rows)
-
-
-def _record_lines(result: CnvResult, variants: Variants, cells: "_Cells", rows: slice) -> Text:
-    """Return the lines of some records.
+def _records(result: CnvResult, variants: Variants) -> Iterator[bytes]:
+    """Yield the line of each record.
 
     Symbolic alleles begin at the base before the first changed one. Before the first base of a
     chromosome there is none that programs can look up: such a record begins at 1 and is a base
     shorter.
     """
-    records = variants.records.take(rows)
-    position, end = np.maximum(1, records.start), records.end
-    kind = names_of(variants.sign[rows] + 1, TYPES)
-    number = np.arange(len(variants))[rows]
-    info = joined(
-        "SVTYPE=", kind, ";SVLEN=", texts(end - position), ";SVCLAIM=D;END=", end,
-        ";IMPRECISE;REGIONS=", records.rows,
-    )  # fmt: skip
-    return lines(
-        names_of(records.chrom, result.regions.names), position,
-        joined("cnv", number + 1), "N", joined("<", kind, ">"), ".", "PASS", info, FIELDS,
-        *(cells.column(sample, rows) for sample in range(len(result.samples))),
-    )  # fmt: skip
+    records, cells = variants.records, _Cells(result, variants)
+    columns = (records.chrom, records.start, records.end, records.rows, variants.sign)
+    for number, values in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
+        chrom, start, end, rows, sign = values
+        name, position, kind = result.regions.names[chrom], max(1, start), TYPES[sign + 1]
+        info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};IMPRECISE;REGIONS={rows}"
+        place = f"{name}\t{position}\tcnv{number + 1}\tN\t<{kind}>\t.\tPASS"
+        yield "\t".join([place, info, FIELDS, *cells.row(number)]).encode() + b"\n"
 
 
 class _Cells:
@@ -166,21 +147,16 @@ class _Cells:
         self._result, self._variants = result, variants
         self._copies = _copies(result.options.classes)
         self._state, self._carriers = self._states(), self._carrier_cells()
-        self._begin = np.searchsorted(variants.sample, np.arange(len(result.samples) + 1))
+        self._others = [self._other_cells(k) for k in range(len(result.samples))]
+        self._begin = np.searchsorted(variants.record, np.arange(len(variants) + 1)).tolist()
 
-    def column(self, sample: int, rows: slice) -> "pa.Array":
-        """Return the cells of a sample in some records."""
-        import pyarrow.compute as pc
-
-        state = self._state[rows, sample]
-        begin, stop = self._begin[sample : sample + 2]
-        record = self._variants.record[begin:stop]
-        first, stop = np.searchsorted(record, [rows.start, rows.start + len(state)])
-        carried = np.zeros(len(state), np.bool_)
-        carried[record[first:stop] - rows.start] = True
-        others = names_of(state.astype(np.int32), self._other_cells(sample))
-        carriers = self._carriers.slice(begin + first, stop - first)
-        return pc.replace_with_mask(others, numbers(carried), carriers)
+    def row(self, record: int) -> list[str]:
+        """Return the cells of a record."""
+        states = self._state[record].tolist()
+        found = [cells[state] for cells, state in zip(self._others, states, strict=True)]
+        for k in range(*self._begin[record : record + 2]):
+            found[self._variants.sample[k]] = self._carriers[k]
+        return found
 
     def _states(self) -> NDArray[np.int8]:
         """Return int8[records, samples]: usual copies, plus ELSEWHERE for another CNV."""
@@ -208,15 +184,16 @@ class _Cells:
         ploidy = self._result.ploidy
         return ploidy is None or ploidy[sample] == 2
 
-    def _carrier_cells(self) -> "pa.Array":
+    def _carrier_cells(self) -> list[str]:
         """Return the cells of the CNVs, in the order of `Variants.cnv`."""
         result, cnvs = self._result, self._result.called.take(self._variants.cnv)
-        copies = result.usual.shown_classes(cnvs, result.options) % len(
-            self._copies
-        )  # -1 is the last
+        copies = result.usual.shown_classes(cnvs, result.options)
         median, mean = (np.round(each, DECIMALS) for each in (cnvs.median, cnvs.mean))
-        genotypes = names_of(self._genotypes(cnvs, copies), GENOTYPES)
-        return joined(genotypes, names_of(copies, self._copies), median, mean, by=":")
+        columns = (self._genotypes(cnvs, copies), copies, median, mean)
+        return [
+            f"{GENOTYPES[genotype]}:{self._copies[copy]}:{md}:{mn}"
+            for genotype, copy, md, mn in zip(*(each.tolist() for each in columns), strict=True)
+        ]
 
     def _genotypes(self, cnvs: SegmentTable, copies: Indices) -> Indices:
         """Return int32[n]: indices of GENOTYPES."""

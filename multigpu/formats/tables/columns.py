@@ -1,7 +1,7 @@
 """Columns to text, many rows at once: numbers as Python writes them, pieces joined.
 
 Compiled, so that no interpreter is held; loading the compiler takes longer than a few rows do.
-Arrow, which joins the columns of `cnv.output.lines`, writes no given number of decimals.
+Arrow, which joins the columns of `cnv.output.text_files`, writes no given number of decimals.
 """
 
 from collections.abc import Iterator, Mapping
