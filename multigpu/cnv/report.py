@@ -132,10 +132,17 @@ def window_title(window: Window, result: CnvResult) -> str:
 
 
 def _figures(result: CnvResult, palette: Palette) -> dict[str, Figure]:
+    samples = list(map(literal, result.samples))
+    edges, losses, gains = overview.sizes(result)
+    middles, widths = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
+    by_sample = {"type": "category", "automargin": True}
+    by_length = {"type": "log", "title": {"text": "length in bases"}}
     every = {
         "heat": _heat(overview.heat_map(result), result, palette),
-        "calls": _calls(result, palette),
-        "sizes": _sizes(result, palette),
+        "calls": _bars(samples, *overview.calls_by_sample(result), palette, by_sample),
+        "sizes": _bars(
+            _rounded(middles), losses, gains, palette, by_length, width=_rounded(widths)
+        ),
     }
     for number, window in enumerate(result.windows):
         every[f"window{number}"] = _window(window, result)
@@ -184,36 +191,17 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
     return {"data": [trace], "layout": layout}
 
 
-def _calls(result: CnvResult, palette: Palette) -> Figure:
-    losses, gains = overview.calls_by_sample(result)
-    samples = list(map(literal, result.samples))
-    bars = _losses_and_gains(samples, losses, gains, palette)
-    layout = {
-        "barmode": "stack", "xaxis": {"type": "category", "automargin": True},
-        "yaxis": {"title": {"text": "CNVs"}},
-    }  # fmt: skip
-    return {"data": bars, "layout": layout}
-
-
-def _sizes(result: CnvResult, palette: Palette) -> Figure:
-    edges, losses, gains = overview.sizes(result)
-    middles = np.sqrt(edges[1:] * edges[:-1])
-    bars = _losses_and_gains(_rounded(middles), losses, gains, palette)
-    for bar in bars:
-        bar["width"] = _rounded(np.diff(edges))
-    layout = {
-        "barmode": "stack", "xaxis": {"type": "log", "title": {"text": "length in bases"}},
-        "yaxis": {"title": {"text": "CNVs"}},
-    }  # fmt: skip
-    return {"data": bars, "layout": layout}
-
-
-def _losses_and_gains(x: list[Any], losses: Any, gains: Any, palette: Palette) -> list[Figure]:
+def _bars(
+    x: list[Any], losses: Any, gains: Any, palette: Palette, xaxis: Figure, **more: Any
+) -> Figure:
+    """Return losses and gains as bars, one upon the other; `more` is added to both traces."""
     kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
-    return [
-        {"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": {"color": colour}}
-        for name, y, colour in kinds
-    ]
+    bars = []
+    for name, y, colour in kinds:
+        marker = {"color": colour}
+        bars.append({"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": marker} | more)
+    layout = {"barmode": "stack", "xaxis": xaxis, "yaxis": {"title": {"text": "CNVs"}}}
+    return {"data": bars, "layout": layout}
 
 
 def _window(window: Window, result: CnvResult) -> Figure:

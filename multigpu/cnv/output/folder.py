@@ -119,7 +119,10 @@ def publish(part: Path) -> list[str]:
         with atomic_output(str(part / PUBLISHED)) as file:
             file.writelines(f"{name}\n".encode() for name in sorted(made))
     for name in sorted(made):
-        _move_up(part / name, folder / name)
+        target = folder / name
+        if (part / name).is_dir() or target.is_dir():
+            _remove(target)  # a folder cannot be replaced
+        (part / name).replace(target)
     others = [name for name in FILES if name not in made | moved]
     removed = [name for name in others if os.path.lexists(folder / name)]
     for name in removed:
@@ -137,13 +140,6 @@ def store_path(part: Path) -> Path:
     moved = record.exists() and MATRICES in record.read_text().splitlines()
     here = part / MATRICES
     return part.parent / MATRICES if moved and not here.exists() else here
-
-
-def _move_up(made: Path, target: Path) -> None:
-    """Replace the target; where one of the two is a folder, it must be removed first."""
-    if made.is_dir() or target.is_dir():
-        _remove(target)
-    made.replace(target)
 
 
 def _clear(part: Path, resume: bool) -> None:
