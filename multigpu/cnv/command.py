@@ -64,21 +64,16 @@ def command(**values: Any) -> None:
         from multigpu.cnv.output import files, folder, vcf
         from multigpu.cnv.request import request_from_command
         from multigpu.cnv.summary import write_cnv_summary
-        from multigpu.formats.storage import shareable
         from multigpu.formats.tables.counts import write_counts
-        from multigpu.run.job import deployment
 
         request = request_from_command(values, run)
         _check_files(request, outputs, reporting)
-        in_processes = deployment(run, workers.devices, lanes).local_cluster
         with folder.output_folder(outputs.output, run.resume) as hidden:
             job = open_job(
                 request,
                 count_cache=str(hidden / folder.KEPT_COUNTS),
                 count=_count_alignments(reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
-                # Worker processes find the counts where they are read.
-                empty=shareable.empty if in_processes else None,
                 lanes=lanes,
                 devices=workers.devices,
                 coming=workers.coming,

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from multigpu.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.cnv.notes import doubtful_sex_notes, unused_sex_notes
 from multigpu.cnv.options import copy_number_lanes, file_bytes, unused_parameter_notes
@@ -17,7 +15,7 @@ from multigpu.cnv.samples.genomes import X_NAMES, find_genome
 from multigpu.cnv.samples.inputs import check_counting, counting_of_controls, rename_as_cases
 from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
-from multigpu.formats.tables.counts import Counts, Empty
+from multigpu.formats.tables.counts import Counts
 
 
 class OpenedInputs:
@@ -29,14 +27,14 @@ class OpenedInputs:
     Raises UsageError and InputError for what cannot be a run.
     """
 
-    def __init__(self, request: CnvRequest, client: Any = None, empty: Empty = np.empty) -> None:
+    def __init__(self, request: CnvRequest, client: Any = None) -> None:
         run, counting = request.run, request.counting
         check_counting(request.counting_given, request.cases, request.controls)
-        self.cases = request.cases.open(counting, run, client, empty)
+        self.cases = request.cases.open(counting, run, client)
         self.controls = None
         if request.controls is not None:
             counting = counting_of_controls(counting)
-            self.controls = request.controls.open(counting, run, client, empty)
+            self.controls = request.controls.open(counting, run, client)
         find_genome(request.genome, self.cases.regions)
         control_names = None if self.controls is None else self.controls.samples
         check_samples(self.cases.samples, control_names, request.options)
@@ -57,7 +55,6 @@ def open_job(
     count_cache: str | None = None,
     count: Callable[[CountJob], Counts] | None = None,
     keep_counts: Callable[[Counts], None] | None = None,
-    empty: Empty | None = None,
     **settings: Any,
 ) -> CnvJob:
     """Return the job of a request, whose alignments are counted, the cases' first.
@@ -66,14 +63,13 @@ def open_job(
     count_cache  folder for the counts of each alignment file, where the request names none
     count        runs a job that counts alignments; None: without progress
     keep_counts  called with the counts of the cases, where these were counted
-    empty        allocates the counts of tables; None: as NumPy does
     settings     see `CnvJob` and `Job`
 
     Raises UsageError and InputError.
     """
     if request.counting.cache is None:
         request = replace(request, counting=replace(request.counting, cache=count_cache))
-    inputs, options = OpenedInputs(request, client, empty or np.empty), request.options
+    inputs, options = OpenedInputs(request, client), request.options
     cases, controls, count = inputs.cases, inputs.controls, count or CountJob.counts
     references = None
     if isinstance(cases, CountJob):

@@ -14,9 +14,10 @@ from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError, several, shown
 from multigpu.formats.alignments.alignments import RG, files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.tables import misread
-from multigpu.formats.tables.counts import Counts, Empty, read_counts
+from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.run.options import RunOptions
 
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
@@ -83,15 +84,15 @@ class SampleInput:
         return "" if self.is_alignments else self.paths[0]
 
     def open(
-        self, counting: CountOptions, run: RunOptions, client: Any = None, empty: Empty = np.empty
+        self, counting: CountOptions, run: RunOptions, client: Any = None
     ) -> Counts | CountJob:
-        """Return the counts, or the job that counts the alignments.
-
-        empty  allocates the counts of a table
-        """
+        """Return the counts, or the job that counts the alignments."""
         if self.is_alignments:
             return CountJob(self.paths, counting, run, client)
-        counts = read_counts(self.paths[0], empty) if self.table is None else self.table
+        counts = self.table
+        if counts is None:
+            # Worker processes, if there are any, find the counts where they are read.
+            counts = read_counts(self.paths[0], shareable.empty)
         rename = counting.rename == "auto"
         return select_chromosomes(counts, counting.chromosomes, rename, self.table_name)
 
