@@ -1,0 +1,188 @@
+"""The search with errors against the plain recurrences, alignments among it."""
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.scan_cases import array, chunk_of, random_letters
+
+from multigpu.kernels import bases
+from multigpu.kernels.scan import BadBaseError, Chunk, Patterns
+from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu, reference
+from multigpu.kernels.scan.approximate.alignment import align
+
+Case = tuple[Chunk, Patterns, Limits, bool]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Samples and signatures, some of which are alike, with limits of every kind."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    ambiguous = draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+    signatures = [
+        random_letters(rng, int(rng.integers(1, 14)), ambiguous) for _ in range(rng.integers(1, 5))
+    ]
+    records = [_sample(rng, signatures, ambiguous) for _ in range(rng.integers(1, 5))]
+    patterns = Patterns.of(signatures, draw(st.booleans()))
+    most = draw(st.integers(0, 5) | st.floats(0, 0.6))
+    exact = [draw(st.sampled_from([0, 0, 0, 1, 3, 20])) for _ in range(2)]
+    return chunk_of(records), patterns, Limits.of(patterns, most, *exact), draw(st.booleans())
+
+
+def _sample(rng: np.random.Generator, signatures: list[Any], ambiguous: float) -> Any:
+    pieces = [random_letters(rng, int(rng.integers(0, 20)), ambiguous)]
+    for _ in range(rng.integers(0, 3)):
+        chosen = signatures[int(rng.integers(len(signatures)))]
+        pieces += [with_edits(rng, chosen, int(rng.integers(0, 3)))]
+        pieces += [random_letters(rng, int(rng.integers(0, 6)), ambiguous)]
+    return np.concatenate(pieces)
+
+
+def with_edits(rng: np.random.Generator, letters: Any, count: int) -> Any:
+    """Return letters with some of them changed, inserted or deleted."""
+    changed = letters.tolist()
+    for _ in range(count):
+        at, kind = int(rng.integers(len(changed) + 1)), int(rng.integers(3))
+        letter = int(array("ACGT")[rng.integers(4)])
+        changed[at : at + (kind != 1)] = [letter] if kind else []
+    return np.array(changed, np.uint8)
+
+
+def rows(hits: ErrorHits) -> list[tuple[int, ...]]:
+    columns = (hits.record, hits.pattern, hits.start, hits.end, hits.errors)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def search(case: Case, *, edits: bool, wanted: Any = "all") -> tuple[ErrorHits, list[str]]:
+    """Return the hits and, of edits, their CIGARs."""
+    chunk, patterns, limits, strict = case
+    scanner = cpu.Scanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
+    hits = scanner.scan(chunk)
+    if not edits:
+        return hits, []
+    found = align(chunk.offsets, bases.encode(chunk.letters), patterns, limits, hits, strict)
+    started = ErrorHits(
+        record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
+        errors=hits.errors,
+    )  # fmt: skip
+    order = np.lexsort((hits.pattern, hits.end, found.start, hits.pattern // patterns.strands,
+                        hits.record))  # fmt: skip
+    return started.take(order), [found.text(i) for i in order.tolist()]
+
+
+def cigar(operations: str) -> str:
+    return "".join(f"{len(list(run))}{operation}" for operation, run in groupby(operations))
+
+
+@given(cases())
+@settings(max_examples=300)
+def test_mismatches__are_those_of_the_reference(case: Case) -> None:
+    chunk, patterns, limits, strict = case
+    expected, _ = reference.search(chunk, patterns, limits, edits=False, strict=strict)
+    assert rows(search(case, edits=False)[0]) == rows(expected)
+
+
+@given(cases())
+@settings(max_examples=300)
+def test_edits__are_those_of_the_reference_with_their_alignments(case: Case) -> None:
+    chunk, patterns, limits, strict = case
+    expected, operations = reference.search(chunk, patterns, limits, edits=True, strict=strict)
+    hits, cigars = search(case, edits=True)
+    assert rows(hits) == rows(expected)
+    assert cigars == [cigar(each) for each in operations]
+
+
+@pytest.mark.parametrize("edits", [False, True])
+@given(case=cases())
+@settings(max_examples=60)
+def test_first_and_best__are_chosen_among_all(edits: bool, case: Case) -> None:
+    every, _ = search(case, edits=edits)
+    place = every.end if edits else every.start
+    signature = every.pattern // case[1].strands
+    for wanted in ("first", "best"):
+        found, _ = search(case, edits=edits, wanted=wanted)
+        for pair in set(zip(every.record.tolist(), signature.tolist(), strict=True)):
+            here = (every.record == pair[0]) & (signature == pair[1])
+            if wanted == "best":
+                here &= every.errors == every.errors[here].min()
+            here &= place == place[here].min()
+            expected = rows(every.take(here))
+            chosen = [row for row in rows(found) if (row[0], row[1] // case[1].strands) == pair]
+            assert chosen == [min(expected, key=lambda row: row[1])]
+        assert len(found) == len(set(zip(every.record.tolist(), signature.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize("length", [63, 64, 65, 128, 200, 1000])
+@pytest.mark.parametrize("most", [0, 3, 0.05])
+def test_long_patterns__are_found_with_their_errors_where_they_were_planted(
+    length: int, most: float
+) -> None:
+    """Pieces of 64 bases find them; borders of words and of records lie anywhere."""
+    rng = np.random.default_rng(length)
+    signatures = [random_letters(rng, length, 0.02) for _ in range(3)]
+    patterns = Patterns.of(signatures, True)
+    limits = Limits.of(patterns, most)
+    planted = [with_edits(rng, each, int(limits.most[0])) for each in signatures]
+    records = [
+        np.concatenate([random_letters(rng, int(rng.integers(0, 90)), 0), each]) for each in planted
+    ]
+    case = (chunk_of(records), patterns, limits, False)
+    hits, cigars = search(case, edits=True)
+    for number, record in enumerate(records):
+        mine = [row for row in rows(hits) if row[0] == number and row[1] == 2 * number]
+        assert min(abs(row[3] - len(record)) for row in mine) <= limits.most[0]
+        assert all(row[4] <= limits.most[0] for row in mine)
+    for row, text in zip(rows(hits), cigars, strict=True):
+        assert sum(int(each[:-1]) for each in _runs(text) if each[-1] in "XID") == row[4]
+        assert sum(int(each[:-1]) for each in _runs(text) if each[-1] in "=XI") == row[3] - row[2]
+
+
+def _runs(text: str) -> list[str]:
+    runs, begin = [], 0
+    for at, letter in enumerate(text):
+        if letter in "=XID":
+            runs.append(text[begin : at + 1])
+            begin = at + 1
+    return runs
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_scan__of_more_hits_than_there_is_room_for(
+    edits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "FIRST_ROOM", 2)
+    patterns = Patterns.of([array("ACGTT")], False)
+    case = (chunk_of([array("ACGTTACGGTAGGTT" * 5)] * 3), patterns, Limits.of(patterns, 1), False)
+    expected, _ = reference.search(*case[:3], edits=edits, strict=False)
+    assert len(expected) > 20
+    assert rows(search(case, edits=edits)[0]) == rows(expected)
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_scan__of_an_illegal_letter_says_where(edits: bool) -> None:
+    patterns = Patterns.of([array("ACGT")], False)
+    case = (chunk_of([array("ACGTAC!T")]), patterns, Limits.of(patterns, 1), False)
+    with pytest.raises(BadBaseError) as error:
+        search(case, edits=edits)
+    assert error.value.position == 6
+
+
+def test_limits__are_shares_of_each_length_and_change_places_on_the_reverse_strand() -> None:
+    patterns = Patterns.of([array("A" * 100), array("C" * 19)], True)
+    limits = Limits.of(patterns, 0.29, exact_prefix=1, exact_suffix=3)
+    assert limits.most.tolist() == [29, 29, 5, 5]
+    assert limits.prefix.tolist() == [1, 3, 1, 3]
+    assert limits.suffix.tolist() == [3, 1, 3, 1]
+    assert Limits.of(patterns, 50).most.tolist() == [50, 50, 19, 19]
+
+
+def test_run__is_reported_at_its_first_end_with_the_largest_start() -> None:
+    """One T of the sample is left out, and it does not matter which."""
+    patterns = Patterns.of([array("GATTACA")], False)
+    case = (chunk_of([array("CCGATTTACACC")]), patterns, Limits.of(patterns, 1), False)
+    hits, cigars = search(case, edits=True)
+    assert rows(hits) == [(0, 0, 2, 10, 1)]
+    assert cigars == ["2=1I5="]
