@@ -25,7 +25,7 @@ from multigpu.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.checks import check_counts
 from multigpu.cnv.samples.cohort import Cohort
-from multigpu.cnv.samples.genomes import X_NAMES, chromosome_number
+from multigpu.cnv.samples.genomes import X_NAMES, chromosome_lengths, chromosome_number
 from multigpu.cnv.samples.sex import Coverage, UsualCopies
 from multigpu.cnv.work import PART_CLASSES, CnvWorkload
 from multigpu.errors import UsageError
@@ -291,7 +291,7 @@ class CnvJob(PlannedCnvJob):
             windows=_largest_windows(parts, kept.shown),
             notes=tuple(notes),
             usual=usual,
-            lengths=cohort.chromosome_lengths(),
+            lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
             sex_coverage=cohort.sex_coverage,
         )
 

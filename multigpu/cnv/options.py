@@ -51,12 +51,13 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
-FAST_ONLY = (  # parameters that --segmentation cbs has no use for
-    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
-)  # fmt: skip
 # What parameters are for, the parameters, and whether the run has it.
 PURPOSES: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
-    ("--segmentation fast", FAST_ONLY, lambda options: options.segmentation == "fast"),
+    (
+        "--segmentation fast",
+        ("seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median"),
+        lambda options: options.segmentation == "fast",
+    ),
     ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
     ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
     (
