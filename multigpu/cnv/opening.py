@@ -12,9 +12,10 @@ from multigpu.cnv.samples.checks import check_samples
 from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.facts import read_ploidies, read_sexes
 from multigpu.cnv.samples.genomes import X_NAMES, find_genome
-from multigpu.cnv.samples.inputs import check_counting, counting_of_controls, rename_as_cases
+from multigpu.cnv.samples.inputs import check_counting, rename_as_cases
 from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
+from multigpu.formats.alignments.alignments import RG
 from multigpu.formats.tables.counts import Counts
 
 
@@ -33,7 +34,8 @@ class OpenedInputs:
         self.cases = request.cases.open(counting, run, client)
         self.controls = None
         if request.controls is not None:
-            counting = counting_of_controls(counting)
+            if counting.sample_names != (RG,):  # names that are given are those of the cases
+                counting = replace(counting, sample_names=())
             self.controls = request.controls.open(counting, run, client)
         find_genome(request.genome, self.cases.regions)
         control_names = None if self.controls is None else self.controls.samples
@@ -41,11 +43,6 @@ class OpenedInputs:
         names = [*self.cases.samples, *(control_names or ())]
         self.ploidy = read_ploidies(request.ploidy, names)
         self.sexes = read_sexes(request.sex, names)
-
-    @property
-    def count_jobs(self) -> list[CountJob]:
-        """Jobs that count alignments."""
-        return [each for each in (self.cases, self.controls) if isinstance(each, CountJob)]
 
 
 def open_job(
@@ -125,6 +122,7 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     has_x = any(name in X_NAMES for name in cohort.regions.names)
     job = PlannedCnvJob(cohort, options, run, lanes)
     job.notes += [note for each in both for note in each.notes]
-    job.uncounted = [file.path for each in inputs.count_jobs for file in each.files]
+    to_count = [each for each in both if isinstance(each, CountJob)]
+    job.uncounted = [file.path for each in to_count for file in each.files]
     job.infers_sexes = inputs.sexes is None and inputs.ploidy is None and uses_sexes and has_x
     return job

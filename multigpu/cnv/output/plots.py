@@ -59,32 +59,30 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Pal
     figure.colorbar(image, label="signed I/NI", fraction=0.02)
 
 
-def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
-    losses, gains = overview.calls_by_sample(result)
+def _bars(figure: Any, x: Any, losses: Any, gains: Any, palette: Palette, **settings: Any) -> Any:
+    """Draw losses and gains as bars, one upon the other, and return their axes."""
     axes = figure.subplots()
+    axes.bar(x, losses, color=palette.loss.line, label="losses", **settings)
+    axes.bar(x, gains, bottom=losses, color=palette.gain.line, label="gains", **settings)
+    axes.set_ylabel("CNVs")
+    axes.legend(frameon=False)
+    return axes
+
+
+def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
     x = np.arange(len(result.samples))
-    axes.bar(x, losses, color=palette.loss.line, label="losses")
-    axes.bar(x, gains, bottom=losses, color=palette.gain.line, label="gains")
+    axes = _bars(figure, x, *overview.calls_by_sample(result), palette)
     if len(x) <= overview.NAMED_SAMPLES:
         axes.set_xticks(x, result.samples, rotation=90)
     else:
         axes.set_xlabel("samples")
-    axes.set_ylabel("CNVs")
-    axes.legend(frameon=False)
 
 
 def _sizes(figure: Any, result: CnvResult, palette: Palette) -> None:
     edges, losses, gains = overview.sizes(result)
-    axes = figure.subplots()
-    widths = np.diff(edges)
-    axes.bar(edges[:-1], losses, widths, align="edge", color=palette.loss.line, label="losses")
-    axes.bar(
-        edges[:-1], gains, widths, losses, align="edge", color=palette.gain.line, label="gains"
-    )
+    axes = _bars(figure, edges[:-1], losses, gains, palette, width=np.diff(edges), align="edge")
     axes.set_xscale("log")
     axes.set_xlabel("length in bases")
-    axes.set_ylabel("CNVs")
-    axes.legend(frameon=False)
 
 
 def _region(figure: Any, window: Window, result: CnvResult) -> None:

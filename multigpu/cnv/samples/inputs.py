@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from multigpu.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.count.job import CountJob
 from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError, several, shown
-from multigpu.formats.alignments.alignments import RG, files_of, without_chr
+from multigpu.formats.alignments.alignments import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
@@ -127,12 +127,6 @@ def check_counting(given: Iterable[str], cases: SampleInput, controls: SampleInp
         raise UsageError(
             f"{options}: for alignments only, and {cases.table_name} is a counts table"
         )
-
-
-def counting_of_controls(counting: CountOptions) -> CountOptions:
-    """Return how controls are counted: sample names that are given are those of the cases."""
-    by_group = counting.sample_names == (RG,)
-    return counting if by_group else replace(counting, sample_names=())
 
 
 def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, source: str) -> Counts:
