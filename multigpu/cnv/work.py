@@ -94,13 +94,13 @@ class CnvWorkload:
         )
 
     def model_coverages(self, span: CnvSpan) -> tuple[Floats, Floats]:
-        """Return float64[cases]: coverages that the model takes for averages of counts.
+        """Return float64[columns]: coverages that the model takes for averages of counts.
 
         The second are those in pseudoautosomal regions.
         """
-        found = np.ones(self.cases) if self.coverages is None else self.coverages[: self.cases]
+        found = np.ones(len(self.samples)) if self.coverages is None else self.coverages
         shares = (span.expected_shares(in_par) for in_par in (False, True))
-        usual, par = (found if s is None else found * np.array(s[: self.cases]) for s in shares)
+        usual, par = (found if each is None else found * np.array(each) for each in shares)
         return usual, par
 
     def open(self, place: Place) -> "CnvSession":
@@ -291,21 +291,17 @@ class CnvSession:
             others = self.backend.put(loaded.counts[~loaded.par]) if loaded.par.any() else counts
             level = self.backend.cnmops.level_of_sample(others)
             return self.backend.put(np.full(len(counts), level))
-        level = self._level_of_controls(counts, scale, loaded.span, in_par=False)
+        usual, par = self.workload.model_coverages(loaded.span)
+        level = self._level_of_controls(counts, scale, usual)
         for rows in true_runs(loaded.par):
-            level[rows] = self._level_of_controls(counts[rows], scale, loaded.span, in_par=True)
+            level[rows] = self._level_of_controls(counts[rows], scale, par)
         return level
 
-    def _level_of_controls(self, counts: Any, scale: Floats, span: CnvSpan, in_par: bool) -> Any:
-        cases, all_coverages = self.workload.cases, self.workload.coverages
-        factors: Floats | None = scale[cases:]
-        coverages = np.ones(counts.shape[1] - cases)
-        if all_coverages is not None:
-            factors, coverages = None, all_coverages[cases:]
-        shares = span.expected_shares(in_par)
-        if shares is not None:
-            coverages = coverages * np.array(shares[cases:])
-        return self.backend.cnmops.level_of_controls(counts[:, cases:].copy(), factors, coverages)
+    def _level_of_controls(self, counts: Any, scale: Floats, coverages: Floats) -> Any:
+        cases = self.workload.cases
+        factors = scale[cases:] if self.workload.coverages is None else None
+        controls = counts[:, cases:].copy()
+        return self.backend.cnmops.level_of_controls(controls, factors, coverages[cases:])
 
     def _model_pieces(
         self, counts: Any, level: Any, scale: Floats, rows: int, loaded: LoadedChromosome
@@ -314,13 +310,13 @@ class CnvSession:
         cases, is_haploid = self.workload.cases, level is None and self.options.model == "haplo"
         applied = scale[:cases] if self.workload.coverages is None else np.ones(cases)
         x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
-        coverages, par_coverages = np.ones(cases), np.ones(cases)
-        if not is_haploid:  # R's haploid model of all regions takes no coverages
-            coverages, par_coverages = self.workload.model_coverages(loaded.span)
+        coverages, par_coverages = self.workload.model_coverages(loaded.span)
+        if is_haploid:  # R's haploid model of all regions takes no coverages
+            coverages = par_coverages = np.ones(cases)
 
         def model(piece: slice, piece_coverages: Floats) -> dict[str, Any]:
             piece_level = None if level is None else level[piece]
-            return self._model(x[piece], piece_level, piece_coverages, applied)
+            return self._model(x[piece], piece_level, piece_coverages[:cases], applied)
 
         pieces = []
         for begin in range(0, len(x), rows):

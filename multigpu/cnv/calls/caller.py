@@ -150,7 +150,8 @@ class ChromosomeCaller:
         if self.computed.level is not None:
             level = inner_averages(self._level, *place, median=median, overlapping=overlapping)
             level = level[:, 0]
-        coverages, par_coverages = self.workload.model_coverages(self.loaded.span)
+        both = self.workload.model_coverages(self.loaded.span)
+        coverages, par_coverages = (each[: self.cases] for each in both)
         found = self._model(kernels, averages, level, coverages, field, **more)
         if in_par.any():
             par_level = None if level is None else level[in_par]

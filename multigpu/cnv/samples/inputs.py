@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from multigpu.cnv.options import flag
 from multigpu.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.count.job import CountJob
 from multigpu.count.options import CountOptions
@@ -22,10 +21,12 @@ from multigpu.run.options import RunOptions
 
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
 COUNTING = {  # parameters of `multigpu.count` and their options of the command line
-    **{name: flag(name) for name in CountOptions().parameters()},
-    "index": "--no-index",
-    "cache": "--counts-cache",
-}
+    "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
+    "sample_names": "--sample-names", "min_mapq": "--min-mapq",
+    "remove_duplicates": "--remove-duplicates", "read_width": "--read-width",
+    "get_width": "--get-width", "stranded_start": "--stranded-start", "rename": "--rename",
+    "index": "--no-index", "cache": "--counts-cache",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
