@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
+from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, request_of
 from multigpu.run.command import RUN, answer, number_of, options, options_from
@@ -266,6 +266,3 @@ def _chromosomes_in_progress(plan: "CnvPlan") -> list[str]:
 def _describe(source: Any) -> str:
     size = "unknown size" if source.size is None else f"{source.size:,} bytes"
     return f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}"
-
-
-add_defaults_to_help(cnv)
