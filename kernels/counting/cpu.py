@@ -18,7 +18,8 @@ Places = NDArray[np.int64]
 
 
 def _places(chrom: NDArray[np.int32], position: NDArray[np.int64]) -> Places:
-    return (chrom.astype(np.int64) << POSITION_BITS) + position.clip(0, _LAST)
+    places: Places = (chrom.astype(np.int64) << POSITION_BITS) + position.clip(0, _LAST)
+    return places
 
 
 class Counter:

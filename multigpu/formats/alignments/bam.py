@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.decompress import BGZF_END, GzipContent
+from multigpu.formats.storage.bgzf import BgzfContent
+from multigpu.formats.storage.decompress import BGZF_END
 from multigpu.formats.storage.sources import read_ending, read_into
 from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
@@ -66,7 +67,7 @@ class _Content:
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
-        self._stream = GzipContent(_Inlet(path, offset >> 16))
+        self._stream = BgzfContent(_Inlet(path, offset >> 16), threads=1)
         self.take(offset & 0xFFFF)
 
     def fill(self, out: NDArray[np.uint8]) -> int:

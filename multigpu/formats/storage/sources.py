@@ -26,11 +26,13 @@ from multigpu.formats.storage.bgzf import BgzfContent, threads_for_bgzf
 from multigpu.formats.storage.decompress import (
     BGZF_LARGEST,
     GZIP_MAGIC,
-    GzipContent,
+    MAGICS,
+    NO_BGZF_END,
+    ZSTD_MAGIC,
+    Members,
     Stream,
-    ZstdContent,
     bgzf_size,
-    check_bgzf_end,
+    lacks_bgzf_end,
 )
 from multigpu.formats.storage.inlets import (
     HEAD,
@@ -53,10 +55,6 @@ MIB = 1 << 20
 WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 LARGE_PAGE = 2 * MIB
-
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 1..3 of a skippable frame, with which pzstd begins
-
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
 SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
@@ -268,8 +266,10 @@ def inspect_source(path: str, kind: Kind = SEQUENCES) -> Source:
 def _inspect(path: str, kind: Kind) -> Source:
     with Inlet(path, looking=True) as inlet:
         compression = _compression(inlet.head())
-        if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
-            check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
+        local = inlet.size is not None and not is_remote(path)
+        # `blocks` gets to the end much later.
+        if local and lacks_bgzf_end(read_ending(path, 2 * BGZF_LARGEST)):
+            raise InputError(path, NO_BGZF_END)
         layout = _layout(path, _glimpse(inlet, compression), kind)
         return Source(path, inlet.size, compression, layout)
 
@@ -300,10 +300,9 @@ def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
 
 
 def _compression(head: bytes) -> Compression:
-    if head.startswith(GZIP_MAGIC):
-        return "gzip" if bgzf_size(head) is None else "bgzf"
-    skippable = head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5
-    return "zstd" if skippable or head.startswith(ZSTD_MAGIC) else "none"
+    if bgzf_size(head) is not None:
+        return "bgzf"
+    return next((kind for kind, magics in MAGICS.items() if head.startswith(magics)), "none")
 
 
 def _layout(path: str, content: Stream, kind: Kind) -> str:
@@ -435,21 +434,14 @@ class _Raw(io.RawIOBase):
 
 
 def _content(inlet: Inlet, compression: Compression) -> Stream:
-    if compression == "zstd":
-        return ZstdContent(inlet)
+    if compression == "none":
+        return inlet
     if compression == "bgzf":
         return BgzfContent(inlet, threads_for_bgzf())
-    return inlet if compression == "none" else GzipContent(inlet)
+    return Members(inlet, compression)
 
 
 def read_part(path: str, start: int, size: int) -> bytes:
     """Return `size` bytes from `start` on, fewer at the end of the file."""
     out = np.empty(size, np.uint8)
     return out[: read_into(path, start, out)].tobytes()
-
-
-def _stored_end(path: str, size: int) -> tuple[bytes, int]:
-    """Return the end of a local file and the zeros after it, as `EndKept` has them."""
-    data = read_part(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
-    end = data.rstrip(b"\0")
-    return end[-BGZF_LARGEST:], len(data) - len(end)

@@ -20,7 +20,7 @@ from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
 from multigpu.formats.storage.compressed import Compressed, compressed_output
-from multigpu.formats.storage.sources import is_regular, is_repeatable, open_content
+from multigpu.formats.storage.sources import is_regular, open_content
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
 from multigpu.formats.tables import arrow, misread
 
@@ -261,22 +261,18 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
     types = {name: pa.float64() for name in _unique(samples)}
     types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
     types |= {"start": pa.int64(), "end": pa.int64()}
+    names = [*COLUMNS, *_unique(samples)]
     try:
         reader = csv.open_csv(
             file,
-            csv.ReadOptions(
-                column_names=[*COLUMNS, *_unique(samples)],
-                use_threads=is_repeatable(path),  # else Arrow itself must know the row of an error
-            ),
+            csv.ReadOptions(column_names=names, use_threads=False),  # so errors have a row
             csv.ParseOptions(delimiter="\t", quote_char=False),
             csv.ConvertOptions(column_types=types, null_values=[]),
         )
         for batch in reader:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
-        columns = [*COLUMNS, *samples]
-        found = misread.explain(path, columns) if is_repeatable(path) else None
-        raise found or misread.translate(path, columns, str(error)) from error
+        raise misread.translate(path, [*COLUMNS, *samples], str(error)) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:
