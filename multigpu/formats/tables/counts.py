@@ -140,38 +140,6 @@ def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Val
     return Counts(regions, samples, values, tuple(f"{path}: {note}" for note in notes))
 
 
-class _Grown:
-    """Rows in arrays that grow where they are, so that memory for one copy is enough."""
-
-    def __init__(self, samples: int) -> None:
-        self.rows = 0
-        self._values: Values = np.empty((0, samples), np.int32)
-        self._chrom = np.empty(0, np.int32)
-        self._start, self._end = np.empty(0, np.int64), np.empty(0, np.int64)
-
-    def add(self, part: _Rows, chrom: NDArray[np.int32]) -> None:
-        """Add the rows of a part, with the numbers of their chromosomes."""
-        values = _narrow(part.values)
-        if values.dtype != self._values.dtype and self._values.dtype == np.int32:
-            self._values = self._values.astype(np.float64)
-        here = slice(self.rows, self.rows + len(chrom))
-        if here.stop > len(self._chrom):
-            self._resize(here.stop + here.stop // 8)
-        arrays = (self._chrom, self._start, self._end, self._values)
-        for whole, some in zip(arrays, (chrom, part.start, part.end, values), strict=True):
-            whole[here] = some
-        self.rows = here.stop
-
-    def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], Values]:
-        """Return chromosome, start, end and values of all rows."""
-        self._resize(self.rows)
-        return self._chrom, self._start, self._end, self._values
-
-    def _resize(self, rows: int) -> None:
-        for array in (self._chrom, self._start, self._end, self._values):
-            array.resize((rows, *array.shape[1:]), refcheck=False)  # there are no views of it
-
-
 def _narrow(values: Values) -> Values:
     """Return int32 where that changes nothing."""
     if values.dtype == np.int32 or values.max(initial=0) > LARGEST:
@@ -244,11 +212,14 @@ def _wrong_sample(name: str, before: Sequence[str]) -> str:
 def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
     """Return the rows of the rest of the file."""
     names: dict[str, int] = {}
-    whole = _Grown(len(samples))
+    whole = _Rows.empty(0, len(samples), np.int32, np.empty)
+    columns = [(whole.chrom, whole.start, whole.end, whole.values)]
+    rows = 0
     for part in _text_rows(path, file, samples):
-        _check(path, part, samples, whole.rows)
-        whole.add(part, part.numbered(names))
-    chrom, start, end, values = whole.columns()
+        _check(path, part, samples, rows)
+        rows += len(part.chrom)
+        columns.append((part.numbered(names), part.start, part.end, _narrow(part.values)))
+    chrom, start, end, values = map(np.concatenate, zip(*columns, strict=True))
     return Regions(tuple(names), chrom, start, end), values
 
 
