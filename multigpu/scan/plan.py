@@ -12,7 +12,7 @@ from multigpu.errors import UsageError
 from multigpu.formats.sequences.reader import READ_AHEAD
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
-from multigpu.formats.storage.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
+from multigpu.formats.storage.ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
@@ -67,7 +67,7 @@ class ScanPlan(Plan):
         blocks = 0
         if None in self.chunks:
             line = BLOCKS_AHEAD + LINE_PER_THREAD * self.process_chunks
-            blocks = line * (min(self.chunk_bytes, LARGEST_BLOCK) + HEADROOM)
+            blocks = line * min(self.chunk_bytes, LARGEST_BLOCK)
         return int(PROGRAM_BYTES + self.index.memory + self.process_chunks * chunk + blocks)
 
 

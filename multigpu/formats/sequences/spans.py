@@ -12,7 +12,7 @@ from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.faults import describe
 from multigpu.formats.sequences.records import Parsed
-from multigpu.formats.storage.ahead import HEADROOM, Block, ReadAhead
+from multigpu.formats.storage.ahead import Block, ReadAhead
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import Fault
 
@@ -90,23 +90,9 @@ def _next_bytes(
     content: Iterator[Block], left: NDArray[np.uint8], least: int
 ) -> tuple[NDArray[np.uint8], bool]:
     """Return what was left and the next block, or `least` bytes; and whether that is all."""
-    block = next(content, None)
-    if block is None:
-        return left, True
-    if len(left) + len(block) >= least:
-        return _prepend(left, block), False
-    parts = [left, block]
-    while sum(map(len, parts)) < least and (block := next(content, None)) is not None:
+    parts = [left]
+    while (block := next(content, None)) is not None:
         parts.append(block)
+        if sum(map(len, parts)) >= least:
+            break
     return np.concatenate(parts), block is None
-
-
-def _prepend(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a block with what was left before it; in its headroom, where that is enough."""
-    if len(left) > HEADROOM:
-        return np.concatenate([left, block])
-    room = block.base
-    assert isinstance(room, np.ndarray)
-    begin = HEADROOM - len(left)
-    room[begin:HEADROOM] = left
-    return room[begin : HEADROOM + len(block)]

@@ -11,7 +11,6 @@ import io
 import os
 import re
 import stat
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -54,7 +53,6 @@ COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 MIB = 1 << 20
 WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
-LARGE_PAGE = 2 * MIB
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
 SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
@@ -351,13 +349,10 @@ def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
         return fill(file, out.data)
 
 
-def blocks(
-    source: Source, size: int, headroom: int = 0, begin: int = 0
-) -> Iterator[NDArray[np.uint8]]:
+def blocks(source: Source, size: int, begin: int = 0) -> Iterator[NDArray[np.uint8]]:
     """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
 
-    headroom  free bytes before each, which is a view of an array (its `base`)
-    begin     the first byte, of a file that can be cut
+    begin  the first byte, of a file that can be cut
 
     Raises InputError where the data are damaged, incomplete or followed by something else. That
     may show only at the end (checksums stand there), so no block is sure before the last.
@@ -370,38 +365,12 @@ def blocks(
         content = _content(inlet, source.compression)
         if begin:
             inlet.skip(begin)
-        rooms, count = _Rooms(headroom + size), size
+        count = size
         while count == size:
-            room = rooms.take()
-            if count := fill(content, room[headroom:].data):
-                yield room[headroom : headroom + count]
+            room = np.empty(size, np.uint8)
+            if count := fill(content, room.data):
+                yield room[:count]
         inlet.check_complete(source.size)
-
-
-class _Rooms:
-    """Arrays of one size, whose memory is used again when nobody has a view of it.
-
-    Fresh pages take a tenth of the time of a thread that decompresses.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._free: list[memoryview] = []
-
-    def take(self) -> NDArray[np.uint8]:
-        """Return uint8[size] with anything in it."""
-        memory = self._free.pop() if self._free else self._fresh()
-        room = np.frombuffer(memory, np.uint8)
-        weakref.finalize(room, self._free.append, memory).atexit = False
-        return room
-
-    def _fresh(self) -> memoryview:
-        """Return memory that begins at the border of a large page, so that few pages make it."""
-        if self._size < LARGE_PAGE:
-            return np.empty(self._size, np.uint8).data
-        memory = np.empty(self._size + LARGE_PAGE, np.uint8)
-        begin = -memory.ctypes.data % LARGE_PAGE
-        return memory[begin : begin + self._size].data
 
 
 @contextmanager
