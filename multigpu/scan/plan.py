@@ -83,7 +83,7 @@ def plan_scan(
     Raises UsageError where there is too little memory for the signatures.
     """
     budget = memory_budget(capacity, run)
-    lengths = np.repeat(signatures.joined.lengths, strands)
+    lengths = np.repeat(signatures.letters.lengths, strands)
     index = index_size(lengths, expected_bases(sources), capacity.gpu)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + index.memory)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
@@ -152,7 +152,7 @@ def index_size(lengths: NDArray[np.int64], bases: float, gpu: bool) -> Size:
 
 def describe_index(signatures: Signatures, memory: int) -> str:
     """Return the memory that the signatures need, in words."""
-    bases = len(signatures.joined.joined)
+    bases = len(signatures.letters.joined)
     return (
         f"{len(signatures):,} signatures of {bases:,} bases need {memory:,} bytes of memory with"
         " their index"

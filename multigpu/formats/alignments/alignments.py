@@ -83,7 +83,7 @@ def sample_of(file: Alignments) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
     with bam.open_file(file.path) as opened:
         groups = opened.header.to_dict().get("RG", [])
-    found = dict.fromkeys(group["SM"] for group in groups if "SM" in group)
+    found: dict[str, None] = dict.fromkeys(group["SM"] for group in groups if "SM" in group)
     if len(found) == 1:
         return next(iter(found))
     problem = f"its read groups name {several([*found])}, not one sample"
