@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.text import fasta, fastq
-from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, TABLE_FULL, Fault
+from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE
+from multigpu.kernels.compiled.text.records import BASES, COLUMNS, LENGTH, TABLE_FULL, Fault
 
 ROWS = 1 << 16  # of a table at a time
+FEW_BYTES = 32  # of a record, name and line ends included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,24 +41,39 @@ def empty_table(rows: int) -> NDArray[np.int64]:
     return np.empty((rows, COLUMNS), np.int64)
 
 
-def parse(
-    raw: NDArray[np.uint8], begin: int, border: int, layout: str, *, final: bool, offset: int
-) -> Parsed:
-    """Parse the records that begin in [begin, border); `begin` is a record's first byte.
+def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> Parsed:
+    """Parse bytes that begin with a record.
 
     final   nothing follows the bytes, so an incomplete record is what it looks like
     offset  the quality character that means 0
     """
-    tables, fault, stop, qualities = [], TABLE_FULL, begin, 0
+    if layout == "fasta":
+        return _parse_fasta(raw, final)
+    tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
     while fault == TABLE_FULL:
         table = empty_table(ROWS)
-        if layout == "fastq":
-            found = fastq.parse(raw, stop, border, final, offset, table)
-            count, stop, fault, qualities = found
-        else:
-            count, stop, fault = fasta.parse(raw, stop, border, final, table)
+        found = fastq.parse(raw, stop, len(raw), final, offset, table)
+        count, stop, fault, qualities = found
         tables.append(table[:count])
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
+
+
+def _parse_fasta(raw: NDArray[np.uint8], final: bool) -> Parsed:
+    """Parse all records but the last, which may go on, unless the bytes are final."""
+    stop = len(raw) if final else _last_header(raw)
+    pieces = parse_pieces(raw[:stop], 0, stop, 0, final=True)
+    assert pieces is not None
+    table, _, lead = pieces
+    if lead:
+        return Parsed(table=empty_table(0), stop=int(table[0, BASES]), fault=Fault.NO_HEADER)
+    return Parsed(table=table, stop=stop, fault=Fault.NONE if final else Fault.INCOMPLETE)
+
+
+def _last_header(raw: NDArray[np.uint8]) -> int:
+    """Return where the last header line begins; 0 where there is none."""
+    marks = np.flatnonzero(raw == GREATER)
+    headers = marks[(marks == 0) | (raw[marks - 1] == NEWLINE)]
+    return int(headers[-1]) if len(headers) else 0
 
 
 def parse_pieces(
@@ -68,7 +85,7 @@ def parse_pieces(
     from a record that began before. The last one reaches `overlap` bases over the border if its
     record does; None where they are not all in `raw` (and `final` does not say that this is all).
     """
-    rows = ROWS
+    rows = max(ROWS, len(raw) // FEW_BYTES)  # memory that is not used takes none
     while True:
         table, inside = empty_table(rows), np.empty(rows, np.int64)
         count, lead, fault = fasta.parse_pieces(raw, begin, border, overlap, final, table, inside)

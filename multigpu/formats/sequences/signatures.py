@@ -66,7 +66,7 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
     for path in expand(paths):
         source = inspect_source(path)
         raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
-        parsed = parse(raw, 0, len(raw), source.layout, final=True, offset=PHRED_OFFSET)
+        parsed = parse(raw, source.layout, final=True, offset=PHRED_OFFSET)
         if error := describe(source, raw, parsed, 0, PHRED_OFFSET):
             raise error
         table, text = parsed.table, raw.tobytes()

@@ -72,9 +72,7 @@ def block_spans(
             except InputError as damage:
                 yield BlockSpan(number, left[:0], Parsed.none(0), damage)
                 return
-            parsed = records.parse(
-                raw, 0, len(raw), source.layout, final=final, offset=phred_offset
-            )
+            parsed = records.parse(raw, source.layout, final=final, offset=phred_offset)
             good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
             error = None if good else describe(source, raw, parsed, before, phred_offset)
             if len(parsed.table) or error:
