@@ -1,4 +1,4 @@
-"""Record borders: bytes of FASTQ or FASTA to tables of records. Pure functions over arrays.
+"""Record borders: bytes of FASTQ or FASTA to tables of records, and what is wrong in words.
 
 What the columns of a table are says `multigpu.kernels.compiled.text.records`.
 """
@@ -8,9 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.errors import InputError, quoted
+from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text import fasta, fastq
-from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE
-from multigpu.kernels.compiled.text.records import BASES, COLUMNS, LENGTH, TABLE_FULL, Fault
+from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
+from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE, copy_letters
+from multigpu.kernels.compiled.text.records import (
+    BASES,
+    COLUMNS,
+    LENGTH,
+    QUALITY,
+    TABLE_FULL,
+    Fault,
+)
 
 ROWS = 1 << 16  # of a table at a time
 FEW_BYTES = 32  # of a record, name and line ends included
@@ -99,3 +109,47 @@ def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
     """Set offsets int64[n + 1]: where each record's bases begin among all, and their number."""
     offsets[0] = 0
     np.cumsum(table[:, LENGTH], out=offsets[1:])
+
+
+# ---- errors in words ------------------------------------------------------------------------
+
+
+def describe(
+    source: Source, raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int
+) -> InputError | None:
+    """Return the error for the record at parsed.stop, if there is a fault.
+
+    origin  where in the file `raw` begins
+    offset  the quality character that means 0
+    """
+    if parsed.fault is Fault.NONE:
+        return None
+    where = f"byte {origin + parsed.stop}"
+    if parsed.fault is Fault.NO_HEADER:
+        mark = "@" if source.layout == "fastq" else ">"
+        return InputError(source.path, f"a record should begin with {mark!r} here", where)
+    words = raw[parsed.stop + 1 : parsed.stop + 1000].tobytes().partition(b"\n")[0].split()
+    record = f"record {quoted(words[0] if words else b'')} at {where}"
+    return InputError(source.path, _problem(raw, parsed, origin, offset), record)
+
+
+def _problem(raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int) -> str:
+    if parsed.fault is Fault.INCOMPLETE:
+        return f"the record is cut off: the data end at byte {origin + len(raw)}"
+    if parsed.fault is Fault.NO_PLUS:
+        return "the sequence is not followed by a line that begins with '+'"
+    if parsed.fault is Fault.LENGTHS:
+        bases = _count_bases(raw, parsed.stop)
+        return f"the sequence has {bases} bases, the quality has {parsed.qualities} characters"
+    row = parsed.table[-1]
+    values = np.empty(row[LENGTH], np.uint8)
+    copy_letters(values, 0, raw, row[QUALITY], row[LENGTH])
+    position = int(np.flatnonzero((values < offset) | (values > HIGHEST_QUALITY))[0])
+    letter = quoted(bytes([values[position]]))
+    return f"{letter} at position {position} (from 0) is no quality from offset {offset}"
+
+
+def _count_bases(raw: NDArray[np.uint8], start: int) -> int:
+    """Return how many bases the FASTQ record at `start` has."""
+    lines = raw[start:].tobytes().split(b"\n+", 1)[0].split(b"\n")[1:]
+    return sum(len(line.rstrip(b"\r")) for line in lines)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.sequences.faults import describe
-from multigpu.formats.sequences.records import parse
+from multigpu.formats.sequences.records import describe, parse
 from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, gather
