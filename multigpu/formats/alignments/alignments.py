@@ -6,6 +6,7 @@ import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -126,39 +127,31 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
     """
     first = files[0]
     for file in files[1:]:
-        ours, theirs = first.references, file.references
-        for number in range(max(len(ours), len(theirs))):
-            if not _same(ours, theirs, number, rename):
+        pairs = zip_longest(first.references, file.references)
+        for number, (ours, theirs) in enumerate(pairs, 1):
+            if _key(ours, rename) != _key(theirs, rename):
+                problem = f"number {number} is {_shown(theirs)}, there {_shown(ours)}"
+                advice = "" if rename else _advice(first, file)
                 raise InputError(
-                    file.path,
-                    f"has other references than {first.path}: number {number + 1} is"
-                    f" {_shown(theirs, number)}, there {_shown(ours, number)}"
-                    + _advice(ours, theirs, rename),
+                    file.path, f"has other references than {first.path}: {problem}{advice}"
                 )
 
 
-def _same(
-    ours: Sequence[Reference], theirs: Sequence[Reference], number: int, rename: bool
-) -> bool:
-    if number >= min(len(ours), len(theirs)):
-        return False
-    a, b = ours[number], theirs[number]
-    return a == b or (rename and (without_chr(a[0]), a[1]) == (without_chr(b[0]), b[1]))
+def _key(reference: Reference | None, rename: bool) -> Reference | None:
+    """Return a reference by which it is compared."""
+    if reference is None or not rename:
+        return reference
+    return without_chr(reference[0]), reference[1]
 
 
-def _shown(references: Sequence[Reference], number: int) -> str:
-    if number >= len(references):
-        return "missing"
-    name, length = references[number]
-    return f"{name} ({length:,} bases)"
+def _shown(reference: Reference | None) -> str:
+    return "missing" if reference is None else f"{reference[0]} ({reference[1]:,} bases)"
 
 
-def _advice(ours: Sequence[Reference], theirs: Sequence[Reference], rename: bool) -> str:
-    if rename or [(without_chr(n), length) for n, length in ours] != [
-        (without_chr(n), length) for n, length in theirs
-    ]:
-        return ""
-    return " (the names differ only by `chr`: --rename auto takes them as the same)"
+def _advice(first: Alignments, file: Alignments) -> str:
+    ours, theirs = ([_key(each, True) for each in one.references] for one in (first, file))
+    same = "(the names differ only by `chr`: --rename auto takes them as the same)"
+    return f" {same}" if ours == theirs else ""
 
 
 def numbers_of(

@@ -18,8 +18,8 @@ from multigpu.errors import InputError
 from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.bgzf import BgzfContent
 from multigpu.formats.storage.decompress import BGZF_END
-from multigpu.formats.storage.inlets import fill
-from multigpu.formats.storage.sources import read_ending, read_into
+from multigpu.formats.storage.inlets import Inlet, fill
+from multigpu.formats.storage.sources import read_ending
 from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
@@ -56,18 +56,6 @@ class Stretch:
 WHOLE = Stretch(0, ANYWHERE, 0)
 
 
-class _Inlet:
-    """Stored bytes of a file, from one of them on."""
-
-    def __init__(self, path: str, start: int) -> None:
-        self.path, self._at = path, start
-
-    def readinto(self, out: memoryview) -> int:
-        count = read_into(self.path, self._at, np.frombuffer(out, np.uint8))
-        self._at += count
-        return count
-
-
 def absolute(path: str) -> str:
     """Return a path for htslib, which takes "s3:x" for an address and "-x" for an option."""
     return str(Path(path).absolute())
@@ -97,21 +85,24 @@ def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterat
     ordered     raise InputError where the records are not sorted by position
     """
     offset = stretch.offset or _first_record(path)
-    content = BgzfContent(_Inlet(path, offset >> 16), threads=1)
-    fill(content, memoryview(bytearray(offset & 0xFFFF)))
-    walk = _Walk(path, references, stretch, ordered)
-    raw, kept = np.empty(BLOCK, np.uint8), 0
-    while not walk.done and (count := fill(content, raw[kept:].data)):
-        found, stop = walk.over(raw[: kept + count])
-        yield found
-        kept += count - stop
-        if not stop:  # not one whole record
-            raw = np.concatenate([raw, np.empty_like(raw)])
-        else:
-            raw[:kept] = raw[stop : stop + kept].copy()
-    if stretch.offset and not walk.begun:
+    last = np.full(1, _NONE, np.int64)  # where the record before stands, as one number
+    raw, kept, done = np.empty(BLOCK, np.uint8), 0, False
+    with Inlet(path, looking=False) as inlet:
+        inlet.skip(offset >> 16)
+        content = BgzfContent(inlet, threads=1)
+        fill(content, memoryview(bytearray(offset & 0xFFFF)))
+        while not done and (count := fill(content, raw[kept:].data)):
+            held = raw[: kept + count]
+            found, stop, done = _walk(path, held, references, stretch, ordered, last)
+            yield found
+            kept += count - stop
+            if not stop:  # not one whole record
+                raw = np.concatenate([raw, np.empty_like(raw)])
+            else:
+                raw[:kept] = raw[stop : stop + kept].copy()
+    if stretch.offset and last[0] == _NONE:
         raise InputError(path, _DAMAGED)  # an index names places where there are records
-    if kept and not walk.done:
+    if kept and not done:
         raise InputError(path, "ends within a record: the file is truncated")
 
 
@@ -125,30 +116,25 @@ _DAMAGED = "is damaged, or its index belongs to another file"
 _NONE = -2  # before every place
 
 
-class _Walk:
-    """Walk from record to record, which remembers where it is between blocks."""
+def _walk(
+    path: str,
+    raw: NDArray[np.uint8],
+    references: int,
+    stretch: Stretch,
+    ordered: bool,
+    last: NDArray[np.int64],
+) -> tuple[Reads, int, bool]:
+    """Return the reads that lie whole in `raw`, where the first other one begins, and if it ends.
 
-    def __init__(self, path: str, references: int, stretch: Stretch, ordered: bool) -> None:
-        self._path, self._references, self._ordered = path, references, ordered
-        self._wanted = (stretch.begin, stretch.end)
-        self._last = np.full(1, _NONE, np.int64)  # where the record before stands, as one number
-        self.done = False
-
-    @property
-    def begun(self) -> bool:
-        """Whether there was a record."""
-        return bool(self._last[0] != _NONE)
-
-    def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
-        """Return the reads that lie whole in `raw`, and where the first other one begins."""
-        room = len(raw) // SMALLEST
-        columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
-        count, stop, why = read_records(
-            raw, self._wanted, self._references, self._ordered, self._last, columns
-        )
-        if why == Stop.DAMAGED:
-            raise InputError(self._path, _DAMAGED)
-        if why == Stop.UNSORTED:
-            raise Unsorted(self._path, NOT_SORTED)
-        self.done = why == Stop.END_OF_STRETCH
-        return Reads(*(column[:count] for column in columns)), stop
+    last  see `read_records`; it is updated
+    """
+    room = len(raw) // SMALLEST
+    columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
+    count, stop, why = read_records(
+        raw, (stretch.begin, stretch.end), references, ordered, last, columns
+    )
+    if why == Stop.DAMAGED:
+        raise InputError(path, _DAMAGED)
+    if why == Stop.UNSORTED:
+        raise Unsorted(path, NOT_SORTED)
+    return Reads(*(column[:count] for column in columns)), stop, why == Stop.END_OF_STRETCH

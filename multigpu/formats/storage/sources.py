@@ -202,35 +202,22 @@ def _files(path: str, kind: Kind) -> list[str]:
     """Return the readable file itself, or the files of this kind in a directory."""
     with errors_named(path):
         is_directory = stat.S_ISDIR(status_of(path).st_mode)
-    return _files_in(path, kind) if is_directory else [_readable(path)]
-
-
-def _readable(path: str) -> str:
+    if is_directory:
+        return _files_in(path, kind)
     if not os.access(path, os.R_OK):
         raise InputError(path, "cannot be read: permission denied")
-    return path
+    return [path]
 
 
 def _files_in(directory: str, kind: Kind) -> list[str]:
-    # There may be a hundred thousand; scandir knows which are directories without opening each.
-    with errors_named(directory), os.scandir(directory) as inside:
-        ours = [entry for entry in inside if suffix_of(entry.name, kind)]
-    files = sorted((entry.name, _is(entry.is_file)) for entry in ours if not _is(entry.is_dir))
+    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
+    with errors_named(directory):
+        names = sorted(name for name in os.listdir(directory) if suffix_of(name, kind))  # noqa: PTH208
+    files = [place + name for name in names if not os.path.isdir(place + name)]  # noqa: PTH112
     if not files:
         problem = f"the directory has no {kind.name} files ({kind.suffixes[0]}, …)"
         raise InputError(directory, problem)
-    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
-    return [
-        file for name, is_there in files
-        for file in ([_readable(place + name)] if is_there else _files(place + name, kind))
-    ]  # fmt: skip
-
-
-def _is(kind: Callable[[], bool]) -> bool:
-    """Whether an entry of a directory is of a kind; errors show where it is opened."""
-    with suppress(OSError):
-        return kind()
-    return False
+    return [readable for file in files for readable in _files(file, kind)]
 
 
 def suffix_of(name: str, kind: Kind) -> str:

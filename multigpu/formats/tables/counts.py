@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
-from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
+from multigpu.formats.alignments.regions import LONGEST, Regions, in_order, no_region
 from multigpu.formats.storage.compressed import Compressed, compressed_output
 from multigpu.formats.storage.sources import is_regular, open_content
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
@@ -131,13 +131,8 @@ def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Val
     """Return the table of these rows."""
     if not len(regions):
         raise InputError(path, "there are no regions")
-    order = regions.order()
-    notes = []
-    if order is not None:
-        regions, values = regions.take(order), values[order]
-        notes = ["the regions are not in order: they are sorted"]
-    notes += regions.oddities()
-    return Counts(regions, samples, values, tuple(f"{path}: {note}" for note in notes))
+    regions, order, notes = in_order(path, regions)
+    return Counts(regions, samples, values if order is None else values[order], notes)
 
 
 def _narrow(values: Values) -> Values:
