@@ -9,7 +9,7 @@ from multigpu.formats.storage.decompress import (
     Members,
     Stored,
     bgzf_size,
-    errors_of_decompression,
+    damaged,
 )
 
 BATCH = 1 << 20  # stored bytes that one thread takes together
@@ -40,8 +40,10 @@ class BgzfContent:
                 self._submit()
             if not self._coming:
                 return self._read_rest(out)
-            with errors_of_decompression(self._inlet.path, "gzip"):
+            try:
                 self._piece = memoryview(self._coming.popleft().result())
+            except Exception as error:
+                raise damaged(self._inlet.path, "gzip", error) from error
         count = min(len(out), len(self._piece))
         out[:count] = self._piece[:count]
         self._piece = self._piece[count:]

@@ -1,8 +1,6 @@
 """gzip, BGZF and zstd: all the data or an error, never a short read that looks like the end."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
 from multigpu.errors import InputError
@@ -10,6 +8,7 @@ from multigpu.errors import InputError
 Kind = Literal["gzip", "zstd"]
 
 CHUNK = 256 << 10  # stored bytes that are read at a time
+PIECE = 128 << 10  # decompressed bytes at a time: they stay in the cache of a core
 HEADER = 64  # bytes at the front of a member, in which the size of a BGZF block is looked for
 ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
 
@@ -60,7 +59,7 @@ class Members:
 
     def readinto(self, out: memoryview) -> int:
         while self._member is not None or self._begin_member():
-            if piece := self._decompress(len(out)):
+            if piece := self._decompress(min(PIECE, len(out))):
                 out[: len(piece)] = piece
                 return len(piece)
         return 0
@@ -94,8 +93,10 @@ class Members:
             stored, self._stored = self._stored or self._read(), b""
             if not stored:
                 raise truncated(self._inlet.path, self._kind)
-        with errors_of_decompression(self._inlet.path, self._kind):
+        try:
             piece: bytes = self._member.decompress(stored, most)
+        except Exception as error:  # each library has its own class
+            raise damaged(self._inlet.path, self._kind, error) from error
         if self._member.eof:
             self._stored, self._member = self._member.unused_data, None
         return piece
@@ -117,18 +118,13 @@ def _zstd_frame() -> Any:
     return zstd.ZstdDecompressor(options=options)
 
 
-@contextmanager
-def errors_of_decompression(path: str, kind: Kind) -> Iterator[None]:
-    """Raise errors of the libraries as an InputError that names the file."""
-    try:
-        yield
-    except EOFError as error:
-        raise truncated(path, kind) from error
-    except (MemoryError, InputError):
-        raise
-    except Exception as error:  # each library has its own class
-        reason = str(error).rpartition(": ")[2]
-        raise InputError(path, f"{kind} data is corrupt: {reason}") from error
+def damaged(path: str, kind: Kind, error: Exception) -> Exception:
+    """Return the error for what a library says of damaged data."""
+    if isinstance(error, MemoryError):
+        return error
+    if isinstance(error, EOFError):
+        return truncated(path, kind)
+    return InputError(path, f"{kind} data is corrupt: {str(error).rpartition(': ')[2]}")
 
 
 def truncated(path: str, kind: Kind) -> InputError:
