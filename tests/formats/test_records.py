@@ -349,6 +349,14 @@ def test_fault__stops_at_its_record_and_keeps_those_before(
     assert slices(raw, parsed) == [(b"r1", b"ACGT", b"IIII")]
 
 
+def test_parse__of_a_fasta_text_that_begins_with_a_carriage_return() -> None:
+    raw = array(b"\r>r1\nAC\n>r2\nG\n")
+    assert slices(raw, parse(raw, "fasta", final=True, offset=33)) == [
+        (b"r1", b"AC", None),
+        (b"r2", b"G", None),
+    ]
+
+
 def test_fault__of_a_fasta_text_without_a_header_is_told() -> None:
     raw = array(b"\nACGT\n>r1\nAC\n")
     parsed = parse(raw, "fasta", final=True, offset=33)

@@ -42,7 +42,7 @@ def parse_pieces(
         return 0, False, Fault.INCOMPLETE.value
     border = min(border, size)
     at = _sequence_begin(raw, begin) if begin else skip_blank(raw, 0)
-    lead = at < border and not (raw[at] == GREATER and (at == 0 or raw[at - 1] == NEWLINE))
+    lead = at < border and not (raw[at] == GREATER and (begin == 0 or raw[at - 1] == NEWLINE))
     while at < border:
         if count == table.shape[0]:
             return count, lead, TABLE_FULL
