@@ -1,7 +1,4 @@
-"""Records of BAM files, and bins of their indexes, as arrays.
-
-Both layouts are those of the SAM/BAM and CSI specifications (samtools.github.io/hts-specs).
-"""
+"""Records of BAM files as arrays, by the SAM/BAM specification (samtools.github.io/hts-specs)."""
 
 from enum import IntEnum
 from typing import Any
@@ -102,33 +99,3 @@ def _int32(raw: Any, at: Any) -> Any:
 @jit
 def _uint16(raw: Any, at: Any) -> Any:
     return np.int64(raw[at]) | np.int64(raw[at + 1]) << 8
-
-
-@jit
-def read_bins(raw: Any, at: Any, with_offset: Any, table: Any) -> Any:
-    """Fill int64[bins, 3] with number, offset (CSI only) and where the first records begin.
-
-    Returns where the bins end, or -1 where `raw` ends before.
-    """
-    for row in range(len(table)):
-        head = 16 if with_offset else 8
-        if at + head > len(raw):
-            return -1
-        table[row, 0] = _number(raw, at, 4)
-        table[row, 1] = _number(raw, at + 4, 8) if with_offset else 0
-        chunks = _number(raw, at + head - 4, 4)
-        at += head
-        if chunks < 1 or at + 16 * chunks > len(raw):
-            return -1
-        # The bin with the statistics has here where all records begin.
-        table[row, 2] = _number(raw, at, 8)
-        at += 16 * chunks
-    return at
-
-
-@jit
-def _number(raw: Any, at: Any, size: Any) -> Any:
-    value = np.int64(0)
-    for i in range(size):
-        value |= np.int64(raw[at + i]) << 8 * i
-    return value

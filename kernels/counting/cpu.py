@@ -1,19 +1,25 @@
-"""The count in Numba: reads are put into two histograms, over the ends and over the starts.
+"""The count in NumPy: reads are put into two histograms, over the ends and over the starts.
 
 A read covers a region that ends after the read's first base and does not start after its last one.
 So a region's count is the number of reads that begin before its end, less those that end before its
-start; both are cumulative sums over the sorted borders of the regions. What a read costs does not
-depend on how many regions it covers, and regions may overlap.
+start; both are cumulative sums over the sorted borders of the regions. Reads of an earlier
+chromosome are in both sums. Regions may overlap.
 """
-
-from dataclasses import astuple
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.counting.types import READ_DTYPES, Counting, Reads
+from multigpu.kernels.compiled.alignments import POSITION_BITS
+from multigpu.kernels.counting.types import Counting, Reads
+
+_LAST = (1 << POSITION_BITS) - 1  # position; no region reaches it
+
+Places = NDArray[np.int64]
+
+
+def _places(chrom: NDArray[np.int32], position: NDArray[np.int64]) -> Places:
+    places: Places = (chrom.astype(np.int64) << POSITION_BITS) + position.clip(0, _LAST)
+    return places
 
 
 class Counter:
@@ -29,94 +35,52 @@ class Counter:
     ) -> None:
         """chrom, start, end: [regions], 0-based half-open, none empty, chrom < references."""
         self._options = options
-        rows = np.bincount(chrom, minlength=references)
-        self._offsets = np.zeros(references + 1, np.int64)
-        np.cumsum(rows, out=self._offsets[1:])
-        self._by_start, self._by_end = np.lexsort((start, chrom)), np.lexsort((end, chrom))
-        self._starts, self._ends = start[self._by_start], end[self._by_end]
-        # A bin more than regions for each reference: reads after its last border.
-        self._begun = np.zeros(len(chrom) + references, np.int64)
-        self._ended = np.zeros(len(chrom) + references, np.int64)
-        self._seen = np.full((2, 1), -1, np.int64)
+        starts, ends = _places(chrom, start), _places(chrom, end)
+        self._by_start, self._by_end = np.argsort(starts), np.argsort(ends)
+        self._starts, self._ends = starts[self._by_start], ends[self._by_end]
+        # Of each reference; no read is between them where it has no region.
+        self._first, self._last = np.full(references, _LAST), np.zeros(references, np.int64)
+        np.minimum.at(self._first, chrom, start)
+        np.maximum.at(self._last, chrom, end)
+        self._begun = np.zeros(len(chrom) + 1, np.int64)
+        self._ended = np.zeros(len(chrom) + 1, np.int64)
+        self._seen = np.empty((2, 0), np.int64)
 
     def add(self, reads: Reads) -> None:
-        """The next reads. With `remove_duplicates` they are sorted by position, over all calls."""
-        options = self._options
-        if options.remove_duplicates and options.get_width and len(reads):
-            self._make_room(int(reads.length.max()) + 1)
-        columns = tuple(getattr(reads, name) for name in READ_DTYPES)
-        borders = (self._offsets, self._starts, self._ends)
-        _add(columns, astuple(options), borders, (self._begun, self._ended), self._seen)
+        """Count the next reads; with `remove_duplicates` they are sorted over all calls."""
+        options, chrom = self._options, reads.chrom
+        # R asks the file for what lies from the first to the last region.
+        counts = (reads.end > self._first[chrom]) & (reads.start < self._last[chrom])
+        if options.remove_duplicates:
+            asked = np.flatnonzero(counts)
+            counts[asked] = self._are_new(reads, asked)
+        counts &= reads.mapq >= options.min_mapq
+        chrom, first, length = chrom[counts], reads.start[counts], reads.length[counts]
+        width = length if options.get_width and not options.stranded_start else options.read_width
+        if options.stranded_start:
+            first = first + np.where(reads.reverse[counts], length - options.read_width, 0)
+        begins, stops = _places(chrom, first), _places(chrom, first + width)
+        bins = len(self._begun)
+        self._begun += np.bincount(np.searchsorted(self._ends, begins, "right"), minlength=bins)
+        self._ended += np.bincount(np.searchsorted(self._starts, stops), minlength=bins)
 
-    def _make_room(self, lengths: int) -> None:
-        more = lengths - self._seen.shape[1]
-        if more > 0:
-            self._seen = np.pad(self._seen, ((0, 0), (0, more)), constant_values=-1)
+    def _are_new(self, reads: Reads, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return whether no earlier read has the place, the strand and the length of each."""
+        kind = reads.reverse[rows].astype(np.int64)
+        if self._options.get_width:
+            kind += 2 * reads.length[rows]
+        earlier = self._seen.shape[1]
+        new = np.stack([_places(reads.chrom[rows], reads.start[rows]), kind])
+        keys = np.concatenate([self._seen, new], axis=1)
+        self._seen = keys[:, keys[0] == keys[0, -1]] if keys.size else keys
+        order = np.lexsort(keys)  # of equal ones the earliest comes first
+        are_new = np.empty(len(order), np.bool_)
+        are_new[order] = np.diff(keys[:, order], prepend=-1).any(axis=0)
+        return are_new[earlier:]
 
     def counts(self) -> NDArray[np.int64]:
-        """int64[regions], in the order given."""
+        """Return int64[regions], in the order given."""
         counts = np.empty(len(self._starts), np.int64)
-        counts[self._by_end] = self._totals(self._begun)
-        counts[self._by_start] -= self._totals(self._ended)
+        counts[self._by_end] = np.cumsum(self._begun[:-1])
+        counts[self._by_start] -= np.cumsum(self._ended[:-1])
         return counts
-
-    def _totals(self, bins: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Cumulative sums over the sorted regions of each reference."""
-        totals = np.empty(len(self._starts), np.int64)
-        for reference in np.flatnonzero(np.diff(self._offsets)).tolist():
-            low, high = self._offsets[reference : reference + 2].tolist()
-            np.cumsum(bins[low + reference : high + reference], out=totals[low:high])
-        return totals
-
-
-@jit
-def _add(columns: Any, rules: Any, borders: Any, bins: Any, seen: Any) -> None:
-    chrom, start, end, length, mapq, reverse = columns
-    min_mapq, remove_duplicates, read_width, get_width, stranded_start = rules
-    offsets, starts, ends = borders
-    begun, ended = bins
-    at = -1  # the reference whose borders are loaded: rows of them from `low` on
-    low = rows = first_border = last_border = begins = stops = 0
-    for i in range(len(chrom)):
-        if chrom[i] != at:
-            at = chrom[i]
-            low, high = offsets[at], offsets[at + 1]
-            rows = high - low
-            if rows:
-                first_border, last_border = starts[low], ends[high - 1]
-                begins = np.searchsorted(ends[low:high], start[i], "right")
-                stops = np.searchsorted(starts[low:high], start[i])
-        # R asks the file for what lies from the first to the last region.
-        if not rows or end[i] <= first_border or start[i] >= last_border:
-            continue
-        if remove_duplicates and _seen(seen, at, start[i], reverse[i], length[i] * get_width):
-            continue
-        if mapq[i] < min_mapq:
-            continue
-        first = start[i]
-        if stranded_start and reverse[i]:
-            first += length[i] - read_width
-        last = first + (length[i] if get_width and not stranded_start else read_width)
-        begins = _below(ends, low, rows, begins, first + 1)
-        stops = _below(starts, low, rows, stops, last)
-        begun[low + at + begins] += 1
-        ended[low + at + stops] += 1
-
-
-@jit
-def _seen(seen: Any, chrom: Any, start: Any, reverse: Any, length: Any) -> Any:
-    """Whether the read before with this strand and length stands here too. Notes this one."""
-    strand, place = np.int64(reverse), np.int64(chrom) << 40 | start
-    same = seen[strand, length] == place
-    seen[strand, length] = place
-    return same
-
-
-@jit
-def _below(borders: Any, low: Any, rows: Any, guess: Any, limit: Any) -> Any:
-    """Return the number of sorted borders[low : low + rows] below `limit`, from a guess nearby."""
-    while guess < rows and borders[low + guess] < limit:
-        guess += 1
-    while guess > 0 and borders[low + guess - 1] >= limit:
-        guess -= 1
-    return guess

@@ -12,13 +12,14 @@ import numpy as np
 from multigpu.count.inputs import choose_regions, choose_sample_names
 from multigpu.count.options import CountOptions
 from multigpu.count.output import fill_columns, notes_of_empty_samples
-from multigpu.count.plan import CountSpan, count_spans, counted_ranges, plan_chunk_bytes
+from multigpu.count.plan import CountSpan, counted_ranges, plan_chunk_bytes
 from multigpu.count.work import CountPart, CountWorkload
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.alignments import (
     Alignments,
     check_references,
     inspect_alignments,
+    stretches,
     with_index,
 )
 from multigpu.formats.tables.counts import Counts
@@ -105,7 +106,8 @@ class CountJob(Job):
                 file = with_index(file, self.deployment.threads)
             else:
                 file = replace(file, index=None)
-            yield from count_spans(number, file, ranges, chunk_bytes)
+            for stretch in stretches(file, ranges, chunk_bytes):
+                yield CountSpan(number, stretch)
 
     def _files_for_workers(self) -> list[Alignments]:
         """Return the files, by absolute paths where workers run elsewhere."""

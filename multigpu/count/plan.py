@@ -1,11 +1,11 @@
 """Spans of alignment files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from multigpu.cluster.engine.plan import balanced
-from multigpu.formats.alignments.alignments import Alignments, stretches
+from multigpu.formats.alignments.alignments import Alignments
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.run.options import RunOptions
@@ -27,18 +27,6 @@ def plan_chunk_bytes(files: Sequence[Alignments], run: RunOptions, threads: int)
     """Return the stored bytes of a chunk that give every thread several chunks."""
     stored = sum(Path(file.path).stat().st_size for file in files)
     return balanced(stored, run.chunk_bytes(), threads)
-
-
-def count_spans(
-    number: int, file: Alignments, ranges: dict[int, tuple[int, int]], chunk_bytes: int
-) -> Iterator[CountSpan]:
-    """Yield the spans of one file.
-
-    ranges       see `counted_ranges`
-    chunk_bytes  about the stored bytes of a span
-    """
-    for stretch in stretches(file, ranges, chunk_bytes):
-        yield CountSpan(number, stretch)
 
 
 def counted_ranges(regions: Regions, references: Sequence[int]) -> dict[int, tuple[int, int]]:

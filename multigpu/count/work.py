@@ -44,14 +44,6 @@ class LoadedReads:
     reads: Iterator[Reads]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CountedReads:
-    """Counts of all rows of `LoadedReads`, and the number of mapped reads."""
-
-    counts: NDArray[np.int64]
-    reads: int
-
-
 @dataclass(eq=False, kw_only=True)
 class CountWorkload:
     """Everything that a worker needs to count.
@@ -103,8 +95,8 @@ class CountSession:
             span=span, rows=np.concatenate(rows), reads=reads(file, stretch, ordered)
         )
 
-    def compute(self, loaded: LoadedReads) -> CountedReads:
-        """Count the reads, block by block."""
+    def compute(self, loaded: LoadedReads) -> CountPart:
+        """Count the reads, block by block; regions without any are left out: there are many."""
         workload, rows = self.workload, loaded.rows
         counter = Counter(
             chrom=self._reference[rows],
@@ -117,7 +109,11 @@ class CountSession:
         for block in loaded.reads:
             counter.add(block)
             mapped += len(block)
-        return CountedReads(counts=counter.counts(), reads=mapped)
+        counts = counter.counts()
+        touched = np.flatnonzero(counts)
+        return CountPart(
+            file=loaded.span.file, rows=rows[touched], counts=counts[touched], reads=mapped
+        )
 
     def need(self, loaded: LoadedReads) -> int:
         """Return the bytes of the counts: only one block of reads is in memory at a time."""
@@ -128,20 +124,14 @@ class CountSession:
         return ()
 
     def joined(
-        self, loaded: LoadedReads, halves: Sequence[LoadedReads], computed: Sequence[CountedReads]
-    ) -> CountedReads:
+        self, loaded: LoadedReads, halves: Sequence[LoadedReads], computed: Sequence[CountPart]
+    ) -> CountPart:
         """Raise AssertionError: a span has no halves."""
         raise AssertionError("a span of alignments has no halves")
 
-    def finish(self, loaded: LoadedReads, computed: CountedReads) -> CountPart:
-        """Return the part without regions that have no reads: a span touches few of many."""
-        touched = np.flatnonzero(computed.counts)
-        return CountPart(
-            file=loaded.span.file,
-            rows=loaded.rows[touched],
-            counts=computed.counts[touched],
-            reads=computed.reads,
-        )
+    def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
+        """Return what was counted."""
+        return computed
 
     def close(self) -> None:
         """Do nothing: a session keeps nothing between spans."""

@@ -161,7 +161,7 @@ class ScanJob(Job):
     def _describe(self, fmt: str | None) -> dict[str, str]:
         """Return what must be equal for another run to continue with the journal of this one."""
         digest = blake2b(repr(list(self.signatures.names)).encode(), digest_size=16)
-        digest.update(self.signatures.joined.joined.data)
+        digest.update(self.signatures.letters.joined.data)
         return {
             "program": fitness.program(),
             "job": "scan",

@@ -3,7 +3,7 @@
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.formats.storage.compressed import compression_of
-from multigpu.formats.tables.writers import closed_after, open_sink
+from multigpu.formats.tables.writers import open_table
 from multigpu.scan.job import ScanJob
 
 
@@ -15,9 +15,9 @@ def write_matches(job: ScanJob, path: str | None, fmt: str) -> None:
     """
     with (
         atomic_output(path) as file,
-        closed_after(open_sink(file, fmt, compression_of(path), job.signatures.names)) as sink,
+        open_table(file, fmt, compression_of(path), job.signatures.names) as write,
     ):
         for rows in job.rows(None if fmt == "parquet" else fmt):
             begin = now()
-            sink.write(rows)
+            write(rows)
             job.emit(Event("written", facts={"begin": begin}))

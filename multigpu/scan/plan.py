@@ -12,7 +12,7 @@ from multigpu.errors import UsageError
 from multigpu.formats.sequences.reader import READ_AHEAD
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
-from multigpu.formats.storage.ahead import BLOCKS_AHEAD, HEADROOM, LARGEST_BLOCK, Streams
+from multigpu.formats.storage.ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
@@ -67,7 +67,7 @@ class ScanPlan(Plan):
         blocks = 0
         if None in self.chunks:
             line = BLOCKS_AHEAD + LINE_PER_THREAD * self.process_chunks
-            blocks = line * (min(self.chunk_bytes, LARGEST_BLOCK) + HEADROOM)
+            blocks = line * min(self.chunk_bytes, LARGEST_BLOCK)
         return int(PROGRAM_BYTES + self.index.memory + self.process_chunks * chunk + blocks)
 
 
@@ -83,7 +83,7 @@ def plan_scan(
     Raises UsageError where there is too little memory for the signatures.
     """
     budget = memory_budget(capacity, run)
-    lengths = np.repeat(signatures.joined.lengths, strands)
+    lengths = np.repeat(signatures.letters.lengths, strands)
     index = index_size(lengths, expected_bases(sources), capacity.gpu)
     cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + index.memory)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
@@ -152,7 +152,7 @@ def index_size(lengths: NDArray[np.int64], bases: float, gpu: bool) -> Size:
 
 def describe_index(signatures: Signatures, memory: int) -> str:
     """Return the memory that the signatures need, in words."""
-    bases = len(signatures.joined.joined)
+    bases = len(signatures.letters.joined)
     return (
         f"{len(signatures):,} signatures of {bases:,} bases need {memory:,} bytes of memory with"
         " their index"

@@ -147,8 +147,8 @@ class ScanSession:
         # The first match is the first with few enough ambiguous bases, which kernels do not count.
         first = options.hits == "first" and options.max_ambiguous is None
         self.rules = Rules(first, options.sample_n == "mismatch")
-        joined, both = workload.signatures.joined, options.strand == "both"
-        self.patterns = Patterns.of_joined(joined.joined, joined.offsets, both)
+        letters, both = workload.signatures.letters, options.strand == "both"
+        self.patterns = Patterns.of_joined(letters.joined, letters.offsets, both)
         bases = expected_bases(workload.sources)
         self._index_bytes = index_size(self.patterns.lengths, bases, place.gpu is not None).memory
         self.scanner, allocate = open_scanner(place, self.patterns, self.rules, bases)

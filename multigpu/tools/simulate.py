@@ -82,7 +82,7 @@ def _samples(source: str, output: str | None, **quantities: Any) -> None:
     """Random samples smp0, smp1, … as FASTQ, clean and infected ones shuffled."""
     from multigpu.formats.sequences.signatures import read_signatures
 
-    signatures = read_signatures([source]).letters
+    signatures = list(read_signatures([source]).letters)
     with compressed_output(output) as out:
         simulate.samples(out, signatures, **quantities)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from multigpu.errors import InputError
 from multigpu.formats.storage import bgzf
 from multigpu.formats.storage.bgzf import BgzfContent
-from multigpu.formats.storage.decompress import BGZF_END, GzipContent
+from multigpu.formats.storage.decompress import BGZF_END, Members
 
 CONTENT = random.Random(5).randbytes(30_000) + bytes(50_000) + b"ACGT" * 5_000
 
@@ -41,7 +41,7 @@ class Stored:
         return len(piece)
 
 
-def read(content: BgzfContent | GzipContent, size: int = 7_000) -> bytes:
+def read(content: BgzfContent | Members, size: int = 7_000) -> bytes:
     found = bytearray()
     room = bytearray(size)
     while count := content.readinto(memoryview(room)):
@@ -49,7 +49,7 @@ def read(content: BgzfContent | GzipContent, size: int = 7_000) -> bytes:
     return bytes(found)
 
 
-def outcome(content: BgzfContent | GzipContent) -> tuple[bytes | None, str]:
+def outcome(content: BgzfContent | Members) -> tuple[bytes | None, str]:
     try:
         return read(content), ""
     except InputError as error:
@@ -85,7 +85,7 @@ TAILS = {
 @pytest.mark.parametrize("end", [BGZF_END, b""], ids=["marker", "no marker"])
 def test_content__ends_as_in_one_thread(tail: bytes, end: bytes) -> None:
     stored = packed(CONTENT, 4_000) + end + tail
-    assert outcome(BgzfContent(Stored(stored), 2)) == outcome(GzipContent(Stored(stored)))
+    assert outcome(BgzfContent(Stored(stored), 2)) == outcome(Members(Stored(stored), "gzip"))
 
 
 @given(st.integers(0, 6_000), st.sampled_from([1, 3]))

@@ -1,7 +1,6 @@
 """Bytes out of compressed data: all of them or an error, never fewer."""
 
 import gzip
-import io
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from backports import zstd
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from isal import isal_zlib
 from support.examples import examples
 from support.stored import (
     READS,
@@ -235,36 +233,3 @@ def test_blocks__never_give_other_data_without_an_error(
     except InputError:
         return
     assert got == READS
-
-
-@given(
-    stored=st.lists(st.sampled_from([b"\0", bytes(9), b"x", b"yz", bytes(40) + b"x"])),
-    cuts=st.lists(st.integers(0, 200)),
-)
-def test_end_kept__is_the_last_bytes_without_zeros_however_they_come(
-    stored: list[bytes], cuts: list[int]
-) -> None:
-    data = b"".join(stored)
-    kept = decompress.EndKept(io.BytesIO(data))
-    for size in [*cuts, len(data)]:
-        if size:
-            kept.readinto(memoryview(bytearray(size)))
-    assert kept.end == data.rstrip(b"\0")
-    assert kept.zeros == len(data) - len(kept.end)
-
-
-# ---- what we rely on in isal, which does not promise it -----------------------------------------
-
-
-def test_isal__still_has_the_reader_of_its_gzip_file() -> None:
-    """`isal.igzip.IGzipFile` is what it promises, and copies everything once more."""
-    stored = gzip.compress(b"two members") * 2
-    reader = isal_zlib._GzipReader(io.BytesIO(stored), 1 << 16)  # type: ignore[arg-type]
-    out = bytearray(5)
-    assert reader.readinto(out) == 5
-    assert (bytes(out), reader.tell()) == (b"two m", 5)
-    assert reader.readall() == b"embers" + b"two members"
-    with pytest.raises(gzip.BadGzipFile, match=decompress.NO_GZIP):
-        isal_zlib._GzipReader(io.BytesIO(b"x" * 99), 1 << 16).readall()  # type: ignore[arg-type]
-    with pytest.raises(EOFError):
-        isal_zlib._GzipReader(io.BytesIO(stored[:-1]), 1 << 16).readall()  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from support.sequence_texts import FASTQ, slices, texts
 
 from multigpu import InputError
 from multigpu.formats.sequences import fastq, records
-from multigpu.formats.sequences.faults import describe
 from multigpu.formats.sequences.pieces import TextInFile
+from multigpu.formats.sequences.records import describe
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, Fault
 from multigpu.kernels.device.buffers import Buffers
@@ -73,13 +74,16 @@ def rows_of(path: str, found: fastq.FastqRecords) -> list[Record]:
 def parsed(text: bytes, begin: int, border: int) -> tuple[list[Record], int, str]:
     """The same by the parser, of the whole text in memory."""
     raw: NDArray[np.uint8] = np.frombuffer(text, np.uint8).copy()
-    found = records.parse(raw, begin, border, "fastq", final=True, offset=OFFSET)
-    return slices(raw, found), found.stop, str(describe(source_of(text), raw, found, 0, OFFSET))
+    found = records.parse(raw, "fastq", final=True, offset=OFFSET)
+    error = describe(source_of(text), raw, found, 0, OFFSET)
+    starts = found.table[:, NAME] - 1
+    inside = replace(found, table=found.table[(starts >= begin) & (starts < border)])
+    return slices(raw, inside), min([*starts[starts >= border].tolist(), found.stop]), str(error)
 
 
 def begins_of(text: bytes) -> list[int]:
     raw = np.frombuffer(text, np.uint8).copy()
-    found = records.parse(raw, 0, len(raw), "fastq", final=True, offset=OFFSET)
+    found = records.parse(raw, "fastq", final=True, offset=OFFSET)
     assert found.fault is Fault.NONE
     return [int(row[NAME]) - 1 for row in found.table]
 
@@ -197,7 +201,7 @@ def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> 
 def test_sum_qualities__of_a_file_that_has_become_shorter() -> None:
     text = FASTQ["plain"]
     raw = np.frombuffer(text, np.uint8).copy()
-    table = records.parse(raw, 0, len(raw), "fastq", final=True, offset=OFFSET).table
+    table = records.parse(raw, "fastq", final=True, offset=OFFSET).table
     with opened(text[:-3]) as file:
         shorter = TextInFile(f"/proc/self/fd/{file}")
         assert shorter.sum_qualities(table[:1], np.array([1]), np.array([2])).tolist() == [2 * 73]

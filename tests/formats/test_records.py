@@ -22,13 +22,10 @@ from support.sequence_texts import (
 )
 
 from multigpu.formats.sequences import records
-from multigpu.formats.sequences.faults import find_outside
 from multigpu.formats.sequences.records import parse, parse_pieces
 from multigpu.kernels.compiled.text.records import (
     COLUMNS,
     LENGTH,
-    NAME,
-    QUALITY,
     Fault,
     gather,
     sum_qualities,
@@ -128,7 +125,7 @@ def test_plain_parser__reads_what_anybody_would_read() -> None:
 @pytest.mark.parametrize(("layout", "name"), TEXTS)
 def test_parse__gives_the_records_of_the_whole(layout: Layout, name: str) -> None:
     raw = array(text_of(layout, name))
-    parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+    parsed = parse(raw, layout, final=True, offset=33)
     assert slices(raw, parsed) == whole(text_of(layout, name), layout)
     assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
 
@@ -138,7 +135,7 @@ def test_parse__gives_the_records_of_the_whole(layout: Layout, name: str) -> Non
 def test_parse__gives_the_records_of_any_good_text(given_text: tuple[Layout, bytes]) -> None:
     layout, text = given_text
     raw = array(text)
-    parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+    parsed = parse(raw, layout, final=True, offset=33)
     assert slices(raw, parsed) == whole(text, layout)
     assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
 
@@ -156,7 +153,7 @@ def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
     )
     text = text[:at] + added + text[at + removed :]
     raw = array(text)
-    parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+    parsed = parse(raw, layout, final=True, offset=33)
     plain = plain_parse(text, layout)
     assert slices(raw, parsed) == plain.records
     assert (parsed.stop, parsed.fault is not Fault.NONE) == (plain.stop, plain.bad)
@@ -169,7 +166,7 @@ def test_parse__of_more_records_than_the_first_table_holds(
     for layout, record in (("fastq", b"@r%d\nAC\n+\nII\n"), ("fasta", b">r%d\nAC\n")):
         count = 1000
         raw = array(b"".join(record % number for number in range(count)))
-        parsed = parse(raw, 0, len(raw), layout, final=True, offset=33)
+        parsed = parse(raw, layout, final=True, offset=33)
         assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(count)]
 
 
@@ -187,23 +184,6 @@ def test_pieces__of_more_records_than_the_first_table_holds(
 
 
 @pytest.mark.parametrize(("layout", "name"), TEXTS)
-def test_parse__takes_the_records_that_begin_before_the_border_wherever_it_is(
-    layout: Layout, name: str
-) -> None:
-    """Two spans: the second begins where the first one stopped."""
-    text = text_of(layout, name)
-    for border in range(len(text) + 1):
-        raw = array(text)
-        first = parse(raw, 0, border, layout, final=True, offset=33)
-        second = parse(raw, first.stop, len(raw), layout, final=True, offset=33)
-        assert slices(raw, first) + slices(raw, second) == whole(text, layout)
-        starts = [row[NAME] - 1 for row in first.table]
-        assert all(start < border for start in starts)
-        assert all(row[NAME] - 1 >= border for row in second.table)
-        assert (first.fault, second.fault, second.stop) == (Fault.NONE, Fault.NONE, len(raw))
-
-
-@pytest.mark.parametrize(("layout", "name"), TEXTS)
 def test_parse__of_a_stream_cut_anywhere_goes_on_where_it_stopped(
     layout: Layout, name: str
 ) -> None:
@@ -212,10 +192,10 @@ def test_parse__of_a_stream_cut_anywhere_goes_on_where_it_stopped(
     for border in range(len(text) + 1):
         raw = array(text)
         block = raw[:border].copy()
-        first = parse(block, 0, len(block), layout, final=False, offset=33)
+        first = parse(block, layout, final=False, offset=33)
         assert first.fault in (Fault.NONE, Fault.INCOMPLETE)
         rest = array(text[first.stop :])
-        second = parse(rest, 0, len(rest), layout, final=True, offset=33)
+        second = parse(rest, layout, final=True, offset=33)
         assert slices(block, first) + slices(rest, second) == whole(text, layout)
         assert second.fault is Fault.NONE
 
@@ -229,11 +209,11 @@ def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
     found, left = [], array(b"")
     for at in range(0, len(text), size):
         block = np.concatenate([left, array(text[at : at + size])])
-        parsed = parse(block, 0, len(block), layout, final=False, offset=33)
+        parsed = parse(block, layout, final=False, offset=33)
         assert parsed.fault in (Fault.NONE, Fault.INCOMPLETE)
         found += slices(block, parsed)
         left = block[parsed.stop :]
-    parsed = parse(left, 0, len(left), layout, final=True, offset=33)
+    parsed = parse(left, layout, final=True, offset=33)
     assert parsed.fault is Fault.NONE
     assert found + slices(left, parsed) == whole(text, layout)
 
@@ -364,21 +344,23 @@ def test_fault__stops_at_its_record_and_keeps_those_before(
     text: bytes, fault: Fault, qualities: int
 ) -> None:
     raw = array(GOOD + text)
-    parsed = parse(raw, 0, len(raw), "fastq", final=True, offset=33)
+    parsed = parse(raw, "fastq", final=True, offset=33)
     assert (parsed.fault, parsed.stop, parsed.qualities) == (fault, AT, qualities)
     assert slices(raw, parsed) == [(b"r1", b"ACGT", b"IIII")]
 
 
+def test_parse__of_a_fasta_text_that_begins_with_a_carriage_return() -> None:
+    raw = array(b"\r>r1\nAC\n>r2\nG\n")
+    assert slices(raw, parse(raw, "fasta", final=True, offset=33)) == [
+        (b"r1", b"AC", None),
+        (b"r2", b"G", None),
+    ]
+
+
 def test_fault__of_a_fasta_text_without_a_header_is_told() -> None:
     raw = array(b"\nACGT\n>r1\nAC\n")
-    parsed = parse(raw, 0, len(raw), "fasta", final=True, offset=33)
+    parsed = parse(raw, "fasta", final=True, offset=33)
     assert (parsed.fault, parsed.stop, len(parsed.table)) == (Fault.NO_HEADER, 1, 0)
-
-
-def test_fault__behind_the_border_is_left_to_the_next_span() -> None:
-    raw = array(GOOD + b"r2\n")
-    parsed = parse(raw, 0, AT, "fastq", final=True, offset=33)
-    assert (parsed.fault, parsed.stop) == (Fault.NONE, AT)
 
 
 @pytest.mark.parametrize("offset", [33, 64])
@@ -387,11 +369,9 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
         if value in (10, 13):  # line ends
             continue
         raw = array(b"@r\nACG\n+\n~" + bytes([value]) + b"~\n")
-        parsed = parse(raw, 0, len(raw), "fastq", final=True, offset=offset)
+        parsed = parse(raw, "fastq", final=True, offset=offset)
         good = offset <= value <= 126
         assert parsed.fault is (Fault.NONE if good else Fault.QUALITY)
-        values = raw[parsed.table[0, QUALITY] :][:3]
-        assert find_outside(values, offset) == (-1 if good else 1)
 
 
 # ---- arrays out of tables ---------------------------------------------------------------------
@@ -401,7 +381,7 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
 @given(texts("fastq"))
 def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
     raw = array(text)
-    table = parse(raw, 0, len(raw), "fastq", final=True, offset=33).table
+    table = parse(raw, "fastq", final=True, offset=33).table
     letters = np.full(int(table[:, LENGTH].sum()), 255, np.uint8)
     offsets = np.full(len(table) + 1, -1, np.int64)
     records.set_offsets(table, offsets)
@@ -415,7 +395,7 @@ def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
 @given(texts("fastq"), st.data())
 def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
     raw = array(text)
-    parsed = parse(raw, 0, len(raw), "fastq", final=True, offset=33)
+    parsed = parse(raw, "fastq", final=True, offset=33)
     qualities = [quality or b"" for _, _, quality in slices(raw, parsed)]
     record = data.draw(st.lists(st.integers(0, len(qualities) - 1), max_size=5))
     windows = [

@@ -28,7 +28,7 @@ from multigpu.formats.tables.writers import (
     FORMATS,
     format_of,
     header,
-    open_sink,
+    open_table,
     render,
     to_arrow,
     with_ambiguous,
@@ -82,10 +82,9 @@ def random_rows(count: int, seed: int = 1) -> Batch:
 
 def written(rows: list[Batch], fmt: str, compression: Any) -> bytes:
     file = io.BytesIO()
-    sink = open_sink(file, fmt, compression, NAMES)
-    for part in rows:
-        sink.write(part)
-    sink.close()
+    with open_table(file, fmt, compression, NAMES) as write:
+        for part in rows:
+            write(part)
     assert not file.closed
     return file.getvalue()
 
@@ -264,7 +263,7 @@ def test_render__of_no_rows_is_nothing(fmt: str) -> None:
     assert render(Batch.empty(), [], fmt) == b""
 
 
-# ---- sinks ------------------------------------------------------------------------------------
+# ---- files ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -281,7 +280,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("small_blocks")
-def test_sink__writes_the_same_bytes_however_rows_are_divided(fmt: str, compression: str) -> None:
+def test_table__writes_the_same_bytes_however_rows_are_divided(fmt: str, compression: str) -> None:
     rows = random_rows(330)
     whole = written([rows], fmt, compression)
 
@@ -297,7 +296,7 @@ def test_sink__writes_the_same_bytes_however_rows_are_divided(fmt: str, compress
 
 @pytest.mark.parametrize("fmt", TEXT_FORMATS)
 @pytest.mark.usefixtures("small_blocks")
-def test_sink__compresses_header_and_rows(fmt: str) -> None:
+def test_table__compresses_header_and_rows(fmt: str) -> None:
     rows = random_rows(330)
     text = header(fmt) + render(rows, NAMES, fmt)
     assert written([rows], fmt, "none") == text
@@ -306,13 +305,12 @@ def test_sink__compresses_header_and_rows(fmt: str) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_sink__takes_text_rendered_elsewhere() -> None:
+def test_table__takes_text_rendered_elsewhere() -> None:
     rows = random_rows(330)
     file = io.BytesIO()
-    sink = open_sink(file, "bed", "gzip", NAMES)
-    for at in range(0, 330, 100):
-        sink.write(render(rows[at : at + 100], NAMES, "bed"))
-    sink.close()
+    with open_table(file, "bed", "gzip", NAMES) as write:
+        for at in range(0, 330, 100):
+            write(render(rows[at : at + 100], NAMES, "bed"))
     assert file.getvalue() == written([rows], "bed", "gzip")
 
 
@@ -330,7 +328,7 @@ def test_zstd__has_a_checksum() -> None:
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_sink__without_rows_makes_a_valid_file(fmt: str) -> None:
+def test_table__without_rows_makes_a_valid_file(fmt: str) -> None:
     if fmt == "parquet":
         assert pq.read_table(io.BytesIO(written([], fmt, "none"))).num_rows == 0
         return
@@ -406,20 +404,24 @@ def test_parquet__has_the_same_pages_however_rows_are_divided(
 
 def test_parquet__refuses_a_second_compression_and_text() -> None:
     with pytest.raises(UsageError, match=r"Parquet files are compressed inside"):
-        open_sink(io.BytesIO(), "parquet", "gzip", NAMES)
-    with pytest.raises(TypeError, match=r"Parquet is written from batches"):
-        open_sink(io.BytesIO(), "parquet", "none", NAMES).write(b"text")
+        written([], "parquet", "gzip")
+    with (
+        pytest.raises(TypeError, match=r"Parquet is written from batches"),
+        open_table(io.BytesIO(), "parquet", "none", NAMES) as write,
+    ):
+        write(b"text")
 
 
 def test_parquet__says_when_pyarrow_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"Parquet and Arrow tables need the package pyarrow"):
-        open_sink(io.BytesIO(), "parquet", "none", NAMES)
+        written([], "parquet", "none")
 
 
 def test_parquet__can_be_written_to_a_file(tmp_path: Path) -> None:
-    with (tmp_path / "hits.parquet").open("wb") as file:
-        sink = open_sink(file, "parquet", "none", NAMES)
-        sink.write(ROWS)
-        sink.close()
+    with (
+        (tmp_path / "hits.parquet").open("wb") as file,
+        open_table(file, "parquet", "none", NAMES) as write,
+    ):
+        write(ROWS)
     assert pq.read_table(tmp_path / "hits.parquet").num_rows == 3

@@ -17,7 +17,7 @@ from multigpu.scan.plan import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU
 MUCH = Source("a.fq", 1 << 40, "none", "fastq")
-SIGNATURES = Signatures([b"s"], [np.frombuffer(b"ACGT", np.uint8)])
+SIGNATURES = Signatures([b"s"], Joined(np.frombuffer(b"ACGT", np.uint8), np.array([0, 4])))
 
 
 def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:

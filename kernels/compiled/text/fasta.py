@@ -1,4 +1,4 @@
-"""FASTA: bytes to tables of records, or of the pieces of records that stand in a span."""
+"""FASTA: bytes to tables of records, and of pieces of records, that stand in a span."""
 
 from typing import Any
 
@@ -25,32 +25,6 @@ from multigpu.kernels.compiled.text.records import (
 
 
 @lean
-def parse(raw: Any, begin: Any, border: Any, final: Any, table: Any) -> Any:
-    """Fill a table with the records that begin in [begin, border).
-
-    final  whether nothing follows the bytes, so that the last record ends there
-
-    Returns the number of records, where the next one begins or the one at fault, and why it stopped
-    (a `Fault`, or what is full).
-    """
-    size, count = raw.shape[0], 0
-    at = skip_blank(raw, begin)
-    while at < border and at < size:
-        if count == table.shape[0]:
-            return count, at, TABLE_FULL
-        if raw[at] != GREATER:
-            return count, at, Fault.NO_HEADER.value
-        first = _set_name(raw, at, table[count])
-        stop = _record_end(raw, first)
-        if stop == size and not final:
-            return count, at, Fault.INCOMPLETE.value
-        _set_bases(raw, first, stop, table[count])
-        count += 1
-        at = stop
-    return count, at, Fault.NONE.value
-
-
-@lean
 def parse_pieces(
     raw: Any, begin: Any, border: Any, overlap: Any, final: Any, table: Any, inside: Any
 ) -> Any:
@@ -68,7 +42,7 @@ def parse_pieces(
         return 0, False, Fault.INCOMPLETE.value
     border = min(border, size)
     at = _sequence_begin(raw, begin) if begin else skip_blank(raw, 0)
-    lead = at < border and not (raw[at] == GREATER and (at == 0 or raw[at - 1] == NEWLINE))
+    lead = at < border and not (raw[at] == GREATER and (begin == 0 or raw[at - 1] == NEWLINE))
     while at < border:
         if count == table.shape[0]:
             return count, lead, TABLE_FULL

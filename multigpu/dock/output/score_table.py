@@ -63,14 +63,9 @@ def score_output(path: str | None) -> Iterator[WriteScores]:
     if path is None:
         yield lambda rows, lines: None
     elif is_parquet(path):
-        with atomic_output(path) as raw:
-            groups = RowGroups(raw, to_arrow([]).schema, ["ligand", "source"])
-            try:
-                yield lambda rows, lines: groups.write(to_arrow([rows]))
-            except BaseException:
-                groups.abandon()
-                raise
-            groups.close()
+        schema, repeated = to_arrow([]).schema, ["ligand", "source"]
+        with atomic_output(path) as raw, RowGroups(raw, schema, repeated) as groups:
+            yield lambda rows, lines: groups.write(to_arrow([rows]))
     else:
         with compressed_output(path) as text:
             text.write(HEADER.encode())

@@ -6,13 +6,14 @@ import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import NAMED, InputError, UsageError, several
+from multigpu.errors import NAMED, InputError, several
 from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
@@ -59,13 +60,13 @@ def inspect_alignments(path: str) -> Alignments:
     magic = start[:4]
     if start.decode("latin-1").startswith(misread.SAM):
         raise InputError(path, misread.advise_on_sam(path))
-    if magic == cram.MAGIC:
-        cram.check_end(path)
-        return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
-    if magic == bam.MAGIC:
-        bam.check_end(path)
-        return Alignments(path, "bam", tuple(bam.references(path)), _index_of(path, "bam"))
-    raise InputError(path, "is neither BAM nor CRAM")
+    if magic not in (bam.MAGIC, cram.MAGIC):
+        raise InputError(path, "is neither BAM nor CRAM")
+    kind: Literal["bam", "cram"] = "bam" if magic == bam.MAGIC else "cram"
+    (bam if kind == "bam" else cram).check_end(path)
+    with bam.open_file(path) as file:
+        references = tuple(zip(file.references, file.lengths, strict=True))
+    return Alignments(path, kind, references, _index_of(path, kind))
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
@@ -81,12 +82,9 @@ def files_of(paths: Sequence[str]) -> list[str]:
 
 def sample_of(file: Alignments) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
-    text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
-    groups = [line.split("\t")[1:] for line in text.splitlines() if line.startswith(f"{RG}\t")]
-    found = dict.fromkeys(
-        field.removeprefix("SM:") for fields in groups for field in fields
-        if field.startswith("SM:")
-    )  # fmt: skip
+    with bam.open_file(file.path) as opened:
+        groups = opened.header.to_dict().get("RG", [])
+    found: dict[str, None] = dict.fromkeys(group["SM"] for group in groups if "SM" in group)
     if len(found) == 1:
         return next(iter(found))
     problem = f"its read groups name {several([*found])}, not one sample"
@@ -129,39 +127,31 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
     """
     first = files[0]
     for file in files[1:]:
-        ours, theirs = first.references, file.references
-        for number in range(max(len(ours), len(theirs))):
-            if not _same(ours, theirs, number, rename):
+        pairs = zip_longest(first.references, file.references)
+        for number, (ours, theirs) in enumerate(pairs, 1):
+            if _key(ours, rename) != _key(theirs, rename):
+                problem = f"number {number} is {_shown(theirs)}, there {_shown(ours)}"
+                advice = "" if rename else _advice(first, file)
                 raise InputError(
-                    file.path,
-                    f"has other references than {first.path}: number {number + 1} is"
-                    f" {_shown(theirs, number)}, there {_shown(ours, number)}"
-                    + _advice(ours, theirs, rename),
+                    file.path, f"has other references than {first.path}: {problem}{advice}"
                 )
 
 
-def _same(
-    ours: Sequence[Reference], theirs: Sequence[Reference], number: int, rename: bool
-) -> bool:
-    if number >= min(len(ours), len(theirs)):
-        return False
-    a, b = ours[number], theirs[number]
-    return a == b or (rename and (without_chr(a[0]), a[1]) == (without_chr(b[0]), b[1]))
+def _key(reference: Reference | None, rename: bool) -> Reference | None:
+    """Return a reference by which it is compared."""
+    if reference is None or not rename:
+        return reference
+    return without_chr(reference[0]), reference[1]
 
 
-def _shown(references: Sequence[Reference], number: int) -> str:
-    if number >= len(references):
-        return "missing"
-    name, length = references[number]
-    return f"{name} ({length:,} bases)"
+def _shown(reference: Reference | None) -> str:
+    return "missing" if reference is None else f"{reference[0]} ({reference[1]:,} bases)"
 
 
-def _advice(ours: Sequence[Reference], theirs: Sequence[Reference], rename: bool) -> str:
-    if rename or [(without_chr(n), length) for n, length in ours] != [
-        (without_chr(n), length) for n, length in theirs
-    ]:
-        return ""
-    return " (the names differ only by `chr`: --rename auto takes them as the same)"
+def _advice(first: Alignments, file: Alignments) -> str:
+    ours, theirs = ([_key(each, True) for each in one.references] for one in (first, file))
+    same = "(the names differ only by `chr`: --rename auto takes them as the same)"
+    return f" {same}" if ours == theirs else ""
 
 
 def numbers_of(
@@ -226,11 +216,6 @@ def with_index(file: Alignments, threads: int) -> Alignments:
             logger.warning("multigpu: %s is older than the file it belongs to", file.index)
         return file
     reason = _no_place(file.path)
-    if reason is None and file.kind == "bam":
-        try:
-            import_pysam("indexes of BAM files")
-        except UsageError as error:
-            reason = str(error)
     if reason is None:
         return replace(file, index=_make_index(file, threads))
     logger.warning(
@@ -253,7 +238,7 @@ def _make_index(file: Alignments, threads: int) -> str:
     pysam = import_pysam("indexes of BAM and CRAM files")
     long = any(length > BAI_LONGEST for _, length in file.references)
     suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
-    path = cram.absolute(file.path)
+    path = bam.absolute(file.path)
     part = Path(f"{path}.{secrets.token_hex(4)}.part")
     options = ["-c"] if suffix == ".csi" else []
     try:

@@ -124,12 +124,19 @@ def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
         found = Regions.of(_bed_rows(path, file))
     if not len(found):
         raise InputError(path, "there are no regions")
-    order = found.order()
-    if order is None:
-        return found, tuple(f"{path}: {oddity}" for oddity in found.oddities())
-    found = found.take(order)
-    notes = ("the regions are not in order: they are sorted", *found.oddities())
-    return found, tuple(f"{path}: {note}" for note in notes)
+    found, _, notes = in_order(path, found)
+    return found, notes
+
+
+def in_order(
+    path: str, regions: Regions
+) -> tuple[Regions, NDArray[np.intp] | None, tuple[str, ...]]:
+    """Return the regions of a file in order, that order if it is another, and notes on them."""
+    order, notes = regions.order(), []
+    if order is not None:
+        regions = regions.take(order)
+        notes = ["the regions are not in order: they are sorted"]
+    return regions, order, tuple(f"{path}: {note}" for note in (*notes, *regions.oddities()))
 
 
 def _bed_rows(path: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, int]]:

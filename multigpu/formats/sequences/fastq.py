@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.faults import describe
-from multigpu.formats.sequences.records import ROWS, Parsed, empty_table
+from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text import fastq
 from multigpu.kernels.compiled.text.records import (

@@ -24,7 +24,6 @@ from multigpu.kernels.device.buffers import Buffers
 
 READ_AHEAD = fastq.ROOM  # bytes that are read after a span, for its last record
 LOOK_BACK = 1 << 16  # bytes before a FASTA span: longer header lines are not recognized
-_NOTHING = np.empty(0, np.uint8)
 
 
 class SpanReader:
@@ -115,24 +114,30 @@ class SpanReader:
     def _read_fasta(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
         origin = max(0, span.start - LOOK_BACK)
-        window = _Window(source, origin, self._raw)
-        window.extend(span.stop + min(READ_AHEAD, 2 * self._overlap + LOOK_BACK))
+        stop = span.stop + min(READ_AHEAD, 2 * self._overlap + LOOK_BACK)
         while True:
+            stop = min(stop, source.size or 0)
+            raw = self._read_raw(source, origin, stop)
             found = records.parse_pieces(
-                window.bytes, span.start - origin, span.stop - origin, self._overlap, window.final
+                raw,
+                span.start - origin,
+                span.stop - origin,
+                overlap=self._overlap,
+                final=stop == source.size,
             )
             if found is not None:
                 break
-            window.extend(2 * (origin + len(window.bytes)) - span.start)
+            self._raw.give(raw)
+            stop += stop - span.start
         table, inside, lead = found
         error = None
         if lead and span.start == 0:
             where = f"byte {origin + int(table[0, BASES])}"
             error = InputError(source.path, "a record should begin with '>' here", where)
-        letters, offsets = self._gather(window.bytes, table)
+        letters, offsets = self._gather(raw, table)
         return Pieces(
             source=span.source,
-            text=TextInMemory(window.bytes, self._raw),
+            text=TextInMemory(raw, self._raw),
             table=table,
             letters=letters,
             offsets=offsets,
@@ -143,6 +148,15 @@ class SpanReader:
             stop=span.stop,
             error=error,
         )
+
+    def _read_raw(self, source: Source, begin: int, stop: int) -> NDArray[np.uint8]:
+        """Return bytes of a file. Raises InputError where it has become shorter."""
+        raw = self._raw.take(stop - begin)
+        held = read_into(source.path, begin, raw)
+        if held < len(raw):
+            end = f"it ends at byte {begin + held}, not at {source.size}"
+            raise InputError(source.path, f"was cut while it was read: {end}")
+        return raw
 
     def _gather(
         self, raw: NDArray[np.uint8], table: NDArray[np.int64]
@@ -157,32 +171,3 @@ class SpanReader:
         offsets: NDArray[np.int64] = self._borders.take(8 * (len(table) + 1)).view(np.int64)
         records.set_offsets(table, offsets)
         return offsets
-
-
-class _Window:
-    """A stretch of a file in memory that can be made longer."""
-
-    def __init__(self, source: Source, origin: int, buffers: Buffers) -> None:
-        self._path, self._size = source.path, source.size or 0
-        self._origin, self._buffers = origin, buffers
-        self.bytes = _NOTHING
-        self.final = False
-
-    def extend(self, stop: int) -> None:
-        """Read on to the byte `stop` of the file, or to its end.
-
-        Raises InputError where the file has become shorter than it was when the job was opened.
-        """
-        stop = min(stop, self._size)
-        held = len(self.bytes)
-        larger = self._buffers.take(stop - self._origin)
-        larger[:held] = self.bytes
-        held += read_into(self._path, self._origin + held, larger[held:])
-        if held < len(larger):
-            end = self._origin + held
-            problem = f"was cut while it was read: it ends at byte {end}, not at {self._size}"
-            raise InputError(self._path, problem)
-        if len(self.bytes):
-            self._buffers.give(self.bytes)
-        self.bytes = larger
-        self.final = stop >= self._size

@@ -1,4 +1,4 @@
-"""Record borders: bytes of FASTQ or FASTA to tables of records. Pure functions over arrays.
+"""Record borders: bytes of FASTQ or FASTA to tables of records, and what is wrong in words.
 
 What the columns of a table are says `multigpu.kernels.compiled.text.records`.
 """
@@ -8,10 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.errors import InputError, quoted
+from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text import fasta, fastq
-from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, TABLE_FULL, Fault
+from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
+from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE, copy_letters
+from multigpu.kernels.compiled.text.records import (
+    BASES,
+    COLUMNS,
+    LENGTH,
+    QUALITY,
+    TABLE_FULL,
+    Fault,
+)
 
 ROWS = 1 << 16  # of a table at a time
+FEW_BYTES = 32  # of a record, name and line ends included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,24 +51,39 @@ def empty_table(rows: int) -> NDArray[np.int64]:
     return np.empty((rows, COLUMNS), np.int64)
 
 
-def parse(
-    raw: NDArray[np.uint8], begin: int, border: int, layout: str, *, final: bool, offset: int
-) -> Parsed:
-    """Parse the records that begin in [begin, border); `begin` is a record's first byte.
+def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> Parsed:
+    """Parse bytes that begin with a record.
 
     final   nothing follows the bytes, so an incomplete record is what it looks like
     offset  the quality character that means 0
     """
-    tables, fault, stop, qualities = [], TABLE_FULL, begin, 0
+    if layout == "fasta":
+        return _parse_fasta(raw, final)
+    tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
     while fault == TABLE_FULL:
         table = empty_table(ROWS)
-        if layout == "fastq":
-            found = fastq.parse(raw, stop, border, final, offset, table)
-            count, stop, fault, qualities = found
-        else:
-            count, stop, fault = fasta.parse(raw, stop, border, final, table)
+        found = fastq.parse(raw, stop, len(raw), final, offset, table)
+        count, stop, fault, qualities = found
         tables.append(table[:count])
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
+
+
+def _parse_fasta(raw: NDArray[np.uint8], final: bool) -> Parsed:
+    """Parse all records but the last, which may go on, unless the bytes are final."""
+    stop = len(raw) if final else _last_header(raw)
+    pieces = parse_pieces(raw[:stop], 0, stop, 0, final=True)
+    assert pieces is not None
+    table, _, lead = pieces
+    if lead:
+        return Parsed(table=empty_table(0), stop=int(table[0, BASES]), fault=Fault.NO_HEADER)
+    return Parsed(table=table, stop=stop, fault=Fault.NONE if final else Fault.INCOMPLETE)
+
+
+def _last_header(raw: NDArray[np.uint8]) -> int:
+    """Return where the last header line begins; 0 where there is none."""
+    marks = np.flatnonzero(raw == GREATER)
+    headers = marks[(marks == 0) | (raw[marks - 1] == NEWLINE)]
+    return int(headers[-1]) if len(headers) else 0
 
 
 def parse_pieces(
@@ -68,7 +95,7 @@ def parse_pieces(
     from a record that began before. The last one reaches `overlap` bases over the border if its
     record does; None where they are not all in `raw` (and `final` does not say that this is all).
     """
-    rows = ROWS
+    rows = max(ROWS, len(raw) // FEW_BYTES)  # memory that is not used takes none
     while True:
         table, inside = empty_table(rows), np.empty(rows, np.int64)
         count, lead, fault = fasta.parse_pieces(raw, begin, border, overlap, final, table, inside)
@@ -82,3 +109,47 @@ def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
     """Set offsets int64[n + 1]: where each record's bases begin among all, and their number."""
     offsets[0] = 0
     np.cumsum(table[:, LENGTH], out=offsets[1:])
+
+
+# ---- errors in words ------------------------------------------------------------------------
+
+
+def describe(
+    source: Source, raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int
+) -> InputError | None:
+    """Return the error for the record at parsed.stop, if there is a fault.
+
+    origin  where in the file `raw` begins
+    offset  the quality character that means 0
+    """
+    if parsed.fault is Fault.NONE:
+        return None
+    where = f"byte {origin + parsed.stop}"
+    if parsed.fault is Fault.NO_HEADER:
+        mark = "@" if source.layout == "fastq" else ">"
+        return InputError(source.path, f"a record should begin with {mark!r} here", where)
+    words = raw[parsed.stop + 1 : parsed.stop + 1000].tobytes().partition(b"\n")[0].split()
+    record = f"record {quoted(words[0] if words else b'')} at {where}"
+    return InputError(source.path, _problem(raw, parsed, origin, offset), record)
+
+
+def _problem(raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int) -> str:
+    if parsed.fault is Fault.INCOMPLETE:
+        return f"the record is cut off: the data end at byte {origin + len(raw)}"
+    if parsed.fault is Fault.NO_PLUS:
+        return "the sequence is not followed by a line that begins with '+'"
+    if parsed.fault is Fault.LENGTHS:
+        bases = _count_bases(raw, parsed.stop)
+        return f"the sequence has {bases} bases, the quality has {parsed.qualities} characters"
+    row = parsed.table[-1]
+    values = np.empty(row[LENGTH], np.uint8)
+    copy_letters(values, 0, raw, row[QUALITY], row[LENGTH])
+    position = int(np.flatnonzero((values < offset) | (values > HIGHEST_QUALITY))[0])
+    letter = quoted(bytes([values[position]]))
+    return f"{letter} at position {position} (from 0) is no quality from offset {offset}"
+
+
+def _count_bases(raw: NDArray[np.uint8], start: int) -> int:
+    """Return how many bases the FASTQ record at `start` has."""
+    lines = raw[start:].tobytes().split(b"\n+", 1)[0].split(b"\n")[1:]
+    return sum(len(line.rstrip(b"\r")) for line in lines)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import spans
 from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences import records
-from multigpu.formats.sequences.faults import describe
-from multigpu.formats.sequences.records import Parsed
-from multigpu.formats.storage.ahead import HEADROOM, Block, ReadAhead
+from multigpu.formats.sequences.records import Parsed, describe
+from multigpu.formats.storage.ahead import Block, ReadAhead
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import Fault
 
@@ -72,9 +71,7 @@ def block_spans(
             except InputError as damage:
                 yield BlockSpan(number, left[:0], Parsed.none(0), damage)
                 return
-            parsed = records.parse(
-                raw, 0, len(raw), source.layout, final=final, offset=phred_offset
-            )
+            parsed = records.parse(raw, source.layout, final=final, offset=phred_offset)
             good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
             error = None if good else describe(source, raw, parsed, before, phred_offset)
             if len(parsed.table) or error:
@@ -90,23 +87,9 @@ def _next_bytes(
     content: Iterator[Block], left: NDArray[np.uint8], least: int
 ) -> tuple[NDArray[np.uint8], bool]:
     """Return what was left and the next block, or `least` bytes; and whether that is all."""
-    block = next(content, None)
-    if block is None:
-        return left, True
-    if len(left) + len(block) >= least:
-        return _prepend(left, block), False
-    parts = [left, block]
-    while sum(map(len, parts)) < least and (block := next(content, None)) is not None:
+    parts = [left]
+    while (block := next(content, None)) is not None:
         parts.append(block)
+        if sum(map(len, parts)) >= least:
+            break
     return np.concatenate(parts), block is None
-
-
-def _prepend(left: NDArray[np.uint8], block: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a block with what was left before it; in its headroom, where that is enough."""
-    if len(left) > HEADROOM:
-        return np.concatenate([left, block])
-    room = block.base
-    assert isinstance(room, np.ndarray)
-    begin = HEADROOM - len(left)
-    room[begin:HEADROOM] = left
-    return room[begin : HEADROOM + len(block)]

@@ -17,8 +17,7 @@ from multigpu.errors import InputError
 from multigpu.formats.storage.inlets import is_remote
 from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
 
-HEADROOM = 1 << 20  # before a block, for the record that began in the one before
-LARGEST_BLOCK = (8 << 20) - HEADROOM  # many of them wait where they were read
+LARGEST_BLOCK = 8 << 20  # many of them wait where they were read
 BLOCKS_AHEAD = 32  # about what is decompressed while the program loads
 
 T = TypeVar("T")
@@ -90,11 +89,11 @@ class Streams:
                     self._begun[source] = _read(source, LARGEST_BLOCK)
 
     def blocks(self, source: Source, size: int) -> ReadAhead[Block]:
-        """Return the content in blocks of `size` bytes with HEADROOM before them; to be closed."""
+        """Return the content in blocks of `size` bytes; to be closed."""
         if size == LARGEST_BLOCK and source in self._begun:
             return self._begun.pop(source)
         return _read(source, size)
 
 
 def _read(source: Source, size: int) -> ReadAhead[Block]:
-    return ReadAhead(blocks(source, size, HEADROOM), BLOCKS_AHEAD)
+    return ReadAhead(blocks(source, size), BLOCKS_AHEAD)

@@ -4,7 +4,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Literal, Protocol
+from typing import Any, BinaryIO, Literal
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.formats.storage.suffixes import COMPRESSIONS, suffix_of_output
@@ -56,19 +56,12 @@ class Compressed:
             self._raw.write(self._compressor.flush())
 
 
-class _Compressor(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-def _compressor(compression: Compression) -> _Compressor | None:
+def _compressor(compression: Compression) -> Any:
+    """Return an object with `compress` and `flush`; None for no compression."""
+    if compression == "none":
+        return None
     if compression == "gzip":
         return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_FORMAT)
-    return _zstd_compressor() if compression == "zstd" else None
-
-
-def _zstd_compressor() -> _Compressor:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:

@@ -1,26 +1,31 @@
 """gzip, BGZF and zstd: all the data or an error, never a short read that looks like the end."""
 
-import gzip
-import io
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any, Literal, Protocol
 
 from multigpu.errors import InputError
 
-COMPRESSED_CHUNK = 128 << 10  # bytes; more is not faster
-GZIP_CHUNK = 2 << 20  # bytes; while the program loads, a thread waits for it at every chunk
+Kind = Literal["gzip", "zstd"]
+
+CHUNK = 256 << 10  # stored bytes that are read at a time
+PIECE = 128 << 10  # decompressed bytes at a time: they stay in the cache of a core
+HEADER = 64  # bytes at the front of a member, in which the size of a BGZF block is looked for
 ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
 
-GZIP_MAGIC, GZIP_HEADER = b"\x1f\x8b", 10  # how a member begins; bytes
-GZIP_SHORTEST = 20  # bytes of a member
-NO_GZIP = "Not a gzipped file"  # isal's words where something else begins
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# How members begin: of zstd also those that have no data, with which pzstd begins a file.
+MAGICS: dict[Kind, tuple[bytes, ...]] = {
+    "gzip": (GZIP_MAGIC,),
+    "zstd": (ZSTD_MAGIC, *(bytes([0x50 + number]) + b"\x2a\x4d\x18" for number in range(16))),
+}
+PADDING: dict[Kind, bytes] = {"gzip": b"\0", "zstd": b""}  # between and after members
+
+# BGZF is gzip: members with their size in the header, and an empty one as the end marker.
 BGZF_MAGIC = b"\x1f\x8b\x08\x04"  # gzip, deflate, with an extra field
 BGZF_LARGEST = 64 << 10  # bytes in one block, compressed
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+NO_BGZF_END = "gzip data ends early: the file is truncated (the BGZF end marker is missing)"
 
 
 class Stream(Protocol):
@@ -37,196 +42,106 @@ class Stored(Stream, Protocol):
     def path(self) -> str: ...
 
 
-class GzipContent:
-    """Content of a gzip file of any number of members; zeros may pad its end.
+class Members:
+    """Content of a file of any number of gzip members or zstd frames, one after the other."""
 
-    isal checks each member; that a file was cut between two BGZF blocks is seen here.
-    """
+    def __init__(self, inlet: Stored, kind: Kind, stored: bytes = b"", last: bytes = b"") -> None:
+        """Read on in a file.
 
-    def __init__(self, inlet: Stored) -> None:
-        from isal import isal_zlib
-
-        self._path = inlet.path
-        self._stored = EndKept(inlet)
-        # IGzipFile reads with it, but copies everything once more (20 % slower).
-        self._reader = isal_zlib._GzipReader(self._stored, GZIP_CHUNK)  # type: ignore[arg-type]
-
-    def readinto(self, out: memoryview) -> int:
-        with gzip_errors_named(self._path):
-            try:
-                count = self._reader.readinto(out)
-            except EOFError:
-                if self._is_followed():
-                    raise gzip.BadGzipFile(NO_GZIP) from None
-                raise
-        if not count:
-            check_bgzf_end(self._path, self._stored.end, self._stored.zeros)
-        return count
-
-    def _is_followed(self) -> bool:
-        """Whether less than a header follows a member; isal takes it for the begin of another.
-
-        A member ends with its size, BGZF with its marker; of other files with several members the
-        last one's size is not known.
+        stored  bytes that were read of the inlet before
+        last    the member before these bytes, if there was one
         """
-        end, size = self._stored.end, self._reader.tell()
-        if not size or GZIP_MAGIC in end[-GZIP_SHORTEST:]:  # another one begins
-            return False
-        ends = ((size % (1 << 32)).to_bytes(4, "little"), BGZF_END)
-        return any(
-            any(_ends_with(end[:at], sign) for sign in ends)
-            for at in range(-1, -GZIP_HEADER, -1)
-            if not GZIP_MAGIC.startswith(end[at:][:2])
-        )
-
-
-def _ends_with(data: bytes, sign: bytes) -> bool:
-    """Whether the data end with `sign`, but for zeros that may pad them."""
-    own_zeros = len(sign) - len(sign.rstrip(b"\0"))
-    return data[: len(data.rstrip(b"\0")) + own_zeros].endswith(sign)
-
-
-@contextmanager
-def gzip_errors_named(path: str) -> Iterator[None]:
-    """Raise errors of isal as an InputError that names the file."""
-    from isal import isal_zlib
-
-    damage: Any = (gzip.BadGzipFile, OverflowError, isal_zlib.IsalError)
-    try:
-        yield
-    except EOFError as error:
-        raise _truncated(path, "gzip") from error
-    except damage as error:
-        raise _damaged(path, "gzip", str(error), NO_GZIP) from error
-
-
-class ZstdContent:
-    """Content of a zstd file of any number of frames."""
-
-    def __init__(self, inlet: Stored) -> None:
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-
-        self._zstd = zstd
-        self._inlet = inlet
-        self._chunk = memoryview(bytearray(COMPRESSED_CHUNK))
-        self._inside = False  # of a frame: the data must not end here
-        self._begin_frame()
+        self._inlet, self._kind = inlet, kind
+        self._chunk = memoryview(bytearray(CHUNK))
+        self._stored = stored  # bytes that wait to be decompressed
+        self._front = last[:HEADER]  # of the last member that began
+        self._member: Any = None  # its decompressor, until it ends
 
     def readinto(self, out: memoryview) -> int:
-        while (stored := self._stored()) is not None:
-            if piece := self._decompress(stored, len(out)):
+        while self._member is not None or self._begin_member():
+            if piece := self._decompress(min(PIECE, len(out))):
                 out[: len(piece)] = piece
                 return len(piece)
         return 0
 
-    def _begin_frame(self) -> None:
-        options: dict[int, int] = {
-            self._zstd.DecompressionParameter.window_log_max: ZSTD_LONGEST_WINDOW
-        }
-        self._frame = self._zstd.ZstdDecompressor(options=options)
+    def _read(self) -> memoryview:
+        return self._chunk[: self._inlet.readinto(self._chunk) or 0]
 
-    def _stored(self) -> bytes | memoryview | None:
-        """Return the bytes to feed next: none where output still waits inside; None at the end."""
-        if not self._frame.eof and not self._frame.needs_input:
-            return b""
-        if self._frame.eof:
-            rest = self._frame.unused_data
-            self._begin_frame()
-            if rest:
-                return rest
-        if count := self._inlet.readinto(self._chunk):
-            return self._chunk[:count]
-        if self._inside:
-            raise _truncated(self._inlet.path, "zstd")
-        return None
+    def _begin_member(self) -> bool:
+        """Begin with the next member, if there is one."""
+        path, kind, padding = self._inlet.path, self._kind, PADDING[self._kind]
+        front = self._stored.lstrip(padding)
+        while len(front) < HEADER and (more := self._read()):
+            front = (front + more).lstrip(padding)
+        if not front:
+            if bgzf_size(self._front) is not None and not self._front.startswith(BGZF_END):
+                raise InputError(path, NO_BGZF_END)
+            return False
+        magics = MAGICS[self._kind]
+        if not any(magic.startswith(front[: len(magic)]) for magic in magics):
+            raise InputError(
+                path, f"something that is not {self._kind} follows the {self._kind} data"
+            )
+        self._front, self._stored = front[:HEADER], front
+        self._member = _gzip_member() if kind == "gzip" else _zstd_frame()
+        return True
 
-    def _decompress(self, stored: bytes | memoryview, most: int) -> bytes:
+    def _decompress(self, most: int) -> bytes:
+        """Return some bytes of the member, perhaps none yet."""
+        stored: bytes | memoryview = b""
+        if self._member.needs_input:
+            stored, self._stored = self._stored or self._read(), b""
+            if not stored:
+                raise truncated(self._inlet.path, self._kind)
         try:
-            piece = self._frame.decompress(stored, max_length=most)
-        except self._zstd.ZstdError as error:
-            reason = str(error).rpartition(": ")[2]
-            raise _damaged(self._inlet.path, "zstd", reason, "Unknown frame") from error
-        self._inside = not self._frame.eof
+            piece: bytes = self._member.decompress(stored, most)
+        except Exception as error:  # each library has its own class
+            raise damaged(self._inlet.path, self._kind, error) from error
+        if self._member.eof:
+            self._stored, self._member = self._member.unused_data, None
         return piece
 
 
-def _truncated(path: str, kind: str) -> InputError:
+def _gzip_member() -> Any:
+    from isal import igzip_lib
+
+    return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+
+
+def _zstd_frame() -> Any:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: ZSTD_LONGEST_WINDOW}
+    return zstd.ZstdDecompressor(options=options)
+
+
+def damaged(path: str, kind: Kind, error: Exception) -> Exception:
+    """Return the error for what a library says of damaged data."""
+    if isinstance(error, MemoryError):
+        return error
+    if isinstance(error, EOFError):
+        return truncated(path, kind)
+    return InputError(path, f"{kind} data is corrupt: {str(error).rpartition(': ')[2]}")
+
+
+def truncated(path: str, kind: Kind) -> InputError:
     return InputError(path, f"{kind} data ends early: the file is truncated")
 
 
-def _damaged(path: str, kind: str, reason: str, stranger: str) -> InputError:
-    """Return the error for damaged data, or for other data after it.
-
-    stranger  how the text of the library begins where other data follows
-    """
-    if reason.startswith(stranger):
-        return followed(path, kind)
-    return InputError(path, f"{kind} data is corrupt: {reason}")
-
-
-def followed(path: str, kind: str) -> InputError:
-    return InputError(path, f"something that is not {kind} follows the {kind} data")
-
-
-# ---- BGZF: gzip members with their size in the header, and an empty one as the end marker -----
-
-
-class EndKept(io.RawIOBase):
-    """Stream that keeps the end of what went through: its last bytes without zeros after them.
-
-    A file object, because isal takes anything else for the data itself.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        super().__init__()
-        self._stream = stream
-        self.end = b""  # at most BGZF_LARGEST bytes, the last one not zero
-        self.zeros = 0  # that followed
-
-    def readinto(self, out: Any, /) -> int:
-        count = self._stream.readinto(out) or 0
-        if count:
-            self._remember(out[:count])
-        return count
-
-    def _remember(self, new: memoryview) -> None:
-        solid = _length_without_zeros(new)
-        if solid:
-            kept = self.end + bytes(min(self.zeros, BGZF_LARGEST))
-            kept += new[max(0, solid - BGZF_LARGEST) : solid]
-            self.end, self.zeros = kept[-BGZF_LARGEST:], 0
-        self.zeros += len(new) - solid
-
-
-def _length_without_zeros(data: memoryview) -> int:
-    if data[-1]:
-        return len(data)  # nearly always
-    filled = np.flatnonzero(np.frombuffer(data, np.uint8))
-    return int(filled[-1]) + 1 if filled.size else 0
-
-
-def check_bgzf_end(path: str, end: bytes, zeros: int) -> None:
-    """Raise InputError where the block is missing that ends every whole BGZF file.
+def lacks_bgzf_end(data: bytes) -> bool:
+    """Whether the end of a file is a BGZF block that is not the end marker; zeros may pad it.
 
     Cut between two blocks a file is valid gzip, and half of the reads are gone.
     """
-    block = _last_bgzf_block(end, zeros)
-    if block is not None and block != BGZF_END:
-        problem = "gzip data ends early: the file is truncated (the BGZF end marker is missing)"
-        raise InputError(path, problem)
-
-
-def _last_bgzf_block(end: bytes, zeros: int) -> bytes | None:
-    """Return the block that `end` and some of the `zeros` after it finish, or None."""
-    start = len(end)
-    while (start := end.rfind(BGZF_MAGIC, 0, start)) >= 0:
-        size = bgzf_size(end[start:])
-        if size is not None and 0 <= start + size - len(end) <= zeros:
-            return end[start:] + bytes(start + size - len(end))
-    return None
+    solid = at = len(data.rstrip(b"\0"))
+    while (at := data.rfind(BGZF_MAGIC, 0, at)) >= 0:
+        size = bgzf_size(data[at:])
+        if size is not None and solid <= at + size <= len(data):
+            return data[at : at + size] != BGZF_END
+    return False
 
 
 def bgzf_size(header: bytes) -> int | None:

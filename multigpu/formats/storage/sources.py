@@ -11,7 +11,6 @@ import io
 import os
 import re
 import stat
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,11 +25,13 @@ from multigpu.formats.storage.bgzf import BgzfContent, threads_for_bgzf
 from multigpu.formats.storage.decompress import (
     BGZF_LARGEST,
     GZIP_MAGIC,
-    GzipContent,
+    MAGICS,
+    NO_BGZF_END,
+    ZSTD_MAGIC,
+    Members,
     Stream,
-    ZstdContent,
     bgzf_size,
-    check_bgzf_end,
+    lacks_bgzf_end,
 )
 from multigpu.formats.storage.inlets import (
     HEAD,
@@ -52,11 +53,6 @@ COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 MIB = 1 << 20
 WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
-LARGE_PAGE = 2 * MIB
-
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 1..3 of a skippable frame, with which pzstd begins
-
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
 SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
@@ -206,35 +202,22 @@ def _files(path: str, kind: Kind) -> list[str]:
     """Return the readable file itself, or the files of this kind in a directory."""
     with errors_named(path):
         is_directory = stat.S_ISDIR(status_of(path).st_mode)
-    return _files_in(path, kind) if is_directory else [_readable(path)]
-
-
-def _readable(path: str) -> str:
+    if is_directory:
+        return _files_in(path, kind)
     if not os.access(path, os.R_OK):
         raise InputError(path, "cannot be read: permission denied")
-    return path
+    return [path]
 
 
 def _files_in(directory: str, kind: Kind) -> list[str]:
-    # There may be a hundred thousand; scandir knows which are directories without opening each.
-    with errors_named(directory), os.scandir(directory) as inside:
-        ours = [entry for entry in inside if suffix_of(entry.name, kind)]
-    files = sorted((entry.name, _is(entry.is_file)) for entry in ours if not _is(entry.is_dir))
+    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
+    with errors_named(directory):
+        names = sorted(name for name in os.listdir(directory) if suffix_of(name, kind))  # noqa: PTH208
+    files = [place + name for name in names if not os.path.isdir(place + name)]  # noqa: PTH112
     if not files:
         problem = f"the directory has no {kind.name} files ({kind.suffixes[0]}, …)"
         raise InputError(directory, problem)
-    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
-    return [
-        file for name, is_there in files
-        for file in ([_readable(place + name)] if is_there else _files(place + name, kind))
-    ]  # fmt: skip
-
-
-def _is(kind: Callable[[], bool]) -> bool:
-    """Whether an entry of a directory is of a kind; errors show where it is opened."""
-    with suppress(OSError):
-        return kind()
-    return False
+    return [readable for file in files for readable in _files(file, kind)]
 
 
 def suffix_of(name: str, kind: Kind) -> str:
@@ -268,8 +251,10 @@ def inspect_source(path: str, kind: Kind = SEQUENCES) -> Source:
 def _inspect(path: str, kind: Kind) -> Source:
     with Inlet(path, looking=True) as inlet:
         compression = _compression(inlet.head())
-        if compression in ("gzip", "bgzf") and inlet.size is not None and not is_remote(path):
-            check_bgzf_end(path, *_stored_end(path, inlet.size))  # `blocks` gets there much later
+        local = inlet.size is not None and not is_remote(path)
+        # `blocks` gets to the end much later.
+        if local and lacks_bgzf_end(read_ending(path, 2 * BGZF_LARGEST)):
+            raise InputError(path, NO_BGZF_END)
         layout = _layout(path, _glimpse(inlet, compression), kind)
         return Source(path, inlet.size, compression, layout)
 
@@ -300,10 +285,9 @@ def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
 
 
 def _compression(head: bytes) -> Compression:
-    if head.startswith(GZIP_MAGIC):
-        return "gzip" if bgzf_size(head) is None else "bgzf"
-    skippable = head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5
-    return "zstd" if skippable or head.startswith(ZSTD_MAGIC) else "none"
+    if bgzf_size(head) is not None:
+        return "bgzf"
+    return next((kind for kind, magics in MAGICS.items() if head.startswith(magics)), "none")
 
 
 def _layout(path: str, content: Stream, kind: Kind) -> str:
@@ -352,13 +336,10 @@ def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
         return fill(file, out.data)
 
 
-def blocks(
-    source: Source, size: int, headroom: int = 0, begin: int = 0
-) -> Iterator[NDArray[np.uint8]]:
+def blocks(source: Source, size: int, begin: int = 0) -> Iterator[NDArray[np.uint8]]:
     """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
 
-    headroom  free bytes before each, which is a view of an array (its `base`)
-    begin     the first byte, of a file that can be cut
+    begin  the first byte, of a file that can be cut
 
     Raises InputError where the data are damaged, incomplete or followed by something else. That
     may show only at the end (checksums stand there), so no block is sure before the last.
@@ -371,38 +352,12 @@ def blocks(
         content = _content(inlet, source.compression)
         if begin:
             inlet.skip(begin)
-        rooms, count = _Rooms(headroom + size), size
+        count = size
         while count == size:
-            room = rooms.take()
-            if count := fill(content, room[headroom:].data):
-                yield room[headroom : headroom + count]
+            room = np.empty(size, np.uint8)
+            if count := fill(content, room.data):
+                yield room[:count]
         inlet.check_complete(source.size)
-
-
-class _Rooms:
-    """Arrays of one size, whose memory is used again when nobody has a view of it.
-
-    Fresh pages take a tenth of the time of a thread that decompresses.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._free: list[memoryview] = []
-
-    def take(self) -> NDArray[np.uint8]:
-        """Return uint8[size] with anything in it."""
-        memory = self._free.pop() if self._free else self._fresh()
-        room = np.frombuffer(memory, np.uint8)
-        weakref.finalize(room, self._free.append, memory).atexit = False
-        return room
-
-    def _fresh(self) -> memoryview:
-        """Return memory that begins at the border of a large page, so that few pages make it."""
-        if self._size < LARGE_PAGE:
-            return np.empty(self._size, np.uint8).data
-        memory = np.empty(self._size + LARGE_PAGE, np.uint8)
-        begin = -memory.ctypes.data % LARGE_PAGE
-        return memory[begin : begin + self._size].data
 
 
 @contextmanager
@@ -435,21 +390,14 @@ class _Raw(io.RawIOBase):
 
 
 def _content(inlet: Inlet, compression: Compression) -> Stream:
-    if compression == "zstd":
-        return ZstdContent(inlet)
+    if compression == "none":
+        return inlet
     if compression == "bgzf":
         return BgzfContent(inlet, threads_for_bgzf())
-    return inlet if compression == "none" else GzipContent(inlet)
+    return Members(inlet, compression)
 
 
 def read_part(path: str, start: int, size: int) -> bytes:
     """Return `size` bytes from `start` on, fewer at the end of the file."""
     out = np.empty(size, np.uint8)
     return out[: read_into(path, start, out)].tobytes()
-
-
-def _stored_end(path: str, size: int) -> tuple[bytes, int]:
-    """Return the end of a local file and the zeros after it, as `EndKept` has them."""
-    data = read_part(path, max(0, size - 2 * BGZF_LARGEST), min(size, 2 * BGZF_LARGEST))
-    end = data.rstrip(b"\0")
-    return end[-BGZF_LARGEST:], len(data) - len(end)

@@ -1,13 +1,13 @@
 """Rows as columns: what workloads hand to the writers and to the Python API."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-DTYPES = {
+DTYPES: dict[str, type[np.generic]] = {
     "sample_index": np.int64,
     "signature": np.int32,
     "start": np.int64,
@@ -43,13 +43,7 @@ class Batch:
     ambiguous: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        for name, dtype in DTYPES.items():
-            column = getattr(self, name)
-            if column.dtype != dtype or column.shape != (len(self.sample),):
-                raise ValueError(
-                    f"{name}: {column.dtype}{list(column.shape)}"
-                    f" instead of {np.dtype(dtype)}[{len(self.sample)}]"
-                )
+        _check_columns(self, {name: (dtype, ()) for name, dtype in DTYPES.items()})
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -93,7 +87,7 @@ class Batch:
         return cls(sample=[name for batch in batches for name in batch.sample], **columns)
 
 
-POSE_DTYPES = {
+POSE_DTYPES: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
     "ligand_index": (np.int64, ()),
     "pose": (np.int32, ()),
     "rotation": (np.int64, ()),
@@ -144,11 +138,7 @@ class PoseBatch:
     coordinates: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        for name, (dtype, shape) in POSE_DTYPES.items():
-            column = getattr(self, name)
-            if column.dtype != dtype or column.shape != (len(self), *shape):
-                wanted = f"{np.dtype(dtype)}{[len(self), *shape]}"
-                raise ValueError(f"{name}: {column.dtype}{list(column.shape)} instead of {wanted}")
+        _check_columns(self, POSE_DTYPES)
         if len(self.source) != len(self) or len(self.coordinates) not in (0, self.atoms.sum()):
             raise ValueError("columns of different length")
 
@@ -162,3 +152,16 @@ class PoseBatch:
     def positions(self) -> list[NDArray[np.float64]]:
         """Return float64[atoms, 3] of each pose, Å."""
         return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []
+
+
+def _check_columns(
+    batch: Batch | PoseBatch, kinds: Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
+) -> None:
+    """Raise ValueError at a column of another dtype or shape; the shape is that of a row."""
+    for name, (dtype, shape) in kinds.items():
+        column, wanted = getattr(batch, name), (len(batch), *shape)
+        if column.dtype != dtype or column.shape != wanted:
+            raise ValueError(
+                f"{name}: {column.dtype}{list(column.shape)}"
+                f" instead of {np.dtype(dtype)}{list(wanted)}"
+            )

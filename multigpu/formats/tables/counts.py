@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
-from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
+from multigpu.formats.alignments.regions import LONGEST, Regions, in_order, no_region
 from multigpu.formats.storage.compressed import Compressed, compressed_output
-from multigpu.formats.storage.sources import is_regular, is_repeatable, open_content
+from multigpu.formats.storage.sources import is_regular, open_content
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
 from multigpu.formats.tables import arrow, misread
 
@@ -131,45 +131,8 @@ def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Val
     """Return the table of these rows."""
     if not len(regions):
         raise InputError(path, "there are no regions")
-    order = regions.order()
-    notes = []
-    if order is not None:
-        regions, values = regions.take(order), values[order]
-        notes = ["the regions are not in order: they are sorted"]
-    notes += regions.oddities()
-    return Counts(regions, samples, values, tuple(f"{path}: {note}" for note in notes))
-
-
-class _Grown:
-    """Rows in arrays that grow where they are, so that memory for one copy is enough."""
-
-    def __init__(self, samples: int) -> None:
-        self.rows = 0
-        self._values: Values = np.empty((0, samples), np.int32)
-        self._chrom = np.empty(0, np.int32)
-        self._start, self._end = np.empty(0, np.int64), np.empty(0, np.int64)
-
-    def add(self, part: _Rows, chrom: NDArray[np.int32]) -> None:
-        """Add the rows of a part, with the numbers of their chromosomes."""
-        values = _narrow(part.values)
-        if values.dtype != self._values.dtype and self._values.dtype == np.int32:
-            self._values = self._values.astype(np.float64)
-        here = slice(self.rows, self.rows + len(chrom))
-        if here.stop > len(self._chrom):
-            self._resize(here.stop + here.stop // 8)
-        arrays = (self._chrom, self._start, self._end, self._values)
-        for whole, some in zip(arrays, (chrom, part.start, part.end, values), strict=True):
-            whole[here] = some
-        self.rows = here.stop
-
-    def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], Values]:
-        """Return chromosome, start, end and values of all rows."""
-        self._resize(self.rows)
-        return self._chrom, self._start, self._end, self._values
-
-    def _resize(self, rows: int) -> None:
-        for array in (self._chrom, self._start, self._end, self._values):
-            array.resize((rows, *array.shape[1:]), refcheck=False)  # there are no views of it
+    regions, order, notes = in_order(path, regions)
+    return Counts(regions, samples, values if order is None else values[order], notes)
 
 
 def _narrow(values: Values) -> Values:
@@ -244,11 +207,14 @@ def _wrong_sample(name: str, before: Sequence[str]) -> str:
 def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
     """Return the rows of the rest of the file."""
     names: dict[str, int] = {}
-    whole = _Grown(len(samples))
+    whole = _Rows.empty(0, len(samples), np.int32, np.empty)
+    columns = [(whole.chrom, whole.start, whole.end, whole.values)]
+    rows = 0
     for part in _text_rows(path, file, samples):
-        _check(path, part, samples, whole.rows)
-        whole.add(part, part.numbered(names))
-    chrom, start, end, values = whole.columns()
+        _check(path, part, samples, rows)
+        rows += len(part.chrom)
+        columns.append((part.numbered(names), part.start, part.end, _narrow(part.values)))
+    chrom, start, end, values = map(np.concatenate, zip(*columns, strict=True))
     return Regions(tuple(names), chrom, start, end), values
 
 
@@ -261,22 +227,18 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
     types = {name: pa.float64() for name in _unique(samples)}
     types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
     types |= {"start": pa.int64(), "end": pa.int64()}
+    names = [*COLUMNS, *_unique(samples)]
     try:
         reader = csv.open_csv(
             file,
-            csv.ReadOptions(
-                column_names=[*COLUMNS, *_unique(samples)],
-                use_threads=is_repeatable(path),  # else Arrow itself must know the row of an error
-            ),
+            csv.ReadOptions(column_names=names, use_threads=False),  # so errors have a row
             csv.ParseOptions(delimiter="\t", quote_char=False),
             csv.ConvertOptions(column_types=types, null_values=[]),
         )
         for batch in reader:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
-        columns = [*COLUMNS, *samples]
-        found = misread.explain(path, columns) if is_repeatable(path) else None
-        raise found or misread.translate(path, columns, str(error)) from error
+        raise misread.translate(path, [*COLUMNS, *samples], str(error)) from error
 
 
 def _unique(samples: Sequence[str]) -> list[str]:

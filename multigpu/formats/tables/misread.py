@@ -1,22 +1,14 @@
-"""Mistakes in counts tables as text, and other files that are given instead of one.
-
-The first is looked for only when Arrow has stopped at it.
-"""
+"""Mistakes in counts tables as text, and other files that are given instead of one."""
 
 import re
 import shlex
 from collections.abc import Sequence
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import open_content
-from multigpu.formats.tables import arrow
 
 WHOLE, NUMBER = "whole number below 2^40", "number"  # what a column has: a place, or a count
 
-# Columns as most rows have them, for which nobody need ask Arrow.
-PLAIN = re.compile(rb"[!-~]+(?:\t[0-9]{1,18}){2}(?:\t[0-9]{1,18}(?:\.[0-9]{1,18})?)+")
-
-# What Arrow says; the row is in it where one thread reads.
+# What Arrow says where one thread reads.
 MISFIT = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error [^:]*: (.*)", re.DOTALL
 )
@@ -58,46 +50,8 @@ def _with_tabs(path: str, sign: str) -> str:
     return f"tr -d '\"' < {source} | tr {squeezed}'{sign}' '\\t' > {made}"
 
 
-def explain(path: str, columns: Sequence[str]) -> InputError | None:
-    """Return which row and column of a text are wrong, or None."""
-    with open_content(path) as file:
-        file.readline()
-        rows = (line.rstrip(b"\r\n") for line in file)
-        for number, row in enumerate(filter(None, rows), 1):
-            if PLAIN.fullmatch(row) and row.count(b"\t") == len(columns) - 1:
-                continue
-            if wrong := _wrong(row.split(b"\t"), columns):
-                return InputError(path, wrong[1], f"row {number}{wrong[0]}")
-    return None
-
-
-def _wrong(fields: Sequence[bytes], columns: Sequence[str]) -> tuple[str, str] | None:
-    """Return where in a row Arrow stops, and the problem there."""
-    if len(fields) != len(columns):
-        return "", f"{len(fields)} columns instead of {len(columns)}"
-    shown = [field.decode("utf-8", "replace") for field in fields]
-    if shown[0].encode() != fields[0]:
-        return ", column chrom", f"{quoted(shown[0])} is not UTF-8"
-    for first, stop, kind, what in ((1, 3, "int64", WHOLE), (3, len(fields), "float64", NUMBER)):
-        if not _are(shown[first:stop], kind):
-            at = next(i for i in range(first, stop) if not _are(shown[i : i + 1], kind))
-            return f", column {columns[at]}", f"{quoted(shown[at])} is no {what}"
-    return None
-
-
-def _are(texts: Sequence[str], kind: str) -> bool:
-    """Whether Arrow reads numbers in all of them: Python's own functions take more."""
-    import pyarrow as pa
-
-    try:
-        arrow.strings([text.strip(" ") for text in texts]).cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
 def translate(path: str, columns: Sequence[str], said: str) -> InputError:
-    """Return an error of Arrow in our words, for a text that cannot be read again."""
+    """Return an error of Arrow in our words."""
     if found := MISFIT.fullmatch(said):
         column, row, misfit = found.groups()
         where = f"row {row}, column {columns[int(column)]}"

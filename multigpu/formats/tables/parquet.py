@@ -1,7 +1,7 @@
 """Parquet files whose bytes do not depend on the batches in which their rows came."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from multigpu.formats.tables.arrow import pyarrow
 
@@ -15,7 +15,9 @@ COMPRESSED_INSIDE = "Parquet files are compressed inside: choose a name without 
 class RowGroups:
     """Writer of tables as row groups of exactly `ROW_GROUP` rows, the last one smaller.
 
-    `raw` stays open. dictionary: columns whose values repeat.
+    `raw` stays open. The file is complete when the block of a `with` ends without an error.
+
+    dictionary  columns whose values repeat
     """
 
     def __init__(self, raw: BinaryIO, schema: "pa.Schema", dictionary: Sequence[str]) -> None:
@@ -33,15 +35,14 @@ class RowGroups:
         if sum(table.num_rows for table in self._waiting) >= ROW_GROUP:
             self._write_groups(complete_only=True)
 
-    def close(self) -> None:
-        """Write what is still held back. Without this call the file is not complete."""
-        if self._waiting:
-            self._write_groups(complete_only=False)
-        self._writer.close()
+    def __enter__(self) -> Self:
+        return self
 
-    def abandon(self) -> None:
-        """Write nothing more: a writer that is freed would write the end of a file."""
-        self._valve.shut = True
+    def __exit__(self, kind: object, *_: object) -> None:
+        # A writer that is freed or closed would write the end of a file.
+        self._valve.shut = kind is not None
+        if self._waiting and kind is None:
+            self._write_groups(complete_only=False)
         self._writer.close()
 
     def _write_groups(self, complete_only: bool) -> None:

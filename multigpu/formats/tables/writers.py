@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -287,76 +287,34 @@ def _arrays(batch: Batch, signature_names: Names) -> list["pa.Array"]:
     ]
 
 
-# ---- sinks ------------------------------------------------------------------------------------
-
-
-class Sink(Protocol):
-    """A writer of rows, in order. `raw` stays open: who opened it closes it."""
-
-    def write(self, rows: Batch | bytes) -> None:
-        """Write rows, or text that `render` made of rows elsewhere."""
-
-    def close(self) -> None:
-        """Write what is still held back. Without this call the file is not complete."""
-
-    def abandon(self) -> None:
-        """Write nothing more: the run has failed."""
-
-
-def open_sink(raw: BinaryIO, fmt: str, compression: Compression, signature_names: Names) -> Sink:
-    """Return a sink that has written its header. Raises UsageError for compressed Parquet."""
-    if fmt != "parquet":
-        return _TextSink(raw, fmt, compression, signature_names)
-    if compression != "none":
-        raise UsageError(parquet.COMPRESSED_INSIDE)
-    return _ParquetSink(raw, signature_names)
+# ---- files ------------------------------------------------------------------------------------
 
 
 @contextmanager
-def closed_after(sink: Sink) -> Iterator[Sink]:
-    """Close the sink when the block ends well, abandon it otherwise."""
-    try:
-        yield sink
-    except BaseException:
-        sink.abandon()
-        raise
-    sink.close()
+def open_table(
+    raw: BinaryIO, fmt: str, compression: Compression, signature_names: Names
+) -> Iterator[Callable[[Batch | bytes], None]]:
+    """Yield a function that writes rows, or text that `render` made of rows elsewhere, in order.
+
+    `raw` stays open: who opened it closes it. What is written is complete when the block ends
+    without an error. Raises UsageError for compressed Parquet.
+    """
+    if fmt == "parquet":
+        if compression != "none":
+            raise UsageError(parquet.COMPRESSED_INSIDE)
+        repeated = ["sample", "signature", "strand"]
+        with RowGroups(raw, _schema(pyarrow()), repeated) as groups:
+            yield lambda rows: groups.write(to_arrow(_batch(rows), signature_names))
+        return
+    lines = Compressed(raw, compression)
+    lines.write(header(fmt))
+    yield lambda rows: lines.write(
+        rows if isinstance(rows, bytes) else render(rows, signature_names, fmt)
+    )
+    lines.close()
 
 
-class _TextSink:
-    """A sink of lines."""
-
-    def __init__(
-        self, raw: BinaryIO, fmt: str, compression: Compression, signature_names: Names
-    ) -> None:
-        self._fmt, self._names = fmt, signature_names
-        self._lines = Compressed(raw, compression)
-        self.write(header(fmt))
-
-    def write(self, rows: Batch | bytes) -> None:
-        self._lines.write(render(rows, self._names, self._fmt) if isinstance(rows, Batch) else rows)
-
-    def close(self) -> None:
-        self._lines.close()
-
-    def abandon(self) -> None:
-        """Do nothing: nothing is held that would be written later."""
-
-
-class _ParquetSink:
-    """A sink of row groups of a Parquet file."""
-
-    def __init__(self, raw: BinaryIO, signature_names: Names) -> None:
-        self._names = signature_names
-        self._groups = RowGroups(raw, _schema(pyarrow()), ["sample", "signature", "strand"])
-
-    def write(self, rows: Batch | bytes) -> None:
-        if isinstance(rows, bytes):
-            raise TypeError("Parquet is written from batches, not from text")
-        self._groups.write(to_arrow(rows, self._names))
-
-    def close(self) -> None:
-        self._groups.close()
-
-    def abandon(self) -> None:
-        self._groups.abandon()
+def _batch(rows: Batch | bytes) -> Batch:
+    if isinstance(rows, bytes):
+        raise TypeError("Parquet is written from batches, not from text")
+    return rows
