@@ -96,13 +96,14 @@ class Out(NamedTuple):
 
 def work_for(samples: int, classes: int, team: int) -> Work:
     """Return arrays for a model of this size."""
-    return Work(
+    arrays = [
         *np.empty((4, samples)),
         np.empty((samples, classes)),
         *np.empty((3, classes)),
         np.empty((team, classes)),
         *np.empty((3, team)),
-    )
+    ]
+    return Work(*arrays)
 
 
 @lean
