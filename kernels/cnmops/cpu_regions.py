@@ -39,6 +39,7 @@ from multigpu.kernels.numerics.log2_exp2 import (
     log2_of_ratio,
     reciprocal,
 )
+from multigpu.kernels.numerics.medians import middle_of
 
 
 class Constants(NamedTuple):
@@ -191,32 +192,9 @@ def _start(constants: Any, work: Any) -> Any:
     for k in range(samples):
         work.over_cov[k] = work.x[k] / constants.cov[k]
     mean = _sum(work.over_cov, work.sums) / samples
-    level = _median(work.over_cov)
+    below, above = middle_of(work.over_cov, samples)
+    level = (below + above) / 2
     return level if level >= LEAST_LEVEL else max(mean, 1.0)
-
-
-@lean
-def _median(values: Any) -> Any:
-    """Return the median of at least one value; they are put into another order."""
-    middle = values.shape[0] // 2
-    low, high = 0, values.shape[0] - 1
-    while low < high:  # what is left of the middle is no more, what is right of it no less
-        pivot, i, j = values[(low + high) // 2], low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i, j = i + 1, j - 1
-        low, high = i if middle > j else low, j if middle < i else high
-    if values.shape[0] % 2:
-        return values[middle]
-    below = values[0]
-    for i in range(1, middle):
-        below = max(below, values[i])
-    return (below + values[middle]) / 2
 
 
 # ---- a cycle ----------------------------------------------------------------------------------
