@@ -43,7 +43,7 @@ def model(
     out = _empty(x, options)
 
     def work(begin: int, stop: int) -> None:
-        rows = np.flatnonzero(_covered(x[begin:stop], constants)) + begin
+        rows = np.flatnonzero(_covered(x[begin:stop], constants.scale, options)) + begin
         estimate(x, rows, constants, work_for(x.shape[1], options.classes, constants.team), out)
 
     over_spans(work, len(x), threads, LEAST_SPAN)
@@ -67,7 +67,7 @@ def model_against(
 
     def work(begin: int, stop: int) -> None:
         above = out.level[begin:stop] > options.min_read_count
-        rows = np.flatnonzero(_covered(x[begin:stop], constants) | above) + begin
+        rows = np.flatnonzero(_covered(x[begin:stop], constants.scale, options) | above) + begin
         arrays = work_for(x.shape[1], options.classes, constants.team)
         compare(x, rows, options.floor, constants, arrays, out)
 
@@ -91,7 +91,7 @@ def _prepared(
     coverages = np.array(cov, np.float64)
     samples = len(coverages)
     return _usable(counts), Constants(
-        *numbers_of(samples, options),
+        model=numbers_of(samples, options),
         is_level_given=False,
         weights=np.empty((0, 0)),
         scale=_ones_or(scale, samples),
@@ -100,7 +100,6 @@ def _prepared(
         is_unit=bool((coverages == 1).all()),
         team=lanes_of(samples, options.classes)[0],
         cycles=options.cycles,
-        least=float(options.min_read_count),
         floor=options.floor,
     )
 
@@ -142,7 +141,7 @@ def _result(out: Out, options: Model) -> Result:
     )
 
 
-def _covered(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:
+def _covered(x: NDArray[Any], scale: Floats, options: Model) -> NDArray[np.bool_]:
     out = np.zeros(len(x), np.bool_)
-    find_covered(x, constants.scale, constants.least, out)
+    find_covered(x, scale, float(options.min_read_count), out)
     return out

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH
+from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH, Numbers
 from multigpu.kernels.cnmops.types import LEAST_LEVEL, Floats
 from multigpu.kernels.compiled.jit import inlined, lean
 from multigpu.kernels.compiled.native import fma
@@ -43,18 +43,9 @@ from multigpu.kernels.numerics.medians import middle_of
 
 
 class Constants(NamedTuple):
-    """Numbers that are the same for all regions: the model's and the samples'."""
+    """Numbers that are the same for all regions."""
 
-    changes: Floats  # [classes], see `Numbers`
-    squares: Floats
-    falls: Floats
-    bits: Floats
-    start: Floats
-    prior: Floats
-    sample_weight: float
-    widest: float
-    main: int
-    impact: float
+    model: Numbers
     is_level_given: bool
     weights: Floats  # [samples, classes], where levels are given
     scale: Floats  # [samples]
@@ -63,7 +54,6 @@ class Constants(NamedTuple):
     is_unit: bool  # all coverages are 1
     team: int  # members of a sum, see `numbers`
     cycles: int
-    least: float  # a region needs a count above it
     floor: float
 
 
@@ -128,28 +118,28 @@ def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
 @lean
 def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
     """Estimate levels and classes of the regions `rows`; the others are left as they are."""
+    model = constants.model
     for row in rows:
         greatest = _gather(x[row], constants, work)
         reads = _sum(work.x, work.sums)
         level = anchor = _start(constants, work)
         for cycle in range(constants.cycles):
             is_kept = constants.is_unit and cycle > 1
-            if not is_kept or _is_far(level, anchor, greatest, constants.widest):
+            if not is_kept or _is_far(level, anchor, greatest, model.widest):
                 anchor = level
                 _set_densities(anchor, cycle == 0, constants, work)
-            _set_factors(work.alpha, anchor - level, constants.falls, work.factor)
+            _set_factors(work.alpha, anchor - level, model.falls, work.factor)
             rate = -log2_of_ratio(level, anchor)
             if cycle < constants.cycles - 1:
                 level = reads * reciprocal(_add_posteriors(rate, constants, work))
                 for i in range(work.alpha.shape[0]):
-                    weight = fma(work.total[0, i], constants.sample_weight, constants.prior[i])
-                    work.alpha[i] = weight
+                    work.alpha[i] = fma(work.total[0, i], model.sample_weight, model.prior[i])
             else:
                 out.level[row] = reads / _finish(row, rate, constants, work, out)
                 for i in range(work.alpha.shape[0]):
-                    prior = constants.impact if i == constants.main else 0.0
+                    prior = model.impact if i == model.main else 0.0
                     mean = work.total[0, i] / work.x.shape[0]
-                    out.alpha[row, i] = (prior + mean) / (1.0 + constants.impact)
+                    out.alpha[row, i] = (prior + mean) / (1.0 + model.impact)
 
 
 @lean
@@ -187,7 +177,7 @@ def _gather(counts: Any, constants: Any, work: Any) -> Any:
 def _start(constants: Any, work: Any) -> Any:
     """Set the first weights; return the first level: a median, or a mean, 1 or more."""
     for i in range(work.alpha.shape[0]):
-        work.alpha[i] = constants.start[i]
+        work.alpha[i] = constants.model.start[i]
     samples = work.x.shape[0]
     for k in range(samples):
         work.over_cov[k] = work.x[k] / constants.cov[k]
@@ -211,14 +201,14 @@ def _is_far(level: Any, anchor: Any, greatest: Any, widest: Any) -> Any:
 @lean
 def _set_densities(level: Any, is_first: Any, constants: Any, work: Any) -> Any:
     """Set the densities at the rates level * changes; in the first cycle these count twice."""
-    changes = constants.squares if is_first else constants.changes
+    changes = constants.model.squares if is_first else constants.model.changes
     power = 2.0 if is_first else 1.0
     log_level = log2_of(level)
     for k in range(work.density.shape[0]):
         mean = level * LOG2E * constants.cov[k]
         for i in range(work.density.shape[1]):
             rest = fma(-mean, changes[i], -work.constant[k])
-            exponent = fma(work.x[k], log_level + power * constants.bits[i], rest)
+            exponent = fma(work.x[k], log_level + power * constants.model.bits[i], rest)
             work.density[k, i] = exp2_or_little(exponent)
 
 
@@ -256,7 +246,7 @@ def _add_posteriors(rate: Any, constants: Any, work: Any) -> Any:
             for i in range(n):
                 total[i] = fma(weighted[i], share, total[i])
             if not constants.is_unit:
-                here = _expected(weighted, constants.changes) * share
+                here = _expected(weighted, constants.model.changes) * share
                 expected = fma(here, constants.cov[k], expected)
         work.sums[member] = expected
     return _all_expected(constants, work)
@@ -285,7 +275,7 @@ def _all_expected(constants: Any, work: Any) -> Any:
         for member in range(team):
             work.sums[member] = 0.0
             for i in range(member, n, team):
-                work.sums[member] = fma(total[0, i], constants.changes[i], work.sums[member])
+                work.sums[member] = fma(total[0, i], constants.model.changes[i], work.sums[member])
     return _sum_members(work.sums)
 
 
@@ -327,9 +317,9 @@ def _finish(row: Any, rate: Any, constants: Any, work: Any, out: Any) -> Any:
             _divide(work.density[k], to_level, constants, work)
             for i in range(n):
                 total[i] += work.weighted[i]
-            here = _expected(work.weighted, constants.changes)
+            here = _expected(work.weighted, constants.model.changes)
             expected = fma(here, constants.cov[k], expected)
-            here = _put_sample(row, k, work.weighted, constants.bits, out)
+            here = _put_sample(row, k, work.weighted, constants.model.bits, out)
             informative, rest = exact_sum(informative, here)
             left_out += rest
         work.sums[member] = expected

@@ -248,11 +248,6 @@ class Poses:
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
-    def of(self, begin: int, end: int) -> "Poses":
-        """Return the poses of consecutive ligands, which are numbered from 0."""
-        some = slice(*np.searchsorted(self.ligand, (begin, end)))
-        return Poses(self.ligand[some] - begin, self.pose[some], self.score[some])
-
     def moved(self, ligands: int) -> "Poses":
         """The same, of ligands that many further on."""
         return Poses(self.ligand + ligands, self.pose, self.score)
