@@ -6,15 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops import reference
-from multigpu.kernels.cnmops.cpu_regions import (
-    Constants,
-    Out,
-    add_up,
-    compare,
-    estimate,
-    find_covered,
-    work_for,
-)
+from multigpu.kernels.cnmops.cpu_regions import Constants, Out, compare, estimate, work_for
 from multigpu.kernels.cnmops.numbers import lanes_of, log2, numbers_of
 from multigpu.kernels.cnmops.types import (
     LEAST_REFERENCE,
@@ -79,9 +71,12 @@ def level_of_controls(
     controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
 ) -> Floats:
     """Return what `reference.level_of_controls` does."""
-    level, samples = np.empty(len(controls)), controls.shape[1]
-    add_up(_usable(controls), _ones_or(scale, samples), _ones_or(cov, samples), level)
-    return np.asarray(np.maximum(level / controls.shape[1], LEAST_REFERENCE))
+    samples = controls.shape[1]
+    factors, coverages = _ones_or(scale, samples), _ones_or(cov, samples)
+    level = np.zeros(len(controls))
+    for k in range(samples):  # as a GPU adds
+        level += controls[:, k] * factors[k] / coverages[k]
+    return np.asarray(np.maximum(level / samples, LEAST_REFERENCE))
 
 
 def _prepared(
@@ -142,6 +137,8 @@ def _result(out: Out, options: Model) -> Result:
 
 
 def _covered(x: NDArray[Any], scale: Floats, options: Model) -> NDArray[np.bool_]:
+    """Find the regions that have a count above the least."""
     out = np.zeros(len(x), np.bool_)
-    find_covered(x, scale, float(options.min_read_count), out)
+    for k in range(len(scale)):
+        out |= x[:, k] * scale[k] > options.min_read_count
     return out

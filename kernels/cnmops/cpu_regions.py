@@ -98,24 +98,6 @@ def work_for(samples: int, classes: int, team: int) -> Work:
 
 
 @lean
-def find_covered(x: Any, scale: Any, least: Any, out: Any) -> Any:
-    """Find the regions that have a count above `least`."""
-    for row in range(x.shape[0]):
-        for k in range(x.shape[1]):
-            out[row] |= x[row, k] * scale[k] > least
-
-
-@lean
-def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
-    """Add the scaled counts of each region over the coverages, in the order of the samples."""
-    for row in range(x.shape[0]):
-        total = 0.0
-        for k in range(x.shape[1]):
-            total += x[row, k] * scale[k] / cov[k]
-        out[row] = total
-
-
-@lean
 def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
     """Estimate levels and classes of the regions `rows`; the others are left as they are."""
     model = constants.model

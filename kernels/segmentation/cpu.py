@@ -164,8 +164,9 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     differences = np.abs(np.diff(x))
     eps = quantile(differences, 0.75) if options.eps is None else options.eps
     prior = options.weight * max(LEAST_VARIANCE, variance(x))
-    sums = np.zeros((2, len(x) + 1))
-    _sum_up(x, *sums)
+    sums, squares = np.zeros((2, len(x) + 1))
+    np.cumsum(x, out=sums[1:])
+    np.cumsum(x * x, out=squares[1:])
     found = np.zeros(len(x))
 
     rules = Rules(
@@ -178,7 +179,7 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     )
 
     def search(begin: int, stop: int) -> None:
-        _search(differences, *sums, rules, begin, stop, found)
+        _search(differences, sums, squares, rules, begin, stop, found)
 
     over_spans(search, len(x), threads, LEAST_SPAN)
     _maxima(found, options.reach, out)
@@ -219,14 +220,6 @@ def _variance(x, lanes):  # type: ignore[no-untyped-def]
     n = len(x)
     mean = total(x, 0, n, 0.0, False, BLOCK, lanes) / n
     return total(x, 0, n, mean, True, BLOCK, lanes) / (n - 1)
-
-
-@lean
-def _sum_up(x, sums, squares):  # type: ignore[no-untyped-def]
-    """Set the running sums of x and of x²."""
-    for i in range(len(x)):
-        sums[i + 1] = sums[i] + x[i]
-        squares[i + 1] = squares[i] + x[i] * x[i]
 
 
 @lean
