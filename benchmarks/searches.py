@@ -106,9 +106,9 @@ class GpuSearch:
         return joined(self.pieces, each)
 
     def _hits(self, scanner: Any, i: int) -> Hits:
-        hits = self.lanes[i].result()
-        if hits is None:  # more than one search may have
-            return scanner.scan(self.pieces[i].chunk)
+        from multigpu.kernels.scan.cuda import to_hits
+
+        hits = to_hits(self.lanes[i].result())
         return hits.ordered(scanner.patterns.strands, scanner.rules.first)
 
 

@@ -55,8 +55,7 @@ class Scanner:
 
     def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
         self.patterns, self.rules, self._bases = patterns, rules, bases
-        self._ways: dict[tuple[SeedPlan, bool], Way] = {}
-        self._indexes: dict[SeedPlan, Index] = {}
+        self._ways: dict[SeedPlan, Way] = {}
         self._lock = Lock()
         self._buffers = Buffers(lambda size: np.empty(size, np.uint8))
 
@@ -78,13 +77,10 @@ class Scanner:
     def _way(self, ambiguous: float) -> Way:
         share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
         plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
-        key = (plan, share > 0)
-        if key not in self._ways:
-            target = make_target(self._packed, *key)
-            if plan not in self._indexes:
-                self._indexes[plan] = make_index(target, plan)
-            self._ways[key] = Way(target, plan, self._indexes[plan])
-        return self._ways[key]
+        if plan not in self._ways:
+            target = make_target(self._packed, plan)
+            self._ways[plan] = Way(target, plan, make_index(target, plan))
+        return self._ways[plan]
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
         """Return all hits that begin before `limit`, a position in the chunk.

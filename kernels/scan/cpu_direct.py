@@ -7,7 +7,7 @@ import numpy as np
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.cpu_compare import check, differing
-from multigpu.kernels.scan.cpu_patterns import ALL, GROUP, HELD, TILE, single, window
+from multigpu.kernels.scan.cpu_patterns import AHEAD, ALL, GROUP, HELD, TILE, single, window
 
 MANY = 2 * TILE  # more of a tile's positions than this are swept, fewer compared one by one
 
@@ -85,8 +85,8 @@ def sweep(search: Any, tile: Any, reach: Any, chosen: Any) -> None:
     for p in chosen:
         if 0 <= best[p] < before - target.anchors[p]:  # found before the tile
             continue
-        begin, end = target.steps_begin[p], target.steps_begin[p + 1]
-        if _strike(search.held, target.steps[begin:end], search.wanted, search.alive):
+        bases = target.sets[target.offsets[p] + target.anchors[p] : target.offsets[p + 1]]
+        if _strike(search.held, bases[: 64 * AHEAD], search.wanted, search.alive):
             _check_alive(search, tile, reach, p)
 
 
@@ -102,13 +102,17 @@ def _hold(planes: Any, tile: Any, held: Any, is_strict: Any) -> None:
 
 
 @lean
-def _strike(held: Any, steps: Any, wanted: Any, alive: Any) -> Any:
-    """Set `alive` to the wanted positions that match in all steps; return whether there are any."""
+def _strike(held: Any, bases: Any, wanted: Any, alive: Any) -> Any:
+    """Set `alive` to the wanted positions that match all single bases; return if there are any."""
     left = np.uint64(1)
     for i in range(TILE):
         alive[i] = wanted[i]
-    for step in steps:
-        word, shift = np.int64(step) >> 6, np.uint64(step) & np.uint64(63)
+    for offset in range(bases.shape[0]):
+        base = np.uint64(bases[offset])
+        if base & (base - np.uint64(1)):  # an ambiguous base is left to the complete comparison
+            continue
+        word = trailing_zeros(base) * HELD + (offset >> 6)
+        shift = np.uint64(offset & 63)
         left = np.uint64(0)
         for i in range(TILE):
             high = (held[word + i + 1] << np.uint64(1)) << (np.uint64(63) - shift)

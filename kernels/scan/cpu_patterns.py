@@ -18,12 +18,9 @@ from multigpu.kernels.scan.types import Patterns
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 NOTHING = -1
 TILE = 32  # words that a sweep holds: 2,048 positions
-AHEAD = 64  # words after them in which a pattern's bases are looked at
+AHEAD = 8  # words after them in which a pattern's bases are looked at
 HELD = TILE + AHEAD + 1
 GROUP = 64  # anchors that are compared together
-STEPS = 512  # bases of a pattern that a sweep looks at,
-STEPS_OF_ALL = 1 << 24  # and of all patterns together, but never fewer than
-FEWEST_STEPS = 16  # of each
 
 
 def _spread(sets: NDArray[np.uint8]) -> NDArray[np.uint64]:
@@ -43,6 +40,8 @@ class Packed(NamedTuple):
 
     planes: NDArray[np.uint64]  # [words, 4], every pattern from a new word
     words: NDArray[np.int64]  # [n + 1], the first word of each
+    sets: NDArray[np.uint8]  # as in Patterns
+    offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]  # [n]
     runs: NDArray[np.uint8]  # [n], the longest clean run of each, see `plan_seeds`
 
@@ -52,13 +51,13 @@ class Target(NamedTuple):
 
     planes: NDArray[np.uint64]  # as in Packed
     words: NDArray[np.int64]
+    sets: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
     anchors: NDArray[np.int32]  # [n], where the seed begins, or the best window for comparing
     seeded: NDArray[np.int32]  # patterns with a seed
     unseeded: NDArray[np.int32]  # and those without
     seeded_anchor: NDArray[np.uint64]  # [4, seeded + padding], 64 bases from the anchor on
-    steps: NDArray[np.uint16]  # single bases from the anchor on: see `_list_steps`
-    steps_begin: NDArray[np.int64]  # [n + 1], the first step of each
 
 
 def pack_patterns(patterns: Patterns) -> Packed:
@@ -66,34 +65,31 @@ def pack_patterns(patterns: Patterns) -> Packed:
     np.cumsum((patterns.lengths + 63) // 64, out=words[1:])
     planes = np.full((int(words[-1]) + 1, 4), ALL)  # a window may reach into the word after
     _pack_patterns(patterns.sets, patterns.offsets, words, planes)
-    return Packed(planes, words, patterns.lengths, _longest_runs(planes, words, patterns.lengths))
+    return Packed(
+        planes=planes,
+        words=words,
+        sets=patterns.sets,
+        offsets=patterns.offsets,
+        lengths=patterns.lengths,
+        runs=_longest_runs(planes, words, patterns.lengths),
+    )
 
 
-def make_target(packed: Packed, plan: SeedPlan, is_compared: bool) -> Target:
-    """Make patterns ready for comparing.
-
-    is_compared: whether seeded patterns may go the direct way; else what this needs is not made, as
-    it takes most of the memory
-    """
-    planes, words, lengths, runs = packed
+def make_target(packed: Packed, plan: SeedPlan) -> Target:
+    """Return the patterns ready for comparing."""
+    planes, words, lengths = packed.planes, packed.words, packed.lengths
     anchors = _anchors(planes, words, lengths, plan.run)
-    seeded = np.flatnonzero(runs >= plan.run).astype(np.int32)
-    unseeded = np.flatnonzero(runs < plan.run).astype(np.int32)
-    stepping = np.full(len(lengths), is_compared)
-    stepping[unseeded] = True
-    most = min(STEPS, max(FEWEST_STEPS, STEPS_OF_ALL // len(lengths)))
-    compared = seeded[: len(seeded) * is_compared]
-    steps, steps_begin = _list_steps(planes, words, lengths, anchors, stepping, most)
+    seeded = np.flatnonzero(packed.runs >= plan.run).astype(np.int32)
     return Target(
         planes=planes,
         words=words,
+        sets=packed.sets,
+        offsets=packed.offsets,
         lengths=lengths,
         anchors=anchors,
         seeded=seeded,
-        unseeded=unseeded,
-        seeded_anchor=_anchor_planes(planes, words, lengths, anchors, compared),
-        steps=steps,
-        steps_begin=steps_begin,
+        unseeded=np.flatnonzero(packed.runs < plan.run).astype(np.int32),
+        seeded_anchor=_anchor_planes(planes, words, lengths, anchors, seeded),
     )
 
 
@@ -256,58 +252,3 @@ def _anchor_planes(planes: Any, words: Any, lengths: Any, anchors: Any, chosen: 
         after = ALL << np.uint64(left) if left < 64 else np.uint64(0)
         out[0, i], out[1, i], out[2, i], out[3, i] = a | after, c | after, g | after, t | after
     return out
-
-
-def _list_steps(
-    planes: NDArray[np.uint64], words: NDArray[np.int64], lengths: NDArray[np.int64],
-    anchors: NDArray[np.int32], stepping: NDArray[np.bool_], most: int,
-) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:  # fmt: skip
-    """List the first single bases of each pattern from its anchor on, for sweeps.
-
-    A step is the word of the held planes in which the base is looked up, and the shift, as
-    word * 64 + shift. A list repeats its last step, so that it can be read in fours.
-
-    stepping: which patterns have a list; most: steps of each
-    """
-    steps, begins = np.empty(0, np.uint16), np.zeros(len(lengths) + 1, np.int64)
-    if stepping.any():
-        np.cumsum(_count_steps(planes, words, lengths, anchors, stepping, most), out=begins[1:])
-        steps = np.empty(int(begins[-1]), np.uint16)
-        _fill_steps(planes, words, lengths, anchors, begins, steps)
-    return steps, begins
-
-
-@jit
-def _count_steps(
-    planes: Any, words: Any, lengths: Any, anchors: Any, stepping: Any, most: Any
-) -> Any:
-    """int32[n]: steps of each pattern, in fours."""
-    counts = np.zeros(lengths.shape[0], np.int32)
-    for p in range(lengths.shape[0]):
-        count = 0
-        if stepping[p]:
-            for offset in range(min(lengths[p] - anchors[p], 64 * AHEAD)):
-                if count == most:
-                    break
-                if _is_single(planes, words[p], anchors[p] + offset):
-                    count += 1
-        counts[p] = (count + 3) // 4 * 4
-    return counts
-
-
-@lean
-def _fill_steps(
-    planes: Any, words: Any, lengths: Any, anchors: Any, begins: Any, steps: Any
-) -> None:
-    for p in range(lengths.shape[0]):
-        at, step = begins[p], np.int64(0)
-        for offset in range(min(lengths[p] - anchors[p], 64 * AHEAD)):
-            if at == begins[p + 1]:
-                break
-            if _is_single(planes, words[p], anchors[p] + offset):
-                _, c, g, t = window(planes, words[p], anchors[p] + offset)
-                plane = 3 * (t & np.uint64(1)) | 2 * (g & np.uint64(1)) | (c & np.uint64(1))
-                step = (np.int64(plane) * HELD + offset // 64) * 64 + offset % 64
-                steps[at] = np.uint16(step)
-                at += 1
-        steps[at : begins[p + 1]] = np.uint16(step)

@@ -145,22 +145,7 @@ def pass_over(planes: Any, word: Any, stop: Any, index: Any) -> Any:
 
 @lean
 def _any_known(here: Any, after: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
-    """Whether the filter has one of the windows that begin in a word without ambiguous bases.
-
-    All are looked up, without a branch in between; usual strides are literals, so that the compiler
-    knows the shifts.
-    """
-    if stride == 16:
-        return _some_known(here, after, k_bits, 16, known, shift)
-    if stride == 8:
-        return _some_known(here, after, k_bits, 8, known, shift)
-    if stride == 4:
-        return _some_known(here, after, k_bits, 4, known, shift)
-    return _some_known(here, after, k_bits, stride, known, shift)
-
-
-@lean
-def _some_known(here: Any, after: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
+    """Whether the filter has one of the windows that begin in a word without ambiguous bases."""
     found = np.uint64(0)
     for at in range(0, 64, stride):
         _, low, high = _window_of(here, after, at, k_bits)

@@ -5,9 +5,10 @@ its own: what is submitted to one lane is copied while the kernels of another ru
 """
 
 import threading
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import cupy
 import numpy as np
@@ -39,13 +40,13 @@ MOST_HITS = 1 << 26  # of one submission; beyond it the chunk is split
 EAGER_HITS = 1024  # copied back together with their count
 MAX_BASES = 1 << 31  # positions are 32 bits wide
 PARTS = ("copy in", "kernels", "copy out")  # of a scan on the device
-HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("_", "<i4")])
+HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("errors", "<i4")])
 HEADER = np.dtype(
     [("count", "<u8"), ("full", "<u4"), ("illegal", "<u4"), ("collected", "<u4"), ("_", "<u4", 3)]
 )
 HEADER_PLACES = {name: int(field[1]) for name, field in (HEADER.fields or {}).items()}
 
-_PATTERNS = np.dtype(
+PATTERNS = np.dtype(
     [(name, POINTER) for name in ("planes", "words", "lengths", "anchors", "anchor")]
     + [("n", "<u4"), ("strands", "<u4")]
 )
@@ -87,6 +88,28 @@ def _bits(count: int) -> int:
     return max(6, count.bit_length())
 
 
+def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any]) -> dict[str, Any]:
+    """Return the fields of the struct of patterns on the device; anchors are not placed yet.
+
+    on_device  copies an array to the device
+    """
+    words = np.zeros(len(patterns) + 1, np.int64)
+    np.cumsum((patterns.lengths + 31) // 32 + 1, out=words[1:])  # a word of padding after each
+    arrays = {
+        "words": on_device(words),
+        "lengths": on_device(patterns.lengths.astype(np.int32)),
+        "planes": _filled(4 * (int(words[-1]) + 2), 0xFF, np.uint32),
+        "anchors": cupy.empty(len(patterns), np.int32),
+        "anchor": cupy.empty((len(patterns), 4), np.uint32),
+    }
+    launch_blocks(
+        _pack_module(), "pack_patterns", min(len(patterns), MOST_BLOCKS), THREADS,
+        on_device(patterns.sets), on_device(patterns.offsets), arrays["words"],
+        np.uint32(len(patterns)), arrays["planes"],
+    )  # fmt: skip
+    return arrays
+
+
 class Scanner:
     """Searches chunks for the same patterns on the current device.
 
@@ -109,8 +132,8 @@ class Scanner:
     def _make(self) -> None:
         """Patterns to planes, the seeds' plan, anchors and index; all on the device."""
         n = len(self.patterns)
-        self._arrays = self._pattern_arrays()
-        self.arguments = struct(_PATTERNS, **self._arrays, n=n, strands=self.patterns.strands)
+        self._arrays = pattern_arrays(self.patterns, self._on_device)
+        self.arguments = struct(PATTERNS, **self._arrays, n=n, strands=self.patterns.strands)
         runs = cupy.empty(n, np.int32)
         arrays = self._arrays
         each = -(-n // THREADS_OF_FEW)
@@ -138,24 +161,6 @@ class Scanner:
         self.unseeded = self._on_device(np.flatnonzero(~has_seed).astype(np.int32))
         self._gather_anchors()
         self._fill_index()
-
-    def _pattern_arrays(self) -> dict[str, Any]:
-        patterns = self.patterns
-        words = np.zeros(len(patterns) + 1, np.int64)
-        np.cumsum((patterns.lengths + 31) // 32 + 1, out=words[1:])  # a word of padding after each
-        arrays = {
-            "words": self._on_device(words),
-            "lengths": self._on_device(patterns.lengths.astype(np.int32)),
-            "planes": _filled(4 * (int(words[-1]) + 2), 0xFF, np.uint32),
-            "anchors": cupy.empty(len(patterns), np.int32),
-            "anchor": cupy.empty((len(patterns), 4), np.uint32),
-        }
-        sets, offsets = self._on_device(patterns.sets), self._on_device(patterns.offsets)
-        launch_blocks(
-            _pack_module(), "pack_patterns", min(len(patterns), MOST_BLOCKS), THREADS,
-            sets, offsets, arrays["words"], np.uint32(len(patterns)), arrays["planes"],
-        )  # fmt: skip
-        return arrays
 
     def _on_device(self, values: NDArray[Any]) -> Any:
         """A copy, brought over by a kernel: the copy engine may be busy with letters for long."""
@@ -250,12 +255,12 @@ class Scanner:
             try:
                 lane.upload(chunk)
                 lane.search(self, limit)
-                hits = lane.result()
+                found = lane.result()
             except MemoryError:
                 lane.stream.synchronize()  # what is queued uses the buffers
                 lane.release()
                 raise
-        return hits.ordered(self.patterns.strands, self.rules.first)
+        return to_hits(found).ordered(self.patterns.strands, self.rules.first)
 
     def seconds(self) -> dict[str, float]:
         """Return how long the parts of this thread's last scan took on the device.
@@ -268,6 +273,17 @@ class Scanner:
     def close(self) -> None:
         """Give the lanes up: they know this scanner, so that without it both would stay."""
         self._own = threading.local()
+
+
+class Searcher(Protocol):
+    """Patterns on a device, and how the search for them is queued."""
+
+    patterns: Patterns
+    rules: Rules
+    module: Any  # has the kernel that collects first hits
+
+    def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
+        """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
 
 
 class Lane:
@@ -315,7 +331,7 @@ class Lane:
             runtime.memcpyHostToDevice, self.stream.ptr,
         )  # fmt: skip
 
-    def search(self, scanner: Scanner, limit: int | None = None) -> None:
+    def search(self, scanner: Searcher, limit: int | None = None) -> None:
         """Queues the search in the uploaded chunk and the way back of the hits.
 
         Hits that begin at `limit` or later are left out.
@@ -371,8 +387,8 @@ class Lane:
         """The place of a field of the results' header."""
         return self._out[HEADER_PLACES[name] :]
 
-    def result(self) -> Hits:
-        """The hits of the chunk, in no order.
+    def result(self) -> NDArray[Any]:
+        """The hits of the chunk, of type HIT, in no order; to be used before the next `search`.
 
         Raises BadBaseError at the first illegal letter, TooManyHitsError.
         """
@@ -401,14 +417,19 @@ class Lane:
             raise TooManyHitsError(f"more than {MOST_HITS} hits at once")
         self.capacity = min(MOST_HITS, wanted)
 
-    def _hits(self, count: int) -> Hits:
+    def _hits(self, count: int) -> NDArray[Any]:
         span = slice(HEADER.itemsize, HEADER.itemsize + count * HIT.itemsize)
         if count <= EAGER_HITS:
             raw = self._eager[span]
         else:
             raw = cupy.asnumpy(self._out[span], stream=self.stream)
-        hits = raw.view(HIT)
-        return Hits(hits["record"].copy(), hits["pattern"].copy(), hits["start"].astype(np.int64))
+        return raw.view(HIT)
+
+
+def to_hits(found: NDArray[Any]) -> Hits:
+    """Return what a lane found as hits."""
+    start = found["start"].astype(np.int64)
+    return Hits(found["record"].copy(), found["pattern"].copy(), start)
 
 
 def _room(held: Any, size: int, dtype: Any) -> Any:

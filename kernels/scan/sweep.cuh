@@ -1,72 +1,7 @@
 // The direct way for many positions: a warp holds 1,024 of them as bits, one word a lane, and
-// strikes out those that differ from a pattern: one of the pattern's single bases after the other or,
-// where the sample has fewer of them, one of the sample's.
+// strikes out those that differ from a pattern, one of the pattern's single bases after the other.
 
 #include "dense.cuh"
-
-constexpr u32 SINGLES =
-    1280;  // of a sample that a warp lists: a quarter of the bases that it holds
-constexpr u32 LISTED = 512;  // words in which they lie: a position and a base fit 16 bits
-
-// Lists the sample's single bases in the tile and after it, within `reach` words, in their order:
-// position in the tile * 4 + base. `first` is the first that lies in the lane's word or after it.
-// False where they are too many.
-__device__ bool list_singles(const Samples& samples, u32 tile, u32 reach, unsigned short* list,
-                             u32& first, u32& count) {
-  const u32 lane = threadIdx.x % WARP;
-  const u32 words = (samples.bases + 31) / 32;
-  count = 0;
-  for (u32 ahead = 0; ahead < reach; ahead += WARP) {
-    const u32 word = tile + ahead + lane;
-    const uint4 planes = word < words ? samples.planes[word] : make_uint4(0, 0, 0, 0);
-    u32 left = single(planes) & (planes.x | planes.y | planes.z | planes.w);
-    u32 before = __popc(left);
-    for (u32 step = 1; step < WARP; step *= 2) {
-      const u32 other = __shfl_sync(FULL, before, lane >= step ? lane - step : lane);
-      if (lane >= step) before += other;
-    }
-    const u32 here = __shfl_sync(FULL, before, WARP - 1);
-    if (!ahead && here > SINGLES / 2) return false;
-    if (count + here > SINGLES) return ahead >= WARP + SWEEP_AHEAD;
-    u32 place = count + before - __popc(left);
-    if (!ahead) first = place;
-    for (; left; left &= left - 1) {
-      const u32 bit = left & (0 - left);
-      const u32 base = planes.x & bit ? 0 : planes.y & bit ? 1 : planes.z & bit ? 2 : 3;
-      list[place++] = ((ahead + lane) * 32 + __ffs(left) - 1) * 4 + base;
-    }
-    count += here;
-  }
-  return true;
-}
-
-// The positions that agree with the sample's single bases.
-__device__ u32 struck_by_singles(const Patterns& patterns, u32 p, const unsigned short* list,
-                                 u32 first, u32 count, u32 alive) {
-  const u32* planes = reinterpret_cast<const u32*>(patterns.planes + patterns.words[p]);
-  const int words = (patterns.lengths[p] + 31) / 32;
-  // What lies over a single base is another base of the pattern for each position: a later one for
-  // an earlier position. So the pattern's bases are taken backwards.
-  const int before = patterns.anchors[p] - int(threadIdx.x % WARP * 32) - 31;
-  u32 next = first;
-  do {
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) {
-      if (!alive || next >= count) break;
-      const u32 base = list[next] & 3;
-      const int begin = before + int(list[next] >> 2), word = begin >> 5;
-      ++next;
-      if (word >= words) {  // it lies after the pattern, and so do all others
-        next = count;
-        break;
-      }
-      const u32 low = word < 0 ? ALL : __ldg(&planes[4 * word + base]);
-      const u32 high = word + 1 < words ? __ldg(&planes[4 * word + 4 + base]) : ALL;
-      alive &= __brev(__funnelshift_r(low, high, begin & 31));
-    }
-  } while (__any_sync(FULL, alive && next < count));
-  return alive;
-}
 
 // The positions that agree with the pattern's single bases.
 __device__ u32 struck_by_steps(const u32* planes, const unsigned short* __restrict__ steps,
@@ -143,8 +78,6 @@ extern "C" __global__ void __launch_bounds__(256)
           u32 room, u32 k, u32 blanks, u32 every, u32 max_anchor, u32 heads) {
   __shared__ u32 shared_planes[256 / WARP][4 * SWEEP_HELD];
   u32* planes = shared_planes[threadIdx.x / WARP];
-  unsigned short* list = reinterpret_cast<unsigned short*>(planes);  // one or the other is needed
-  const u32 reach = min(LISTED, WARP + max_anchor / 32 + 1);
   const u32 lane = threadIdx.x % WARP;
   const u32 words = (samples.bases + 31) / 32;
   const u32 warps = gridDim.x * (blockDim.x / WARP);
@@ -162,15 +95,11 @@ extern "C" __global__ void __launch_bounds__(256)
       if (head != bool(heads)) continue;
       if (!head && settled(samples, patterns, hits, tile * 32, max_anchor)) continue;
     }
-    u32 first = 0, count = 0;
-    const bool few = !STRICT && list_singles(samples, tile, reach, list, first, count);
-    __syncwarp();
-    if (!few) hold(samples, tile, planes);
+    hold(samples, tile, planes);
     __syncwarp();
     for (u32 c = 0; c < n_chosen; ++c) {
       const u32 p = chosen[c];
-      const u32 alive = few ? struck_by_singles(patterns, p, list, first, count, wanted)
-                            : struck_by_steps(planes, steps + size_t(p) * room, n_steps[p], wanted);
+      const u32 alive = struck_by_steps(planes, steps + size_t(p) * room, n_steps[p], wanted);
       if (__any_sync(FULL, alive)) settle_survivors(samples, patterns, hits, p, tile, alive);
     }
     __syncwarp();

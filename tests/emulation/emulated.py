@@ -53,20 +53,24 @@ class _Argument(ctypes.Structure):
     )
 
 
-def load(kernel: str, gpu: Gpu | None = None) -> tuple[Gpu, Any]:
-    """A GPU, and the module `kernels.<kernel>.cuda` on it; the real one is not touched.
+def load(
+    kernel: str, gpu: Gpu | None = None, emulated: dict[str, ModuleType] | None = None
+) -> tuple[Gpu, Any]:
+    """A GPU, and the module `cuda` of a folder of `kernels` on it; the real one is not touched.
 
     gpu: one that another kernel is on already, so that they share arrays
+    emulated: modules that it imports, which are on the GPU already
     """
     gpu = gpu or Gpu(compiled)
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
     path = Path(sources.__file__).parents[1] / kernel / "cuda.py"
-    spec = importlib.util.spec_from_file_location(f"emulation.{kernel}_cuda", path)
+    name = f"emulation.{kernel.replace('/', '_')}_cuda"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)
-    with patch.dict(sys.modules, {part.__name__: part for part in parts}):
+    with patch.dict(sys.modules, {part.__name__: part for part in parts} | (emulated or {})):
         sys.modules.pop("multigpu.kernels.device.pinned", None)  # it may be there with the real one
         spec.loader.exec_module(module)
     return gpu, module

@@ -15,7 +15,6 @@ from multigpu.kernels.scan import (
     Rules,
     TooManyPatternsError,
     cpu,
-    cpu_patterns,
     reference,
 )
 
@@ -40,31 +39,22 @@ def arrays(*holders: Any) -> Iterator[NDArray[Any]]:
     return (value for value in found.values() if isinstance(value, np.ndarray))
 
 
-@pytest.mark.parametrize(("ambiguous", "most"), [(0.0, 160), (0.002, 230)])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.002])
 def test_patterns__of_31_bases_take_less_than_300_bytes_with_names_and_letters(
-    ambiguous: float, most: int, monkeypatch: pytest.MonkeyPatch
+    ambiguous: float,
 ) -> None:
-    """Names and letters, twice, take up to 100 more. For fewer patterns there is more room."""
-    monkeypatch.setattr(cpu_patterns, "STEPS_OF_ALL", MANY)
+    """Names and letters take up to 70 more."""
     scanner = cpu.Scanner(random_patterns(MANY, 31), Rules(), bases=100 * MANY)
     way = scanner.way(ambiguous)
     assert way.plan.stride == 4
-    assert sum(each.nbytes for each in arrays(way.target, way.index)) < most * MANY
-
-
-def test_steps__are_as_many_as_a_pattern_has_bases() -> None:
-    """A fixed number of them was most of the memory of short patterns."""
-    target = cpu.Scanner(random_patterns(100, 31), Rules()).way(0.01).target
-    assert np.diff(target.steps_begin).tolist() == [32] * 100
+    assert sum(each.nbytes for each in arrays(way.target, way.index)) < 230 * MANY
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3])
 def test_strict__ambiguous_bases_of_samples_cost_nothing(share: float) -> None:
-    """Ambiguous bases match no seed: no bases are tried, none of the direct way is made."""
+    """Ambiguous bases match no seed, so no bases are tried."""
     scanner = cpu.Scanner(random_patterns(1000, 16), Rules(strict=True))
-    way = scanner.way(share)
-    assert way is scanner.way(0.0)
-    assert len(way.target.steps) == way.target.seeded_anchor.size == 0
+    assert scanner.way(share) is scanner.way(0.0)
 
 
 def test_ways__of_one_plan_share_its_index() -> None:

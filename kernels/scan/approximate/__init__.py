@@ -1,0 +1,23 @@
+"""The search for signatures in samples with errors: mismatches, or edits.
+
+What is a hit:
+
+* **Mismatches.** Every start at which at most K bases of the pattern do not match the bases of the
+  sample under them.
+* **Edits** (substitutions, insertions, deletions). Let d(e) be the least number of edits of the
+  whole pattern against any piece of the sample that ends before position e, the empty piece
+  included. A hit is every run of neighbouring ends with the same d <= K whose neighbours on both
+  sides, or the sample's ends, have more. It is reported at the run's first end.
+
+A pattern may have a prefix and a suffix that are exact: there no base may differ, and no gap may be
+inside of them.
+
+`reference.py` says what is right, base by base. `mismatches.py` counts the mismatches of 64
+positions at a time in bit planes; `edits.py` keeps a column of the table of distances of a pattern
+in two words (Myers 1999, Hyyrö 2003), of several patterns at a time; `alignment.py` finds start and
+alignment of a hit with edits.
+"""
+
+from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
+
+__all__ = ["ErrorHits", "Limits"]

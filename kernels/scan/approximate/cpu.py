@@ -1,0 +1,84 @@
+"""The search with errors on a CPU, one thread a call, without the interpreter's lock."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels import bases
+from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches
+from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
+from multigpu.kernels.scan.approximate.verification import find_hits
+from multigpu.kernels.scan.cpu_patterns import pack
+from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
+
+FIRST_ROOM = 1 << 14  # hits, or candidates
+
+
+class Scanner:
+    """Searches chunks for the same patterns. Safe to use from several threads at once.
+
+    edits   whether insertions and deletions count, too, and not mismatches alone
+    strict  whether a base of a sample must be a subset of the pattern's
+    """
+
+    def __init__(
+        self, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool, wanted: Wanted
+    ) -> None:
+        self.patterns, self.limits, self.edits = patterns, limits, edits
+        self._strict, self._wanted = strict, wanted
+        if edits:
+            self._groups = cpu_edits.make_groups(patterns, limits, strict)
+        else:
+            self._target = cpu_mismatches.make_target(patterns, limits)
+
+    def scan(self, chunk: Chunk) -> ErrorHits:
+        """Return the hits of a chunk; those with edits have no starts yet, see `align`.
+
+        Raises BadBaseError at the first illegal letter.
+        """
+        hits = self._find_edits(chunk) if self.edits else self._find_mismatches(chunk)
+        return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
+
+    def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
+        planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
+        illegal, _ = pack(chunk.letters, planes)
+        if illegal >= 0:
+            raise BadBaseError(illegal)
+        done, size, parts = 0, FIRST_ROOM, []
+        while done < len(chunk.offsets) - 1:
+            room = cpu_mismatches.make_room(size)
+            stop = cpu_mismatches.search(
+                planes, chunk.offsets, done, self._target, self._strict, room
+            )
+            count = int(room.filled[0])
+            pattern, start = room.pattern[:count], room.start[:count]
+            parts.append(
+                ErrorHits(
+                    record=room.record[:count],
+                    pattern=pattern,
+                    start=start,
+                    end=start + self.patterns.lengths[pattern],
+                    errors=room.errors[:count],
+                )
+            )
+            size *= 1 if stop > done else 8
+            done = stop
+        return ErrorHits.joined(parts)
+
+    def _find_edits(self, chunk: Chunk) -> ErrorHits:
+        sets = bases.encode(chunk.letters)
+        if not sets.all():
+            raise BadBaseError(int(np.argmin(sets != 0)))
+        parts = [self._candidates(sets, chunk.offsets, group) for group in self._groups]
+        joined = cpu_edits.Candidates.joined(parts)
+        return find_hits(chunk.offsets, sets, self.patterns, self.limits, joined, self._strict)
+
+    def _candidates(
+        self, sets: NDArray[np.uint8], offsets: NDArray[np.int64], group: cpu_edits.Group
+    ) -> cpu_edits.Candidates:
+        size = FIRST_ROOM
+        while True:
+            room = cpu_edits.make_candidates(size)
+            count = cpu_edits.search(sets, offsets, group, room)
+            if count <= size:
+                return room.cut(count)
+            size = count

@@ -1,0 +1,112 @@
+"""Limits of errors, and the result of a search with errors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.scan.types import Patterns
+
+Wanted = Literal["first", "best", "all"]
+
+# 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Limits:
+    """Errors that each pattern may have.
+
+    most    int64[n]  most errors
+    prefix  int64[n]  bases at its begin that must match, without a gap inside
+    suffix  int64[n]  and at its end; prefix + suffix may be more than its length
+    """
+
+    most: NDArray[np.int64]
+    prefix: NDArray[np.int64]
+    suffix: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, patterns: Patterns, most: float, exact_prefix: int = 0, exact_suffix: int = 0
+    ) -> "Limits":
+        """Return the limits of patterns; on the reverse strand prefix and suffix change places.
+
+        most  a number of errors, or, as a float, a share of the pattern's length, rounded down
+        """
+        lengths = patterns.lengths
+        if isinstance(most, int):
+            errors = np.full(len(lengths), most, np.int64)
+        else:
+            errors = np.floor(most * lengths + SLACK).astype(np.int64)
+        is_reverse = np.arange(len(lengths)) % patterns.strands == 1
+        return cls(
+            most=np.minimum(errors, lengths),
+            prefix=np.where(is_reverse, exact_suffix, exact_prefix).astype(np.int64),
+            suffix=np.where(is_reverse, exact_prefix, exact_suffix).astype(np.int64),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ErrorHits:
+    """Places of patterns in the records of a chunk.
+
+    record   int32[n]  index into the chunk's records
+    pattern  int32[n]  index into the patterns
+    start    int64[n]  first base, within the record
+    end      int64[n]  after the last base
+    errors   int32[n]  mismatches, or edits
+    """
+
+    record: NDArray[np.int32]
+    pattern: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    errors: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.record)
+
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "ErrorHits":
+        """Return the hits of these numbers, or those for which it is true."""
+        return ErrorHits(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+
+    def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "ErrorHits":
+        """Return all hits, or one of each record and signature, ordered by these, start and end.
+
+        wanted  "first": the lowest start, or with `by_end` the lowest end, the pattern itself
+                before its reverse complement; "best": the fewest errors, then as first
+        """
+        signature = self.pattern // strands
+        pair = (signature, self.record)
+        if wanted == "all":
+            return self.take(np.lexsort((self.pattern, self.end, self.start, *pair)))
+        place = self.end if by_end else self.start
+        keys = (self.pattern, place) if wanted == "first" else (self.pattern, place, self.errors)
+        order = np.lexsort((*keys, *pair))
+        record, signature = self.record[order], signature[order]
+        is_new = np.ones(len(order), bool)
+        is_new[1:] = (record[1:] != record[:-1]) | (signature[1:] != signature[:-1])
+        return self.take(order[is_new])
+
+    @classmethod
+    def none(cls) -> "ErrorHits":
+        """Return no hits."""
+        return cls.joined([])
+
+    @classmethod
+    def joined(cls, parts: Sequence["ErrorHits"]) -> "ErrorHits":
+        """Return the hits of all parts, one after the other."""
+
+        def join(name: str, dtype: type) -> NDArray[np.int64]:
+            return np.concatenate([np.empty(0, dtype), *(getattr(part, name) for part in parts)])
+
+        return cls(
+            record=join("record", np.int32).astype(np.int32),
+            pattern=join("pattern", np.int32).astype(np.int32),
+            start=join("start", np.int64),
+            end=join("end", np.int64),
+            errors=join("errors", np.int32).astype(np.int32),
+        )

@@ -1,0 +1,127 @@
+"""The search with errors against the plain recurrences, alignments among it."""
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from support.approximate_cases import Case, cases, rows, search, with_edits
+from support.scan_cases import array, chunk_of, random_letters
+
+from multigpu.kernels.scan import BadBaseError, Patterns
+from multigpu.kernels.scan.approximate import Limits, cpu, reference
+
+
+def cigar(operations: str) -> str:
+    return "".join(f"{len(list(run))}{operation}" for operation, run in groupby(operations))
+
+
+@given(cases())
+@settings(max_examples=300)
+def test_mismatches__are_those_of_the_reference(case: Case) -> None:
+    chunk, patterns, limits, strict = case
+    expected, _ = reference.search(chunk, patterns, limits, edits=False, strict=strict)
+    assert rows(search(case, edits=False)[0]) == rows(expected)
+
+
+@given(cases())
+@settings(max_examples=300)
+def test_edits__are_those_of_the_reference_with_their_alignments(case: Case) -> None:
+    chunk, patterns, limits, strict = case
+    expected, operations = reference.search(chunk, patterns, limits, edits=True, strict=strict)
+    hits, cigars = search(case, edits=True)
+    assert rows(hits) == rows(expected)
+    assert cigars == [cigar(each) for each in operations]
+
+
+@pytest.mark.parametrize("edits", [False, True])
+@given(case=cases())
+@settings(max_examples=60)
+def test_first_and_best__are_chosen_among_all(edits: bool, case: Case) -> None:
+    every, _ = search(case, edits=edits)
+    place = every.end if edits else every.start
+    signature = every.pattern // case[1].strands
+    for wanted in ("first", "best"):
+        found, _ = search(case, edits=edits, wanted=wanted)
+        for pair in set(zip(every.record.tolist(), signature.tolist(), strict=True)):
+            here = (every.record == pair[0]) & (signature == pair[1])
+            if wanted == "best":
+                here &= every.errors == every.errors[here].min()
+            here &= place == place[here].min()
+            expected = rows(every.take(here))
+            chosen = [row for row in rows(found) if (row[0], row[1] // case[1].strands) == pair]
+            assert chosen == [min(expected, key=lambda row: row[1])]
+        assert len(found) == len(set(zip(every.record.tolist(), signature.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize("length", [63, 64, 65, 128, 200, 1000])
+@pytest.mark.parametrize("most", [0, 3, 0.05])
+def test_long_patterns__are_found_with_their_errors_where_they_were_planted(
+    length: int, most: float
+) -> None:
+    """Pieces of 64 bases find them; borders of words and of records lie anywhere."""
+    rng = np.random.default_rng(length)
+    signatures = [random_letters(rng, length, 0.02) for _ in range(3)]
+    patterns = Patterns.of(signatures, True)
+    limits = Limits.of(patterns, most)
+    planted = [with_edits(rng, each, int(limits.most[0])) for each in signatures]
+    records = [
+        np.concatenate([random_letters(rng, int(rng.integers(0, 90)), 0), each]) for each in planted
+    ]
+    case = (chunk_of(records), patterns, limits, False)
+    hits, cigars = search(case, edits=True)
+    for number, record in enumerate(records):
+        mine = [row for row in rows(hits) if row[0] == number and row[1] == 2 * number]
+        assert min(abs(row[3] - len(record)) for row in mine) <= limits.most[0]
+        assert all(row[4] <= limits.most[0] for row in mine)
+    for row, text in zip(rows(hits), cigars, strict=True):
+        assert sum(int(each[:-1]) for each in _runs(text) if each[-1] in "XID") == row[4]
+        assert sum(int(each[:-1]) for each in _runs(text) if each[-1] in "=XI") == row[3] - row[2]
+
+
+def _runs(text: str) -> list[str]:
+    runs, begin = [], 0
+    for at, letter in enumerate(text):
+        if letter in "=XID":
+            runs.append(text[begin : at + 1])
+            begin = at + 1
+    return runs
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_scan__of_more_hits_than_there_is_room_for(
+    edits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "FIRST_ROOM", 2)
+    patterns = Patterns.of([array("ACGTT")], False)
+    case = (chunk_of([array("ACGTTACGGTAGGTT" * 5)] * 3), patterns, Limits.of(patterns, 1), False)
+    expected, _ = reference.search(*case[:3], edits=edits, strict=False)
+    assert len(expected) > 20
+    assert rows(search(case, edits=edits)[0]) == rows(expected)
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_scan__of_an_illegal_letter_says_where(edits: bool) -> None:
+    patterns = Patterns.of([array("ACGT")], False)
+    case = (chunk_of([array("ACGTAC!T")]), patterns, Limits.of(patterns, 1), False)
+    with pytest.raises(BadBaseError) as error:
+        search(case, edits=edits)
+    assert error.value.position == 6
+
+
+def test_limits__are_shares_of_each_length_and_change_places_on_the_reverse_strand() -> None:
+    patterns = Patterns.of([array("A" * 100), array("C" * 19)], True)
+    limits = Limits.of(patterns, 0.29, exact_prefix=1, exact_suffix=3)
+    assert limits.most.tolist() == [29, 29, 5, 5]
+    assert limits.prefix.tolist() == [1, 3, 1, 3]
+    assert limits.suffix.tolist() == [3, 1, 3, 1]
+    assert Limits.of(patterns, 50).most.tolist() == [50, 50, 19, 19]
+
+
+def test_run__is_reported_at_its_first_end_with_the_largest_start() -> None:
+    """One T of the sample is left out, and it does not matter which."""
+    patterns = Patterns.of([array("GATTACA")], False)
+    case = (chunk_of([array("CCGATTTACACC")]), patterns, Limits.of(patterns, 1), False)
+    hits, cigars = search(case, edits=True)
+    assert rows(hits) == [(0, 0, 2, 10, 1)]
+    assert cigars == ["2=1I5="]

@@ -1,0 +1,95 @@
+"""The CUDA search with errors without a GPU, against the search on CPUs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulation import emulated
+from emulation.device import Gpu
+from support.approximate_cases import Case, rows, search, with_edits
+from support.scan_cases import array, chunk_of, random_letters
+
+from multigpu.kernels.scan import BadBaseError, Patterns
+from multigpu.kernels.scan.approximate import Limits
+
+pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
+
+
+@pytest.fixture(scope="session")
+def machine() -> tuple[Gpu, Any]:
+    gpu, scan = emulated.load("scan")
+    scan.EMPTY_TABLE = 256
+    return emulated.load("scan/approximate", gpu, {"multigpu.kernels.scan.cuda": scan})
+
+
+@pytest.fixture
+def cuda(machine: tuple[Gpu, Any], gpu: Gpu) -> Any:
+    return machine[1]
+
+
+def case_of(seed: int, lengths: list[int], ambiguous: float, most: float, strict: bool) -> Case:
+    """Return samples in which signatures of these lengths are planted with errors."""
+    rng = np.random.default_rng(seed)
+    signatures = [random_letters(rng, length, ambiguous / 2) for length in lengths]
+    records = []
+    for _ in range(4):
+        pieces = [random_letters(rng, int(rng.integers(0, 400)), ambiguous)]
+        for number in rng.permutation(len(signatures))[:4].tolist():
+            pieces += [with_edits(rng, signatures[number], int(rng.integers(0, 4)))]
+            pieces += [random_letters(rng, int(rng.integers(0, 90)), ambiguous)]
+        records.append(np.concatenate(pieces))
+    patterns = Patterns.of(signatures, bool(rng.integers(2)))
+    exact = rng.choice([0, 0, 1, 3], 2).tolist()
+    return chunk_of(records), patterns, Limits.of(patterns, most, *exact), strict
+
+
+SHORT = [1, 2, 5, 12, 20, 23, 23, 24, 31, 32]
+LONG = [33, 40, 48, 49, 64, 65, 96, 130, 300]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize(("lengths", "most"), [(SHORT, 3), (SHORT, 0.2), (LONG, 4), (LONG, 0.05)])
+@pytest.mark.parametrize("edits", [False, True])
+def test_hits__are_those_of_cpus(
+    cuda: Any, edits: bool, lengths: list[int], most: float, ambiguous: float, strict: bool
+) -> None:
+    case = case_of(1, lengths, ambiguous, most, strict)
+    expected = search(case, edits=edits)
+    found = search(case, edits=edits, backend=cuda)
+    assert len(expected[0]) > 0
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+@pytest.mark.parametrize("edits", [False, True])
+@pytest.mark.parametrize("wanted", ["first", "best"])
+def test_first_and_best__are_those_of_cpus(cuda: Any, wanted: str, edits: bool) -> None:
+    case = case_of(2, SHORT, 0.05, 2, False)
+    expected = search(case, edits=edits, wanted=wanted)
+    found = search(case, edits=edits, wanted=wanted, backend=cuda)
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_borders__of_stretches_and_blocks_are_no_borders(cuda: Any, edits: bool) -> None:
+    """A stretch has 2,048 bases, a block of threads up to 4,096."""
+    rng = np.random.default_rng(3)
+    signature = random_letters(rng, 30, 0)
+    sample = random_letters(rng, 13_000, 0)
+    for at in (2035, 4066, 4096, 6130, 8164, 8200, 10_210, 12_970):
+        sample[at : at + 30] = signature
+        sample[at + 7] = array("N")[0]
+    patterns = Patterns.of([signature], True)
+    case = (chunk_of([sample]), patterns, Limits.of(patterns, 3), True)
+    expected, found = search(case, edits=edits), search(case, edits=edits, backend=cuda)
+    assert len(expected[0]) >= 8
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_scan__of_an_illegal_letter_says_where(cuda: Any, edits: bool) -> None:
+    patterns = Patterns.of([array("ACGT")], False)
+    case = (chunk_of([array("ACGTAC!T")]), patterns, Limits.of(patterns, 1), False)
+    with pytest.raises(BadBaseError) as error:
+        search(case, edits=edits, backend=cuda)
+    assert error.value.position == 6

@@ -1,0 +1,72 @@
+"""Samples and signatures for the search with errors, and its hits as rows."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from multigpu.kernels import bases
+from multigpu.kernels.scan import Chunk, Patterns
+from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
+from multigpu.kernels.scan.approximate.alignment import align
+from support.scan_cases import array, chunk_of, random_letters
+
+Case = tuple[Chunk, Patterns, Limits, bool]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Samples and signatures, some of which are alike, with limits of every kind."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    ambiguous = draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+    signatures = [
+        random_letters(rng, int(rng.integers(1, 14)), ambiguous) for _ in range(rng.integers(1, 5))
+    ]
+    records = [sample_with(rng, signatures, ambiguous) for _ in range(rng.integers(1, 5))]
+    patterns = Patterns.of(signatures, draw(st.booleans()))
+    most = draw(st.integers(0, 5) | st.floats(0, 0.6))
+    exact = [draw(st.sampled_from([0, 0, 0, 1, 3, 20])) for _ in range(2)]
+    return chunk_of(records), patterns, Limits.of(patterns, most, *exact), draw(st.booleans())
+
+
+def sample_with(rng: np.random.Generator, signatures: list[Any], ambiguous: float) -> Any:
+    pieces = [random_letters(rng, int(rng.integers(0, 20)), ambiguous)]
+    for _ in range(rng.integers(0, 3)):
+        chosen = signatures[int(rng.integers(len(signatures)))]
+        pieces += [with_edits(rng, chosen, int(rng.integers(0, 3)))]
+        pieces += [random_letters(rng, int(rng.integers(0, 6)), ambiguous)]
+    return np.concatenate(pieces)
+
+
+def with_edits(rng: np.random.Generator, letters: Any, count: int) -> Any:
+    """Return letters with some of them changed, inserted or deleted."""
+    changed = letters.tolist()
+    for _ in range(count):
+        at, kind = int(rng.integers(len(changed) + 1)), int(rng.integers(3))
+        letter = int(array("ACGT")[rng.integers(4)])
+        changed[at : at + (kind != 1)] = [letter] if kind else []
+    return np.array(changed, np.uint8)
+
+
+def rows(hits: ErrorHits) -> list[tuple[int, ...]]:
+    columns = (hits.record, hits.pattern, hits.start, hits.end, hits.errors)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def search(
+    case: Case, *, edits: bool, wanted: Any = "all", backend: Any = cpu
+) -> tuple[ErrorHits, list[str]]:
+    """Return the hits and, of edits, their CIGARs."""
+    chunk, patterns, limits, strict = case
+    scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
+    hits = scanner.scan(chunk)
+    if not edits:
+        return hits, []
+    found = align(chunk.offsets, bases.encode(chunk.letters), patterns, limits, hits, strict)
+    started = ErrorHits(
+        record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
+        errors=hits.errors,
+    )  # fmt: skip
+    order = np.lexsort((hits.pattern, hits.end, found.start, hits.pattern // patterns.strands,
+                        hits.record))  # fmt: skip
+    return started.take(order), [found.text(i) for i in order.tolist()]
