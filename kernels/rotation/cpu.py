@@ -3,11 +3,11 @@
 import numpy as np
 
 from multigpu.kernels.rotation import cpu_poses, shortlist
-from multigpu.kernels.rotation.cpu_poses import NONE, Body, Grid, Space
-from multigpu.kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
+from multigpu.kernels.rotation.cpu_poses import Body, Grid, Room
+from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, Search, check, span_of, split
 
-AT_ONCE = 1 << 16  # poses that are scored before the best are listed
+AT_ONCE = 1 << 14  # poses that are scored before the best are listed
 
 
 class Searcher:
@@ -15,23 +15,22 @@ class Searcher:
 
     def __init__(self, field: Field, search: Search) -> None:
         self.field, self.search = field, search
-        self.grid, self.space = _grid(field), _space(search)
+        self.grid = _grid(field)
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.Searcher.best` does."""
         check(self.field, ligands)
         span, room = span_of(self.search, span), cpu_poses.room()
-        return Poses.joined(
-            [
-                self._best(Scores(self, body, span, room)).moved(number)
-                for number, body in enumerate(self._bodies(ligands))
-            ]
-        )
-
-    def _best(self, scores: "Scores") -> Poses:
-        if self.search.top > 1:
-            return shortlist.best(scores, self.search, scores.body.moments)
-        return scores.best()
+        found = []
+        for number, body in enumerate(self._bodies(ligands)):
+            moments = ligands.moments[number]
+            scores = Scores(self, body, moments, span, room)
+            if self.search.top > 1:
+                poses = shortlist.best(scores, self.search, moments)
+            else:
+                poses = scores.best()
+            found.append(poses.moved(number))
+        return Poses.joined(found)
 
     def _bodies(self, ligands: Ligands) -> list[Body]:
         starts = self.search.targets(ligands) - self.field.origin
@@ -43,46 +42,48 @@ class Searcher:
                 places=ligands.relative[mine],
                 channels=ligands.channels[mine],
                 weights=ligands.weights[mine],
-                moments=moments,
             )
-            for start, mine, moments in zip(starts, atoms, ligands.moments, strict=True)
+            for start, mine in zip(starts, atoms, strict=True)
         ]
 
 
 class Scores:
     """The scores of one ligand in a span of poses: `shortlist.Scores`."""
 
-    def __init__(self, searcher: Searcher, body: Body, span: range, room: cpu_poses.Room) -> None:
-        self._of, self.body, self._span, self._room = searcher, body, span, room
+    def __init__(
+        self, searcher: Searcher, body: Body, moments: Floats, span: range, room: Room
+    ) -> None:
+        self._search, self._grid = searcher.search, searcher.grid
+        self._body, self._moments, self._span, self._room = body, moments, span, room
 
     def best(self) -> Poses:
         """Return the best pose."""
         found = Poses.none()
         for part in split(self._span, AT_ONCE):
-            scores = self.score(part)
-            best = int(scores.argmax())
-            if scores[best] > (found.score[0] if len(found) else NONE):
-                pose = np.array([part.start + best])
-                found = Poses(np.zeros(1, np.int64), pose, scores[best : best + 1])
+            poses, scores = self.score(part)
+            if len(scores) and (not len(found) or scores.max() > found.score[0]):
+                best = [int(scores.argmax())]
+                found = Poses(np.zeros(1, np.int64), poses[best], scores[best])
         return found
 
     def list_into(self, listed: shortlist.Shortlist, struck: Indices) -> None:
         """Do what `shortlist.Scores.list_into` does."""
         for part in split(self._span, AT_ONCE):
-            scores = self.score(part)
-            for pose in struck:
-                cpu_poses.strike(
-                    self._of.space, self.body.moments, part.start, scores, pose,
-                    self._of.search.min_squared, self._room.turns,
-                )  # fmt: skip
-            better = np.flatnonzero(scores > listed.floor)
-            listed.add(part.start + better, scores[better])
+            poses, scores = self.score(part)
+            better = scores > listed.floor
+            poses, scores = poses[better], scores[better]
+            for one in struck:
+                poses, scores = shortlist.without(one, poses, scores, self._search, self._moments)
+            listed.add(poses, scores)
 
-    def score(self, part: range) -> Floats:
-        """Return the scores of a part of the poses."""
-        scores = np.empty(len(part))
-        cpu_poses.score(self._of.grid, self._of.space, self.body, part.start, scores, self._room)
-        return scores
+    def score(self, part: range) -> tuple[Indices, Floats]:
+        """Return those of a part of the poses that repeat no others, and their scores."""
+        poses = np.arange(part.start, part.stop)
+        poses = poses[self._search.rotations.is_first(poses // self._search.shifts.count)]
+        scores = np.empty(len(poses))
+        placements = self._search.placements(poses)
+        cpu_poses.score(self._grid, self._body, *placements, scores, self._room)
+        return poses, scores
 
 
 def _grid(field: Field) -> Grid:
@@ -96,12 +97,3 @@ def _grid(field: Field) -> Grid:
         middle=field.middle,
         spacing=field.spacing,
     )
-
-
-def _space(search: Search) -> Space:
-    rotations, side, step = search.rotations, search.shifts.side, float(search.shifts.step)
-    if isinstance(rotations, EulerRotations):
-        n, locked, wrap = rotations.n, rotations.locked, rotations.wrap
-        return Space(n, locked, wrap, rotations.table, np.empty((0, 4)), side, step)
-    assert isinstance(rotations, ListedRotations)
-    return Space(0, (0, 0), 0, np.empty((0, 2)), rotations.quaternions, side, step)

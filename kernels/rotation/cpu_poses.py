@@ -11,23 +11,6 @@ from multigpu.kernels.rotation.types import PENALTY
 
 BLOCK = 256  # poses that are scored together; what they need stays in the nearest cache
 
-NONE = -np.inf  # the score of a pose that repeats another, or was struck out
-
-
-class Space(NamedTuple):
-    """The poses: Euler angles where n > 0, else quaternions; and a cube of shifts.
-
-    n, locked, wrap: as EulerRotations has them
-    """
-
-    n: int
-    locked: tuple[int, int]
-    wrap: int
-    table: Floats
-    quaternions: Floats
-    side: int
-    step: float
-
 
 class Grid(NamedTuple):
     """The field. values: float32[channels, nodes]; per_unit: 1 / spacing.
@@ -52,14 +35,12 @@ class Body(NamedTuple):
     places: Floats
     channels: NDArray[np.int32]
     weights: Floats
-    moments: Floats
 
 
 class Room(NamedTuple):
     """Memory for a block of poses; float64 but for the cells."""
 
-    turned: Floats  # [12] the placement of one pose
-    turns: Floats  # [12, BLOCK] those of all
+    turns: Floats  # [12, BLOCK] matrices and shifts, from places of atoms to those in the grid
     at: Floats  # [3, BLOCK] places of an atom in the grid, then in their cells
     cells: NDArray[np.uint32]  # [BLOCK] lowest nodes of cells, or nearest nodes
     inside: Floats  # [BLOCK] 1 inside of the grid, else 0
@@ -71,7 +52,6 @@ def room() -> Room:
     """Return memory for one thread."""
     inside, beyond, sums = np.empty((3, BLOCK))
     return Room(
-        turned=np.empty(12),
         turns=np.empty((12, BLOCK)),
         at=np.empty((3, BLOCK)),
         cells=np.empty(BLOCK, np.uint32),
@@ -81,68 +61,22 @@ def room() -> Room:
     )
 
 
-@lean
-def place(space: Any, pose: Any, out: Any) -> Any:
-    """Whether no lower index is the same pose; its matrix and shift. out: float64[12]."""
-    rotation, shift = divmod(pose, space.side * space.side * space.side)
-    rest, z = divmod(shift, space.side)
-    x, y = divmod(rest, space.side)
-    most = space.side // 2
-    out[9], out[10], out[11] = (
-        (x - most) * space.step, (y - most) * space.step, (z - most) * space.step
-    )  # fmt: skip
-    if space.n:
-        return _turn_by_angles(space, rotation, out)
-    _turn_by_quaternion(space.quaternions[rotation], out)
-    return True
-
-
-@lean
-def _turn_by_angles(space: Any, rotation: Any, out: Any) -> Any:
-    rest, gamma = divmod(rotation, space.n)
-    alpha, beta = divmod(rest, space.n)
-    ca, sa = space.table[alpha, 0], space.table[alpha, 1]
-    cb, sb = space.table[beta, 0], space.table[beta, 1]
-    cc, sc = space.table[gamma, 0], space.table[gamma, 1]
-    out[0], out[1], out[2] = cb * cc, sa * sb * cc - ca * sc, ca * sb * cc + sa * sc
-    out[3], out[4], out[5] = cb * sc, sa * sb * sc + ca * cc, ca * sb * sc - sa * cc
-    out[6], out[7], out[8] = -sb, sa * cb, ca * cb
-    locked = beta == space.locked[0] or beta == space.locked[1]
-    return not (locked and alpha and gamma < space.wrap)
-
-
-@lean
-def _turn_by_quaternion(quaternion: Any, out: Any) -> Any:
-    w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
-    out[0], out[1], out[2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
-    out[3], out[4], out[5] = 2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)
-    out[6], out[7], out[8] = 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)
-
-
-@lean
-def _to_grid(grid: Any, body: Any, turned: Any) -> Any:
-    """A placement in Å becomes one in units of the spacing, from the origin."""
-    for axis in range(3):
-        for k in range(3):
-            turned[3 * axis + k] *= grid.per_unit[axis]
-        turned[9 + axis] = body.start[axis] + turned[9 + axis] * grid.per_unit[axis]
-
-
 # A block of poses at a time, one atom after the other. The loops over the block are simple ones,
 # which LLVM makes vectors of.
 
 
 @lean
-def score(grid: Any, space: Any, body: Any, begin: Any, scores: Any, room: Any) -> Any:
-    """Set the scores of the poses from `begin` on, float64[poses]; NONE: it repeats another."""
+def score(grid: Any, body: Any, matrices: Any, shifts: Any, scores: Any, room: Any) -> Any:
+    """Set the scores of poses, float64[poses], from their matrices and shifts."""
     for first in range(0, scores.shape[0], BLOCK):
         block = scores[first : first + BLOCK]
         for j in range(block.shape[0]):
-            is_new = place(space, begin + first + j, room.turned)
-            block[j] = 0.0 if is_new else NONE
-            _to_grid(grid, body, room.turned)
-            for k in range(12):
-                room.turns[k, j] = room.turned[k]
+            block[j] = 0.0
+            for axis in range(3):
+                per_unit, shift = grid.per_unit[axis], shifts[first + j, axis]
+                for k in range(3):
+                    room.turns[3 * axis + k, j] = matrices[first + j, axis, k] * per_unit
+                room.turns[9 + axis, j] = body.start[axis] + shift * per_unit
         for atom in range(body.places.shape[0]):
             _add_atom(grid, body, atom, block, room)
 
@@ -222,34 +156,3 @@ def _along(values: Any, i: Any, fraction: Any) -> Any:
 @lean
 def _between(low: Any, high: Any, fraction: Any) -> Any:
     return low + fraction * (high - low)
-
-
-@lean
-def strike(
-    space: Any, moments: Any, begin: Any, scores: Any, taken: Any, min_squared: Any, placed: Any
-) -> Any:
-    """Strike out a pose and those nearer to it. placed: float64[2, 12] or more, anything."""
-    one, other = placed[0], placed[1]
-    place(space, taken, one)
-    for j in range(scores.shape[0]):
-        if scores[j] > NONE:
-            place(space, begin + j, other)
-            near = _squared_distance(moments, one, other) < min_squared
-            if near or begin + j == taken:
-                scores[j] = NONE
-
-
-@lean
-def _squared_distance(moments: Any, one: Any, other: Any) -> Any:
-    overlap = 0.0
-    for i in range(3):
-        for j in range(3):
-            turned = 0.0
-            for k in range(3):
-                turned += one[3 * i + k] * moments[j, k]
-            overlap += turned * other[3 * i + j]
-    apart = 0.0
-    for axis in range(9, 12):
-        apart += (other[axis] - one[axis]) * (other[axis] - one[axis])
-    trace = moments[0, 0] + moments[1, 1] + moments[2, 2]
-    return 2 * (trace - overlap) + apart

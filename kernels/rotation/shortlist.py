@@ -87,17 +87,17 @@ def _apart(listed: Shortlist, search: Search, moments: Floats) -> Iterator[tuple
         some = slice(begin, begin + AHEAD)
         free, values = poses[some], scores[some]
         for one in chosen:
-            free, values = _without(one, free, values, search, moments)
+            free, values = without(one, free, values, search, moments)
         while len(free):
             chosen.append(int(free[0]))
             yield chosen[-1], float(values[0])
-            free, values = _without(chosen[-1], free, values, search, moments)
+            free, values = without(chosen[-1], free, values, search, moments)
 
 
-def _without(
+def without(
     one: int, poses: Indices, scores: Floats, search: Search, moments: Floats
 ) -> tuple[Indices, Floats]:
-    """Poses that are apart from one, and are not it."""
+    """Return the poses that are apart from one, and are not it, and their scores."""
     matrices, shifts = search.placements(np.array([one]))
     squared = squared_distance(moments, (matrices[0], shifts[0]), search.placements(poses))
     apart = (squared >= search.min_squared) & (poses != one)
