@@ -27,6 +27,7 @@ from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Sea
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
 POCKET = GOLDEN / "dock" / "real_1stp" / "1stp_protein.maps.fld"
 ATOMS, POINTS, SPACING, SEED = 64, 100, 0.375, 1
+CHECKED = 3  # ligands of the library that the plain search docks again
 LIBRARY = 10_000
 FEWEST, MOST = 25, 35  # atoms of the library's ligands: 30 on average
 TYPES = {"C": "C", "N": "N", "O": "OA", "S": "SA", "F": "HD", "Cl": "A"}  # that the pocket has
@@ -199,10 +200,29 @@ def part_library(bench: Bench) -> Iterator[Figure]:
     process(command)
     rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
     require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
+    _check_plain_search(bench, count, rows[:CHECKED])
     seconds = repeated(lambda: process(command), min(bench.runs, 3), warm_up=False)
     what = f"{count:,} ligands of about 30 atoms, AutoGrid, p = 10°: process, {bench.where}"
     note = f"{count / np.median(seconds):,.0f} ligands/s"
     yield Figure("library", what, "s", seconds, 2.0 if bench.gpu else None, note=note)
+
+
+def _check_plain_search(bench: Bench, count: int, rows: list[str]) -> None:
+    """Require that the plain search agrees on the first ligands."""
+    from multigpu.dock.ligands import LigandLoader
+    from multigpu.dock.options import DockOptions
+    from multigpu.dock.plan import field_of, search_of
+    from multigpu.formats.molecules.ligands import open_sources, read_records
+
+    grid = read_pocket(str(bench.pocket))
+    options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
+    field, search = field_of(grid, options), search_of(options)
+    (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
+    some = next(read_records(0, source))[:CHECKED]
+    loaded = LigandLoader(sources=[source], types=grid.types, search=search).load([some], first=0)
+    plain = reference.Searcher(field, search).best(loaded.ligands)
+    claimed = [float(row.split("\t")[2]) for row in rows]
+    require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
 
 
 # ---- all together -----------------------------------------------------------------------------

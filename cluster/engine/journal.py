@@ -78,12 +78,6 @@ class Journal:
                 raise self._damage(error) from error
             yield part
 
-    def last(self) -> Any | None:
-        """Return the last of `parts`, if there is one and it is not damaged."""
-        with suppress(*UNPACK_ERRORS):
-            return self._codec.unpack_part(self._found[-1].read(self._file.fileno()))
-        return None
-
     def append(self, part: Any) -> None:
         """Keep a part. Raises UsageError where the disk is full."""
         with failures_named(str(self.path)):

@@ -243,10 +243,6 @@ class Job:
                 raise Failure("the journal holds more than the input")
         return spans
 
-    def last_finished(self) -> Any | None:
-        """Return the last part that an earlier run has finished, or None."""
-        return self._journal.last() if self._journal else None
-
     def run_spans(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
     ) -> Iterator[Outcome[P]]:
