@@ -139,10 +139,9 @@ def normalization_cases(backend: Any, random: np.random.Generator) -> Iterator[s
         counts = counts_of(random, 6)
         options = normalization.Normalization(norm_type, size_factor, ploidy=(2, 2, 2, 2, 1, 1))
         for values in (counts, counts * 0.7):
-            found = backend.normalize(values, blocks, options)
-            expected = normalization.reference.normalize(values, blocks, options)
+            found = backend.size_factors(values, blocks, options)
+            expected = normalization.reference.size_factors(values, blocks, options)
             same(found.factors, expected.factors, "size factors", 1e-10)
-            same(found.values, expected.values, "normalized counts", 1e-10)
         yield f"{norm_type}, {size_factor}"
 
 

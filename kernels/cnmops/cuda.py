@@ -140,32 +140,24 @@ def _on_device(counts: Any) -> Any:
 
 
 def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
-    arrays = ("changes", "squares", "bits")
-    scalars = (
-        *("sample_weight", "widest", "least", "floor", "least_level", "reach", "least_most"),
-        "impact",
-    )
-    dtype = np.dtype(
-        [(name, "<f8", options.classes) for name in arrays]
-        + [(name, "<f8") for name in scalars]
-        + [("cycles", "<i4"), ("main", "<i4")]
-    )
-    return struct(
-        dtype,
-        changes=numbers.changes,
-        squares=numbers.squares,
-        bits=numbers.bits,
-        sample_weight=numbers.sample_weight,
-        widest=numbers.widest,
-        least=options.min_read_count,
-        floor=options.floor,
-        least_level=LEAST_LEVEL,
-        reach=REACH,
-        least_most=LEAST_MOST,
-        impact=numbers.impact,
-        cycles=options.cycles,
-        main=numbers.main,
-    )
+    """Return the struct `Constants` of team.cuh, in the order of its fields."""
+    floats: dict[str, Any] = {
+        "changes": numbers.changes,
+        "squares": numbers.squares,
+        "bits": numbers.bits,
+        "sample_weight": numbers.sample_weight,
+        "widest": numbers.widest,
+        "least": options.min_read_count,
+        "floor": options.floor,
+        "least_level": LEAST_LEVEL,
+        "reach": REACH,
+        "least_most": LEAST_MOST,
+        "impact": numbers.impact,
+    }
+    whole = {"cycles": options.cycles, "main": numbers.main}
+    fields = [(name, "<f8", np.shape(value)) for name, value in floats.items()]
+    fields += [(name, "<i4", ()) for name in whole]
+    return struct(np.dtype(fields), **floats, **whole)
 
 
 def _room(regions: int, samples: int, options: Model, changes: Any) -> tuple[Result, NDArray[Any]]:

@@ -26,7 +26,7 @@ def model(counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | Non
     counts  float64 or int32[regions, samples], none negative
     cov     float64[samples], the samples' coverages: 1 where counts are normalized
     scale   float64[samples], what the counts are multiplied by first; None: 1. They are size
-            factors of whole-numbered counts; fractions are normalized by `apply` of the
+            factors of whole-numbered counts; fractions are multiplied by `apply` of the
             normalization, which makes regions empty where all are below 1
     raises  ModelError for fewer than two samples or coverages that are not above 0
     """

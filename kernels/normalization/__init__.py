@@ -4,17 +4,15 @@
 and `cuda.py` measure. Each of the three has
 
     size_factors(counts, blocks, options, names)  -> SizeFactors
-    normalize(counts, blocks, options, names)     -> Normalized
-    coverages(counts)                             -> float64[samples]
 
 with counts [regions, samples], float64 or int32, and blocks: one slice of regions a chromosome.
+The first two also have `coverages(counts) -> float64[samples]`.
 """
 
 from multigpu.kernels.normalization.types import (
     Normalization,
     NormalizationError,
-    Normalized,
     SizeFactors,
 )
 
-__all__ = ["Normalization", "NormalizationError", "Normalized", "SizeFactors"]
+__all__ = ["Normalization", "NormalizationError", "SizeFactors"]

@@ -16,11 +16,9 @@ from multigpu.kernels.normalization.types import (
     Floats,
     Mask,
     Normalization,
-    Normalized,
     SizeFactors,
     checked,
     chromosome_names,
-    groups,
 )
 
 STRETCH = 4096  # regions that are summed together, whatever the number of threads
@@ -41,40 +39,12 @@ def size_factors(
     return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
 
 
-def normalize(
-    counts: NDArray[Any],
-    blocks: Sequence[slice],
-    options: Normalization,
-    names: Sequence[str] | None = None,
-    threads: int = 1,
-) -> Normalized:
-    """Return what `reference.normalize` does."""
-    found = size_factors(counts, blocks, options, names, threads=threads)
-    values = apply(counts, blocks, found.factors, options, threads)
-    return Normalized(values, found.factors, found.notes)
-
-
-def apply(
-    counts: NDArray[Any],
-    blocks: Sequence[slice],
-    factors: Floats,
-    options: Normalization,
-    threads: int = 1,
-) -> Floats:
-    """Return what `reference.apply` does."""
-    counts = _contiguous(counts)
-    values = np.empty(counts.shape)
-    for block, row in zip(blocks, factors, strict=True):
-        for group in groups(options.ploidies(counts.shape[1])):
-            _scale(counts[block], np.array(group), row, values[block], threads)
-    return values
-
-
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
     """Return what `reference.coverages` does."""
     counts = _contiguous(checked(counts))
-    rows = np.ones(len(counts), bool)
-    return Spectral(_spectra(counts, rows, range(counts.shape[1]), threads)).coverages()
+    spectra = _spectra(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
+    means = [each.mean_between(each.quantile(0.05), each.quantile(0.95)) for each in spectra]
+    return np.array(means) / np.median(means)
 
 
 class Counts:
@@ -116,7 +86,7 @@ class Counts:
         return Spectrum.together(parts).quantile(0.5)
 
 
-class Part:
+class Part(Spectral):
     """The statistics of some samples on one chromosome."""
 
     def __init__(self, counts: NDArray[Any], samples: Sequence[int], threads: int) -> None:
@@ -126,34 +96,27 @@ class Part:
         over_spans(self._find_used, len(counts), threads, LEAST_SPAN)
 
     def _find_used(self, begin: int, stop: int) -> None:
-        _find_used(self._counts[begin:stop], self._samples, self._used[begin:stop])
+        counts = self._counts[begin:stop][:, self._samples]
+        self._used[begin:stop] = (counts >= 1).any(axis=1)
 
     @cached_property
-    def _spectral(self) -> Spectral:
-        return Spectral(_spectra(self._counts, self._used, self._samples, self._threads))
+    def spectra(self) -> Sequence[Spectrum]:
+        return _spectra(self._counts, self._used, self._samples, self._threads)
 
     def used(self) -> Mask:
         return self._used
 
     def means(self) -> Floats:
-        total = _sums(self._counts, self._used, self._samples, self._threads)
-        return np.asarray(total / self._used.sum())
-
-    def quantiles(self, share: float) -> Floats:
-        return self._spectral.quantiles(share)
-
-    def modes(self) -> Floats:
-        return self._spectral.modes()
-
-    def mode(self) -> float:
-        return self._spectral.mode()
+        sums = _part_sums(self._counts, self._used, self._samples, self._threads)
+        return np.asarray(sums.sum(axis=0) / self._used.sum())
 
     def dispersion(self, factors: Floats) -> float:
         rows = np.flatnonzero(self._used)
         ratios = np.empty(len(rows))
 
         def work(begin: int, stop: int) -> None:
-            _ratios(self._counts, rows[begin:stop], self._samples, factors, ratios[begin:stop])
+            some = self._counts[rows[begin:stop]][:, self._samples]
+            ratios[begin:stop] = _ratios(some, factors)
 
         over_spans(work, len(rows), self._threads, LEAST_SPAN)
         ratios.sort()
@@ -164,24 +127,13 @@ def _contiguous(counts: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
 
 
-def _scale(x: NDArray[Any], samples: NDArray[Any], row: Floats, out: Floats, threads: int) -> None:
-    def work(begin: int, stop: int) -> None:
-        _apply(x[begin:stop], samples, row, out[begin:stop])
-
-    over_spans(work, len(x), threads, LEAST_SPAN)
-
-
 def flights(samples: int) -> int:
     """Return the sums n that a stretch has of each sample: each is of every n-th region."""
     return max(1, ADDING // samples)
 
 
-def _sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int) -> Floats:
-    """float64[samples], the same whatever the number of threads, and on a GPU."""
-    return np.asarray(_part_sums(counts, rows, samples, threads).sum(axis=0))
-
-
 def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int) -> Floats:
+    """float64[parts, samples], the same whatever the number of threads, and on a GPU."""
     stretches, each = -(-len(counts) // STRETCH), flights(len(samples))
     out = np.zeros((stretches * each, len(samples)))
 
@@ -211,14 +163,6 @@ def _spectra(
 
 
 @lean
-def _find_used(x: Any, samples: Any, out: Any) -> Any:
-    for row in range(x.shape[0]):
-        out[row] = False
-        for k in samples:
-            out[row] |= x[row, k] >= 1
-
-
-@lean
 def _add(x: Any, rows: Any, samples: Any, out: Any) -> Any:
     flight = 0
     for row in range(x.shape[0]):
@@ -228,27 +172,13 @@ def _add(x: Any, rows: Any, samples: Any, out: Any) -> Any:
         flight = flight + 1 if flight + 1 < out.shape[0] else 0
 
 
-@lean
-def _ratios(x: Any, rows: Any, samples: Any, factors: Any, out: Any) -> Any:
-    n = samples.shape[0]
-    for i in range(rows.shape[0]):
-        mean = 0.0
-        for k in range(n):
-            mean += x[rows[i], samples[k]] * factors[k]
-        mean /= n
-        squares = 0.0
-        for k in range(n):
-            off = x[rows[i], samples[k]] * factors[k] - mean
-            squares += off * off
-        out[i] = squares / (n - 1) / mean
-
-
-@lean
-def _apply(x: Any, samples: Any, factors: Any, out: Any) -> Any:
-    """Regions where all are below 1 become 0, but those of a sample alone."""
-    for row in range(x.shape[0]):
-        used = samples.shape[0] == 1
-        for k in samples:
-            used |= x[row, k] >= 1
-        for k in samples:
-            out[row, k] = x[row, k] * factors[k] if used else 0.0
+def _ratios(counts: NDArray[Any], factors: Floats) -> Floats:
+    """float64[regions]: variance over mean of counts times factors, added as on a GPU."""
+    samples = counts.shape[1]
+    mean, squares = np.zeros((2, len(counts)))
+    for k in range(samples):
+        mean += counts[:, k] * factors[k]
+    mean /= samples
+    for k in range(samples):
+        squares += (counts[:, k] * factors[k] - mean) ** 2
+    return np.asarray(squares / (samples - 1) / mean)

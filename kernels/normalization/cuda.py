@@ -25,11 +25,9 @@ from multigpu.kernels.normalization.types import (
     Mask,
     Normalization,
     NormalizationError,
-    Normalized,
     SizeFactors,
     check_shape,
     chromosome_names,
-    groups,
 )
 
 THREADS = 256
@@ -65,38 +63,6 @@ def size_factors(
     return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
 
 
-def normalize(
-    counts: Any,
-    blocks: Sequence[slice],
-    options: Normalization,
-    names: Sequence[str] | None = None,
-) -> Normalized:
-    """Return what `reference.normalize` does; the values are on the current device."""
-    counts = cupy.asarray(_contiguous(counts))
-    found = size_factors(counts, blocks, options, names)
-    return Normalized(apply(counts, blocks, found.factors, options), found.factors, found.notes)
-
-
-def apply(counts: Any, blocks: Sequence[slice], factors: Floats, options: Normalization) -> Any:
-    """Return what `reference.apply` does; the values are on the current device."""
-    counts = cupy.asarray(_contiguous(counts))
-    values = cupy.empty(counts.shape, np.float64)
-    for block, row in zip(blocks, factors, strict=True):
-        x, out = counts[block], values[block]
-        for members in groups(options.ploidies(counts.shape[1])):
-            _each_region("scale", _View.of(x, members), cupy.asarray(row[members]), out)
-    return values
-
-
-def coverages(counts: Any, room: int = ROOM) -> Floats:
-    """Return what `reference.coverages` does."""
-    check_shape(counts)
-    whole = _Source(_contiguous(counts), room)
-    return Spectral(
-        [whole.spectrum(None, len(counts), k) for k in range(counts.shape[1])]
-    ).coverages()
-
-
 class Counts:
     """int32 or float64[regions, samples], C-contiguous."""
 
@@ -128,7 +94,7 @@ class Counts:
         return Spectrum.together(parts).quantile(0.5)
 
 
-class Part:
+class Part(Spectral):
     """The statistics of some samples on one chromosome."""
 
     def __init__(self, counts: "_Source", samples: Sequence[int]) -> None:
@@ -138,24 +104,14 @@ class Part:
         self._n = int(self._used.sum())
 
     @cached_property
-    def _spectral(self) -> Spectral:
-        spectrum = self._counts.spectrum
-        return Spectral([spectrum(self._on_device, self._n, k) for k in self._samples])
+    def spectra(self) -> Sequence[Spectrum]:
+        return [self._counts.spectrum(self._on_device, self._n, k) for k in self._samples]
 
     def used(self) -> Mask:
         return self._used
 
     def means(self) -> Floats:
         return np.asarray(self._counts.sums(self._on_device, self._samples) / self._n)
-
-    def quantiles(self, share: float) -> Floats:
-        return self._spectral.quantiles(share)
-
-    def modes(self) -> Floats:
-        return self._spectral.modes()
-
-    def mode(self) -> float:
-        return self._spectral.mode()
 
     def dispersion(self, factors: Floats) -> float:
         ratios = cupy.sort(self._counts.ratios(self._on_device, self._samples, factors))
@@ -211,7 +167,7 @@ class _Source:
         return out
 
     def spectrum(self, used: Any, n: int, sample: int) -> Spectrum:
-        """Return the spectrum of one sample in the n used regions; in all where `used` is None."""
+        """Return the spectrum of one sample in the n used regions."""
         counts, column = self._counts, sample
         if not self._resident:
             counts, column = cupy.asarray(np.ascontiguousarray(counts[:, sample : sample + 1])), 0

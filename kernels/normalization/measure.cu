@@ -137,14 +137,3 @@ extern "C" __global__ void __launch_bounds__(256)
     out[2 * warp + 1] = above;
   }
 }
-
-// Counts times factors; regions where all of several samples are below 1 become 0.
-extern "C" __global__ void __launch_bounds__(256)
-    scale(Counts c, const double* factors, double* out) {
-  const i64 row = thread_index();
-  if (row >= c.regions) return;
-  bool some = c.chosen == 1;
-  for (int k = 0; k < c.chosen; ++k) some |= at(c, row, k) >= 1;
-  for (int k = 0; k < c.chosen; ++k)
-    out[row * c.width + c.samples[k]] = some ? at(c, row, k) * factors[k] : 0.0;
-}

@@ -12,7 +12,6 @@ from multigpu.kernels.normalization.types import (
     Floats,
     Mask,
     Normalization,
-    Normalized,
     SizeFactors,
     checked,
     chromosome_names,
@@ -36,17 +35,6 @@ def size_factors(
     """
     backend = Counts(checked(counts).astype(np.float64))
     return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
-
-
-def normalize(
-    counts: NDArray[Any],
-    blocks: Sequence[slice],
-    options: Normalization,
-    names: Sequence[str] | None = None,
-) -> Normalized:
-    """The counts times their size factors; see `apply`."""
-    found = size_factors(counts, blocks, options, names)
-    return Normalized(apply(counts, blocks, found.factors, options), found.factors, found.notes)
 
 
 def apply(

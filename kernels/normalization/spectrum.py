@@ -5,6 +5,7 @@ Spectra of parts add up to that of the whole, in whatever parts the regions came
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,23 +93,18 @@ def _of_15_digits(value: float) -> float:
 
 
 class Spectral:
-    """The statistics that the spectra of the samples give."""
+    """The statistics that the spectra of samples give."""
 
-    def __init__(self, spectra: Sequence[Spectrum]) -> None:
-        self._spectra = spectra
+    @cached_property
+    def spectra(self) -> Sequence[Spectrum]:
+        """The spectrum of each sample."""
+        raise NotImplementedError
 
     def quantiles(self, share: float) -> Floats:
-        return np.array([each.quantile(share) for each in self._spectra])
+        return np.array([each.quantile(share) for each in self.spectra])
 
     def modes(self) -> Floats:
-        return np.array([each.positive().mode() for each in self._spectra])
+        return np.array([each.positive().mode() for each in self.spectra])
 
     def mode(self) -> float:
-        return Spectrum.together([each.positive() for each in self._spectra]).mode()
-
-    def coverages(self) -> Floats:
-        """Return what `reference.coverages` does."""
-        means = [
-            each.mean_between(each.quantile(0.05), each.quantile(0.95)) for each in self._spectra
-        ]
-        return np.array(means) / np.median(means)
+        return Spectrum.together([each.positive() for each in self.spectra]).mode()

@@ -102,20 +102,6 @@ class SizeFactors:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Normalized:
-    """Counts times size factors.
-
-    values   float64[regions, samples]      on the device where the counts are
-    factors  float64[chromosomes, samples]  on the host
-    notes    what the user should know
-    """
-
-    values: Any
-    factors: Floats
-    notes: tuple[str, ...]
-
-
 class Statistics(Protocol):
     """Measurements by a backend on the counts of some samples on one chromosome.
 

@@ -1,10 +1,10 @@
 """The best poses of rigid bodies in a score field: every rotation, every shift.
 
 `reference.py`, `cpu.py` and `cuda.py` each have a `Searcher(field, search)` with
-`best(ligands, span=None, apart_from=None)`, and give the same answer to the last bit:
+`best(ligands, span=None)`, and give the same answer to the last bit:
 
-* `reference.py` scores every pose in double precision.
-* The others score every pose in single precision, and then those in double precision that could
+* `reference.py` and `cpu.py` score every pose in double precision.
+* `cuda.py` scores every pose in single precision, and then those in double precision that could
   still be the best; `bounds.py` proves which these are.
 """
 

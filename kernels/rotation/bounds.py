@@ -54,12 +54,10 @@ with an atom within δ of one is *undecided*: the kernels give it the score +inf
 always computed in double precision, and it takes no part in max s. All other poses have every
 atom on the right side, and the above holds for them; with "nearest" G is 0 inside.
 
-`bounds.cuh` has the same formulas for a GPU, there over the terms of one ligand, here over their
-kinds. The sums come in other orders, so the last digits differ; SLACK covers both.
+Here is what the proof needs of a field, and δ; `bounds.cuh` has the formulas over the terms of each
+ligand. SLACK covers the rounding of both.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,9 +71,6 @@ SLACK = 1.01  # for the rounding of these bounds themselves
 KAPPAS = np.r_[0.0, 2.0 ** np.arange(0, 15, 2)]
 LEAST, MOST = -20, 126  # of b; D below 2^LEAST counts as that, and none is above 2^MOST
 SHORTFALLS = 2.0 ** np.arange(LEAST, MOST + 1)
-# Of a product of matrices; with more OpenBLAS begins threads, which wait for each other.
-FEW_PRODUCTS = 1 << 17
-POWERS = 1 << 12  # more than a weight can have
 
 
 class FieldBounds:
@@ -86,7 +81,6 @@ class FieldBounds:
     """
 
     def __init__(self, field: Field) -> None:
-        self.field = field
         tops = field.values.reshape(len(field.values), -1).max(axis=1)
         self.tops = tops if field.outside == "clamp" else np.maximum(tops, 0)
         self.steepness = np.zeros((len(tops), len(SHORTFALLS), len(KAPPAS)))
@@ -95,11 +89,6 @@ class FieldBounds:
                 self.steepness[channel] = _steepness(values, self.tops[channel])
         if field.outside == "penalty":
             self.steepness = np.maximum(self.steepness, _steepness_outside(field, self.tops))
-
-    @property
-    def changes(self) -> bool:
-        """Whether a field without jumps near a place can differ from that at the place."""
-        return self.field.interpolation == "linear" or self.field.outside == "penalty"
 
 
 def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
@@ -145,133 +134,30 @@ def _over_corners(nodes: NDArray[np.float32], axes: tuple[int, ...]) -> NDArray[
     return nodes
 
 
-@dataclass(frozen=True)
-class LigandBounds:
-    """The bounds of each of some ligands; there must be one."""
-
-    field_bounds: FieldBounds
-    ligands: Ligands
-    search: Search
-
-    @cached_property
-    def place(self) -> Floats:
-        """float64[n]: δ."""
-        field, ligands = self.field_bounds.field, self.ligands
-        squared = np.einsum("ij,ij->i", ligands.relative, ligands.relative)
-        radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))
-        far = np.abs(self.search.targets(ligands) - field.origin) + self.search.shifts.radius
-        reach = ((radius[:, None] + far) / field.spacing).max(axis=1)
-        error: Floats = SLACK * 10 * UNIT * (reach + 1)
-        return error
-
-    @property
-    def doubt(self) -> NDArray[np.float32]:
-        """float32[n]: within this of a jump, as computed in single precision, is undecided."""
-        return (SLACK * self.place + 2 * UNIT).astype(np.float32)
-
-    @cached_property
-    def _kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Channel and power of two of the weight of each kind of term; the weights [n, kinds]."""
-        ligands = self.ligands
-        powers = np.frexp(ligands.weights)[1]  # weight >= 2^(power - 1)
-        keys = (ligands.channels.astype(np.int64) * POWERS + powers).ravel()
-        kinds, kind_of = np.unique(keys - keys.min(), return_inverse=True)
-        kinds += keys.min()
-        place = np.repeat(np.arange(len(ligands)) * len(kinds), ligands.sizes * powers.shape[1])
-        size = len(ligands) * len(kinds)
-        sums = np.bincount(place + kind_of, ligands.weights.ravel(), size)
-        weights: Floats = sums.astype(np.float64, copy=False)
-        channels = (kinds + POWERS // 2) // POWERS
-        return channels, kinds - channels * POWERS, weights.reshape(len(ligands), -1)
-
-    @cached_property
-    def top(self) -> Floats:
-        """float64[n, 1]: T."""
-        channels, _, weights = self._kinds
-        return _weighted(weights, self.field_bounds.tops[channels])
-
-    @cached_property
-    def errors(self) -> Floats:
-        """float64[n, powers]: E(b); inf: no bound was found."""
-        channels, powers, weights = self._kinds
-        # top - M <= 2^(b + 1) / weight <= 2^(b + 2 - power) < 2^(b + 3 - power)
-        reach = (np.arange(len(SHORTFALLS)) + 3 - powers[:, None]).clip(0, MOST - LEAST)
-        steep = np.moveaxis(self.field_bounds.steepness[channels[:, None], reach], 2, 0).copy()
-        terms = self.ligands.sizes * self.ligands.weights.shape[1]
-        rounding = ((terms.astype(np.float64) + 32) * UNIT)[:, None]
-        tops = _weighted(weights, np.abs(self.field_bounds.tops[channels]))
-        rounded = rounding * (tops + SHORTFALLS)
-        error = np.full(rounded.shape, np.inf)
-        few = max(1, FEW_PRODUCTS // steep[0].size)  # they also stay in the cache
-        for begin in range(0, len(weights), few):
-            some = slice(begin, begin + few)
-            self._lower(error[some], weights[some], rounding[some], rounded[some], some, steep)
-        error[~(self._falls_little(steep[0], powers) & (self.place[:, None] < 0.5))] = np.inf
-        least: Floats = np.minimum.accumulate(error[:, ::-1], axis=1)[:, ::-1]
-        return least
-
-    def _lower(
-        self, error: Floats, weights: Floats, rounding: Floats, rounded: Floats, some: slice,
-        steep: Floats,
-    ) -> None:  # fmt: skip
-        """Return the least over κ, of some of the ligands.
-
-        steep: float64[kappas, kinds, powers]
-        """
-        place = self.place[some, None]
-        change = rounding + place if self.field_bounds.changes else rounding
-        for kappa, steepness in zip(KAPPAS.tolist(), steep, strict=True):
-            left = 1 - place * kappa
-            here = weights @ steepness
-            here += kappa * SHORTFALLS
-            here *= change
-            here += rounded
-            here *= np.where(left > 0.1, SLACK / np.maximum(left, 0.1), np.inf)
-            np.minimum(error, here, out=error)
-
-    def _falls_little(self, steep: Floats, powers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """bool[n, powers]: δ A(0, 2d) <= d for every kind of term, those of other ligands too."""
-        fits = steep * 2.0 ** (powers[:, None] - 1.0) / SHORTFALLS
-        little: NDArray[np.bool_] = SLACK * self.place[:, None] * fits.max(axis=0) <= 1
-        return little
-
-    def thresholds(
-        self, greatest: NDArray[np.float32], some: slice = slice(None)
-    ) -> NDArray[np.float32]:
-        """float32[n]: poses with a lower score cannot win. Of some of the ligands, or of all.
-
-        greatest: float32[n], of the decided poses that were looked at; -inf: there was none.
-        """
-        errors, top = self.errors[some], self.top[some]
-        highest = greatest.astype(np.float64)[:, None]
-        at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
-        at_least = top - SHORTFALLS - errors
-        possible = (at_most >= highest) & (at_least <= highest)
-        return self._below(highest - _largest(errors, possible), some)
-
-    def thresholds_above(self, scores: Floats, some: slice = slice(None)) -> NDArray[np.float32]:
-        """float32[n]: in single precision, poses with scores of at least these are not lower.
-
-        scores: float64[n], in double precision
-        """
-        return self._below(scores[:, None], some)
-
-    def _below(self, lowest: Floats, some: slice) -> NDArray[np.float32]:
-        errors, top = self.errors[some], self.top[some]
-        at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
-        threshold = (lowest - _largest(errors, at_most >= lowest))[:, 0]
-        threshold[np.isnan(threshold)] = -np.inf
-        below: NDArray[np.float32] = np.nextafter(threshold.astype(np.float32), np.float32(-np.inf))
-        return below
+def place_errors(field: Field, ligands: Ligands, search: Search) -> Floats:
+    """float64[n]: δ of each ligand, of which there must be one."""
+    squared = np.einsum("ij,ij->i", ligands.relative, ligands.relative)
+    radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))
+    far = np.abs(search.targets(ligands) - field.origin) + search.shifts.radius
+    reach = ((radius[:, None] + far) / field.spacing).max(axis=1)
+    errors: Floats = SLACK * 10 * UNIT * (reach + 1)
+    return errors
 
 
-def _weighted(weights: Floats, values: NDArray[np.float32]) -> Floats:
-    """float64[n, 1]: sums over the kinds."""
-    sums: Floats = (weights * values).sum(axis=1, keepdims=True)
-    return sums
+def doubts(place_errors: Floats) -> NDArray[np.float32]:
+    """float32[n]: within this of a jump, as computed in single precision, is undecided."""
+    return (SLACK * place_errors + 2 * UNIT).astype(np.float32)
 
 
-def _largest(errors: Floats, where: NDArray[np.bool_]) -> Floats:
-    """float64[n, 1]: inf where there is none."""
-    largest = np.where(where, errors, -np.inf).max(axis=1, keepdims=True)
-    return np.where(where.any(axis=1, keepdims=True), largest, np.inf)
+def threshold_above(errors: Floats, top: float, score: float) -> np.float32:
+    """Return what no pose of a ligand is below in single precision whose score is at least this.
+
+    errors  float64[powers], E(b) of the ligand; inf: no bound was found
+    top     its T
+    score   in double precision
+    """
+    at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
+    possible = errors[at_most >= score]
+    threshold = np.float32(score - possible.max() if len(possible) else -np.inf)
+    below: np.float32 = np.nextafter(threshold, np.float32(-np.inf))
+    return below

@@ -20,12 +20,22 @@ from multigpu.kernels.rotation.bounds import (
     SHORTFALLS,
     SLACK,
     FieldBounds,
-    LigandBounds,
+    doubts,
+    place_errors,
+    threshold_above,
 )
 from multigpu.kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES, WINNER_BYTES
 from multigpu.kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
-from multigpu.kernels.rotation.rounds import best, check, span_of
-from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Poses, Search
+from multigpu.kernels.rotation.types import (
+    PENALTY,
+    Field,
+    Ligands,
+    Poses,
+    Search,
+    check,
+    span_of,
+    split,
+)
 
 THREADS = 256
 WARPS = THREADS // 32
@@ -141,45 +151,42 @@ class Searcher:
         }
         return struct(_STEEPNESS, **self._table)
 
-    def best(
-        self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None
-    ) -> Poses:
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.Searcher.best` does.
 
         Where the scores do not fit into device memory, fewer are held at a time; the answer does
         not change.
         """
         check(self.field, ligands)
-        span, taken = span_of(self.search, span), apart_from or Poses.none()
+        span = span_of(self.search, span)
         if not len(span) or not len(ligands):
             return Poses.none()
         with self.device, self._stream():
-            return self._best(ligands, span, taken, MOST_SCORES)
+            return self._best(ligands, span, MOST_SCORES)
 
     def _stream(self) -> Any:
         if not hasattr(self._own, "stream"):
             self._own.stream = cupy.cuda.Stream(non_blocking=True)
         return self._own.stream
 
-    def _best(self, ligands: Ligands, span: range, taken: Poses, most: int) -> Poses:
+    def _best(self, ligands: Ligands, span: range, most: int) -> Poses:
         found, many = [], min(MOST_LIGANDS, max(1, most // len(span)))
         for begin, end in pairwise(_batches(ligands, many)):
-            batch, struck = ligands[begin:end], taken.of(begin, end)
-            poses = self._batch(batch, span, struck, most)
+            batch = ligands[begin:end]
+            poses = self._batch(batch, span, most)
             if poses is None:
                 held = min(most, len(batch) * len(span))
-                poses = self._best(batch, span, struck, max(THREADS, held // 2))
+                poses = self._best(batch, span, max(THREADS, held // 2))
             found.append(poses.moved(begin))
         return Poses.joined(found)
 
-    def _batch(self, ligands: Ligands, span: range, taken: Poses, most: int) -> Poses | None:
+    def _batch(self, ligands: Ligands, span: range, most: int) -> Poses | None:
         """None where there is too little device memory for what could be less."""
         try:
-            scores = Scores(self, ligands, min(len(span), most))
+            scores = Scores(self, ligands, span, min(len(span), most))
             if self.search.top > 1 and len(span) > most:  # of one ligand: more are not held
-                moments = ligands.moments[0]
-                return shortlist.best(scores, self.search, span, most, taken.pose, moments)
-            return best(scores, self.search, span, most, taken)
+                return shortlist.best(scores, self.search, ligands.moments[0])
+            return scores.best()
         except cupy.cuda.memory.OutOfMemoryError:
             if most <= THREADS:
                 raise
@@ -199,18 +206,17 @@ def _batches(ligands: Ligands, most: int) -> list[int]:
 
 
 class Scores:
-    """The scores of a batch of ligands: `rounds.Scores`; those of one: `shortlist.Scores`.
+    """The scores in single precision of a batch of ligands in a span of poses.
 
-    Works on the current stream.
+    `most` poses of each ligand are scored and held at a time. +inf: undecided (see `bounds`); -inf:
+    repeats another pose, or was struck out. All work is queued on the current stream; only
+    `winners` and `better` wait for it.
     """
 
-    at_once = AT_ONCE
-
-    def __init__(self, searcher: Searcher, ligands: Ligands, most: int) -> None:
-        self._of, self._bodies = searcher, ligands
+    def __init__(self, searcher: Searcher, ligands: Ligands, span: range, most: int) -> None:
+        self._of, self._bodies, self._span, self._most = searcher, ligands, span, most
         self._many, self._terms = len(ligands), ligands.channels.shape[1]
-        self._bounds = LigandBounds(searcher.bounds, ligands, searcher.search)
-        self._copied, self._ligands = _copied(ligands, searcher, self._bounds)
+        self._copied, self._ligands = _copied(ligands, searcher)
         self.held = cupy.empty(self._many * most, np.float32)
         # What `bound` and `threshold` of bounds.cuh find.
         self.errors = cupy.empty((self._many, len(SHORTFALLS)), np.float64)
@@ -221,11 +227,37 @@ class Scores:
         self._winners = cupy.empty(self._many * _ceil(most, SHARE) * _WINNER.itemsize, np.uint8)
         self._best = cupy.empty(self._many * _WINNER.itemsize, np.uint8)
         self._launch("bound", 1, searcher.steepness, self._ligands, self.errors, self.tops)
+        self.begin()
+
+    def best(self) -> Poses:
+        """Return the best poses of each ligand; of several poses of one all scores must be held."""
+        for part in split(self._span, self._most):
+            self.score(part)
+            self.settle()
+        found = [self.winners()]
+        while len(found) < self._of.search.top and len(found[-1]):
+            self.begin()
+            self.strike(found[-1])
+            self.settle()
+            found.append(self.winners())
+        return Poses.joined(found)
+
+    def list_into(self, listed: shortlist.Shortlist, struck: Indices) -> None:
+        """Do what `shortlist.Scores.list_into` does, for one ligand."""
+        none = np.zeros(len(struck), np.int64)
+        for part in split(self._span, self._most):
+            self.score(part)
+            if len(struck):
+                self.strike(Poses(none, struck, none.astype(np.float64)))
+            for some in split(range(len(part)), AT_ONCE):
+                listed.add(*self.better(some, listed.floor))
 
     def begin(self) -> None:
+        """Begin a round: what was settled before counts no more, but the scores stay."""
         self._first = True
 
     def score(self, part: range) -> None:
+        """Score another part of the poses."""
         self._poses = len(part)
         plane, tiles = _tiles(self._of.search, part)
         blocks = _ceil(math.prod(tiles), WARPS) if tiles else _ceil(len(part), THREADS)
@@ -240,6 +272,7 @@ class Scores:
         )  # fmt: skip
 
     def strike(self, taken: Poses) -> None:
+        """Strike out these poses, and those closer to one of them than the search allows."""
         ranked = _by_rank(taken, self._many)
         poses, min_squared = cupy.asarray(ranked), self._of.search.min_squared
         struck = struct(
@@ -257,6 +290,11 @@ class Scores:
         return cupy.asarray(self._bodies.moments)
 
     def settle(self) -> None:
+        """Score in double precision what could be the best of the round so far.
+
+        Those are the poses of the part that are not below the threshold of `bounds`, which is that
+        of the highest score of a decided pose in the round.
+        """
         blocks, first = _ceil(self._poses, SHARE), np.uint32(self._first)
         self._launch(
             "threshold", 1, self.errors, self.tops, self.greatest, first, self._highest,
@@ -270,10 +308,13 @@ class Scores:
         self._first = False
 
     def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
-        """Return what `shortlist.Scores.better` does."""
+        """Return the poses of one ligand with a score above `floor`, in any order; their scores.
+
+        some: which of the part, counted from its first pose
+        """
         listed, number = self.listed
         number.data.memset_async(0, number.nbytes)
-        threshold = self._bounds.thresholds_above(np.array([floor]))[0]
+        threshold = threshold_above(*self._bounds, floor)
         self._launch(
             "list_better", _ceil(len(some), SHARE), self._of.space, self._of.grid, self._ligands,
             self._part, np.int64(some.start), np.int64(len(some)), threshold, np.float64(floor),
@@ -285,11 +326,19 @@ class Scores:
         return found["pose"], found["score"]
 
     @cached_property
+    def _bounds(self) -> tuple[Floats, float]:
+        """Errors and T of one ligand."""
+        stream = cupy.cuda.get_current_stream()
+        errors, tops = (cupy.asnumpy(each, stream=stream) for each in (self.errors, self.tops))
+        return errors[0], float(tops[0])
+
+    @cached_property
     def listed(self) -> tuple[Any, Any]:
         """Poses with their scores, and how many; there when something is first listed."""
         return cupy.empty(AT_ONCE * WINNER_BYTES, np.uint8), cupy.empty(1, np.uint32)
 
     def winners(self) -> Poses:
+        """Return the best pose of each ligand that was settled in the round."""
         best = cupy.asnumpy(self._best, stream=cupy.cuda.get_current_stream()).view(_WINNER)
         ligand = np.flatnonzero(best["pose"] >= 0)
         return Poses(ligand, best["pose"][ligand], best["score"][ligand])
@@ -301,17 +350,18 @@ class Scores:
         self._of.launch(name, self._terms, self._many * blocks, *arguments)
 
 
-def _copied(ligands: Ligands, searcher: Searcher, bounds: LigandBounds) -> tuple[Any, NDArray[Any]]:
+def _copied(ligands: Ligands, searcher: Searcher) -> tuple[Any, NDArray[Any]]:
     """Copy what the kernels read of ligands to the device at once; return it and its addresses."""
+    deltas = place_errors(searcher.field, ligands, searcher.search)
     starts = searcher.search.targets(ligands) - searcher.field.origin
     arrays = {
         "offsets": ligands.offsets,
         "places": ligands.relative,
         "weights": ligands.weights,
         "starts": starts * (1 / searcher.field.spacing),
-        "deltas": bounds.place,
+        "deltas": deltas,
         "channels": ligands.channels,  # the narrower types come last, so that all are aligned
-        "doubt": bounds.doubt,
+        "doubt": doubts(deltas),
     }
     contents = [np.ascontiguousarray(array).data for array in arrays.values()]
     there = cupy.asarray(np.frombuffer(b"".join(contents), np.uint8))

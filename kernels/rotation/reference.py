@@ -94,34 +94,24 @@ class Searcher:
     def __init__(self, field: Field, search: Search) -> None:
         self.field, self.search = field, search
 
-    def best(
-        self, ligands: Ligands, span: range | None = None, apart_from: Poses | None = None
-    ) -> Poses:
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """The best poses of each ligand among those with an index in `span`, or among all.
 
-        apart_from: poses already taken, which are not answered again. Those of a whole search
-        are found span by span in `top` rounds with top = 1: in each the best of all spans is
-        taken. A ligand has fewer than `top` poses where no more are far enough apart.
+        A ligand has fewer than `top` poses where no more are far enough apart.
         """
         span = range(self.search.stop) if span is None else span
         indices = np.arange(span.start, min(span.stop, self.search.stop))
         indices = indices[self.search.rotations.is_first(indices // self.search.shifts.count)]
-        taken = apart_from or Poses.none()
         return Poses.joined(
-            [
-                self._best(ligands, ligand, indices, taken.pose[taken.ligand == ligand])
-                for ligand in range(len(ligands))
-            ]
+            [self._best(ligands, ligand, indices) for ligand in range(len(ligands))]
         )
 
-    def _best(self, ligands: Ligands, ligand: int, poses: Indices, taken: Indices) -> Poses:
+    def _best(self, ligands: Ligands, ligand: int, poses: Indices) -> Poses:
         parts = np.split(poses, range(BLOCK, len(poses), BLOCK))
         found = np.concatenate(
             [scores(self.field, ligands, ligand, self.search, part) for part in parts]
         )
         free = np.ones(len(poses), bool)
-        for pose in taken:
-            free &= self._apart(ligands.moments[ligand], pose, poses)
         chosen: list[int] = []
         while len(chosen) < self.search.top and free.any():
             best = int(np.where(free, found, -np.inf).argmax())

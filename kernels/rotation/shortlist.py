@@ -11,7 +11,6 @@ from typing import Protocol
 
 import numpy as np
 
-from multigpu.kernels.rotation import rounds
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import Poses, Search, squared_distance
 
@@ -20,31 +19,22 @@ SHORTLIST_BYTES = 64  # of a pose while they are sorted
 AHEAD = 1 << 9  # listed poses that are compared together with those that were chosen
 
 
-class Scores(rounds.Scores, Protocol):
-    """The scores of one ligand, of which some are listed.
+class Scores(Protocol):
+    """The scores of one ligand in a span of poses."""
 
-    at_once  scores of a part that are looked at together
-    """
+    def list_into(self, listed: "Shortlist", struck: Indices) -> None:
+        """Add the poses of the span, part by part, whose score is above the list's floor.
 
-    at_once: int
-
-    def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
-        """Poses whose score is above `floor`, in any order, and their scores; float64.
-
-        some: which of the part, counted from its first pose
+        struck: poses that are left out, with those closer to one of them than the search allows
         """
 
 
-def best(
-    scores: Scores, search: Search, span: range, most: int, taken: Indices, moments: Floats
-) -> Poses:
-    """The best poses of a span, apart from those that were taken; `most` are scored at a time.
-
-    moments: float64[3, 3] of the ligand
-    """
+def best(scores: Scores, search: Search, moments: Floats) -> Poses:
+    """The best poses that are apart from each other. moments: float64[3, 3] of the ligand."""
     chosen: list[tuple[int, float]] = []
     while len(chosen) < search.top:
-        listed = _pass_over(scores, span, most, np.r_[taken, _columns(chosen)[0]])
+        listed = Shortlist()
+        scores.list_into(listed, _columns(chosen)[0])
         found = [*islice(_apart(listed, search, moments), search.top - len(chosen))]
         chosen += found
         if listed.complete or not found:
@@ -56,18 +46,6 @@ def best(
 def _columns(chosen: list[tuple[int, float]]) -> tuple[Indices, Floats]:
     poses, scores = zip(*chosen, strict=True) if chosen else ((), ())
     return np.array(poses, np.int64), np.array(scores, np.float64)
-
-
-def _pass_over(scores: Scores, span: range, most: int, struck: Indices) -> "Shortlist":
-    """The best poses of the span, but for those that are struck out or near to these."""
-    listed, none = Shortlist(), np.zeros(len(struck), np.int64)
-    for part in rounds.split(span, most):
-        scores.score(part)
-        if len(struck):
-            scores.strike(Poses(none, struck, none.astype(np.float64)))
-        for some in rounds.split(range(len(part)), scores.at_once):
-            listed.add(*scores.better(some, listed.floor))
-    return listed
 
 
 class Shortlist:
@@ -109,17 +87,17 @@ def _apart(listed: Shortlist, search: Search, moments: Floats) -> Iterator[tuple
         some = slice(begin, begin + AHEAD)
         free, values = poses[some], scores[some]
         for one in chosen:
-            free, values = _without(one, free, values, search, moments)
+            free, values = without(one, free, values, search, moments)
         while len(free):
             chosen.append(int(free[0]))
             yield chosen[-1], float(values[0])
-            free, values = _without(chosen[-1], free, values, search, moments)
+            free, values = without(chosen[-1], free, values, search, moments)
 
 
-def _without(
+def without(
     one: int, poses: Indices, scores: Floats, search: Search, moments: Floats
 ) -> tuple[Indices, Floats]:
-    """Poses that are apart from one, and are not it."""
+    """Return the poses that are apart from one, and are not it, and their scores."""
     matrices, shifts = search.placements(np.array([one]))
     squared = squared_distance(moments, (matrices[0], shifts[0]), search.placements(poses))
     apart = (squared >= search.min_squared) & (poses != one)

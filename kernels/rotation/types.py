@@ -1,7 +1,7 @@
 """The input, the options and the result of a search for poses."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -248,11 +248,6 @@ class Poses:
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
-    def of(self, begin: int, end: int) -> "Poses":
-        """Return the poses of consecutive ligands, which are numbered from 0."""
-        some = slice(*np.searchsorted(self.ligand, (begin, end)))
-        return Poses(self.ligand[some] - begin, self.pose[some], self.score[some])
-
     def moved(self, ligands: int) -> "Poses":
         """The same, of ligands that many further on."""
         return Poses(self.ligand + ligands, self.pose, self.score)
@@ -319,6 +314,29 @@ def sum_of(terms: Floats) -> Floats:
     """Over the last axis, from the first to the last: one rounding after the other."""
     total: Floats = np.cumsum(terms, axis=-1)[..., -1]
     return total
+
+
+def split(span: range, most: int) -> Iterator[range]:
+    """Yield consecutive parts of at most `most` poses."""
+    for begin in range(span.start, span.stop, most):
+        yield range(begin, min(begin + most, span.stop))
+
+
+def span_of(search: Search, span: range | None) -> range:
+    """The poses to look at. Raises ValueError for a span that is no part of the search."""
+    everything = range(search.stop)
+    if span is None:
+        return everything
+    if span.step != 1 or not 0 <= span.start <= span.stop <= everything.stop:
+        raise ValueError(f"{span} is no part of {everything}")
+    return span
+
+
+def check(field: Field, ligands: Ligands) -> None:
+    """Raises ValueError where a term's channel is not in the field."""
+    channels = ligands.channels
+    if channels.size and not 0 <= channels.min() <= channels.max() < len(field.values):
+        raise ValueError(f"a channel is not among the {len(field.values)} of the field")
 
 
 def _check(array: Floats, shape: tuple[int, ...], name: str) -> None:

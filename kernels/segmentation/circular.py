@@ -268,26 +268,18 @@ def _bound(values, n, shortest, longest):  # type: ignore[no-untyped-def]
 
 @lean
 def _sort(values, n):  # type: ignore[no-untyped-def]
-    """Heap sort."""
-    for last in range(n // 2 - 1, -1, -1):
-        _sift(values, last, n)
-    for stop in range(n - 1, 0, -1):
-        values[0], values[stop] = values[stop], values[0]
-        _sift(values, 0, stop)
-
-
-@lean
-def _sift(values, at, n):  # type: ignore[no-untyped-def]
-    value = values[at]
-    while 2 * at + 1 < n:
-        child = 2 * at + 1
-        if child + 1 < n and values[child + 1] > values[child]:
-            child += 1
-        if values[child] <= value:
-            break
-        values[at] = values[child]
-        at = child
-    values[at] = value
+    """Put the first n values in order (Shell's sort, with Knuth's gaps)."""
+    gap = 1
+    while gap < n:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for i in range(gap, n):
+            value, j = values[i], i
+            while j >= gap and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
 
 
 @lean

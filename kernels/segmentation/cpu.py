@@ -49,18 +49,15 @@ class Found(NamedTuple):
 NONE = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
-class Windows(NamedTuple):
-    """Arrays with an item for each window size, of which the last six are of one position."""
+class Rules(NamedTuple):
+    """Numbers by which windows grow; `Segmentation` has the others."""
 
-    sizes: Floats  # how many values it has
-    scale: Floats  # makes the variance of a mean of that of values
-    freedom: Floats
-    left_mean: Floats
-    left: Floats  # variance of the mean
-    right_mean: Floats
-    right: Floats
-    t2: Floats
-    df: Floats
+    eps: float
+    prior: float  # what the variance of the whole track adds to the squares of a window
+    weight: float
+    shortest: int
+    largest: int
+    delta: int
 
 
 def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
@@ -167,15 +164,22 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     differences = np.abs(np.diff(x))
     eps = quantile(differences, 0.75) if options.eps is None else options.eps
     prior = options.weight * max(LEAST_VARIANCE, variance(x))
-    sums = np.zeros((2, len(x) + 1))
-    _sum_up(x, *sums)
+    sums, squares = np.zeros((2, len(x) + 1))
+    np.cumsum(x, out=sums[1:])
+    np.cumsum(x * x, out=squares[1:])
     found = np.zeros(len(x))
 
+    rules = Rules(
+        eps=eps,
+        prior=prior,
+        weight=options.weight,
+        shortest=options.shortest,
+        largest=options.largest,
+        delta=options.delta,
+    )
+
     def search(begin: int, stop: int) -> None:
-        _search(
-            differences, eps, *sums, prior, _windows(options),
-            options.shortest, options.largest, options.delta, begin, stop, found,
-        )  # fmt: skip
+        _search(differences, sums, squares, rules, begin, stop, found)
 
     over_spans(search, len(x), threads, LEAST_SPAN)
     _maxima(found, options.reach, out)
@@ -185,12 +189,6 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
 def variance(x: Floats) -> float:
     """Return the variance of two values or more."""
     return float(_variance(x, np.empty(BLOCK)))
-
-
-def _windows(options: Segmentation) -> Windows:
-    sizes = np.arange(options.shortest + 1, options.largest + 2, dtype=np.float64)
-    freedom = sizes + (options.weight - 2)
-    return Windows(sizes, 1 / (freedom * (freedom + 1)), freedom, *np.empty((6, len(sizes))))
 
 
 def quantile(values: Floats, share: float) -> float:
@@ -225,74 +223,56 @@ def _variance(x, lanes):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _sum_up(x, sums, squares):  # type: ignore[no-untyped-def]
-    """Set the running sums of x and of x²."""
-    for i in range(len(x)):
-        sums[i + 1] = sums[i] + x[i]
-        squares[i + 1] = squares[i] + x[i] * x[i]
-
-
-@lean
-def _search(  # type: ignore[no-untyped-def]
-    differences, eps, sums, squares, prior, windows, shortest, largest, delta, begin, stop, out
-):
+def _search(differences, sums, squares, rules, begin, stop, out):  # type: ignore[no-untyped-def]
     """Set the statistic at every position from `begin` on whose neighbours differ enough."""
     n = len(out)
-    for i in range(max(begin, shortest + 1), min(stop, n - shortest - 1)):
-        if differences[i] > eps:
-            count = min(largest, i - 1, n - 2 - i) + 1 - shortest
-            _test(sums, squares, i + 1, prior, windows, count)
-            best = _best(windows.t2, windows.df, count, delta)
-            out[i] = surprise(windows.t2[best], windows.df[best])
+    for i in range(max(begin, rules.shortest + 1), min(stop, n - rules.shortest - 1)):
+        if differences[i] > rules.eps:
+            largest = min(rules.largest, i - 1, n - 2 - i)
+            out[i] = _greatest_surprise(sums, squares, i + 1, largest, rules)
 
 
 @lean
-def _test(sums, squares, middle, prior, windows, count):  # type: ignore[no-untyped-def]
-    """Set t² and degrees of freedom of the windows on either side of `middle`."""
-    first, scale, freedom = int(windows.sizes[0]), windows.scale, windows.freedom
-    total, square = sums[middle], squares[middle]
-    # Loops of few arrays each, of which the compiler makes vector instructions.
-    for k in range(count):
-        left_sum = total - sums[middle - first - k]
-        mean = left_sum / windows.sizes[k]
-        rest = square - squares[middle - first - k] - left_sum * mean
-        windows.left_mean[k], windows.left[k] = mean, (prior + rest) * scale[k]
-    for k in range(count):
-        right_sum = sums[middle + first + k] - total
-        mean = right_sum / windows.sizes[k]
-        rest = squares[middle + first + k] - square - right_sum * mean
-        windows.right_mean[k], windows.right[k] = mean, (prior + rest) * scale[k]
-    for k in range(count):
-        gap = windows.left_mean[k] - windows.right_mean[k]
-        windows.t2[k] = gap * gap / (windows.left[k] + windows.right[k] + LEAST_VARIANCE)
-    for k in range(count):
-        a, b = windows.left[k], windows.right[k]
-        windows.df[k] = freedom[k] * ((a + b) * (a + b)) / (a * a + b * b)
-
-
-@lean
-def _best(t2, df, count, delta):  # type: ignore[no-untyped-def]
-    """The window of the smallest p value, up to where more than `delta` in a row gained nothing."""
-    best = flat = 0
-    for k in range(1, count):
-        if not _exceeds(t2, df, k, k - 1):
-            flat += 1
-            if flat > delta:
-                break
-        else:
+def _greatest_surprise(sums, squares, middle, largest, rules):  # type: ignore[no-untyped-def]
+    """Return that of growing windows, up to where more than `delta` in a row gained nothing."""
+    last = best = _test(sums, squares, middle, rules.shortest + 1, rules)
+    flat = 0
+    for size in range(rules.shortest + 2, largest + 2):
+        test = _test(sums, squares, middle, size, rules)
+        if _exceeds(test, last):
             flat = 0
-            if best == k - 1 or _exceeds(t2, df, k, best):
-                best = k
-    return best
+            if _exceeds(test, best):
+                best = test
+        else:
+            flat += 1
+            if flat > rules.delta:
+                break
+        last = test
+    return surprise(best[0], best[1])
 
 
 @lean
-def _exceeds(t2, df, k, other):  # type: ignore[no-untyped-def]
-    """Whether window k tells more than another."""
-    sign = compared(t2[k], df[k], t2[other], df[other])
+def _test(sums, squares, middle, size, rules):  # type: ignore[no-untyped-def]
+    """Return t² and degrees of freedom between the `size` values before `middle` and after it."""
+    freedom = size + (rules.weight - 2.0)
+    scale = 1.0 / (freedom * (freedom + 1.0))
+    left_sum = sums[middle] - sums[middle - size]
+    right_sum = sums[middle + size] - sums[middle]
+    left_mean, right_mean = left_sum / size, right_sum / size
+    left = squares[middle] - squares[middle - size] - left_sum * left_mean
+    right = squares[middle + size] - squares[middle] - right_sum * right_mean
+    a, b = (rules.prior + left) * scale, (rules.prior + right) * scale
+    both, gap = a + b, left_mean - right_mean
+    return gap * gap / (both + LEAST_VARIANCE), freedom * (both * both) / (a * a + b * b)
+
+
+@lean
+def _exceeds(test, other):  # type: ignore[no-untyped-def]
+    """Whether a window tells more than another."""
+    sign = compared(test[0], test[1], other[0], other[1])
     if sign:
         return sign > 0
-    return surprise(t2[k], df[k]) > surprise(t2[other], df[other])
+    return surprise(test[0], test[1]) > surprise(other[0], other[1])
 
 
 @lean

@@ -1,10 +1,10 @@
 """Segments from pieces in Numba: means and medians, runs of gains and losses."""
 
 from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.numerics.medians import middle_of
 from multigpu.kernels.numerics.sums import WARP, total
 
 GAIN, LOSS, NEITHER = 1, -1, 0
-FEW = 32  # values that are sorted by insertion
 SHORT, BLOCK = 128, 1024  # a span's values are added as by a warp up to SHORT, else as by a block
 
 
@@ -55,52 +55,10 @@ def _total(x, start, n, center, lanes):  # type: ignore[no-untyped-def]
 
 @lean
 def medians(x, start, end, room, out):  # type: ignore[no-untyped-def]
-    """Set `out` to the medians of spans; `room` holds the longest."""
+    """Set `out` to the medians of spans, 0.0 and not -0.0; `room` holds the longest."""
     for k in range(len(start)):
         n = end[k] - start[k]
         for i in range(n):
             room[i] = x[start[k] + i]
-        out[k] = _median(room, n)
-
-
-@lean
-def _median(values, n):  # type: ignore[no-untyped-def]
-    """Return the median of the first n values, which are reordered; 0.0 and not -0.0."""
-    high = n // 2
-    _select(values, n, high)
-    above = values[high] + 0.0
-    if n % 2:
-        return above
-    below = values[0]
-    for i in range(1, high):
-        below = max(below, values[i])
-    return above if below == above else 0.5 * below + 0.5 * above
-
-
-@lean
-def _select(values, n, k):  # type: ignore[no-untyped-def]
-    """Puts the k-th smallest of the first n values at k, and none larger before it (Hoare's)."""
-    low, high = 0, n - 1
-    while high - low > FEW:
-        pivot = values[(low + high) // 2]
-        i, j = low - 1, high + 1
-        while True:
-            i += 1
-            while values[i] < pivot:
-                i += 1
-            j -= 1
-            while values[j] > pivot:
-                j -= 1
-            if i >= j:
-                break
-            values[i], values[j] = values[j], values[i]
-        if k <= j:
-            high = j
-        else:
-            low = j + 1
-    for i in range(low + 1, high + 1):
-        value, j = values[i], i
-        while j > low and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
+        below, above = middle_of(room, n)
+        out[k] = above + 0.0 if below == above else 0.5 * below + 0.5 * above

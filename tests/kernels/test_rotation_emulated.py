@@ -33,7 +33,7 @@ from multigpu.kernels.rotation import (
     memory,
     reference,
 )
-from multigpu.kernels.rotation.rounds import split
+from multigpu.kernels.rotation.types import split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -140,7 +140,7 @@ def assert_scores_are_near(
     """Compare scores in single precision, but of poses that repeat others or are undecided."""
     searcher, many = cuda.Searcher(field, search), len(ligands)
     with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(searcher, ligands, len(part))
+        scores = cuda.Scores(searcher, ligands, part, len(part))
         scores.score(part)
         found = scores.held.get().reshape(many, -1)
         greatest = scores_of(scores.greatest.get())
@@ -167,16 +167,6 @@ def test_search__of_a_span_of_the_poses(cuda: Any, part: range) -> None:
     rng = np.random.default_rng(4)
     search = Search(EulerRotations(30), top=2)
     assert_right(cuda, random_field(rng), random_ligands(rng, [9, 3]), search, span=part)
-
-
-def test_search__apart_from_poses_that_are_taken(cuda: Any) -> None:
-    rng = np.random.default_rng(5)
-    field, ligands = random_field(rng), random_ligands(rng, [9, 3, 4])
-    search = Search(EulerRotations(45), top=2, min_rmsd=0.8)
-    taken = Poses(np.array([0, 0, 2]), np.array([7, 99, 3]), np.zeros(3))
-    assert_right(cuda, field, ligands, search, apart_from=taken)
-    everything = Search(EulerRotations(45), min_rmsd=1e6)
-    assert_right(cuda, field, ligands, everything, apart_from=taken)  # nothing is left of two
 
 
 def test_search__of_poses_beyond_32_bits(cuda: Any) -> None:
@@ -224,8 +214,7 @@ def test_search__batches_atoms_and_ligands(
     assert_right(cuda, random_field(rng), ligands, search)
     assert gpu.launched["score"] == batches
     monkeypatch.setattr(cuda, limit, 2)
-    taken = Poses(np.array([0, 3, 3, 5]), np.array([7, 8, 1, 2]), np.zeros(4))
-    assert_right(cuda, random_field(rng), ligands, search, apart_from=taken)
+    assert_right(cuda, random_field(rng), ligands, search)
 
 
 def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu) -> None:
@@ -233,7 +222,9 @@ def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu
     rng = np.random.default_rng(14)
     ligands, search = random_ligands(rng, [4, 7]), Search(EulerRotations(45))
     with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(cuda.Searcher(random_field(rng), search), ligands, 100)
+        scores = cuda.Scores(
+            cuda.Searcher(random_field(rng), search), ligands, range(search.stop), 100
+        )
         gpu.launched.clear()
         scores.begin()
         for part in split(range(search.stop), 100):
@@ -290,7 +281,7 @@ def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.Monke
         assert 0 < taken <= memory.fixed_bytes(field)
         ligands, before = random_ligands(rng, [3, 5]), gpu.used()
         with cuda.cupy.cuda.Stream():
-            scores = cuda.Scores(searcher, ligands, 32)
+            scores = cuda.Scores(searcher, ligands, range(32), 32)
             scores.listed  # noqa: B018  # it is there from now on
         taken = gpu.used() - before - scores._copied.nbytes
         monkeypatch.setattr(memory, "MOST_SCORES", 2 * 32)

@@ -1,5 +1,6 @@
 """The errors and thresholds that a GPU finds are those of `bounds.py`, but for the last digits."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.backends import DEVICES, backend_of
+from support.rotation_bounds import Bounds, bounds_of
 from support.rotation_cases import golden_case, hair_splitting_case, random_field, random_ligands
 
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
-from multigpu.kernels.rotation.bounds import LEAST, MOST, FieldBounds, LigandBounds
-from multigpu.kernels.rotation.rounds import split
+from multigpu.kernels.rotation.bounds import LEAST, MOST
+from multigpu.kernels.rotation.types import split
 
 pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
 
@@ -36,15 +38,13 @@ def odd_ligands(rng: np.random.Generator, sizes: list[int], channels: int, terms
     return Ligands(plain.positions, plain.offsets, plain.channels, weights)
 
 
-def bounds_of_each(field: Field, ligands: Ligands, search: Search) -> list[LigandBounds]:
-    """Each by itself: those of several are wider where a kind of term is not in all of them."""
-    found = FieldBounds(field)
-    return [LigandBounds(found, ligands[i : i + 1], search) for i in range(len(ligands))]
+def bounds_of_each(field: Field, ligands: Ligands, search: Search) -> list[Bounds]:
+    return [bounds_of(field, ligands[i : i + 1], search) for i in range(len(ligands))]
 
 
-def thresholds_of(bounds: list[LigandBounds], greatest: NDArray[np.float32]) -> NDArray[np.float32]:
+def thresholds_of(bounds: list[Bounds], greatest: NDArray[np.float32]) -> NDArray[np.float32]:
     some = zip(bounds, greatest, strict=True)
-    return np.concatenate([each.thresholds(np.array([score])) for each, score in some])
+    return np.array([each.threshold(score) for each, score in some])
 
 
 def assert_close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
@@ -71,12 +71,12 @@ def test_errors__are_those_of_the_proof(
     search = Search(EulerRotations(90), center=center)
     bounds = bounds_of_each(field, ligands, search)
     with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(cuda.Searcher(field, search), ligands, 1)
+        scores = cuda.Scores(cuda.Searcher(field, search), ligands, range(1), 1)
         errors, tops = scores.errors.get(), scores.tops.get()
-    expected = np.concatenate([each.errors for each in bounds])
+    expected = np.array([each.errors for each in bounds])
     assert np.isinf(expected).all() == (center in CENTERS[3:])
     np.testing.assert_allclose(errors, expected, rtol=1e-13)
-    np.testing.assert_allclose(tops, [each.top[0, 0] for each in bounds], rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(tops, [each.top for each in bounds], rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("center", CENTERS)
@@ -89,13 +89,13 @@ def test_thresholds__of_any_score(
     ligands = odd_ligands(rng, [9, 30, 2], 2, 2)
     search = Search(EulerRotations(90), center=center)
     bounds, searcher = bounds_of_each(field, ligands, search), cuda.Searcher(field, search)
-    highest = np.array([each.top[0, 0] for each in bounds])
+    highest = np.array([each.top for each in bounds])
     powers = rng.uniform(LEAST - 2, MOST - 2, (50, 3))
     powers[:25] = rng.uniform(LEAST - 2, 20, (25, 3))
     greatest = (highest - 2**powers).astype(np.float32)
     greatest[rng.random(greatest.shape) < 0.1] = -np.inf
     with cuda.cupy.cuda.Stream():
-        scores, array = cuda.Scores(searcher, ligands, 1), cuda.cupy.asarray
+        scores, array = cuda.Scores(searcher, ligands, range(1), 1), cuda.cupy.asarray
         equal = 0
         for row in greatest:
             out = cuda.cupy.empty(3, np.float32), cuda.cupy.empty(3, np.uint32)
@@ -116,9 +116,9 @@ def assert_rounds_are_right(
 ) -> None:
     """Thresholds after every part, with what the rounds before found struck out; the winners."""
     bounds, searcher = bounds_of_each(field, ligands, search), cuda.Searcher(field, search)
-    plain, taken = reference.Searcher(field, search), Poses.none()
+    taken = Poses.none()
     with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(searcher, ligands, most)
+        scores = cuda.Scores(searcher, ligands, range(search.stop), most)
         for _ in range(rounds):
             scores.begin()
             greatest = np.full(len(ligands), -np.inf, np.float32)
@@ -131,11 +131,10 @@ def assert_rounds_are_right(
                 decided = np.where(held < np.inf, held, -np.inf)
                 greatest = np.maximum(greatest, decided.max(axis=1))
                 assert_close(scores.thresholds.get(), thresholds_of(bounds, greatest))
-            winners = scores.winners()
-            expected = plain.best(ligands, apart_from=taken)
-            for column in ("ligand", "pose", "score"):
-                np.testing.assert_array_equal(getattr(winners, column), getattr(expected, column))
-            taken = Poses.joined([taken, winners])
+            taken = Poses.joined([taken, scores.winners()])
+    expected = reference.Searcher(field, replace(search, top=rounds)).best(ligands)
+    for column in ("ligand", "pose", "score"):
+        np.testing.assert_array_equal(getattr(taken, column), getattr(expected, column))
 
 
 @pytest.mark.parametrize("most", [100, 1000])
