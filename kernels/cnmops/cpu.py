@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops import reference
-from multigpu.kernels.cnmops.cpu_regions import Constants, Out, compare, estimate, work_for
+from multigpu.kernels.cnmops.cpu_regions import (
+    Constants,
+    Out,
+    add_up,
+    compare,
+    estimate,
+    find_covered,
+    work_for,
+)
 from multigpu.kernels.cnmops.numbers import lanes_of, log2, numbers_of
 from multigpu.kernels.cnmops.types import (
     LEAST_REFERENCE,
@@ -35,7 +43,7 @@ def model(
     out = _empty(x, options)
 
     def work(begin: int, stop: int) -> None:
-        rows = np.flatnonzero(_covered(x[begin:stop], constants.scale, options)) + begin
+        rows = np.flatnonzero(_covered(x[begin:stop], constants)) + begin
         estimate(x, rows, constants, work_for(x.shape[1], options.classes, constants.team), out)
 
     over_spans(work, len(x), threads, LEAST_SPAN)
@@ -59,7 +67,7 @@ def model_against(
 
     def work(begin: int, stop: int) -> None:
         above = out.level[begin:stop] > options.min_read_count
-        rows = np.flatnonzero(_covered(x[begin:stop], constants.scale, options) | above) + begin
+        rows = np.flatnonzero(_covered(x[begin:stop], constants) | above) + begin
         arrays = work_for(x.shape[1], options.classes, constants.team)
         compare(x, rows, options.floor, constants, arrays, out)
 
@@ -71,12 +79,9 @@ def level_of_controls(
     controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
 ) -> Floats:
     """Return what `reference.level_of_controls` does."""
-    samples = controls.shape[1]
-    factors, coverages = _ones_or(scale, samples), _ones_or(cov, samples)
-    level = np.zeros(len(controls))
-    for k in range(samples):  # as a GPU adds
-        level += controls[:, k] * factors[k] / coverages[k]
-    return np.asarray(np.maximum(level / samples, LEAST_REFERENCE))
+    level, samples = np.empty(len(controls)), controls.shape[1]
+    add_up(_usable(controls), _ones_or(scale, samples), _ones_or(cov, samples), level)
+    return np.asarray(np.maximum(level / controls.shape[1], LEAST_REFERENCE))
 
 
 def _prepared(
@@ -86,7 +91,7 @@ def _prepared(
     coverages = np.array(cov, np.float64)
     samples = len(coverages)
     return _usable(counts), Constants(
-        model=numbers_of(samples, options),
+        *numbers_of(samples, options),
         is_level_given=False,
         weights=np.empty((0, 0)),
         scale=_ones_or(scale, samples),
@@ -95,6 +100,7 @@ def _prepared(
         is_unit=bool((coverages == 1).all()),
         team=lanes_of(samples, options.classes)[0],
         cycles=options.cycles,
+        least=float(options.min_read_count),
         floor=options.floor,
     )
 
@@ -136,9 +142,7 @@ def _result(out: Out, options: Model) -> Result:
     )
 
 
-def _covered(x: NDArray[Any], scale: Floats, options: Model) -> NDArray[np.bool_]:
-    """Find the regions that have a count above the least."""
+def _covered(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:
     out = np.zeros(len(x), np.bool_)
-    for k in range(len(scale)):
-        out |= x[:, k] * scale[k] > options.min_read_count
+    find_covered(x, constants.scale, constants.least, out)
     return out

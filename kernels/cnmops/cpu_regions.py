@@ -1,4 +1,4 @@
-"""The cycles of the model in Numba, a region at a time; `numbers` says in which order sums add.
+"""The cycles of the model in Numba: a block of regions at a time, in plain loops over the block.
 
 The density of class i at level L is taken from that at another level, the anchor:
 
@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH, Numbers
+from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH
 from multigpu.kernels.cnmops.types import LEAST_LEVEL, Floats
-from multigpu.kernels.compiled.jit import inlined, lean
+from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.native import fma
 from multigpu.kernels.numerics.exact_sums import exact_mean, exact_sum, in_80_bits
 from multigpu.kernels.numerics.log2_exp2 import (
@@ -39,13 +39,23 @@ from multigpu.kernels.numerics.log2_exp2 import (
     log2_of_ratio,
     reciprocal,
 )
-from multigpu.kernels.numerics.medians import middle_of
+
+BLOCK = 64  # regions; the compiler makes vector instructions of loops over so many
 
 
 class Constants(NamedTuple):
-    """Numbers that are the same for all regions."""
+    """Numbers that are the same for all regions: the model's and the samples'."""
 
-    model: Numbers
+    changes: Floats  # [classes], see `Numbers`
+    squares: Floats
+    falls: Floats
+    bits: Floats
+    start: Floats
+    prior: Floats
+    sample_weight: float
+    widest: float
+    main: int
+    impact: float
     is_level_given: bool
     weights: Floats  # [samples, classes], where levels are given
     scale: Floats  # [samples]
@@ -54,24 +64,38 @@ class Constants(NamedTuple):
     is_unit: bool  # all coverages are 1
     team: int  # members of a sum, see `numbers`
     cycles: int
+    least: float  # a region needs a count above it
     floor: float
 
 
 class Work(NamedTuple):
-    """Arrays for one region; float64."""
+    """Arrays for a block of regions, which is the last axis of all but one; float64."""
 
+    density: Floats  # [samples, classes] at the anchor
     x: Floats  # [samples] counts
     over_cov: Floats  # [samples] counts over coverages
     constant: Floats  # [samples] log2(x!) - x log2(cov)
-    floor: Floats  # [samples] under the weighted densities
-    density: Floats  # [samples, classes] at the anchor
-    alpha: Floats  # [classes]
-    factor: Floats  # [classes] weight, and the way from the anchor to the level
-    weighted: Floats  # [classes] of one sample: weighted densities, in the last cycle posteriors
     total: Floats  # [team, classes] sums of posteriors; in the end [0] has those of all samples
-    sums: Floats  # [team] other sums
+    sums: Floats  # [team, 1] other sums, likewise
     informative: Floats  # [team] sums of I/NI
     left_out: Floats  # [team] what rounding left out of them
+    alpha: Floats  # [classes]
+    factor: Floats  # [classes] weight, and the way from the anchor to the level
+    weighted: Floats  # [classes] of one sample: weighted densities, then posteriors
+    level: Floats
+    anchor: Floats
+    log_anchor: Floats  # to base 2
+    greatest: Floats  # count
+    reads: Floats  # sum of the counts
+    rate: Floats  # bits that the floor moves for each read of a sample
+    floor: Floats  # of one sample
+    even: Floats  # sum of its classes 0, 2, ...
+    odd: Floats
+    share: Floats  # 1 / their sum
+    sum_of: Floats  # one sample's sum of any kind
+    rest_of: Floats  # what rounding left out of it
+    likeliest: Floats  # class of one sample
+    sorted: Floats  # [samples] of one region
 
 
 class Out(NamedTuple):
@@ -87,268 +111,410 @@ class Out(NamedTuple):
 
 def work_for(samples: int, classes: int, team: int) -> Work:
     """Return arrays for a model of this size."""
-    arrays = [
-        *np.empty((4, samples)),
-        np.empty((samples, classes)),
-        *np.empty((3, classes)),
-        np.empty((team, classes)),
-        *np.empty((3, team)),
-    ]
-    return Work(*arrays)
+    shapes: dict[str, tuple[int, ...]] = {
+        "density": (samples, classes, BLOCK),
+        "total": (team, classes, BLOCK),
+        "sums": (team, 1, BLOCK),
+        "sorted": (samples,),
+        **dict.fromkeys(("x", "over_cov", "constant"), (samples, BLOCK)),
+        **dict.fromkeys(("informative", "left_out"), (team, BLOCK)),
+        **dict.fromkeys(("alpha", "factor", "weighted"), (classes, BLOCK)),
+    }
+    return Work(*(np.empty(shapes.get(name, (BLOCK,))) for name in Work._fields))
+
+
+@lean
+def find_covered(x: Any, scale: Any, least: Any, out: Any) -> Any:
+    """Find the regions that have a count above `least`."""
+    for row in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            out[row] |= x[row, k] * scale[k] > least
+
+
+@lean
+def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
+    """Add the scaled counts of each region over the coverages, in the order of the samples."""
+    for row in range(x.shape[0]):
+        total = 0.0
+        for k in range(x.shape[1]):
+            total += x[row, k] * scale[k] / cov[k]
+        out[row] = total
 
 
 @lean
 def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
     """Estimate levels and classes of the regions `rows`; the others are left as they are."""
-    model = constants.model
-    for row in rows:
-        greatest = _gather(x[row], constants, work)
-        reads = _sum(work.x, work.sums)
-        level = anchor = _start(constants, work)
+    for first in range(0, rows.shape[0], BLOCK):
+        _gather(x, rows, first, constants, work)
+        _sum_samples(work.x, constants, work)
+        for j in range(BLOCK):
+            work.reads[j] = work.sums[0, 0, j]
+        _start(constants, work)
         for cycle in range(constants.cycles):
-            is_kept = constants.is_unit and cycle > 1
-            if not is_kept or _is_far(level, anchor, greatest, model.widest):
-                anchor = level
-                _set_densities(anchor, cycle == 0, constants, work)
-            _set_factors(work.alpha, anchor - level, model.falls, work.factor)
-            rate = -log2_of_ratio(level, anchor)
+            is_moved = constants.is_unit and cycle > 1
+            _set_anchor(cycle, is_moved, constants, work)
+            _set_factors(is_moved, constants, work)
             if cycle < constants.cycles - 1:
-                level = reads * reciprocal(_add_posteriors(rate, constants, work))
-                for i in range(work.alpha.shape[0]):
-                    work.alpha[i] = fma(work.total[0, i], model.sample_weight, model.prior[i])
+                _add_posteriors(is_moved, constants, work)
+                _add_expected(constants, work)
+                for j in range(BLOCK):
+                    work.level[j] = work.reads[j] * reciprocal(work.sums[0, 0, j])
+                _renew_weights(constants, work)
             else:
-                out.level[row] = reads / _finish(row, rate, constants, work, out)
-                for i in range(work.alpha.shape[0]):
-                    prior = model.impact if i == model.main else 0.0
-                    mean = work.total[0, i] / work.x.shape[0]
-                    out.alpha[row, i] = (prior + mean) / (1.0 + model.impact)
+                _finish(rows, first, is_moved, constants, work, out)
+                _add_expected(constants, work)
+                for j in range(BLOCK):
+                    work.level[j] = work.reads[j] / work.sums[0, 0, j]
+                _divide_weights(constants, work)
+        _put_levels(rows, first, work, out)
 
 
 @lean
 def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) -> Any:
     """Find the posteriors of the regions `rows` at the levels in `out`; constants.floor is 0."""
-    samples, n = work.density.shape
-    work.factor[:] = 1.0
-    for row in rows:
-        _gather(x[row], constants, work)
-        _set_densities(out.level[row], False, constants, work)
+    n, samples = constants.changes.shape[0], x.shape[1]
+    for first in range(0, rows.shape[0], BLOCK):
+        _gather(x, rows, first, constants, work)
+        for j in range(BLOCK):
+            work.level[j] = out.level[rows[min(first + j, rows.shape[0] - 1)]]
+            work.rate[j] = 0.0
+        _set_anchor(1, False, constants, work)
         for k in range(samples):
-            for i in range(n):  # R floors before it weighs
-                work.density[k, i] = max(work.density[k, i], floor) * constants.weights[k, i]
-        _finish(row, 0.0, constants, work, out)
+            for i in range(n):
+                for j in range(BLOCK):  # R floors before it weighs
+                    floored = _larger(work.density[k, i, j], floor)
+                    work.density[k, i, j] = floored * constants.weights[k, i]
+        work.factor[:] = 1.0
+        _finish(rows, first, False, constants, work, out)
         for i in range(n):
-            out.alpha[row, i] = work.total[0, i] / samples
+            for j in range(BLOCK):
+                work.alpha[i, j] = work.total[0, i, j] / samples
+        _put_levels(rows, first, work, out)
+
+
+@lean
+def _larger(a: Any, b: Any) -> Any:
+    return max(b, a)
 
 
 # ---- before the first cycle -------------------------------------------------------------------
 
 
 @lean
-def _gather(counts: Any, constants: Any, work: Any) -> Any:
-    """Set the counts of a region and what they determine; return the greatest."""
-    greatest = LEAST_MOST
-    for k in range(counts.shape[0]):
-        count = counts[k] * constants.scale[k]
-        work.x[k] = count
-        work.constant[k] = log2_factorial(count) - count * constants.log_cov[k]
-        greatest = max(greatest, count)
-    return greatest
+def _gather(x: Any, rows: Any, first: Any, constants: Any, work: Any) -> Any:
+    """Gather the counts of a block of regions, the last one repeated, and what they determine."""
+    for j in range(BLOCK):
+        row = rows[min(first + j, rows.shape[0] - 1)]
+        work.greatest[j] = LEAST_MOST
+        for k in range(x.shape[1]):
+            work.x[k, j] = x[row, k] * constants.scale[k]
+    for k in range(x.shape[1]):
+        for j in range(BLOCK):
+            count = work.x[k, j]
+            work.constant[k, j] = log2_factorial(count) - count * constants.log_cov[k]
+            work.greatest[j] = _larger(count, work.greatest[j])
+
+
+@lean
+def _sum_samples(values: Any, constants: Any, work: Any) -> Any:
+    """Add [samples, BLOCK] values into work.sums[0, 0]."""
+    for member in range(constants.team):
+        work.sums[member] = 0.0
+        for k in range(member, values.shape[0], constants.team):
+            for j in range(BLOCK):
+                work.sums[member, 0, j] += values[k, j]
+    _add_members(work.sums)
+
+
+@lean
+def _add_members(sums: Any) -> Any:
+    """Add the sums of all members into those of the first: neighbours, neighbouring pairs, ..."""
+    step = 1
+    while step < sums.shape[0]:
+        for member in range(0, sums.shape[0], 2 * step):
+            for i in range(sums.shape[1]):
+                for j in range(BLOCK):
+                    sums[member, i, j] += sums[member + step, i, j]
+        step *= 2
 
 
 @lean
 def _start(constants: Any, work: Any) -> Any:
-    """Set the first weights; return the first level: a median, or a mean, 1 or more."""
-    for i in range(work.alpha.shape[0]):
-        work.alpha[i] = constants.model.start[i]
-    samples = work.x.shape[0]
-    for k in range(samples):
-        work.over_cov[k] = work.x[k] / constants.cov[k]
-    mean = _sum(work.over_cov, work.sums) / samples
-    below, above = middle_of(work.over_cov, samples)
-    level = (below + above) / 2
-    return level if level >= LEAST_LEVEL else max(mean, 1.0)
+    """Set the first weights and levels: a median, or a mean, 1 or more."""
+    samples = work.sorted.shape[0]
+    for j in range(BLOCK):
+        for i in range(constants.start.shape[0]):
+            work.alpha[i, j] = constants.start[i]
+        for k in range(samples):
+            work.sorted[k] = work.over_cov[k, j] = work.x[k, j] / constants.cov[k]
+        work.level[j] = _median(work.sorted)
+    _sum_samples(work.over_cov, constants, work)
+    for j in range(BLOCK):
+        if work.level[j] < LEAST_LEVEL:
+            work.level[j] = _larger(work.sums[0, 0, j] / samples, 1.0)
+
+
+@lean
+def _median(values: Any) -> Any:
+    """Return the median of at least one value; they are put into another order."""
+    middle = values.shape[0] // 2
+    low, high = 0, values.shape[0] - 1
+    while low < high:  # what is left of the middle is no more, what is right of it no less
+        pivot, i, j = values[(low + high) // 2], low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        low, high = i if middle > j else low, j if middle < i else high
+    if values.shape[0] % 2:
+        return values[middle]
+    below = values[0]
+    for i in range(1, middle):
+        below = max(below, values[i])
+    return (below + values[middle]) / 2
 
 
 # ---- a cycle ----------------------------------------------------------------------------------
 
 
 @lean
-def _is_far(level: Any, anchor: Any, greatest: Any, widest: Any) -> Any:
-    """Whether densities at the level may not be taken from those at the anchor."""
-    distance, least = abs(level - anchor), min(anchor, level)
-    # |log(level / anchor)| is no more than distance / least.
-    return distance * fma(widest, least, greatest) > REACH * least
+def _set_anchor(cycle: Any, is_moved: Any, constants: Any, work: Any) -> Any:
+    """Bring anchors to the levels that are too far off, or without `is_moved` to all levels."""
+    is_far = not is_moved
+    for j in range(BLOCK):
+        level, anchor = work.level[j], work.anchor[j]
+        distance = abs(level - anchor)
+        least = min(anchor, level)
+        # |log(level / anchor)| is no more than distance / least.
+        reach = distance * fma(constants.widest, least, work.greatest[j])
+        if not is_moved or reach > REACH * least:
+            work.anchor[j] = level
+            is_far = True
+    if is_far:
+        _set_densities(cycle == 0, constants, work)
 
 
 @lean
-def _set_densities(level: Any, is_first: Any, constants: Any, work: Any) -> Any:
-    """Set the densities at the rates level * changes; in the first cycle these count twice."""
-    changes = constants.model.squares if is_first else constants.model.changes
+def _set_densities(is_first: Any, constants: Any, work: Any) -> Any:
+    """Set the densities at the rates anchor * changes; in the first cycle these count twice."""
+    changes = constants.squares if is_first else constants.changes
     power = 2.0 if is_first else 1.0
-    log_level = log2_of(level)
-    for k in range(work.density.shape[0]):
-        mean = level * LOG2E * constants.cov[k]
-        for i in range(work.density.shape[1]):
-            rest = fma(-mean, changes[i], -work.constant[k])
-            exponent = fma(work.x[k], log_level + power * constants.model.bits[i], rest)
-            work.density[k, i] = exp2_or_little(exponent)
+    for j in range(BLOCK):
+        work.log_anchor[j] = log2_of(work.anchor[j])
+    for k in range(constants.cov.shape[0]):
+        for i in range(changes.shape[0]):
+            cov, change, log_change = constants.cov[k], changes[i], power * constants.bits[i]
+            for j in range(BLOCK):
+                mean = work.anchor[j] * LOG2E * cov
+                rest = fma(-mean, change, -work.constant[k, j])
+                exponent = fma(work.x[k, j], work.log_anchor[j] + log_change, rest)
+                work.density[k, i, j] = exp2_or_little(exponent)
 
 
 @lean
-def _set_factors(alpha: Any, fall: Any, falls: Any, factor: Any) -> Any:
-    """Set what leads from densities at the anchor to weighted ones at a level lower by `fall`."""
-    for i in range(factor.shape[0]):
-        factor[i] = alpha[i] * exp2_of(fall * falls[i])
+def _set_factors(is_moved: Any, constants: Any, work: Any) -> Any:
+    """Set what leads from densities at the anchors to weighted ones at the levels."""
+    for j in range(BLOCK):
+        work.rate[j] = -log2_of_ratio(work.level[j], work.anchor[j]) if is_moved else 0.0
+    for i in range(constants.changes.shape[0]):
+        fall = constants.falls[i]
+        for j in range(BLOCK):
+            back = work.anchor[j] - work.level[j]
+            to_level = exp2_of(back * fall) if is_moved else 1.0
+            work.factor[i, j] = work.alpha[i, j] * to_level
 
 
-@inlined
-def _add_posteriors(rate: Any, constants: Any, work: Any) -> Any:
-    """Add the posteriors of all samples; return the counts that they let expect at level 1.
-
-    A sample's floor moves by `rate` bits for each of its reads.
-    """
-    samples, n = work.density.shape
-    weighted = work.weighted
-    for k in range(samples):
-        work.floor[k] = constants.floor * exp2_of(work.x[k] * rate)
+@lean
+def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
+    """Add the posteriors of all samples and, with coverages, the counts that they let expect."""
     for member in range(constants.team):
-        total, expected = work.total[member], 0.0
-        for i in range(n):
-            total[i] = 0.0
-        for k in range(member, samples, constants.team):
-            density, floor = work.density[k], work.floor[k]
-            even = odd = 0.0
-            for i in range(n):
-                weighted[i] = max(density[i] * work.factor[i], floor)
-            for i in range(0, n, 2):
-                even += weighted[i]
-            for i in range(1, n, 2):
-                odd += weighted[i]
-            share = reciprocal(even + odd)
-            for i in range(n):
-                total[i] = fma(weighted[i], share, total[i])
-            if not constants.is_unit:
-                here = _expected(weighted, constants.model.changes) * share
-                expected = fma(here, constants.cov[k], expected)
-        work.sums[member] = expected
-    return _all_expected(constants, work)
+        work.total[member] = 0.0
+        work.sums[member] = 0.0
+        for k in range(member, constants.cov.shape[0], constants.team):
+            _weigh(k, is_moved, constants, work)
+            _add(k, member, constants, work)
+    _add_members(work.total)
 
 
 @lean
-def _expected(weighted: Any, changes: Any) -> Any:
-    """Return the counts that a sample's weighted densities let expect, but for their sum."""
-    expected = 0.0
-    for i in range(weighted.shape[0]):
-        expected = fma(weighted[i], changes[i], expected)
-    return expected
+def _weigh(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
+    """Set sample k's weighted densities, not below the floor, and 1 / their sum."""
+    n = constants.changes.shape[0]
+    for j in range(BLOCK):
+        to_anchor = exp2_of(work.x[k, j] * work.rate[j]) if is_moved else 1.0
+        work.floor[j] = constants.floor * to_anchor
+        work.even[j] = work.odd[j] = 0.0
+    for i in range(0, n - 1, 2):
+        _weigh_class(k, i, work.even, work)
+        _weigh_class(k, i + 1, work.odd, work)
+    if n % 2:
+        _weigh_class(k, n - 1, work.even, work)
+    for j in range(BLOCK):
+        work.share[j] = reciprocal(work.even[j] + work.odd[j])
 
 
-@inlined
-def _all_expected(constants: Any, work: Any) -> Any:
-    """Add the totals of all members into those of the first; return the counts they let expect."""
-    total, team, n = work.total, work.total.shape[0], work.total.shape[1]
-    step = 1
-    while step < team:
-        for member in range(0, team, 2 * step):
-            for i in range(n):
-                total[member, i] += total[member + step, i]
-        step *= 2
+@lean
+def _weigh_class(k: Any, i: Any, sums: Any, work: Any) -> Any:
+    for j in range(BLOCK):
+        here = _larger(work.density[k, i, j] * work.factor[i, j], work.floor[j])
+        work.weighted[i, j] = here
+        sums[j] += here
+
+
+@lean
+def _add(k: Any, member: Any, constants: Any, work: Any) -> Any:
+    """Add sample k's posteriors, weighted * share, and its expected counts to its member's."""
+    n = constants.changes.shape[0]
+    for i in range(n):
+        for j in range(BLOCK):
+            here = fma(work.weighted[i, j], work.share[j], work.total[member, i, j])
+            work.total[member, i, j] = here
     if constants.is_unit:
-        for member in range(team):
+        return
+    work.sum_of[:] = 0.0
+    for i in range(n):
+        change = constants.changes[i]
+        for j in range(BLOCK):
+            work.sum_of[j] = fma(work.weighted[i, j], change, work.sum_of[j])
+    for j in range(BLOCK):
+        expected = work.sum_of[j] * work.share[j]
+        work.sums[member, 0, j] = fma(expected, constants.cov[k], work.sums[member, 0, j])
+
+
+@lean
+def _add_expected(constants: Any, work: Any) -> Any:
+    """Add up the counts that the totals let expect at level 1, into work.sums[0, 0]."""
+    if constants.is_unit:
+        for member in range(constants.team):
             work.sums[member] = 0.0
-            for i in range(member, n, team):
-                work.sums[member] = fma(total[0, i], constants.model.changes[i], work.sums[member])
-    return _sum_members(work.sums)
+            for i in range(member, constants.changes.shape[0], constants.team):
+                change = constants.changes[i]
+                for j in range(BLOCK):
+                    here = fma(work.total[0, i, j], change, work.sums[member, 0, j])
+                    work.sums[member, 0, j] = here
+    _add_members(work.sums)
 
 
 @lean
-def _sum(values: Any, sums: Any) -> Any:
-    """Return the sum of values of samples."""
-    for member in range(sums.shape[0]):
-        sums[member] = 0.0
-        for k in range(member, values.shape[0], sums.shape[0]):
-            sums[member] += values[k]
-    return _sum_members(sums)
-
-
-@lean
-def _sum_members(sums: Any) -> Any:
-    """Return the sum of all members': neighbours, neighbouring pairs, ...; they are used up."""
-    step = 1
-    while step < sums.shape[0]:
-        for member in range(0, sums.shape[0], 2 * step):
-            sums[member] += sums[member + step]
-        step *= 2
-    return sums[0]
+def _renew_weights(constants: Any, work: Any) -> Any:
+    """Set the weights by the totals of the posteriors."""
+    for i in range(constants.changes.shape[0]):
+        prior = constants.prior[i]
+        for j in range(BLOCK):
+            work.alpha[i, j] = fma(work.total[0, i, j], constants.sample_weight, prior)
 
 
 # ---- the last cycle ---------------------------------------------------------------------------
 
 
 @lean
-def _finish(row: Any, rate: Any, constants: Any, work: Any, out: Any) -> Any:
-    """Put each sample's answers into `out`; return what `_add_posteriors` does."""
-    samples, n = work.density.shape
+def _divide_weights(constants: Any, work: Any) -> Any:
+    """Set the weights as `_renew_weights` does, by true quotients."""
+    samples = float(constants.cov.shape[0])
+    for i in range(constants.changes.shape[0]):
+        prior = constants.impact if i == constants.main else 0.0
+        for j in range(BLOCK):
+            mean = work.total[0, i, j] / samples
+            work.alpha[i, j] = (prior + mean) / (1.0 + constants.impact)
+
+
+@lean
+def _finish(rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out: Any) -> Any:
+    """Add posteriors as `_add_posteriors` does, and put each sample's answers into `out`."""
+    work.share[:] = 1.0
     for member in range(constants.team):
-        total, expected = work.total[member], 0.0
-        informative = left_out = 0.0
-        for i in range(n):
-            total[i] = 0.0
-        for k in range(member, samples, constants.team):
-            to_level = exp2_of(0.0 - work.x[k] * rate)
-            _divide(work.density[k], to_level, constants, work)
-            for i in range(n):
-                total[i] += work.weighted[i]
-            here = _expected(work.weighted, constants.model.changes)
-            expected = fma(here, constants.cov[k], expected)
-            here = _put_sample(row, k, work.weighted, constants.model.bits, out)
-            informative, rest = exact_sum(informative, here)
-            left_out += rest
-        work.sums[member] = expected
-        work.informative[member], work.left_out[member] = informative, left_out
-    _sum_exactly(work.informative, work.left_out)
-    out.ini[row] = exact_mean(work.informative[0], work.left_out[0], float(samples))
-    return _all_expected(constants, work)
+        work.total[member] = work.sums[member] = 0.0
+        work.informative[member] = work.left_out[member] = 0.0
+        for k in range(member, constants.cov.shape[0], constants.team):
+            _divide(k, is_moved, constants, work)
+            _add(k, member, constants, work)
+            _measure(member, constants, work)
+            _put_sample(rows, first, k, work, out)
+    _add_members(work.total)
+    _add_exact_members(work.informative, work.left_out)
+    for j in range(min(BLOCK, rows.shape[0] - first)):
+        total, left_out = work.informative[0, j], work.left_out[0, j]
+        out.ini[rows[first + j]] = exact_mean(total, left_out, float(constants.cov.shape[0]))
 
 
 @lean
-def _divide(density: Any, to_level: Any, constants: Any, work: Any) -> Any:
-    """Set a sample's posteriors, as R adds and divides."""
-    total = left_out = 0.0
-    for i in range(work.weighted.shape[0]):
-        here = max(density[i] * work.factor[i] * to_level, constants.floor)
-        total, rest = exact_sum(total, here)
-        left_out += rest
-        work.weighted[i] = here
+def _divide(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
+    """Set sample k's posteriors, as R adds and divides."""
+    n = constants.changes.shape[0]
+    for j in range(BLOCK):
+        work.even[j] = exp2_of(0.0 - work.x[k, j] * work.rate[j]) if is_moved else 1.0
+    work.sum_of[:] = work.rest_of[:] = 0.0
+    for i in range(n):
+        for j in range(BLOCK):
+            here = work.density[k, i, j] * work.factor[i, j] * work.even[j]
+            work.weighted[i, j] = _larger(here, constants.floor)
+        for j in range(BLOCK):
+            total, rest = exact_sum(work.sum_of[j], work.weighted[i, j])
+            work.sum_of[j] = total
+            work.rest_of[j] += rest
     if constants.is_level_given:
-        total += in_80_bits(total, left_out)
-    for i in range(work.weighted.shape[0]):
-        work.weighted[i] /= total
+        for j in range(BLOCK):
+            work.sum_of[j] += in_80_bits(work.sum_of[j], work.rest_of[j])
+    for i in range(n):
+        for j in range(BLOCK):
+            work.weighted[i, j] /= work.sum_of[j]
 
 
 @lean
-def _put_sample(row: Any, k: Any, posteriors: Any, bits: Any, out: Any) -> Any:
-    """Put the answers of sample k into `out`; return its I/NI."""
-    signed = informative = 0.0
-    likeliest = 0
-    for i in range(bits.shape[0]):
-        signed += posteriors[i] * bits[i]
-        informative += posteriors[i] * abs(bits[i])
-        if posteriors[i] > posteriors[likeliest]:
-            likeliest = i
-        if out.posterior.shape[0]:
-            out.posterior[row, i, k] = posteriors[i]
-    out.sini[k, row] = signed
-    out.cn_index[k, row] = likeliest
-    return informative
+def _measure(member: Any, constants: Any, work: Any) -> Any:
+    """Find a sample's signed I/NI (work.sum_of) and likeliest class; add its I/NI to a member's."""
+    for j in range(BLOCK):
+        work.sum_of[j] = work.rest_of[j] = work.likeliest[j] = 0.0
+        work.even[j] = -1.0  # the greatest posterior
+    for i in range(constants.changes.shape[0]):
+        bits, size = constants.bits[i], abs(constants.bits[i])
+        for j in range(BLOCK):
+            work.sum_of[j] += work.weighted[i, j] * bits
+            work.rest_of[j] += work.weighted[i, j] * size
+        for j in range(BLOCK):
+            is_more = work.weighted[i, j] > work.even[j]
+            work.likeliest[j] = float(i) if is_more else work.likeliest[j]
+            work.even[j] = work.weighted[i, j] if is_more else work.even[j]
+    for j in range(BLOCK):
+        total, rest = exact_sum(work.informative[member, j], work.rest_of[j])
+        work.informative[member, j] = total
+        work.left_out[member, j] += rest
 
 
 @lean
-def _sum_exactly(sums: Any, left_out: Any) -> Any:
-    """Add the members as `_sum_members` does, with what their roundings leave out."""
+def _add_exact_members(sums: Any, left_out: Any) -> Any:
+    """Add the members as `_add_members` does, with what their roundings leave out."""
     step = 1
     while step < sums.shape[0]:
         for member in range(0, sums.shape[0], 2 * step):
-            sums[member], rest = exact_sum(sums[member], sums[member + step])
-            left_out[member] = left_out[member] + left_out[member + step] + rest
+            for j in range(BLOCK):
+                total, rest = exact_sum(sums[member, j], sums[member + step, j])
+                sums[member, j] = total
+                left_out[member, j] = left_out[member, j] + left_out[member + step, j] + rest
         step *= 2
+
+
+@lean
+def _put_sample(rows: Any, first: Any, k: Any, work: Any, out: Any) -> Any:
+    """Put the answers of sample k into `out`."""
+    for j in range(min(BLOCK, rows.shape[0] - first)):
+        row = rows[first + j]
+        out.sini[k, row] = work.sum_of[j]
+        out.cn_index[k, row] = np.int8(work.likeliest[j])
+        if out.posterior.shape[0]:
+            for i in range(work.weighted.shape[0]):
+                out.posterior[row, i, k] = work.weighted[i, j]
+
+
+@lean
+def _put_levels(rows: Any, first: Any, work: Any, out: Any) -> Any:
+    """Put levels and weights into `out`."""
+    for j in range(min(BLOCK, rows.shape[0] - first)):
+        row = rows[first + j]
+        out.level[row] = work.level[j]
+        for i in range(out.alpha.shape[1]):
+            out.alpha[row, i] = work.alpha[i, j]

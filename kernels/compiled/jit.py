@@ -52,14 +52,6 @@ def lean(function: Function) -> Function:
     return _compiled(function, _nrt=False)
 
 
-def inlined(function: Function) -> Function:
-    """Return a function as `lean` does, but one that is compiled into those that call it.
-
-    A call with tuples of arrays takes 0.1 µs, as every field of every array is handed over.
-    """
-    return _compiled(function, _nrt=False, forceinline=True)
-
-
 def _compiled(function: Function, **more: Any) -> Function:
     options = {"nogil": True, "error_model": "numpy", **more}
     with _own_cache(function.__module__) as kept:
