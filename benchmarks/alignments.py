@@ -1,26 +1,20 @@
 """BAM files of any size: paired reads of 100 bases, spread evenly over ten references.
 
 All records are equally long, so a block of them is one NumPy array. Bases are random and qualities
-have four levels, as of current sequencers; the blocks are compressed by zlib at its usual level.
+have four levels, as of current sequencers.
 """
 
 import struct
-import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO
 
-import common
 import numpy as np
+import pysam
 from numpy.typing import NDArray
-
-from multigpu.formats.storage.decompress import BGZF_END
 
 REFERENCES = tuple((f"chr{number + 1}", 100_000_000) for number in range(10))
 BASES = 100
 PER_BLOCK = 200_000  # records made at a time
-BGZF_CONTENT = 65_280  # bytes of a block, as samtools has it
 STORED_BYTES = 87  # of a record, compressed, about
 NAME = b"A00123:45:HXXXXXX:1:1101:12345:12345\0"
 DIGITS = NAME.rindex(b"12345\0")  # of the name, random
@@ -41,12 +35,11 @@ RECORD = np.dtype([
 def write_bam(path: Path, size: int) -> None:
     """Write about `size` bytes, always the same ones for a size."""
     per_reference = max(1, size // (STORED_BYTES * PER_BLOCK * len(REFERENCES)))
-    with path.open("wb") as file, ThreadPoolExecutor(common.cores()) as pool:
-        content = _header()
+    with pysam.BGZFile(str(path), "wb") as file:
+        file.write(_header())
         for reference in range(len(REFERENCES)):
             for block in _blocks(reference, per_reference):
-                content = _compressed(file, pool, content + block)
-        file.write(_bgzf(content) + BGZF_END)
+                file.write(block)
 
 
 def _header() -> bytes:
@@ -77,7 +70,7 @@ def _records(
     records["reference"] = records["mate_reference"] = reference
     records["position"], records["mate_position"] = position, position + 300
     records["quality"] = np.where(random.random(count) < 0.9, 60, random.integers(0, 60, count))
-    records["bin"], records["cigars"] = _bins(position, position + BASES - 1), 1
+    records["cigars"] = 1  # bins are left out: indexes have their own
     records["flag"] = np.where(random.random(count) < 0.5, 99, 147)
     records["bases"], records["insert"], records["cigar"] = BASES, 400, MATCHED
     records["name"] = np.frombuffer(NAME, "u1")
@@ -86,27 +79,3 @@ def _records(
     records["qualities"] = QUALITIES[random.integers(0, len(QUALITIES), (count, BASES))]
     records["tags"] = np.frombuffer(TAGS, "u1")
     return records
-
-
-def _bins(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the smallest bin of a BAI index that holds all bases of each record."""
-    bins = np.zeros(len(first), np.int64)
-    for shift, offset in ((26, 1), (23, 9), (20, 73), (17, 585), (14, 4681)):
-        same = first >> shift == last >> shift
-        bins = np.where(same, offset + (first >> shift), bins)
-    return bins
-
-
-def _compressed(file: BinaryIO, pool: ThreadPoolExecutor, content: bytes) -> bytes:
-    """Write whole blocks; return the rest."""
-    whole = len(content) // BGZF_CONTENT * BGZF_CONTENT
-    pieces = [content[at : at + BGZF_CONTENT] for at in range(0, whole, BGZF_CONTENT)]
-    file.writelines(pool.map(_bgzf, pieces))
-    return content[whole:]
-
-
-def _bgzf(content: bytes) -> bytes:
-    compressor = zlib.compressobj(6, zlib.DEFLATED, -15)
-    data = compressor.compress(content) + compressor.flush()
-    head = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0" + struct.pack("<H", len(data) + 25)
-    return head + data + struct.pack("<II", zlib.crc32(content), len(content))

@@ -40,9 +40,8 @@ LINE = 100  # characters of a log's last line
 
 @dataclass(frozen=True)
 class Step:
-    """A process to run. figures: whether it can write them (`--json`)."""
+    """A process to run, named by its part. figures: whether it can write them (`--json`)."""
 
-    part: str
     name: str
     command: list[str]
     limit: float  # seconds
@@ -51,7 +50,6 @@ class Step:
 
 @dataclass(frozen=True)
 class Ended:
-    part: str
     name: str
     outcome: str
     seconds: float
@@ -62,46 +60,51 @@ class Ended:
 
 def steps(options: argparse.Namespace) -> Iterator[Step]:
     """Yield all steps, most important first."""
-    gpu, data = options.device == "gpu", ["--data", str(options.data)]
-    runs = ["--runs", str(options.runs)]
-    where = ["--device", options.device]
-    tiny = ["--scale", TINY] if options.small else []
+    device, data = ["--device", options.device], ["--data", str(options.data)]
+    usual = [*device, *data, "--runs", str(options.runs)]
+    if options.small:
+        usual += ["--scale", TINY]
 
-    def script(part: str, name: str, limit: float, *arguments: str) -> Step:
-        return Step(part, f"{part}-{name}", python(*arguments), limit)
+    def script(name: str, limit: float, script: str, *arguments: str, figures: bool = True) -> Step:
+        return Step(name, python(str(HERE / f"{script}.py"), *arguments), limit, figures)
 
-    def figures(part: str, name: str, limit: float, file: str, *only: str) -> Step:
-        return script(part, name, limit, _path(file), *where, *runs, *data, *tiny, "--only", *only)
-
-    yield _tests("kernels", gpu)
-    yield _tests("rest", gpu)
-    yield figures("kernels", "scan", 150, "scan", "kernels", "records")
-    yield figures("kernels", "cnv", 150, "cnv", "model", "stages", "cohort")
-    yield figures("kernels", "dock", 150, "dock", "nearest", "linear", "cpu")
-    yield figures("scan", "process", 240, "scan", "help", "process")
-    yield figures("scan", "steady", 300, "scan", "stream", "reads")
-    yield figures("cnv", "process", 240, "cnv", "process")
-    yield figures("dock", "library", 300, "dock", "library")
+    yield _tests("kernels", options.device == "gpu")
+    yield _tests("rest", options.device == "gpu")
+    for name, limit, file, parts in FIGURES:
+        yield script(name, limit, file, *usual, "--only", *parts)
     small = ["--small"] if options.small else []
-    for name in CASES:
-        few = ["--runs", SCALING_RUNS.get(name, "1")]
+    for case in CASES:
+        few = ["--runs", SCALING_RUNS.get(case, "1")]
         yield script(
-            "scaling", name, 570, _path("scaling"), *where, *few, *data, *small, "--only", name
+            f"scaling-{case}", 570, "scaling", *device, *few, *data, *small, "--only", case
         )
-    yield from _sanitizer(options)
-    yield figures("others", "scan", 300, "scan", "cpu", "gzip", "memory", "hyperscan")
-    yield Step("others", "others-engine", python(_path("engine"), "--chunks", "500"), 120)
-    yield Step(
-        "others", "others-factors",
-        python(_path("scan_factors"), *where, "--quick", "--out", str(options.out)), 300, False,
-    )  # fmt: skip
+    if options.device == "cpu":
+        yield script("sanitize-plain", 120, "sanitize", "--plain", *device, figures=False)
+    else:
+        for tool in TOOLS:
+            yield script(f"sanitize-{tool}", 300, "sanitize", "--tools", tool, figures=False)
+    parts = ("cpu", "gzip", "memory", "hyperscan")
+    yield script("others-scan", 300, "scan", *usual, "--only", *parts)
+    yield script("others-engine", 120, "engine", "--chunks", "500")
+    quick = ("--quick", "--out", str(options.out))
+    yield script("others-factors", 300, "scan_factors", *device, *quick, figures=False)
 
 
 PARTS = ("tests", "kernels", "scan", "cnv", "dock", "scaling", "sanitize", "others")
+FIGURES = (
+    ("kernels-scan", 150, "scan", ("kernels", "records")),
+    ("kernels-cnv", 150, "cnv", ("model", "stages", "cohort")),
+    ("kernels-dock", 150, "dock", ("nearest", "linear", "cpu")),
+    ("scan-process", 240, "scan", ("help", "process")),
+    ("scan-steady", 300, "scan", ("stream", "reads")),
+    ("cnv-process", 240, "cnv", ("process",)),
+    ("dock-library", 300, "dock", ("library",)),
+)
 
 
-def _path(script: str) -> str:
-    return str(HERE / f"{script}.py")
+def part_of(name: str) -> str:
+    """Return the part of a step, by its name."""
+    return name.partition("-")[0]
 
 
 def _tests(name: str, gpu: bool) -> Step:
@@ -115,18 +118,7 @@ def _tests(name: str, gpu: bool) -> Step:
     more = ["-p", "xdist.plugin", "-n", str(PROCESSES)] if find_spec("xdist") else []
     more += ["--require-gpu"] if gpu else []
     command = python("-m", "pytest", "-p", "pytest_timeout", "-m", "gpu", "-q", *more)
-    return Step("tests", f"tests-{name}", [*command, *map(str, files)], 400, False)
-
-
-def _sanitizer(options: argparse.Namespace) -> Iterator[Step]:
-    script = _path("sanitize")
-    if options.device == "cpu":
-        yield Step(
-            "sanitize", "sanitize-plain", python(script, "--plain", "--device", "cpu"), 120, False
-        )
-        return
-    for tool in TOOLS:
-        yield Step("sanitize", f"sanitize-{tool}", python(script, "--tools", tool), 300, False)
+    return Step(f"tests-{name}", [*command, *map(str, files)], 400, figures=False)
 
 
 # ---- running ----------------------------------------------------------------------------------
@@ -149,7 +141,7 @@ def run(step: Step, out: Path, limit: float) -> Ended:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             outcome = f"not ended within {limit:.0f} s"
-    return Ended(step.part, step.name, outcome, time.perf_counter() - begin)
+    return Ended(step.name, outcome, time.perf_counter() - begin)
 
 
 # ---- the table --------------------------------------------------------------------------------
@@ -158,7 +150,7 @@ def run(step: Step, out: Path, limit: float) -> Ended:
 def table(out: Path, full_size: bool) -> str:
     """Return outcomes and figures of all calls with this folder."""
     ended = [Ended(**json.loads(path.read_text())) for path in sorted(out.glob("*.step"))]
-    ended.sort(key=lambda each: PARTS.index(each.part))
+    ended.sort(key=lambda each: PARTS.index(part_of(each.name)))
     rows = [
         [each.name, each.outcome, f"{each.seconds:.0f} s", last_line(out, each)] for each in ended
     ]
@@ -183,7 +175,7 @@ def table(out: Path, full_size: bool) -> str:
 def last_line(out: Path, ended: Ended) -> str:
     """Return pytest's summary, or the last line of a step that failed."""
     lines = (out / f"{ended.name}.log").read_text(errors="replace").strip().splitlines()
-    if not lines or (ended.part != "tests" and ended.outcome == "ok"):
+    if not lines or (part_of(ended.name) != "tests" and ended.outcome == "ok"):
         return ""
     return lines[-1].strip("= ").replace("|", "/")[:LINE]
 
@@ -219,7 +211,7 @@ def main() -> None:
     end, failed = time.perf_counter() + 60 * options.minutes, False
     for step in steps(options):
         left = end - time.perf_counter()
-        if step.part not in options.part:
+        if part_of(step.name) not in options.part:
             continue
         if left < LEAST:
             say(f"{step.name}: no time left")

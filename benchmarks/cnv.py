@@ -5,8 +5,8 @@
 Prints one Markdown table. Parts that need GPUs are skipped, with the reason, where there are none.
 """
 
+from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,15 +39,8 @@ GENES = {"coverage": 80.0, "dispersion": 0.005, "min_length": 5, "max_length": 6
          "max_carriers": 3, "width": 450, "seed": 1}  # fmt: skip
 
 
-@dataclass
-class Bench:
-    """Inputs, device and number of runs that the parts share."""
-
-    folder: Path
-    runs: int
-    scale: float
-    gpu: bool
-    details: dict[str, Any] = field(default_factory=dict)
+class Bench(common.Bench):
+    """Bench of the copy numbers, with their cohorts."""
 
     def shape(self, shape: dict[str, int]) -> dict[str, Any]:
         """Return all quantities of a simulated cohort, with a CNV for every 1,000 regions."""
@@ -60,10 +53,6 @@ class Bench:
     @cached_property
     def bm_a(self) -> Counts:
         return self.counts(BM_A)
-
-    @property
-    def where(self) -> str:
-        return "one GPU" if self.gpu else f"{common.cores()} cores"
 
     @property
     def run(self) -> RunOptions:
@@ -91,64 +80,58 @@ def on_host(array: Any) -> NDArray[Any]:
 
 def part_model(bench: Bench) -> Iterator[Figure]:
     """Time the model stage of BM-A, with results where it runs."""
-    counts, options = bench.bm_a.values, CnvOptions()
-    ones = np.ones(counts.shape[1])
+    counts = bench.bm_a.values
     if not bench.gpu:
-        yield from _model_cpu(bench, counts[: R_SHAPE["regions"]].copy(), options)
+        yield from _model_cpu(counts[: R_SHAPE["regions"]].copy(), bench.runs)
         return
     import cupy
 
-    from multigpu.kernels.cnmops import cuda
-
-    there = cupy.asarray(counts)
-
-    def run() -> Any:
-        result = cuda.model(there, ones, model_options(options))
-        cupy.cuda.Device().synchronize()
-        return result
-
-    check_model(counts, run(), options)
-    seconds = repeated(run, bench.runs)
+    seconds = _model_gpu(cupy.asarray(counts), counts, bench.runs)
     note = f"gcn.MOPS' kernel at its best: {GCNMOPS_MS} ms; counts as int32 on the device"
     yield Figure("model", f"{shape_of(counts)}: model stage, {bench.where}", "ms",
                  [1e3 * s for s in seconds], 25.0, note=note)  # fmt: skip
 
 
-def _model_cpu(bench: Bench, counts: NDArray[Any], options: CnvOptions) -> Iterator[Figure]:
+def part_cohort(bench: Bench) -> Iterator[Figure]:
+    """Time the model stage of thousands of samples."""
+    counts = bench.counts(COHORT).values
+    yield Figure("cohort", f"{shape_of(counts)}: model stage, {bench.where}", "s",
+                 _model_gpu(counts, counts, bench.runs), 10.0,
+                 note="counts from host memory")  # fmt: skip
+
+
+def _model_gpu(given: Any, counts: NDArray[Any], runs: int) -> list[float]:
+    """Return the seconds of the model stage of counts that lie on the device or the host."""
+    import cupy
+
+    from multigpu.kernels.cnmops import cuda
+
+    ones, options = np.ones(counts.shape[1]), CnvOptions()
+
+    def run() -> Any:
+        result = cuda.model(given, ones, model_options(options))
+        cupy.cuda.Device().synchronize()
+        return result
+
+    check_model(counts, run(), options)
+    return repeated(run, runs)
+
+
+def _model_cpu(counts: NDArray[Any], runs: int) -> Iterator[Figure]:
     from multigpu.kernels.cnmops import cpu
 
-    ones, cores = np.ones(counts.shape[1]), min(FEW_CORES, common.cores())
+    ones, options, cores = np.ones(counts.shape[1]), CnvOptions(), min(FEW_CORES, common.cores())
 
     def run() -> Any:
         return cpu.model(counts, ones, model_options(options), threads=cores)
 
     check_model(counts, run(), options)
-    seconds = repeated(run, bench.runs)
+    seconds = repeated(run, runs)
     each = float(np.median(seconds)) / len(counts)
     what = f"{shape_of(counts)}: model stage, {cores} cores, times as fast as R"
     note = f"{1e6 * each:.3g} µs a region; R on one core: {1e6 * R_MODEL:.0f}"
     yield Figure("model", what, "×", [R_MODEL * len(counts) / s for s in seconds], 40.0,
                  at_most=False, note=note)  # fmt: skip
-
-
-def part_cohort(bench: Bench) -> Iterator[Figure]:
-    """Time the model stage of thousands of samples."""
-    counts = bench.counts(COHORT).values
-    options = CnvOptions()
-    import cupy
-
-    from multigpu.kernels.cnmops import cuda
-
-    ones = np.ones(counts.shape[1])
-
-    def run() -> Any:
-        result = cuda.model(counts, ones, model_options(options))
-        cupy.cuda.Device().synchronize()
-        return result
-
-    check_model(counts, run(), options)
-    yield Figure("cohort", f"{shape_of(counts)}: model stage, {bench.where}", "s",
-                 repeated(run, bench.runs), 10.0, note="counts from host memory")  # fmt: skip
 
 
 def shape_of(counts: NDArray[Any]) -> str:
@@ -181,15 +164,7 @@ def part_stages(bench: Bench) -> Iterator[Figure]:
     run = bench.run if bench.gpu else RunOptions(gpus="none", threads=FEW_CORES)
     few = bench.counts({**shape, "regions": min(shape["regions"], 300_000)})
     check_stages(stages(few, run), few)
-    spent: list[dict[str, float]] = []
-
-    def timed() -> None:
-        job = CnvJob(counts, CnvOptions(), run)
-        job.result(keep=("sini",))
-        spent.append(job.facts.seconds)
-
-    seconds = repeated(timed, bench.runs)
-    bench.details["stages"] = spent
+    seconds = repeated(lambda: stages(counts, run), bench.runs)
     what = f"{shape_of(counts.values)}: stages 2–5"
     if bench.gpu:
         yield Figure("stages", f"{what}, {bench.where}", "s", seconds, asked)
@@ -251,20 +226,13 @@ PARTS: dict[str, Part] = {
 GPU_ONLY = ("cohort",)
 
 
-def main() -> None:
-    options = common.options_of(__doc__, PARTS).parse_args()
-    missing = common.why_no_gpu(options.device)
-    bench = Bench(options.data / f"cnv-{options.scale:g}", options.runs, options.scale, not missing)
-    report = common.report_of(options)
-    report.details = bench.details
-    report.run(
-        PARTS,
-        options.only or PARTS,
-        bench,
-        lambda name: f"needs a GPU: {missing}" if name in GPU_ONLY and missing else None,
-    )
-    report.end(full_size=options.scale == 1)
+def _bench(options: Namespace, gpu: bool) -> Bench:
+    return Bench(options.data / f"cnv-{options.scale:g}", options.runs, options.scale, gpu)
+
+
+def _missing(name: str, without: str, _options: Namespace) -> str | None:
+    return f"needs a GPU: {without}" if without and name in GPU_ONLY else None
 
 
 if __name__ == "__main__":
-    main()
+    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, _bench, _missing)

@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -221,23 +221,8 @@ class Report:
     options: dict[str, Any]
     path: Path | None
     figures: list[Figure] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: bool = False
-
-    def run(
-        self,
-        parts: Mapping[str, Callable[[Any], Iterable[Figure]]],
-        chosen: Iterable[str],
-        bench: Any,
-        missing: Callable[[str], str | None],
-    ) -> None:
-        """Measure the chosen parts; `missing` returns why a part cannot run here, or None."""
-        for name in chosen:
-            if reason := missing(name):
-                self.skipped[name] = reason
-            else:
-                self.measure(name, partial(parts[name], bench))
 
     def measure(self, name: str, part: Callable[[], Iterable[Figure]]) -> None:
         """Add the figures of a part, or why it failed; other parts are worth their time."""
@@ -269,16 +254,35 @@ class Report:
             "machine": self.facts,
             "options": self.options,
             "figures": [figure.as_json() for figure in self.figures],
-            "details": self.details,
             "skipped": self.skipped,
         }
         self.path.write_text(json.dumps(content, indent=1) + "\n")
 
 
-# ---- options that scripts share ---------------------------------------------------------------
+# ---- what the parts of a script share ---------------------------------------------------------
 
 
-def options_of(description: str, parts: Iterable[str]) -> argparse.ArgumentParser:
+@dataclass
+class Bench:
+    """Inputs, device and number of runs that the parts of a script share."""
+
+    folder: Path
+    runs: int
+    scale: float
+    gpu: bool
+
+    @property
+    def where(self) -> str:
+        return "one GPU" if self.gpu else f"{cores()} cores"
+
+    @cached_property
+    def output(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="multigpu-bench-"))
+
+
+def options_of(
+    description: str, parts: Iterable[str], *, runs: int = 5, has_scale: bool = True
+) -> argparse.ArgumentParser:
     """Return a parser of the options that all scripts with parts have."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     names = list(parts)
@@ -286,17 +290,40 @@ def options_of(description: str, parts: Iterable[str]) -> argparse.ArgumentParse
         "--only", nargs="+", choices=names, metavar="NAME", help=f"parts: {' '.join(names)}"
     )
     parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto")
-    parser.add_argument("--runs", type=int, default=5, help="timed runs of each figure")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, e.g. 0.01")
+    parser.add_argument("--runs", type=int, default=runs, help="timed runs of each figure")
+    if has_scale:
+        parser.add_argument("--scale", type=float, default=1.0, help="size of inputs, e.g. 0.01")
     add_folders(parser)
     return parser
+
+
+def measure_parts(
+    parser: argparse.ArgumentParser,
+    parts: Mapping[str, Callable[[Any], Iterable[Figure]]],
+    bench_of: Callable[[argparse.Namespace, bool], Bench],
+    missing: Callable[[str, str, argparse.Namespace], str | None],
+) -> NoReturn:
+    """Measure the chosen parts of a script.
+
+    bench_of  makes the bench of these options, on a GPU or not
+    missing   returns why a part cannot run here, or None; gets its name, and why there is no GPU
+    """
+    options = parser.parse_args()
+    without = why_no_gpu(options.device)
+    bench, report = bench_of(options, not without), report_of(options)
+    for name in options.only or parts:
+        if reason := missing(name, without or "", options):
+            report.skipped[name] = reason
+        else:
+            report.measure(name, partial(parts[name], bench))
+    report.end(full_size=options.scale == 1)
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where inputs lie and where figures go."""
     folder = Path(tempfile.gettempdir()) / "multigpu-data"
     parser.add_argument("--data", type=Path, default=folder, help=f"inputs [default: {folder}]")
-    parser.add_argument("--json", type=Path, help="write figures, details and the machine here")
+    parser.add_argument("--json", type=Path, help="write figures and the machine here")
 
 
 def report_of(options: argparse.Namespace) -> Report:

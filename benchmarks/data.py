@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import common
@@ -17,10 +16,9 @@ from searches import Letters
 
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.signatures import read_signatures
-from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
+from multigpu.kernels.compiled.text.records import LENGTH, gather
 from multigpu.scan import simulate
 
-MOST_BUFFERS = 1000  # of one pwritev
 GZIP_LEVEL = 1
 READ_BASES = 150
 READS_PER_BLOCK = 250_000
@@ -42,19 +40,11 @@ def made(path: Path, write: Callable[[Path], None]) -> Path:
 
 
 def in_page_cache(path: Path) -> Path:
-    """Read the whole file once, by all cores; return its path."""
-    size, threads = path.stat().st_size, common.cores()
-    step = -(-size // threads)
-
-    def touch(begin: int) -> None:
-        buffer = bytearray(8 << 20)
-        with path.open("rb", buffering=0) as file:
-            file.seek(begin)
-            while file.tell() < begin + step and file.readinto(buffer):
-                pass
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(touch, range(0, size, step)))
+    """Read the whole file once; return its path."""
+    buffer = bytearray(8 << 20)
+    with path.open("rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
     return path
 
 
@@ -113,31 +103,10 @@ def copy_prefix(number: int) -> bytes:
 
 
 def _write_copies(target: Path, samples: Path, count: int) -> None:
-    raw = np.fromfile(samples, np.uint8)
-    table = parsed(raw)
-    begins = np.r_[table[:, NAME], len(raw) + 1].tolist()
-    rests = [memoryview(raw[a : b - 1]) for a, b in pairwise(begins)]
-    size = len(raw) + len(rests) * len(copy_prefix(0))
-
-    def write(number: int) -> None:
-        head = b"@" + copy_prefix(number)
-        _write_at(target, number * size, [part for rest in rests for part in (head, rest)])
-
-    target.write_bytes(b"")
-    with ThreadPoolExecutor(common.cores()) as pool:
-        list(pool.map(write, range(count)))
-
-
-def _write_at(target: Path, offset: int, parts: list[bytes | memoryview]) -> None:
-    file = os.open(target, os.O_WRONLY)
-    try:
-        for first in range(0, len(parts), MOST_BUFFERS):
-            some = parts[first : first + MOST_BUFFERS]
-            wanted = sum(map(len, some))
-            common.require(os.pwritev(file, some, offset) == wanted, f"{target}: disk full")
-            offset += wanted
-    finally:
-        os.close(file)
+    raw = samples.read_bytes()  # no quality is as high as 31, which is written as @
+    with target.open("wb") as out:
+        for number in range(count):
+            out.write(raw.replace(b"@", b"@" + copy_prefix(number)))
 
 
 def _write_gzip(target: Path, samples: Path, copies: int) -> None:
@@ -194,16 +163,14 @@ class ReadSet:
 
     def _write(self, target: Path) -> None:
         signatures = read_signatures([str(self.signatures)]).letters
-        target.write_bytes(b"")
+        with target.open("wb") as file, ThreadPoolExecutor(common.cores()) as pool:
 
-        def write(first: int) -> NDArray[np.int64]:
-            block, planted = _read_block(
-                first, min(READS_PER_BLOCK, self.count - first), signatures
-            )
-            _write_at(target, first * block.shape[1], [memoryview(block.reshape(-1))])
-            return planted
+            def write(first: int) -> NDArray[np.int64]:
+                count = min(READS_PER_BLOCK, self.count - first)
+                block, planted = _read_block(first, count, signatures)
+                os.pwrite(file.fileno(), block.tobytes(), first * block.shape[1])
+                return planted
 
-        with ThreadPoolExecutor(common.cores()) as pool:
             planted = list(pool.map(write, range(0, self.count, READS_PER_BLOCK)))
         np.save(self.folder / f"reads-{self.count}.npy", np.concatenate(planted))
 

@@ -6,10 +6,9 @@ Prints one Markdown table. Parts that cannot run here are skipped, with the reas
 """
 
 import os
-import tempfile
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,27 +27,18 @@ from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Sea
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
 POCKET = GOLDEN / "dock" / "real_1stp" / "1stp_protein.maps.fld"
 ATOMS, POINTS, SPACING, SEED = 64, 100, 0.375, 1
+CHECKED = 3  # ligands of the library that the plain search docks again
 LIBRARY = 10_000
 FEWEST, MOST = 25, 35  # atoms of the library's ligands: 30 on average
-CHECKED = 3  # ligands of the library that the plain search docks again
 TYPES = {"C": "C", "N": "N", "O": "OA", "S": "SA", "F": "HD", "Cl": "A"}  # that the pocket has
 CHARGES = {"C": 0.05, "A": 0.03, "N": -0.35, "OA": -0.4, "SA": -0.15, "HD": 0.2}
 
 
 @dataclass
-class Bench:
-    """Inputs, device and number of runs that the parts share."""
+class Bench(common.Bench):
+    """Bench of docking. pocket: AutoGrid's maps."""
 
-    folder: Path
-    runs: int
-    gpu: bool
-    pocket: Path
-    scale: float
-    details: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def output(self) -> Path:
-        return Path(tempfile.mkdtemp(prefix="multigpu-bench-"))
+    pocket: Path = POCKET
 
     def searcher(self, field: Field, search: Search) -> Any:
         if self.gpu:
@@ -202,31 +192,26 @@ def _write_pocket(path: Path) -> None:
 def part_library(bench: Bench) -> Iterator[Figure]:
     """Time the process of 10,000 ligands in a real AutoGrid pocket."""
     count = round(LIBRARY * bench.scale)
-    command, output = _library_command(bench, count, "0" if bench.gpu else "none")
-    process(command)
-    _check_library(bench, count, output)
-    seconds = repeated(lambda: process(command), min(bench.runs, 3), warm_up=False)
-    where = "one GPU" if bench.gpu else f"{common.cores()} cores"
-    yield Figure(
-        "library", f"{count:,} ligands of about 30 atoms, AutoGrid, p = 10°: process, {where}", "s",
-        seconds, 2.0 if bench.gpu else None,
-        note=f"{count / np.median(seconds):,.0f} ligands/s",
+    output = bench.output / "poses.pdbqt"
+    command = _command(
+        library(bench.folder, count), bench.pocket, output,
+        "--center", center(bench.pocket), "--gpus", "0" if bench.gpu else "none",
     )  # fmt: skip
-
-
-def _library_command(bench: Bench, count: int, gpus: str) -> tuple[list[str], Path]:
-    output = bench.output / f"poses-{count}-{gpus}.pdbqt"
-    options = ("--center", center(bench.pocket), "--gpus", gpus)
-    return _command(library(bench.folder, count), bench.pocket, output, *options), output
-
-
-def _check_library(bench: Bench, count: int, output: Path) -> None:
-    """Require that every ligand is there and that the plain search agrees on some."""
+    process(command)
     rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
     require(len(rows) == count, f"{len(rows)} of {count} ligands were docked")
+    _check_plain_search(bench, count, rows[:CHECKED])
+    seconds = repeated(lambda: process(command), min(bench.runs, 3), warm_up=False)
+    what = f"{count:,} ligands of about 30 atoms, AutoGrid, p = 10°: process, {bench.where}"
+    note = f"{count / np.median(seconds):,.0f} ligands/s"
+    yield Figure("library", what, "s", seconds, 2.0 if bench.gpu else None, note=note)
+
+
+def _check_plain_search(bench: Bench, count: int, rows: list[str]) -> None:
+    """Require that the plain search agrees on the first ligands."""
+    from multigpu.dock.ligands import LigandLoader
     from multigpu.dock.options import DockOptions
     from multigpu.dock.plan import field_of, search_of
-    from multigpu.dock.work import DockSpan, DockWorkload
     from multigpu.formats.molecules.ligands import open_sources, read_records
 
     grid = read_pocket(str(bench.pocket))
@@ -234,13 +219,9 @@ def _check_library(bench: Bench, count: int, output: Path) -> None:
     field, search = field_of(grid, options), search_of(options)
     (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
     some = next(read_records(0, source))[:CHECKED]
-    workload = DockWorkload(
-        key="check", sources=[source], field=field, types=grid.types, search=search
-    )
-    poses = 0, search.stop
-    loaded = workload.load(DockSpan(first=0, records=(some,), poses=poses, last=True, whole=True))
+    loaded = LigandLoader(sources=[source], types=grid.types, search=search).load([some], first=0)
     plain = reference.Searcher(field, search).best(loaded.ligands)
-    claimed = [float(row.split("\t")[2]) for row in rows[:CHECKED]]
+    claimed = [float(row.split("\t")[2]) for row in rows]
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
 
 
@@ -255,31 +236,25 @@ PARTS: dict[str, Part] = {
 IF_ASKED = ("library",)  # long on a CPU
 
 
-def _missing(name: str, bench: Bench, asked: bool, without: str | None) -> str | None:
-    """Return why a part cannot run here, or None."""
-    if name in ("nearest", "linear") and not bench.gpu:
+def _bench(options: Namespace, gpu: bool) -> Bench:
+    return Bench(options.data, options.runs, options.scale, gpu, pocket=options.pocket)
+
+
+def _missing(name: str, without: str, options: Namespace) -> str | None:
+    if name in ("nearest", "linear") and without:
         return f"needs a GPU: {without}"
-    if name in IF_ASKED and not bench.gpu and not asked:
+    if name in IF_ASKED and without and not options.only:
         return "needs a GPU (--only library runs it on the CPU)"
-    if name == "library" and not bench.pocket.is_file():
+    if name == "library" and not options.pocket.is_file():
         return f"needs AutoGrid maps with {', '.join(TYPES.values())}: --pocket names none"
     return None
 
 
-def main() -> None:
+def _parser() -> ArgumentParser:
     parser = common.options_of(__doc__, PARTS)
     parser.add_argument("--pocket", type=Path, default=POCKET, help="an AutoGrid .maps.fld")
-    options = parser.parse_args()
-    without = common.why_no_gpu(options.device)
-    bench = Bench(options.data, options.runs, not without, options.pocket, options.scale)
-    report = common.report_of(options)
-    report.details = bench.details
-    chosen = options.only or PARTS
-    report.run(
-        PARTS, chosen, bench, lambda name: _missing(name, bench, bool(options.only), without)
-    )
-    report.end(full_size=options.scale == 1)
+    return parser
 
 
 if __name__ == "__main__":
-    main()
+    common.measure_parts(_parser(), PARTS, _bench, _missing)

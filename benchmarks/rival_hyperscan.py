@@ -75,8 +75,6 @@ def main() -> None:
     compiling = compile_literals(signatures)
     seconds, hits = scan_all(options.processes, options.runs)
     result = {
-        "version": hyperscan.__version__,
-        "database": Rival.database.info().decode(),
         "compile_seconds": compiling,
         "seconds": seconds,
         "hits": hits,

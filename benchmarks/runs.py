@@ -1,23 +1,19 @@
-"""Runs of the real command, watched through its log, and disturbances of them."""
+"""Runs of the real command, watched through its log."""
 
 import hashlib
 import json
 import os
 import subprocess
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import psutil
-from common import ROOT, covered, require
+from common import ROOT, covered
 from processes import LIMIT, python
 
-STOPPED, GOING = 0.05, 0.05  # seconds of a worker that is made half as fast
 LOOK = 0.005  # seconds between two looks at a log
 SKIPPED = 0.1  # of the chunks, before the steady state
 LAST_WORDS = 2000  # characters
@@ -83,15 +79,6 @@ class Running:
         """Wait until `chunks` chunks are finished."""
         while self.alive() and len(self.finished()) < chunks:
             time.sleep(LOOK)
-
-    def worker(self) -> psutil.Process:
-        """Return the process of the worker that finished the first chunk."""
-        port = int(self.finished()[0]["worker"].rpartition(":")[2])
-        for child in self._child.children(recursive=True):
-            for connection in child.net_connections("tcp"):
-                if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
-                    return child
-        raise RuntimeError(f"no process listens on port {port}")
 
     def kill(self) -> None:
         """Kill the client at once, as by a loss of power, then what it started and is left."""
@@ -181,19 +168,8 @@ class Ran:
             for device, each in sorted(spans.items())
         }
 
-    def chunks(self) -> dict[str, int]:
-        return dict(sorted(Counter(map(device_of, self.finished)).items()))
-
     def count(self, event: str) -> int:
         return sum(each["event"] == event for each in self.events)
-
-    def as_json(self, size: int) -> dict[str, Any]:
-        named = {name: getattr(self, name) for name in ("seconds", "start_up", "first_chunk")}
-        events = Counter(event["event"] for event in self.events)
-        return {
-            **named, "work": self.work, "gb_per_s": self.gb_per_s(size), "busy": self.busy(),
-            "chunks": self.chunks(), "events": dict(events),
-        }  # fmt: skip
 
 
 def device_of(event: dict[str, Any]) -> str:
@@ -208,60 +184,3 @@ def contents(folder: Path) -> dict[str, str]:
             name = str(path.relative_to(folder / "out"))
             found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
-
-
-# ---- what may happen to it --------------------------------------------------------------------
-
-Disturbance = Callable[[Running], None]
-
-
-def nothing(_: Running) -> None:
-    """Leave the run alone."""
-
-
-def worker_killed(after: int) -> Disturbance:
-    """Kill the worker that was first, when `after` chunks are finished."""
-
-    def kill(run: Running) -> None:
-        run.until(after)
-        require(run.alive(), "the run had ended before its worker could be killed")
-        run.worker().kill()
-
-    return kill
-
-
-def worker_slowed(run: Running) -> None:
-    """Stop the worker that was first for half of the time."""
-    run.until(1)
-    with _going(run.worker()) as worker:
-        while run.alive():
-            worker.suspend()
-            time.sleep(STOPPED)
-            worker.resume()
-            time.sleep(GOING)
-
-
-@contextmanager
-def _going(worker: psutil.Process) -> Iterator[psutil.Process]:
-    """Resume a worker in any case, unless it is gone."""
-    try:
-        yield worker
-    except psutil.NoSuchProcess:
-        return
-    finally:
-        if worker.is_running():
-            worker.resume()
-
-
-@contextmanager
-def memory_taken(gpu: int | None, left: int) -> Iterator[None]:
-    """Hold all but `left` bytes of a GPU's memory; nothing where there is no GPU."""
-    if gpu is None:
-        yield
-        return
-    import cupy
-
-    with cupy.cuda.Device(gpu):
-        held = cupy.cuda.Memory(max(1, cupy.cuda.runtime.memGetInfo()[0] - left))
-        yield
-        del held

@@ -197,7 +197,7 @@ def sanitizer() -> str | None:
     return found or shutil.which("compute-sanitizer", path=os.pathsep.join(PLACES))
 
 
-def under(tool: str, kernel: str, program: str, limit: float, log: Path | None) -> str:
+def under(tool: str, kernel: str, program: str, limit: float) -> str:
     """Run a kernel's cases under a tool; return "ok" or what is wrong."""
     command = [program, "--tool", tool, "--error-exitcode", "9"]
     if tool == "memcheck":  # of calls: those that fail raise, and CuPy asks for some in vain
@@ -213,9 +213,6 @@ def under(tool: str, kernel: str, program: str, limit: float, log: Path | None) 
     except subprocess.TimeoutExpired:
         return f"not ended within {limit:.0f} s"
     said = (done.stdout + done.stderr).splitlines()
-    if log:
-        with log.open("a") as file:
-            file.write("\n".join([f"== {tool} {kernel}", *said, ""]))
     if done.returncode:
         print("\n".join(said[-LAST_WORDS:]), file=sys.stderr)
         return f"FAILED: status {done.returncode}"
@@ -230,21 +227,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--plain", action="store_true", help="the cases alone, without the tool")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu", help="of --plain")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of a kernel and tool")
-    parser.add_argument("--log", type=Path, help="append all that the tools say")
     return parser.parse_args()
-
-
-def _plain(options: argparse.Namespace) -> None:
-    for kernel in options.only:
-        begin = time.perf_counter()
-        made = compare(kernel, options.device)
-        say(f"{kernel}: {made} comparisons, {time.perf_counter() - begin:.1f} s")
 
 
 def main() -> None:
     options = _options()
     if options.plain:
-        _plain(options)
+        for kernel in options.only:
+            say(f"{kernel}: {compare(kernel, options.device)} comparisons")
         return
     program = sanitizer()
     missing = common.gpu_missing() or (None if program else "compute-sanitizer is not installed")
@@ -253,7 +243,7 @@ def main() -> None:
     rows = []
     for tool, kernel in product(options.tools, options.only):
         begin = time.perf_counter()
-        found = under(tool, kernel, program, options.limit, options.log)
+        found = under(tool, kernel, program, options.limit)
         rows.append([kernel, tool, f"{time.perf_counter() - begin:.0f} s", found])
         say(" ".join(rows[-1]))
     print(markdown(rows, ["kernel", "tool", "time", "outcome"]))

@@ -1,15 +1,15 @@
-"""Every workload on 1, 2, 4, 8 devices, undisturbed and disturbed, with the same bytes.
+"""Every workload on 1, 2, 4, 8 devices, and resumed after a kill, with the same bytes.
 
     python benchmarks/scaling.py [--only scan cnv dock] [--device gpu|cpu] [--small] [--json FILE]
 
-Prints a table of the runs and one of the figures. Nothing is timed that gives other bytes.
+Prints a table of the figures. Nothing is timed that gives other bytes.
 """
 
 import argparse
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -18,21 +18,10 @@ import common
 import dock
 import numpy as np
 import psutil
-from common import Figure, Report, require, say
+from common import Figure, require, say
 from data import DefaultSet, copy_prefix, in_page_cache, made
 from processes import process, python
-from runs import (
-    Disturbance,
-    Job,
-    Ran,
-    Running,
-    contents,
-    device_of,
-    memory_taken,
-    nothing,
-    worker_killed,
-    worker_slowed,
-)
+from runs import Job, Ran, Running, contents
 
 from multigpu.cluster.devices.gpus import survey
 from multigpu.formats.tables.counts import Counts, write_counts
@@ -48,12 +37,8 @@ GENOMES, SMALL_REGIONS = 8, 30_000
 LIGANDS, FEW_LIGANDS = 100_000, 400  # so many that they are read together
 FINE = "1.5"  # degrees
 KILLED_AT = 0.9  # of the chunks, before the resumed run
-LEFT_BYTES = 4 << 30  # of the device whose memory is taken
 STARTED = 9.0  # seconds until the first chunk
 RESUMED = 15.0  # per cent
-HEADER = ["job", "devices", "what happens", "process", "first chunk", "work", "speed-up",
-          "efficiency", "read", "chunks of each", "computing, each",
-          "every step, mean"]  # fmt: skip
 
 
 @dataclass
@@ -66,8 +51,6 @@ class Bench:
     gb: float
     gpu: bool
     devices: list[int]
-    report: Report
-    rows: list[list[str]] = field(default_factory=list)
 
     @property
     def most(self) -> int:
@@ -90,26 +73,6 @@ class Bench:
     def named(self, devices: int) -> str:
         kind = "GPU" if self.gpu else "worker"
         return f"{devices} {kind}{'s' * (devices > 1)}"
-
-    def add_row(self, job: Job, devices: int, what: str, ran: Ran, alone: Ran | None) -> None:
-        """Add a row to the table. alone: the run on one device, to compare with."""
-        speed_up = alone.work / ran.work if alone else None
-        busy = list(ran.busy().values())
-        computing = [f"{100 * each.get('compute', 0):.0f}" for each in busy]
-        steps = {step: np.mean([each.get(step, 0) for each in busy]) for step in busy[0]}
-        self.rows.append(
-            [
-                job.name, str(devices), what, f"{ran.seconds:.2f} s", f"{ran.first_chunk:.2f} s",
-                f"{ran.work:.2f} s", f"{speed_up:.2f} ×" if speed_up else "",
-                f"{100 * speed_up / devices:.0f} %" if speed_up else "",
-                f"{ran.gb_per_s(job.read):.3g} GB/s", " ".join(map(str, ran.chunks().values())),
-                f"{' '.join(computing)} %",
-                ", ".join(f"{step} {100 * share:.0f}" for step, share in steps.items()) + " %",
-            ]
-        )  # fmt: skip
-        facts = {"job": job.name, "devices": devices, "what": what, **ran.as_json(job.read)}
-        self.report.details.setdefault("runs", []).append(facts)
-        self.report.write()
 
 
 # ---- the jobs ---------------------------------------------------------------------------------
@@ -232,31 +195,20 @@ class Series:
         self.bench, self.case, self.job = bench, case, case.job
         self.expected: dict[str, str] = {}
 
-    def run(
-        self, devices: int, *more: str, disturbed: Disturbance = nothing, as_chosen: bool = False
-    ) -> Ran:
+    def run(self, devices: int, as_chosen: bool = False) -> Ran:
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
-        running = Running(self.job, folder, *self.bench.where(devices, as_chosen), *more)
-        return self._ended(running, folder, disturbed)
+        return self._ended(folder, *self.bench.where(devices, as_chosen))
 
-    def _ended(self, running: Running, folder: Path, disturbed: Disturbance) -> Ran:
-        try:
-            disturbed(running)
-            ran = running.ended()
-        finally:
-            if running.alive():
-                running.kill()
-        self._compare(folder)
-        return ran
-
-    def _compare(self, folder: Path) -> None:
+    def _ended(self, folder: Path, *options: str) -> Ran:
+        ran = Running(self.job, folder, *options).ended()
         found = contents(folder)
         if not self.expected:
             self.case.check(folder / "out")
             self.expected = found
         differs = sorted(set(found.items()) ^ set(self.expected.items()))
         require(not differs, f"other bytes: {', '.join(dict(differs))}")
+        return ran
 
     def warm(self) -> None:
         """Run a small job, to have kernels cached and packages in the page cache."""
@@ -277,8 +229,7 @@ class Series:
         first.until(int(KILLED_AT * chunks))
         require(first.alive(), "the run had ended before it could be killed")
         first.kill()
-        second = Running(self.job, folder, *where, "--resume")
-        ran = self._ended(second, folder, nothing)
+        ran = self._ended(folder, *where, "--resume")
         require(ran.count("resumed") > 0, "nothing was resumed")
         return ran.count("resumed"), ran
 
@@ -288,22 +239,17 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     series, name = Series(bench, case), case.job.name
     series.warm()
     alone = series.median(1)
-    bench.add_row(case.job, 1, "", alone, alone)
     if bench.most == 1:
         yield from undisturbed(bench, case, 1, alone, alone)
         yield from resume(bench, series, alone)
         return
     whole = series.median(bench.most)
-    bench.add_row(case.job, bench.most, "", whole, alone)
     yield from undisturbed(bench, case, bench.most, whole, alone)
     begun = series.run(bench.most, as_chosen=True)
-    bench.add_row(case.job, bench.most, "as it starts", begun, None)
     yield from started(bench, case, bench.most, begun)
     yield from resume(bench, series, begun)
-    yield from disturbed(bench, series, whole, alone)
     for devices in bench.devices[1:-1]:
         ran = series.median(devices)
-        bench.add_row(case.job, devices, "", ran, alone)
         yield from undisturbed(bench, case, devices, ran, alone)
     say(f"  {name}: the same bytes in all runs")
 
@@ -337,32 +283,6 @@ def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) ->
                      note=f"{case.job.read / ran.seconds / 1e9:.3g} in the whole run")  # fmt: skip
 
 
-def disturbed(bench: Bench, series: Series, whole: Ran, alone: Ran) -> Iterator[Figure]:
-    """Yield figures with one worker killed, one slowed, one with little memory."""
-    job, devices = series.job, bench.most
-    what = f"{job.name}, {bench.named(devices)}"
-    killed = series.run(devices, disturbed=worker_killed(len(whole.finished) // 3))
-    require(killed.count("left") > 0, "the run did not notice that its worker was killed")
-    bench.add_row(job, devices, "a worker killed", killed, alone)
-    yield Figure("scaling", f"{what}: one worker killed, same bytes", "s", [killed.seconds],
-                 note=f"{killed.count('retried')} chunks run again; undisturbed "
-                 f"{whole.seconds:.3g} s")  # fmt: skip
-    slowed = series.run(devices, disturbed=worker_slowed)
-    bench.add_row(job, devices, "a worker at half speed", slowed, alone)
-    ideal = whole.work * devices / (devices - 0.5)
-    its = slowed.chunks()[device_of(slowed.finished[0])]
-    yield Figure("scaling", f"{what}: one worker at half speed, same bytes", "s",
-                 [slowed.seconds],
-                 note=f"it did {its} of {len(slowed.finished)} chunks; work {slowed.work:.3g} s, "
-                 f"ideal {ideal:.3g} s")  # fmt: skip
-    with memory_taken(0 if bench.gpu else None, LEFT_BYTES):
-        little = series.run(devices, "--memory-fraction", "0.5")
-    held = " and GPU 0 with 4 GiB free" if bench.gpu else ""
-    bench.add_row(job, devices, f"half of the memory{held}", little, alone)
-    yield Figure("scaling", f"{what}: --memory-fraction 0.5{held}, same bytes", "s",
-                 [little.seconds])  # fmt: skip
-
-
 def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
     """Yield how long a run takes that resumes one killed at 90 %, without its start-up.
 
@@ -372,7 +292,6 @@ def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
     chunks, rest, work = len(whole.finished), [], []
     for _ in range(bench.runs):
         kept, ran = series.resumed(bench.most, chunks)
-        bench.add_row(series.job, bench.most, "resumed", ran, None)
         rest.append(100 * max(0.0, ran.seconds - whole.start_up) / whole.seconds)
         work.append(100 * (ran.seconds - ran.start_up) / whole.seconds)
     what = f"{series.job.name}, {bench.named(bench.most)}: resumed after a kill at 90 %"
@@ -386,18 +305,13 @@ def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME",
-                        help=f"some of: {' '.join(CASES)}")  # fmt: skip
-    parser.add_argument("--device", choices=["auto", "gpu", "cpu"], default="auto")
-    parser.add_argument("--devices", type=int, nargs="+", metavar="N",
-                        help="how many; else 1, 2, 4, 8 …; of workers 1 2")  # fmt: skip
+    parser = common.options_of(__doc__, CASES, runs=3, has_scale=False)
+    parser.add_argument(
+        "--devices", type=int, nargs="+", metavar="N",
+        help="how many; else 1, 2, 4, 8 …; of workers 1 2",
+    )  # fmt: skip
     parser.add_argument("--gb", type=float, help=f"of FASTQ; else {GB:g}, or what memory allows")
     parser.add_argument("--small", action="store_true", help="inputs of seconds, to try it out")
-    parser.add_argument("--runs", type=int, default=3, help="of which the median counts")
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "multigpu-data",
-                        help="for inputs and outputs, up to 50 GB")  # fmt: skip
-    parser.add_argument("--json", type=Path, help="write figures, runs and the machine here")
     return parser.parse_args()
 
 
@@ -422,16 +336,14 @@ def main() -> None:
     options = _options()
     gpu = not common.why_no_gpu(options.device)
     options.data.mkdir(parents=True, exist_ok=True)
-    settings = {key: str(value) for key, value in vars(options).items()}
-    report = Report(common.machine(), settings, options.json)
+    report = common.report_of(options)
     bench = Bench(
         options.data, options.runs, options.small, _gb(options), gpu,
-        _devices(options.devices, gpu), report,
+        _devices(options.devices, gpu),
     )  # fmt: skip
-    for name in options.only:
+    for name in options.only or CASES:
         report.measure(name, lambda name=name: measure(bench, CASES[name](bench)))
     shutil.rmtree(bench.output, ignore_errors=True)
-    print(common.markdown(bench.rows, HEADER), "\n")
     report.end(full_size=not options.small)
 
 

@@ -6,8 +6,8 @@ Prints one Markdown table. Parts that need a GPU are skipped, with the reason, w
 """
 
 import importlib.util
+from argparse import Namespace
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import common
 import numpy as np
@@ -20,7 +20,6 @@ from scan_streams import STREAM_COPIES, part_reads, part_stream
 
 from multigpu.run.options import DEFAULT_CHUNK_BYTES
 
-HERE = Path(__file__).parent
 FEW_CORES = 2
 SMALL_COPIES = 2  # 1.2 GB
 GZIP_COPIES = 12  # what one lane of a sequencer gives, about
@@ -39,34 +38,9 @@ def part_process(bench: Bench) -> Iterator[Figure]:
         what = f"default, {NAMES[n_percent]}: whole process"
         cpu = scan_again(bench, bench.runs, None, samples, files.signatures, "none")
         yield Figure("process", f"{what}, {common.cores()} cores", "s", seconds_of(cpu))
-        where = (samples, files.signatures, bench.gpus)
-        start = _start_up(bench, *where)
-        if not bench.gpu:
-            gpu = cpu
-        else:
-            gpu = scan_again(bench, bench.runs, expected, *where)
+        if bench.gpu:
+            gpu = scan_again(bench, bench.runs, expected, samples, files.signatures, bench.gpus)
             yield Figure("process", f"{what}, one GPU", "s", seconds_of(gpu), 1.5)
-        rest = [max(0.0, r.seconds - s) for r, s in zip(gpu, start, strict=True)]
-        begun = "imports" if not bench.gpu else "imports and CUDA start"
-        yield Figure(
-            "process",
-            f"{what}, {bench.where}: without {begun}",
-            "s",
-            rest,
-            None if not bench.gpu else 0.5,
-            note=f"{begun} alone {np.median(start):.3g} s",
-        )
-
-
-def _start_up(bench: Bench, samples: Path, signatures: Path, gpus: str) -> list[float]:
-    """Return the seconds of processes that import what a scan imports, start CUDA and end."""
-    modules, script = bench.output / "modules.json", str(HERE / "startup.py")
-    arguments = ["scan", str(samples), "-s", str(signatures), "--gpus", gpus, "-q"]
-    process(python(script, "list", str(modules), *arguments, "-o", str(bench.output / "o.tsv")))
-    device = [] if not bench.gpu else [gpus]
-    only = python(script, "only", str(modules), *device)
-    process(only)
-    return [process(only).seconds for _ in range(bench.runs)]
 
 
 def part_cpu(bench: Bench) -> Iterator[Figure]:
@@ -172,32 +146,20 @@ GPU_ONLY = ("kernels", "records")
 ON_CPU_IF_ASKED = ("stream", "reads", "memory")  # long: on a CPU only with --device cpu
 
 
-def _missing(name: str, without: str | None, asked_for_cpu: bool) -> str | None:
-    """Return why a part cannot run here, or None. without: why there is no GPU."""
+def _bench(options: Namespace, gpu: bool) -> Bench:
+    folder = options.data / f"scale-{options.scale:g}"
+    return Bench(folder, options.runs, options.scale, gpu)
+
+
+def _missing(name: str, without: str, options: Namespace) -> str | None:
     if without and name in GPU_ONLY:
         return f"needs a GPU: {without}"
-    if without and name in ON_CPU_IF_ASKED and not asked_for_cpu:
+    if without and name in ON_CPU_IF_ASKED and options.device != "cpu":
         return f"needs a GPU (--device cpu runs it on the CPU): {without}"
     if name == "hyperscan" and importlib.util.find_spec("hyperscan") is None:
         return "needs the package hyperscan: pip install multigpu[bench]"
     return None
 
 
-def main() -> None:
-    options = common.options_of(__doc__, PARTS).parse_args()
-    without = common.why_no_gpu(options.device)
-    folder = options.data / f"scale-{options.scale:g}"
-    bench = Bench(folder, options.runs, options.scale, gpu=not without)
-    report = common.report_of(options)
-    report.details = bench.details
-    report.run(
-        PARTS,
-        options.only or PARTS,
-        bench,
-        lambda name: _missing(name, without, options.device == "cpu"),
-    )
-    report.end(full_size=options.scale == 1)
-
-
 if __name__ == "__main__":
-    main()
+    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, _bench, _missing)

@@ -5,21 +5,16 @@
 One factor changes at a time, from a base shape: the course's default data set on a GPU, on the CPU
 a twentieth of its samples and a tenth of its signatures. Timed is what `benchmarks/scan.py` calls
 the kernels: from letters in memory (pinned, for a GPU) to hits in memory, making the index
-included, starting the process not. Every point's hits are checked before it is timed. Points run
-in a process of their own that is killed when one takes too long; such points are marked in the
-table and in the figure.
+included, starting the process not. Every point's hits are checked before it is timed.
 
-Writes DIR/scan_factors_DEVICE.csv, .json and .png.
+Writes DIR/scan_factors_DEVICE.json and .png.
 """
 
 import argparse
-import csv
 import json
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +23,7 @@ import common
 import numpy as np
 from common import require
 from data import Shape, make_set
-from searches import FIRST, GpuSearch, Letters, check_against_plain, check_hits_are_real, cpu_search
+from searches import GpuSearch, Letters, check_against_plain, check_hits_are_real, cpu_search
 
 from multigpu.kernels.scan import Hits, Patterns
 
@@ -50,7 +45,6 @@ DOCUMENT_001 = {
 PIECE_BASES = 24_000_000  # of a chunk on the GPU, about
 MOST_PIECES = 12
 TIMING_SECONDS = 2.0  # after so long a point has no further run
-START_LIMIT = 180.0  # seconds that starting and compiling may take
 
 
 @dataclass(frozen=True)
@@ -62,17 +56,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """A measured point. seconds: of each run; empty where `problem` says why."""
+    """A measured point. seconds: of each run."""
 
-    seconds: list[float] = field(default_factory=list)
-    bases: int = 0
-    hits: int = 0
-    plan: str = ""
-    problem: str = ""
+    seconds: list[float]
+    hits: int
 
     @property
-    def median(self) -> float:
-        return float(np.median(self.seconds)) if self.seconds else float("nan")
+    def milliseconds(self) -> float:
+        return 1e3 * float(np.median(self.seconds))
 
 
 Points = list[tuple[Point, Measured]]
@@ -156,61 +147,42 @@ def _some(values: Sequence[float]) -> list[float]:
     return [values[0], values[len(values) // 2], values[-1]]
 
 
-# ---- measuring, in a process of its own -------------------------------------------------------
+# ---- measuring --------------------------------------------------------------------------------
 
 
-class Bench:
-    """A device on which points are made, checked and timed."""
+def measure(device: str, shape: Shape, runs: int) -> Measured:
+    """Make a data set, search it, check what is found, and time more searches."""
+    made = make_set(shape, seed=1, into=_room(device, shape.most_bases))
+    patterns = Patterns.of(made.signatures)
+    run = _search(device, made.data, patterns)
+    begin = time.perf_counter()
+    hits = run()
+    first = time.perf_counter() - begin
+    check(made.data, patterns, hits, made.planted)
+    seconds = [first] if first > TIMING_SECONDS else []  # slow: starting up does not show
+    while len(seconds) < runs and sum(seconds) < TIMING_SECONDS:
+        seconds.append(common.timed(run))
+    return Measured(seconds, len(hits))
 
-    def __init__(self, device: str, runs: int) -> None:
-        self.device, self.runs = device, runs
-        self.buffer: Any = None
 
-    def measure(self, shape: Shape) -> Measured:
-        made = make_set(shape, seed=1, into=self._room(shape.most_bases))
-        patterns = Patterns.of(made.signatures)
-        run = self._search(made.data, patterns)
-        begin = time.perf_counter()
-        hits = run()
-        first = time.perf_counter() - begin
-        check(made.data, patterns, hits, made.planted)
-        seconds = [first] if first > TIMING_SECONDS else []  # slow: starting up does not show
-        while len(seconds) < self.runs and sum(seconds) < TIMING_SECONDS:
-            seconds.append(common.timed(run))
-        return Measured(seconds, len(made.data.letters), len(hits), self._plan(patterns, shape))
+def _room(device: str, size: int) -> Any:
+    """Return pinned memory for a GPU."""
+    if device == "cpu":
+        return None
+    from multigpu.kernels.device.pinned import pinned
 
-    def _room(self, size: int) -> Any:
-        """Return pinned memory for a GPU, kept from point to point."""
-        if self.device == "cpu":
-            return None
-        from multigpu.kernels.device.pinned import pinned
+    return pinned(size)
 
-        if self.buffer is None or len(self.buffer) < size:
-            self.buffer = None
-            self.buffer = pinned(size)
-        return self.buffer
 
-    def _search(self, data: Letters, patterns: Patterns) -> Callable[[], Hits]:
-        if self.device == "cpu":
-            return lambda: cpu_search(data, patterns, common.cores())
-        import cupy
+def _search(device: str, data: Letters, patterns: Patterns) -> Callable[[], Hits]:
+    if device == "cpu":
+        return lambda: cpu_search(data, patterns, common.cores())
+    import cupy
 
-        cupy.get_default_memory_pool().free_all_blocks()  # those of the last point's lanes
-        pieces = min(MOST_PIECES, max(1, len(data.letters) // PIECE_BASES))
-        search = GpuSearch(data, pieces)
-        return lambda: search.run(patterns)
-
-    def _plan(self, patterns: Patterns, shape: Shape) -> str:
-        """Return how the patterns are indexed, which explains where curves bend."""
-        if self.device == "cpu":
-            from multigpu.kernels.scan import cpu
-
-            plan = cpu.Scanner(patterns, FIRST).way(shape.sample_n).plan
-        else:
-            from multigpu.kernels.scan import cuda
-
-            plan = cuda.Scanner(patterns, FIRST).plan
-        return f"k={plan.k} stride={plan.stride} blanks={plan.blanks}"
+    cupy.get_default_memory_pool().free_all_blocks()  # those of the last point's lanes
+    pieces = min(MOST_PIECES, max(1, len(data.letters) // PIECE_BASES))
+    search = GpuSearch(data, pieces)
+    return lambda: search.run(patterns)
 
 
 def check(data: Letters, patterns: Patterns, hits: Hits, planted: Any) -> None:
@@ -227,82 +199,24 @@ def check(data: Letters, patterns: Patterns, hits: Hits, planted: Any) -> None:
     check_against_plain(data, patterns, hits, [record], [0, count // 2])
 
 
-def work(connection: Any, device: str, runs: int) -> None:
-    """Measure shapes that come through a connection, in a process."""
-    bench = Bench(device, runs)
-    bench.measure(Shape(2, (2000, 2000), 2, (100, 100)))
-    connection.send("ready")
-    while (shape := connection.recv()) is not None:
-        try:
-            connection.send(bench.measure(shape))
-        except common.WrongResultError as problem:
-            connection.send(Measured(problem=f"WRONG: {problem}"))
-        except MemoryError:
-            connection.send(Measured(problem="not enough memory"))
-
-
-class Worker:
-    """A measuring process, which is started again after it was killed."""
-
-    def __init__(self, device: str, runs: int) -> None:
-        self.device, self.runs = device, runs
-        self.process: Any = None
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        arguments = (theirs, self.device, self.runs)
-        self.process = context.Process(target=work, args=arguments, daemon=True)
-        self.process.start()
-        theirs.close()
-        require(self.connection.poll(START_LIMIT), "the measuring process does not start")
-        try:
-            self.connection.recv()
-        except EOFError:
-            raise common.WrongResultError("the measuring process died at its start") from None
-
-    def measure(self, shape: Shape, limit: float) -> Measured:
-        if self.process is None:
-            self._start()
-        self.connection.send(shape)
-        if not self.connection.poll(limit):
-            self.stop()
-            return Measured(problem=f"more than {limit:g} s")
-        try:
-            found: Measured = self.connection.recv()
-        except EOFError:
-            self.stop()
-            return Measured(problem="the process died")
-        return found
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.join()
-            self.connection.close()
-            self.process = None
-
-
 def sweep(device: str, options: argparse.Namespace) -> Points:
-    """Measure all points of a device, within its budget of time."""
+    """Measure the points of a device, as many as go into its time."""
     end = time.monotonic() + options.budget
-    worker, found = Worker(device, options.runs), []
-    for point in sorted(points(BASES[device], options.quick), key=_risky):
-        left = end - time.monotonic()
-        if left < 1:
-            measured = Measured(problem="no time left")
-        else:
-            measured = worker.measure(point.shape, min(options.limit, left))
+    found = []
+    measure(device, Shape(2, (2000, 2000), 2, (100, 100)), 1)  # compiles
+    for point in sorted(points(BASES[device], options.quick), key=_is_slow):
+        if time.monotonic() > end:
+            common.say(f"  {device} {point.factor} {_shown(point.x)}: no time left")
+            continue
+        measured = measure(device, point.shape, options.runs)
         found.append((point, measured))
-        told = measured.problem or f"{1e3 * measured.median:.3g} ms, {measured.hits} hits"
-        common.say(f"  {device} {point.factor} {_shown(point.x)}: {told}")
-    with suppress(OSError):
-        worker.stop()
+        took = f"{measured.milliseconds:.3g} ms, {measured.hits} hits"
+        common.say(f"  {device} {point.factor} {_shown(point.x)}: {took}")
     return found
 
 
-def _risky(point: Point) -> bool:
-    """Whether a point can take long: with much N. Such points come last."""
+def _is_slow(point: Point) -> bool:
+    """Return whether a point can take long: with much N. Such points come last."""
     return point.factor in ("N in samples", "N in signatures")
 
 
@@ -322,7 +236,7 @@ def steepest(found: Points) -> float:
 
     It is taken from the fastest runs: other work on the machine would show as a slope.
     """
-    good = [(float(point.x), min(m.seconds)) for point, m in found if m.seconds]
+    good = [(float(point.x), min(m.seconds)) for point, m in found]
     slopes = [np.log(b[1] / a[1]) / np.log(b[0] / a[0]) for a, b in pairwise(good)]
     return max(slopes, default=float("nan"))
 
@@ -331,38 +245,30 @@ def table(found: Points) -> str:
     rows = []
     for factor in FACTORS:
         here = of_factor(found, factor.name)
-        good = [measured.median for _, measured in here if measured.seconds]
-        skipped = [f"{_shown(p.x)}: {m.problem}" for p, m in here if m.problem]
-        spread = f"{1e3 * min(good):.3g} – {1e3 * max(good):.3g}" if good else ""
-        slope = f"{steepest(here):.2f}" if factor.size else ""
+        if not here:
+            continue
+        times = [measured.milliseconds for _, measured in here]
         span = f"{_shown(here[0][0].x)} – {_shown(here[-1][0].x)}"
-        rows.append([factor.name, span, spread, slope, "; ".join(skipped)])
+        slope = f"{steepest(here):.2f}" if factor.size else ""
+        rows.append([factor.name, span, f"{min(times):.3g} – {max(times):.3g}", slope])
     for point, measured in of_factor(found, SHAPES):
-        took = f"{1e3 * measured.median:.3g}" if measured.seconds else ""
-        rows.append([f"shape {point.x}", "", took, "", measured.problem])
-    return common.markdown(rows, ["factor", "from – to", "ms", "steepest exponent", "skipped"])
+        rows.append([f"shape {point.x}", "", f"{measured.milliseconds:.3g}", ""])
+    return common.markdown(rows, ["factor", "from – to", "ms", "steepest exponent"])
 
 
-def write_tables(path: Path, device: str, facts: dict[str, Any], found: Points) -> None:
+def write_points(path: Path, device: str, facts: dict[str, Any], found: Points) -> None:
     rows = [
         {
             "factor": point.factor,
             "x": point.x,
-            "milliseconds": 1e3 * measured.median,
-            "fastest": 1e3 * min(measured.seconds, default=float("nan")),
-            "slowest": 1e3 * max(measured.seconds, default=float("nan")),
+            "milliseconds": measured.milliseconds,
+            "fastest": 1e3 * min(measured.seconds),
+            "slowest": 1e3 * max(measured.seconds),
             "runs": len(measured.seconds),
-            "bases": measured.bases,
             "hits": measured.hits,
-            "plan": measured.plan,
-            "problem": measured.problem,
         }
         for point, measured in found
     ]
-    with path.with_suffix(".csv").open("w", newline="") as out:
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
     base = asdict(BASES[device])
     content = {"machine": facts, "device": device, "base": base, "points": rows}
     path.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
@@ -382,7 +288,7 @@ def draw(path: Path, device: str, facts: dict[str, Any], found: Points) -> None:
     for factor, panel in zip(FACTORS, panels.flat, strict=False):
         _draw_factor(panel, factor, BASES[device], of_factor(found, factor.name))
     _draw_shapes(panels.flat[-1], of_factor(found, SHAPES))
-    times = [1e3 * m.median for _, m in found if m.seconds]
+    times = [m.milliseconds for _, m in found]
     for panel in panels.flat[:-1]:  # one scale, so that panels compare
         panel.set_ylim(min(times) / 2, max(times) * 2)
     where = facts["gpus"][0] if device == "gpu" else f"{facts['cores']} cores, {facts['cpu']}"
@@ -397,49 +303,31 @@ def draw(path: Path, device: str, facts: dict[str, Any], found: Points) -> None:
 
 
 def _draw_factor(panel: Any, factor: Factor, base: Shape, found: Points) -> None:
-    good = [(float(p.x), m) for p, m in found if m.seconds]
-    x = [at for at, _ in good]
-    low = [1e3 * min(m.seconds) for _, m in good]
-    high = [1e3 * max(m.seconds) for _, m in good]
+    x = [float(point.x) for point, _ in found]
+    low = [1e3 * min(m.seconds) for _, m in found]
+    high = [1e3 * max(m.seconds) for _, m in found]
     panel.fill_between(x, low, high, color="C0", alpha=0.2, linewidth=0)
-    panel.plot(x, [1e3 * m.median for _, m in good], "o-", color="C0", label="time")
-    bad = [float(p.x) for p, m in found if m.problem]
-    panel.plot(bad, [0.97] * len(bad), "rx", transform=panel.get_xaxis_transform())
+    panel.plot(x, [m.milliseconds for _, m in found], "o-", color="C0", label="time")
     panel.set(yscale="log", title=factor.name, xlabel=factor.unit, ylabel="ms")
     panel.axvline(factor.base(base), color="0.7", linewidth=0.8, zorder=0)
-    if factor.size:
+    panel.grid(alpha=0.3)
+    if factor.size and found:  # with a line of linear growth through the base
         panel.set_xscale("log")
         panel.set_xticks(x, [f"{at:,.0f}" for at in x], fontsize=8, rotation=30)
         panel.set_xticks([], minor=True)
-        _draw_linear(panel, factor.base(base), good)
-    panel.grid(alpha=0.3)
-    hits = panel.twinx()
-    hits.plot(x, [m.hits for _, m in good], ":", color="C1", label="hits")
-    hits.set_yscale("symlog", linthresh=10)
-    hits.set_ylim(0, 3 * max([10, *(m.hits for _, m in good)]))
-    hits.tick_params(colors="C1", labelsize=7)
-    hits.set_ylabel("hits", color="C1", fontsize=8)
-
-
-def _draw_linear(panel: Any, base: float, good: Sequence[tuple[float, Measured]]) -> None:
-    """Draw linear growth through the point nearest to the base."""
-    if not good:
-        return
-    nearest, measured = min(good, key=lambda item: abs(np.log(item[0] / base)))
-    x = np.array([at for at, _ in good])
-    panel.plot(x, 1e3 * measured.median * x / nearest, "--", color="0.5", label="linear")
-    panel.legend(loc="lower right", fontsize=8, frameon=False)
+        nearest, measured = min(found, key=lambda item: abs(float(item[0].x) - factor.base(base)))
+        linear = measured.milliseconds * np.array(x) / float(nearest.x)
+        panel.plot(x, linear, "--", color="0.5", label="linear")
+        panel.legend(loc="lower right", fontsize=8, frameon=False)
 
 
 def _draw_shapes(panel: Any, found: Points) -> None:
-    names = [str(point.x) for point, _ in found]
-    times = [1e3 * m.median if m.seconds else 0.0 for _, m in found]
-    bars = panel.barh(names, times, color="C0")
-    labels = [m.problem or f"{1e3 * m.median:.3g} ms, {m.hits:,} hits" for _, m in found]
+    bars = panel.barh([str(p.x) for p, _ in found], [m.milliseconds for _, m in found], color="C0")
+    labels = [f"{m.milliseconds:.3g} ms, {m.hits:,} hits" for _, m in found]
     panel.bar_label(bars, labels, padding=3, fontsize=8)
     panel.invert_yaxis()
     panel.set(xscale="log", title=SHAPES, xlabel="ms")
-    panel.set_xlim(right=max([1.0, *times]) * 100)
+    panel.set_xlim(right=100 * max((m.milliseconds for _, m in found), default=1.0))
 
 
 def _options() -> argparse.Namespace:
@@ -447,7 +335,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "gpu", "both"), default="both")
     parser.add_argument("--quick", action="store_true", help="three values of each factor")
     parser.add_argument("--runs", type=int, default=5, help="timed runs of a point, at most")
-    parser.add_argument("--limit", type=float, default=12.0, help="seconds of a point, all in all")
     parser.add_argument("--budget", type=float, default=220.0, help="seconds of a device's points")
     parser.add_argument("--out", type=Path, default=HERE / "figures")
     return parser.parse_args()
@@ -465,7 +352,7 @@ def main() -> None:
             continue
         found = sweep(device, options)
         path = options.out / f"scan_factors_{device}"
-        write_tables(path, device, facts, found)
+        write_points(path, device, facts, found)
         draw(path, device, facts, found)
         print(f"\n{device}:\n\n{table(found)}")
 

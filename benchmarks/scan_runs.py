@@ -1,28 +1,19 @@
 """Runs of `multigpu scan` on the benchmark's inputs, for the parts of `scan.py`."""
 
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common import cores, require
+import common
+from common import require
 from data import DefaultSet
 from processes import Ran, process, python
 
 NAMES = {10: "10 % N", 0: "without N"}
 
 
-@dataclass
-class Bench:
-    """Inputs, device and number of runs that the parts share."""
-
-    folder: Path
-    runs: int
-    scale: float
-    gpu: bool
-    details: dict[str, Any] = field(default_factory=dict)
+class Bench(common.Bench):
+    """Bench of the scan."""
 
     def default(self, n_percent: int) -> DefaultSet:
         return DefaultSet(self.folder, n_percent, self.scale)
@@ -31,14 +22,6 @@ class Bench:
     def gpus(self) -> str:
         """Value of `--gpus` for the command line."""
         return "0" if self.gpu else "none"
-
-    @property
-    def where(self) -> str:
-        return "one GPU" if self.gpu else f"{cores()} cores"
-
-    @cached_property
-    def output(self) -> Path:
-        return Path(tempfile.mkdtemp(prefix="multigpu-bench-"))
 
     def copies(self, count: int) -> int:
         return max(1, round(count * min(1.0, self.scale * 10)))

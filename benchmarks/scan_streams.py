@@ -1,101 +1,49 @@
 """Parts of `scan.py` on long inputs: the steady state of a run, without its start-up."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from common import Figure, covered, require
+from common import Figure, require
 from data import ReadSet, copy_prefix, in_page_cache
+from runs import Job, Ran, Running
 from scan_runs import Bench, scan_once
 
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels import bases
-from multigpu.run.options import RunOptions
-from multigpu.scan.inputs import expand_inputs
-from multigpu.scan.job import ScanJob
-from multigpu.scan.options import ScanOptions
 
 STREAM_COPIES = 17  # 10.2 GB
 READS = 20_000_000
 
 
-@dataclass(frozen=True)
-class Steady:
-    """A run from the end of the first tenth of its chunks to the end of the last one."""
-
-    gb_per_s: float
-    busy: dict[str, float]  # share of the time in which some chunk is at this step
-    at_once: dict[str, float]  # chunks at this step, on average
-    whole_seconds: float
-    rows: bytes
-
-
-def _steady(bench: Bench, samples: Path, signatures: Path) -> Steady:
-    begin = time.monotonic()
-    inputs = expand_inputs([str(samples)], [str(signatures)])
-    job = ScanJob(inputs, ScanOptions(), RunOptions(gpus=bench.gpus))
-    outcomes: list[Any] = []
-    job.outcomes = partial(_noted, job.outcomes, outcomes)  # type: ignore[method-assign]
-    rows = b"".join(bytes(some) for some in job.rows("tsv"))
-    whole = time.monotonic() - begin
-    ends = sorted((max(step.end for step in o.steps), _bytes(o.part)) for o in outcomes)
-    skipped = max(1, len(ends) // 10)
-    require(len(ends) > 2 * skipped, "too few chunks for a steady state")
-    since, until = ends[skipped - 1][0], ends[-1][0]
-    steps: dict[str, list[tuple[float, float]]] = {}
-    for step in (step for outcome in outcomes for step in outcome.steps):
-        if step.end > since:
-            steps.setdefault(step.name, []).append((max(since, step.begin), step.end))
-    return Steady(
-        sum(size for _, size in ends[skipped:]) / (until - since) / 1e9,
-        {name: covered(spans) / (until - since) for name, spans in steps.items()},
-        {n: sum(b - a for a, b in spans) / (until - since) for n, spans in steps.items()},
-        whole,
-        rows,
-    )
-
-
-def _noted(outcomes: Callable[..., Iterator[Any]], noted: list[Any], fmt: str) -> Iterator[Any]:
-    """Yield the outcomes of a job, and append each to `noted`."""
-    for outcome in outcomes(fmt):
-        noted.append(outcome)
-        yield outcome
-
-
-def _bytes(part: Any) -> int:
-    """Return the bytes of a part's span; none where no record begins in it."""
-    return part.stop - part.begin if part.begin >= 0 else 0
+def _steady(bench: Bench, samples: Path, signatures: Path) -> tuple[Ran, list[bytes]]:
+    """Run the command; return how it ran, and the rows of its output."""
+    folder = bench.output / "steady"
+    shutil.rmtree(folder, ignore_errors=True)
+    arguments = ("scan", str(samples), "-s", str(signatures), "--gpus", bench.gpus)
+    ran = Running(Job("scan", arguments, "rows.tsv", samples.stat().st_size), folder).ended()
+    return ran, (folder / "out" / "rows.tsv").read_bytes().splitlines(keepends=True)[1:]
 
 
 def _steady_figures(
-    bench: Bench, part: str, what: str, asked: float, runs: Sequence[Steady]
+    bench: Bench, part: str, what: str, asked: float, samples: Path, signatures: Path
 ) -> Iterator[Figure]:
-    def shares(of: Callable[[Steady], dict[str, float]]) -> str:
-        names = of(runs[0])
-        return ", ".join(f"{n} {np.median([of(run)[n] for run in runs]):.2f}" for n in names)
-
+    runs = [_steady(bench, samples, signatures)[0] for _ in range(bench.runs)]
+    size = samples.stat().st_size
+    what = f"{what}, {bench.where}"
+    (device,) = runs[0].busy()
+    busy = [ran.busy()[device] for ran in runs]
     yield Figure(
-        part,
-        f"{what}, {bench.where}: steady state",
-        "GB/s",
-        [run.gb_per_s for run in runs],
-        None if not bench.gpu else asked,
-        at_most=False,
-        note=f"whole run {np.median([run.whole_seconds for run in runs]):.3g} s",
-    )
+        part, f"{what}: steady state", "GB/s", [ran.gb_per_s(size) for ran in runs],
+        asked if bench.gpu else None, at_most=False,
+        note=f"whole run {np.median([ran.seconds for ran in runs]):.3g} s",
+    )  # fmt: skip
     yield Figure(
-        part,
-        f"{what}, {bench.where}: busiest step's share of the time",
-        "",
-        [max(run.busy.values()) for run in runs],
-        None if not bench.gpu else 0.8,
-        at_most=False,
-        note=f"{shares(lambda run: run.busy)}; chunks at once: {shares(lambda run: run.at_once)}",
-    )
+        part, f"{what}: busiest step's share of the time", "",
+        [max(steps.values()) for steps in busy], 0.8 if bench.gpu else None, at_most=False,
+        note=", ".join(f"{name} {share:.2f}" for name, share in busy[0].items()),
+    )  # fmt: skip
 
 
 def part_stream(bench: Bench) -> Iterator[Figure]:
@@ -104,27 +52,24 @@ def part_stream(bench: Bench) -> Iterator[Figure]:
     samples = in_page_cache(files.copies(copies))
     _, once = scan_once(bench, files.samples, files.signatures, "none")
     rows = once.splitlines(keepends=True)[1:]
-    expected = b"".join(copy_prefix(c) + row for c in range(copies) for row in rows)
-    require(_steady(bench, samples, files.signatures).rows == expected, "the rows differ")
-    runs = [_steady(bench, samples, files.signatures) for _ in range(bench.runs)]
-    size = samples.stat().st_size / 1e9
-    yield from _steady_figures(bench, "stream", f"FASTQ of {size:.3g} GB, 10 % N", 18.0, runs)
+    expected = [copy_prefix(c) + row for c in range(copies) for row in rows]
+    require(_steady(bench, samples, files.signatures)[1] == expected, "the rows differ")
+    what = f"FASTQ of {samples.stat().st_size / 1e9:.3g} GB, 10 % N"
+    yield from _steady_figures(bench, "stream", what, 18.0, samples, files.signatures)
 
 
 def part_reads(bench: Bench) -> Iterator[Figure]:
     """Time many short reads in their steady state."""
     files = ReadSet(bench.folder, round(READS * bench.scale))
     reads = in_page_cache(files.reads)
-    _check_reads(files, _steady(bench, reads, files.signatures).rows)
-    runs = [_steady(bench, reads, files.signatures) for _ in range(bench.runs)]
+    _check_reads(files, _steady(bench, reads, files.signatures)[1])
     what = f"{files.count / 1e6:g} M reads of 150, 1,000 signatures of 24–40"
-    bench.details["reads gigabytes"] = reads.stat().st_size / 1e9
-    yield from _steady_figures(bench, "reads", what, 3.0, runs)
+    yield from _steady_figures(bench, "reads", what, 3.0, reads, files.signatures)
 
 
-def _check_reads(files: ReadSet, rows: bytes) -> None:
+def _check_reads(files: ReadSet, rows: list[bytes]) -> None:
     """Require that everything planted was found, and that other hits are real."""
-    found = [line.split(b"\t")[:3] for line in rows.splitlines()]
+    found = [line.split(b"\t")[:3] for line in rows]
     pairs = {(int(read[1:]), int(name[3:])): int(start) for read, name, start in found}
     for read, number, start in files.planted.tolist():
         require(pairs.pop((read, number), 1 << 30) <= start, f"read {read}: planted, not found")

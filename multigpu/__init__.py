@@ -8,6 +8,7 @@
 `help(multigpu.scan)` and its like describe them.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from multigpu.errors import Failure, InputError, UsageError
@@ -60,8 +61,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: the API brings much that `--help` does not need."""
-    from importlib import import_module
-
     if name in _WORKLOADS:
         return import_module(f"multigpu.{name}")
     if name in _CLASSES:

@@ -9,8 +9,6 @@ from multigpu.run import signals
 
 # Imports make many objects and drop none: collecting garbage would take a sixth of their time.
 OBJECTS_BEFORE_GARBAGE = 100_000
-# A thread that decompresses waits this long for one that imports modules.
-SWITCH_SECONDS = 0.0005
 
 
 def run() -> None:
@@ -18,7 +16,6 @@ def run() -> None:
     _hold_standard_files()
     signals.listen()
     gc.set_threshold(OBJECTS_BEFORE_GARBAGE)
-    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         from multigpu.cli import main
     except KeyboardInterrupt as error:

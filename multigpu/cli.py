@@ -3,7 +3,9 @@
 import importlib
 import os
 import sys
+import traceback
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import NoReturn
 
 import click
@@ -47,8 +49,6 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
-
             if not (alike := get_close_matches(args[0], COMMANDS, n=1)):
                 raise
             message = f"{error.format_message()} Did you mean {alike[0]!r}?"
@@ -99,8 +99,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def _complain(text: str, debug: bool) -> None:
     with suppress(OSError):  # standard error is closed or full
         if debug:
-            import traceback
-
             traceback.print_exc()
         if text:
             click.echo(f"multigpu: error: {_printable(text)}", err=True)

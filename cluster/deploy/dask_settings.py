@@ -1,4 +1,4 @@
-"""Dask as this program needs it: imported late, quiet, and with settings of its own."""
+"""Dask as this program needs it: quiet, and with settings of its own."""
 
 import contextlib
 import logging
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from multigpu.cluster.errors import UsageError
+import dask
 
 logger = logging.getLogger(__name__)
 
@@ -25,73 +25,48 @@ LOGGED_MESSAGES = 10
 CLOSE_TIMEOUT = 2.0  # seconds
 
 
-def import_dask() -> None:
-    """Import Dask. Raises UsageError where its configuration is wrong."""
-    try:
-        import distributed  # noqa: F401 - reads Dask's configuration
-    except ValueError as error:
-        raise UsageError(" ".join(str(error).split())) from error
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": 0,
+    # A nanny starts its worker again. Dask would close it where the worker dies once more, and is
+    # just away this long after the first time; by default 15 s.
+    "distributed.deploy.lost-worker-timeout": "1 day",
+    "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
+    "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
+}
 
 
 @dataclass
-class _SharedSettings:
-    """Dask settings that are changed while at least one client is open (reference-counted).
-
-    Dask has one set of settings for a process.
-    """
+class _Changes:
+    """Changes of Dask's settings, of which a process has one set, as long as clients use them."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     users: int = 0
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
-    def take(self) -> None:
-        with self.lock:
-            if not self.users:
-                self.stack = contextlib.ExitStack()
-                _change_settings(self.stack)
-            self.users += 1
 
-    def give_back(self) -> None:
-        with self.lock:
-            self.users -= 1
-            if not self.users:
-                self.stack.close()
-
-
-_SETTINGS = _SharedSettings()
+_CHANGES = _Changes()
 
 
 @contextmanager
 def changed_settings() -> Iterator[None]:
-    """Import Dask, and change its settings for the block."""
-    import_dask()
-    _SETTINGS.take()
-    try:
-        yield
-    finally:
-        _SETTINGS.give_back()
-
-
-def _change_settings(stack: contextlib.ExitStack) -> None:
-    """Change settings and the levels of loggers until the stack closes.
+    """Change Dask's settings for the block, or the longest of those at the same time.
 
     Dask reports lost connections while a cluster closes; what matters arrives as exceptions.
     """
-    import dask
-
-    settings = {
-        "distributed.scheduler.allowed-failures": 0,
-        # A nanny starts its worker again. Dask would close it where the worker dies once more, and
-        # is just away this long after the first time; by default 15 s.
-        "distributed.deploy.lost-worker-timeout": "1 day",
-        "distributed.admin.low-level-log-length": LOGGED_MESSAGES,
-        "distributed.admin.large-graph-warning-threshold": "1 TB",  # spans may carry their text
-    }
-    stack.enter_context(dask.config.set(settings))
-    for name in QUIET_LOGGERS:
-        dask_logger = logging.getLogger(name)
-        stack.callback(dask_logger.setLevel, dask_logger.level)
-        dask_logger.setLevel(logging.CRITICAL)
+    with _CHANGES.lock:
+        _CHANGES.users += 1
+        if _CHANGES.users == 1:
+            _CHANGES.stack.enter_context(dask.config.set(SETTINGS))
+            for dask_logger in map(logging.getLogger, QUIET_LOGGERS):
+                _CHANGES.stack.callback(dask_logger.setLevel, dask_logger.level)
+                dask_logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        with _CHANGES.lock:
+            _CHANGES.users -= 1
+            if not _CHANGES.users:
+                _CHANGES.stack.close()
 
 
 def close_client(client: Any) -> None:

@@ -8,6 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from distributed import Client
+from distributed.comm.addressing import get_address_host
+
 from multigpu.cluster.deploy.dask_settings import changed_settings, close_client, report_dashboard
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import UsageError, first_line
@@ -35,8 +38,6 @@ def connected_client(deployment: Deployment) -> Iterator[Any]:
 
 def _connect(deployment: Deployment) -> Any:
     """Return a client. Raises UsageError where no scheduler answers, or it may not be used."""
-    from distributed import Client
-
     scheduler: dict[str, Any] = {"address": deployment.scheduler}
     if deployment.scheduler_file:
         _check_scheduler_file(Path(deployment.scheduler_file))
@@ -70,8 +71,6 @@ def _check_scheduler_file(path: Path) -> None:
 
 def warn_of_listeners(client: Any) -> None:
     """Warn where strangers may reach a scheduler: Dask runs what it is sent."""
-    from distributed.comm.addressing import get_address_host
-
     address = client.scheduler.address
     if not address.startswith(PRIVATE_SCHEMES) and not _is_loopback(get_address_host(address)):
         logger.warning(

@@ -1,8 +1,12 @@
-"""Start the workers of a deployment, and end them afterwards."""
+"""Start the workers of a deployment, and end them afterwards.
+
+Dask takes a while to import: what needs it is imported here where it is called.
+"""
 
 import contextlib
 import logging
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -11,10 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from multigpu.cluster.deploy.dask_settings import import_dask
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.deploy.scheduler import connected_client, warn_of_listeners
-from multigpu.cluster.deploy.worker_processes import kill_workers, local_client
 from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.engine.output import failures_named
 from multigpu.cluster.engine.scratch import scratch_folder
@@ -80,14 +81,20 @@ def start_workers(
     start: Callable[[], Workers]
     with contextlib.ExitStack() as outer:
         if deployment.in_process:
-            contexts = Contexts(deployment.gpus, prepare if prepare_threads else None)
-            start = partial(_start_threads, deployment, stack, contexts)
+            local = LocalWorkers(
+                deployment.lanes,
+                deployment.gpus,
+                cpu_fallback=deployment.cpu_fallback,
+                contexts=Contexts(deployment.gpus, prepare if prepare_threads else None),
+            )
+            stack.callback(local.close)
+            start = lambda: local  # noqa: E731
         elif deployment.remote:
             start = partial(_find_workers, deployment, stack)
         else:
             with failures_named(tempfile.gettempdir()):
                 folder = outer.enter_context(scratch_folder())
-            outer.callback(kill_workers, folder)
+            outer.callback(_kill_late_workers, folder)
             # Workers that are late make the folder again.
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             start = partial(_start_processes, deployment, stack, folder, prepare, unwanted)
@@ -96,22 +103,11 @@ def start_workers(
         yield pending
 
 
-def _start_threads(
-    deployment: Deployment, stack: contextlib.ExitStack, contexts: Contexts
-) -> Workers:
-    """Return the threads of this process, which end with the stack."""
-    local = LocalWorkers(
-        deployment.lanes,
-        deployment.gpus,
-        cpu_fallback=deployment.cpu_fallback,
-        contexts=contexts,
-    )
-    stack.callback(local.close)
-    return local
-
-
 def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Workers:
     """Return the workers of a running scheduler; the connection ends with the stack."""
+    _import_dask()
+    from multigpu.cluster.deploy.scheduler import connected_client
+
     client = stack.enter_context(connected_client(deployment))
     return workers_of_client(client, worker.OWN, deployment.worker_timeout)
 
@@ -128,14 +124,31 @@ def _start_processes(
     folder    for files of the processes
     unwanted  set when nobody waits for them any more
     """
-    import_dask()  # which takes a while
+    _import_dask()
     if unwanted.is_set():
         raise Failure("nobody waits for the workers")
+    from multigpu.cluster.deploy.worker_processes import local_client
+
     client = stack.enter_context(local_client(deployment, folder))
     gpu = worker.OWN if deployment.devices else None
     found = workers_of_client(client, gpu, deployment.worker_timeout)
     found.everywhere(prepare, gpu)  # what fails there fails again where it is used
     return found
+
+
+def _import_dask() -> None:
+    """Import Dask. Raises UsageError where its configuration is wrong."""
+    try:
+        import distributed  # noqa: F401 - reads Dask's configuration
+    except ValueError as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+def _kill_late_workers(folder: str) -> None:
+    """Kill the worker processes that are left; none is where their module is still loading."""
+    module = sys.modules.get("multigpu.cluster.deploy.worker_processes")
+    if kill_workers := getattr(module, "kill_workers", None):
+        kill_workers(folder)
 
 
 @contextmanager
@@ -152,6 +165,7 @@ def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Wo
     """
     from distributed import Client
 
+    from multigpu.cluster.deploy.scheduler import warn_of_listeners
     from multigpu.cluster.workers.dask_workers import DaskWorkers
 
     if not isinstance(client, Client):

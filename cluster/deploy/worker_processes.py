@@ -4,13 +4,16 @@ import contextlib
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
 from typing import Any
+
+import dask
+from distributed import Client, LocalCluster, Nanny
+from distributed.security import Security
 
 from multigpu.cluster.deploy.dask_settings import (
     CLOSE_TIMEOUT,
@@ -20,7 +23,6 @@ from multigpu.cluster.deploy.dask_settings import (
 )
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import Failure, UsageError, first_line
-from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import call_within
 
 LOOPBACK = "127.0.0.1"
@@ -44,8 +46,6 @@ def local_client(deployment: Deployment, folder: str) -> Iterator[Any]:
 
     folder: for files of the processes
     """
-    from distributed import Client
-
     with changed_settings():
         with _blocked_signals():
             _quiet_resource_tracker()
@@ -61,9 +61,6 @@ def local_client(deployment: Deployment, folder: str) -> Iterator[Any]:
                 direct_to_workers=True,
             )
             try:
-                with _start_failures(folder):
-                    end_at_once = partial(client.run, worker.end_at_once, on_error="ignore")
-                    call_within(START_TIMEOUT, end_at_once)
                 if deployment.dashboard:
                     report_dashboard(client)
                 yield client
@@ -79,10 +76,6 @@ def _start_cluster(deployment: Deployment, folder: str) -> Any:
     All users of a machine share its loopback. So the processes speak TLS, with a key that is made
     here, handed to the workers through a pipe, and gone with the run.
     """
-    import dask
-    from distributed import LocalCluster
-    from distributed.security import Security
-
     common = {
         "host": LOOPBACK,
         "security": Security.temporary(),
@@ -126,11 +119,8 @@ def kill_workers(folder: str) -> None:
 
     They end with this process where they notice; one that is stopped or hangs does not.
     """
-    nanny_class = getattr(sys.modules.get("distributed.nanny"), "Nanny", None)  # may be loading
-    if nanny_class is None:
-        return
     with contextlib.suppress(RuntimeError):  # one is just being made, and ends with this process
-        for nanny in list(nanny_class._instances):
+        for nanny in list(Nanny._instances):
             if nanny.local_directory.startswith(folder) and (pid := nanny.pid) is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

@@ -6,10 +6,11 @@ CUDA_DEVICE_ORDER=PCI_BUS_ID and otherwise puts faster ones first: give a proces
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
+
+import pynvml
 
 from multigpu.cluster.errors import UsageError
 
@@ -69,10 +70,6 @@ NO_DRIVER = Survey(
     problem="no NVIDIA driver (NVML library not found)",
     cure="install the NVIDIA driver; into a container, pass the GPUs (docker run --gpus all)",
 )
-NO_PYNVML = Survey(
-    problem="the Python package nvidia-ml-py is not installed",
-    cure="pip install nvidia-ml-py",
-)
 NOT_LOADED = Survey(
     problem="the NVIDIA driver is installed but not loaded",
     cure="load it (modprobe nvidia) or restart the machine",
@@ -96,18 +93,22 @@ NO_INSTANCE = Survey(
     problem="the GPU is in MIG mode and has no MIG instance",
     cure="create instances (nvidia-smi mig -cgi … -C) or leave MIG mode",
 )
+BY_ERROR = {
+    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: NO_DRIVER,
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: NOT_LOADED,
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: MISMATCH,
+    pynvml.NVML_ERROR_NO_PERMISSION: NO_PERMISSION,
+}
 
 
 def survey() -> Survey:
     """Ask NVML, then CUDA_VISIBLE_DEVICES. Never raises: what goes wrong is the `problem`."""
     try:
-        import pynvml
-    except ImportError:
-        return NO_PYNVML
-    try:
-        return _ask(pynvml)
-    except Exception as problem:  # noqa: BLE001 - a library of another version may raise anything
-        return _failed(pynvml, problem)
+        return _ask()
+    except Exception as problem:  # noqa: BLE001 - a driver of another version may raise anything
+        cure = "see whether nvidia-smi works"
+        unknown = Survey(problem=f"NVML failed: {problem}", cure=cure, broken=True)
+        return BY_ERROR.get(getattr(problem, "value", None), unknown)
 
 
 def select(request: str, survey: Survey) -> tuple[Device, ...]:
@@ -121,12 +122,10 @@ def select(request: str, survey: Survey) -> tuple[Device, ...]:
     word = request.strip().lower()
     if word == "none":
         return ()
-    if word == "auto":
-        return survey.devices
-    if word == "all" and survey.devices:
+    if word == "auto" or (word == "all" and survey.devices):
         return survey.devices
     if word == "all":
-        raise UsageError(f"there is no GPU: {_what_is_there(survey, ())}")
+        raise UsageError(f"there is no GPU: {_what_is_there(survey)}")
     chosen = [device for item in request.split(",") for device in _find(item.strip(), survey)]
     for place, device in enumerate(chosen):
         if device in chosen[:place]:
@@ -148,7 +147,7 @@ def _find(item: str, survey: Survey) -> Sequence[Device]:
         raise UsageError(f"--gpus {item}: the range runs backwards")
     if high >= len(survey.devices):
         names = [f"{device.index}: {device.name}" for device in survey.devices]
-        raise UsageError(f"there is no GPU {high}: {_what_is_there(survey, names)}")
+        raise UsageError(f"there is no GPU {high}: {_what_is_there(survey, *names)}")
     return survey.devices[low : high + 1]
 
 
@@ -158,12 +157,12 @@ def _by_uuid(start: str, survey: Survey) -> Device:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError(
-            f"{start} is the beginning of {len(found)} UUIDs: {', '.join(_uuids(found))}"
-        )
+        uuids = ", ".join(device.uuid for device in found)
+        raise UsageError(f"{start} is the beginning of {len(found)} UUIDs: {uuids}")
     if hidden := _with_prefix(start, survey.hidden):
         raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={_setting()!r}")
-    raise UsageError(f"there is no {start}: {_what_is_there(survey, _uuids(survey.devices))}")
+    uuids_there = [device.uuid for device in survey.devices]
+    raise UsageError(f"there is no {start}: {_what_is_there(survey, *uuids_there)}")
 
 
 def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
@@ -171,11 +170,7 @@ def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
     return [device for device in devices if device.uuid.lower().startswith(start.lower())]
 
 
-def _uuids(devices: Sequence[Device]) -> list[str]:
-    return [device.uuid for device in devices]
-
-
-def _what_is_there(survey: Survey, labels: Sequence[str]) -> str:
+def _what_is_there(survey: Survey, *labels: str) -> str:
     """Return the visible devices in words, "this machine has 2 (LABEL, LABEL)", or why not any."""
     if not survey.devices:
         return f"{survey.problem}; cure: {survey.cure}; or go without: --gpus none"
@@ -187,29 +182,13 @@ def _setting() -> str | None:
     return os.environ.get(VISIBLE)
 
 
-def _failed(nvml: ModuleType, problem: Exception) -> Survey:
-    """Return what an exception of NVML says about the machine."""
-    known = {
-        "NVMLError_LibraryNotFound": NO_DRIVER,
-        "NVMLError_DriverNotLoaded": NOT_LOADED,
-        "NVMLError_LibRmVersionMismatch": MISMATCH,
-        "NVMLError_NoPermission": NO_PERMISSION,
-    }
-    for name, answer in known.items():
-        if isinstance(problem, getattr(nvml, name, ())):
-            return answer
-    return Survey(
-        problem=f"NVML failed: {problem}", cure="see whether nvidia-smi works", broken=True
-    )
-
-
-def _ask(nvml: ModuleType) -> Survey:
-    nvml.nvmlInit()
+def _ask() -> Survey:
+    pynvml.nvmlInit()
     try:
-        found, faults = _all_devices(nvml)
-        driver, cuda = _text(nvml.nvmlSystemGetDriverVersion()), _cuda_version(nvml)
+        found, faults = _all_devices()
+        driver, cuda = pynvml.nvmlSystemGetDriverVersion(), _cuda_version()
     finally:
-        nvml.nvmlShutdown()
+        pynvml.nvmlShutdown()
     devices, hidden = _split(found)
     problem = Survey() if devices else _why_none(hidden, faults, bool(found))
     return replace(
@@ -238,81 +217,57 @@ def _why_none(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
 DevicesOfGpus = list[list[Device]]  # for every GPU, in NVML's order: itself or its MIG instances
 
 
-def _all_devices(nvml: ModuleType) -> tuple[DevicesOfGpus, list[str]]:
+def _all_devices() -> tuple[DevicesOfGpus, list[str]]:
     """Return the devices of every GPU, and a line for each GPU that cannot be asked."""
     found: DevicesOfGpus = []
     faults: list[str] = []
-    for index in range(nvml.nvmlDeviceGetCount()):
+    for index in range(pynvml.nvmlDeviceGetCount()):
         try:
-            found.append(list(_devices_of_gpu(nvml, index)))
-        except nvml.NVMLError as problem:
+            found.append(list(_devices_of_gpu(index)))
+        except pynvml.NVMLError as problem:
             found.append([])
             faults.append(f"GPU {index} is there but does not answer: {problem}")
     return found, faults
 
 
-def _devices_of_gpu(nvml: ModuleType, index: int) -> Iterator[Device]:
+def _devices_of_gpu(index: int) -> Iterator[Device]:
     """Yield the GPU of this number, or its instances where it is in MIG mode."""
-    gpu = nvml.nvmlDeviceGetHandleByIndex(index)
-    if not _in_mig_mode(nvml, gpu):
-        yield _device(nvml, gpu, gpu, index)
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
+    mode = _answer(pynvml.nvmlDeviceGetMigMode, gpu)  # the current one, and the pending one
+    if not mode or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
+        yield _device(gpu, gpu, index)
         return
-    for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
-        try:
-            instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, number)
-        except nvml.NVMLError:  # an empty slot, NotFound
-            continue
-        yield _device(nvml, instance, gpu, index)
+    for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+        instance = _answer(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, gpu, number)
+        if instance is not None:  # else an empty slot
+            yield _device(instance, gpu, index)
 
 
-def _in_mig_mode(nvml: ModuleType, gpu: Any) -> bool:
-    try:
-        current, _pending = nvml.nvmlDeviceGetMigMode(gpu)
-    except nvml.NVMLError:  # a GPU or driver without MIG
-        return False
-    return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
-
-
-def _device(nvml: ModuleType, handle: Any, gpu: Any, index: int) -> Device:
-    total, free = _memory(nvml, handle)
+def _device(handle: Any, gpu: Any, index: int) -> Device:
+    memory = _answer(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    capability = _answer(pynvml.nvmlDeviceGetCudaComputeCapability, gpu)
     return Device(
         index=index,
-        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
-        name=_text(nvml.nvmlDeviceGetName(handle)),
-        total_bytes=total,
-        free_bytes=free,
-        compute_capability=_capability(nvml, gpu),
+        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        name=pynvml.nvmlDeviceGetName(handle),
+        total_bytes=memory.total if memory else 0,
+        free_bytes=memory.free if memory else 0,
+        compute_capability=tuple(capability) if capability else None,
         mig=handle is not gpu,
     )
 
 
-def _memory(nvml: ModuleType, handle: Any) -> tuple[int, int]:
+def _answer(question: Callable[..., Any], *about: Any) -> Any:
+    """Return what an NVML function answers; None where the driver or the device does not know."""
     try:
-        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
-    except nvml.NVMLError_NotSupported:
-        return 0, 0
-    return int(memory.total), int(memory.free)
-
-
-def _capability(nvml: ModuleType, gpu: Any) -> tuple[int, int] | None:
-    try:
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(gpu)
-    except nvml.NVMLError:
+        return question(*about)
+    except pynvml.NVMLError:
         return None
-    return int(major), int(minor)
 
 
-def _cuda_version(nvml: ModuleType) -> tuple[int, int] | None:
-    try:
-        version = int(nvml.nvmlSystemGetCudaDriverVersion())
-    except nvml.NVMLError:
-        return None
-    return version // 1000, version % 1000 // 10
-
-
-def _text(value: str | bytes) -> str:
-    """Return text, also where NVML's Python package, before its version 12, answers bytes."""
-    return value.decode() if isinstance(value, bytes) else value
+def _cuda_version() -> tuple[int, int] | None:
+    version = _answer(pynvml.nvmlSystemGetCudaDriverVersion)
+    return None if version is None else (version // 1000, version % 1000 // 10)
 
 
 def _split(found: DevicesOfGpus) -> tuple[list[Device], list[Device]]:

@@ -8,6 +8,8 @@ import resource
 import sys
 from collections.abc import Iterator
 
+import psutil
+
 from multigpu.cluster.errors import DeviceFailed, first_line
 
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
@@ -28,8 +30,6 @@ def use(device: int | None) -> None:
 def free_bytes(device: int | None) -> int:
     """Return the bytes that are free on a device, or available on the host."""
     if device is None:
-        import psutil
-
         return min(int(psutil.virtual_memory().available), _free_address_space())
     import cupy
 
@@ -39,8 +39,6 @@ def free_bytes(device: int | None) -> int:
 
 def _free_address_space() -> int:
     """Return the bytes that `ulimit -v` leaves to this process."""
-    import psutil
-
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return sys.maxsize

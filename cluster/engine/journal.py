@@ -15,10 +15,9 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import takewhile
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,6 @@ RECORD = struct.Struct("<II")
 # Raised where bytes are unpacked that are no part.
 UNPACK_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)
 SYNC_EVERY = 2.0  # seconds
-CHECK_THREADS = 4
-CHECK_BATCH = 64  # records
 
 
 class Journal:
@@ -81,12 +78,6 @@ class Journal:
                 raise self._damage(error) from error
             yield part
 
-    def last(self) -> Any | None:
-        """Return the last of `parts`, if there is one and it is not damaged."""
-        with suppress(*UNPACK_ERRORS):
-            return self._codec.unpack_part(self._found[-1].read(self._file.fileno()))
-        return None
-
     def append(self, part: Any) -> None:
         """Keep a part. Raises UsageError where the disk is full."""
         with failures_named(str(self.path)):
@@ -123,9 +114,7 @@ class Journal:
     def remove(self) -> None:
         """Remove the file: the output is complete, or no run can continue it."""
         if self.is_there:
-            with suppress(
-                OSError
-            ):  # that its folder can no longer be written is reported elsewhere
+            with suppress(OSError):  # its folder may be read-only by now, which others report
                 self.path.unlink()
         self._file.close()
 
@@ -175,13 +164,7 @@ class Journal:
     def _whole_records(self, begin: int) -> "list[_Record]":
         """Return the records from byte `begin` up to the first torn one; cut the file off there."""
         file = self._file.fileno()
-        records = list(_records(file, begin))
-        batches = [records[at : at + CHECK_BATCH] for at in range(0, len(records), CHECK_BATCH)]
-        with ThreadPoolExecutor(CHECK_THREADS) as pool:
-            checked = pool.map(lambda batch: [record.is_whole(file) for record in batch], batches)
-            whole = list(chain.from_iterable(checked))
-        if not all(whole):
-            records = records[: whole.index(False)]
+        records = list(takewhile(lambda record: record.is_whole(file), _records(file, begin)))
         self._file.truncate(records[-1].end if records else begin)
         return records
 
@@ -189,14 +172,10 @@ class Journal:
         """Append one record in one piece, or none of it."""
         end = self._file.seek(0, os.SEEK_END)
         head = before + RECORD.pack(len(payload), zlib.crc32(payload))
-        left = [memoryview(head), memoryview(payload)]
+        left = memoryview(head + payload)
         try:
             while left:
-                written = os.writev(self._file.fileno(), left)
-                while left and written >= len(left[0]):
-                    written -= len(left.pop(0))
-                if left:
-                    left[0] = left[0][written:]
+                left = left[os.write(self._file.fileno(), left) :]
         except OSError:
             self._file.truncate(end)
             raise

@@ -47,15 +47,13 @@ def atomic_output(path: str | None) -> Iterator[BinaryIO]:
     """
     check_output(path)
     if path is None or path in STDOUT:
-        raw = _NamedFile("standard output", _standard_output(), closes=False)
-        with _buffered(raw) as file:
-            yield file
+        opened = _buffered(_NamedFile("standard output", _standard_output(), closes=False))
     elif _is_special(Path(path)):
-        with _buffered(open_unbuffered(path)) as file:
-            yield file
+        opened = _buffered(open_unbuffered(path))
     else:
-        with _replace(path) as file:
-            yield file
+        opened = _replace(path)
+    with opened as file:
+        yield file
 
 
 def check_output(path: str | None) -> None:

@@ -18,7 +18,7 @@ from distributed.comm.core import CommClosedError
 
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import Failure, Lost, WorkerDied
-from multigpu.cluster.workers.threads import Inbox, Report, Task, call_within
+from multigpu.cluster.workers.threads import Report, Task, call_within
 from multigpu.cluster.workers.worker import WORKER, Outcome
 
 logger = logging.getLogger(__name__)
@@ -94,15 +94,11 @@ class DaskWorkers:
         self._silent: SilentWorkers = {}
         self._last_seen = time.monotonic()  # when the scheduler had workers
         self._problem = "no worker has come"
-        self._wait_for_workers()
-        self._problem = "no worker is left"
-
-    def _wait_for_workers(self) -> None:
-        """Wait for the first worker: a batch system may start them after this command."""
-        if not self.present():
+        if not self.present():  # a batch system may start them after this command
             logger.warning("multigpu: the scheduler has no workers yet: `dask worker` starts one")
         while not self.present():
             time.sleep(LOOK_EVERY)
+        self._problem = "no worker is left"
 
     @property
     def threads(self) -> int:
@@ -235,7 +231,7 @@ class DaskWorkers:
         if not self._nthreads:
             raise Failure(f"{name} was the last worker")
 
-    def inbox(self) -> Inbox:
+    def inbox(self) -> Any:
         return queue.SimpleQueue()
 
     def clock(self) -> float:

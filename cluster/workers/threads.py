@@ -28,15 +28,6 @@ class Task(Protocol):
         """Withdraw it: nobody wants its result any more. It may still report."""
 
 
-class Inbox(Protocol):
-    """A queue of reports."""
-
-    def put(self, news: Any) -> None: ...
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Raises queue.Empty after `timeout` seconds without any."""
-
-
 class Workers(Protocol):
     """Threads that run tasks, here or elsewhere.
 
@@ -83,8 +74,8 @@ class Workers(Protocol):
     def retire(self, name: str) -> None:
         """Give a worker no more tasks. Raises Failure where none is left."""
 
-    def inbox(self) -> Inbox:
-        """Return a new inbox."""
+    def inbox(self) -> Any:
+        """Return a new queue of reports, with `put` and `get` as of `queue.SimpleQueue`."""
 
     def clock(self) -> float:
         """Return seconds of which only differences mean something."""
@@ -170,7 +161,7 @@ class LocalWorkers:
         self.gpu = None
         self._lanes_may_go_on.set()
 
-    def inbox(self) -> Inbox:
+    def inbox(self) -> Any:
         return queue.SimpleQueue()
 
     def clock(self) -> float:
@@ -203,22 +194,16 @@ def call_within(seconds: float, function: Callable[[], Any]) -> Any:
 
     The function is called in a thread of its own, which goes on when it is late.
     """
-    answers: queue.Queue[tuple[Any, Exception | None]] = queue.Queue()
+    done: Future[Any] = Future()
 
     def run() -> None:
         try:
-            answers.put((function(), None))
+            done.set_result(function())
         except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
-            answers.put((None, error))
+            done.set_exception(error)
 
     threading.Thread(target=run, name="call_within", daemon=True).start()
-    try:
-        result, error = answers.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return result
+    return done.result(timeout=seconds)
 
 
 def _lower_priority() -> None:

@@ -1,10 +1,8 @@
 """A worker: its state, and the life of a chunk."""
 
-import atexit
 import contextlib
 import os
 import platform
-import sys
 import threading
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -87,21 +85,6 @@ def device_of(gpu: str | None) -> int | None:
 def start_device(gpu: str | None) -> None:
     """Start CUDA on a GPU, so that the first chunk need not wait for it; see `device_of`."""
     memory.free_bytes(device_of(gpu))
-
-
-def end_at_once() -> None:
-    """Have the process end without taking apart what it has loaded, which takes a while.
-
-    Its exit status is 0 then, whatever it ends for; nobody asks for that of a worker process.
-    """
-    atexit.register(_end)
-
-
-def _end() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(0)
 
 
 # ---- the life of a chunk ----------------------------------------------------------------------

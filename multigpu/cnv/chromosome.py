@@ -1,8 +1,8 @@
 """A chromosome on its way through the pipeline: what each step hands to the next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,29 +83,20 @@ class LoadedChromosome:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ComputedChromosome:
-    """Results of stages 2 to 4, on the host.
+    """Results of stages 2 to 4, on the host; those of no samples have defaults.
 
+    robust    segments of I/NI, where robust regions are wanted
     scale     float64[columns]: size factors
     level     float64[regions]: level of the controls; None in a cohort
     matrices  results of the model, by name
-    robust    segments of I/NI, where robust regions are wanted
     """
 
-    scale: Floats
-    level: Floats | None
-    matrices: Matrices
     segments: Segments
     robust: Segments | None
-    notes: tuple[str, ...]
-
-    @classmethod
-    def empty(cls, robust: bool) -> Self:
-        """Return the results of a chromosome on which no sample is compared."""
-        none = Segments.empty()
-        return cls(
-            scale=np.empty(0), level=None, matrices={}, segments=none,
-            robust=none if robust else None, notes=(),
-        )  # fmt: skip
+    scale: Floats = field(default_factory=lambda: np.empty(0))
+    level: Floats | None = None
+    matrices: Matrices = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 # A journal restores its parts by position, so these fields are not keyword-only.

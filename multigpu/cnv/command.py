@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.engine.events import now
-from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT, add_defaults_to_help
+from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT
 from multigpu.cnv.options import OutputOptions, copy_number_lanes, file_bytes
 from multigpu.cnv.prepare import prepare
 from multigpu.count.command import COUNT, reads_found
@@ -61,37 +61,32 @@ def command(**values: Any) -> None:
     ) as workers:
         # Workers start while the modules of the run load.
         from multigpu.cnv.opening import open_job
-        from multigpu.cnv.output import files, folder
-        from multigpu.cnv.request import Provenance, request_from_command
+        from multigpu.cnv.output import files, folder, vcf
+        from multigpu.cnv.request import request_from_command
         from multigpu.cnv.summary import write_cnv_summary
-        from multigpu.formats.storage import shareable
         from multigpu.formats.tables.counts import write_counts
-        from multigpu.run.job import deployment
 
         request = request_from_command(values, run)
         _check_files(request, outputs, reporting)
-        in_processes = deployment(run, workers.devices, lanes).local_cluster
         with folder.output_folder(outputs.output, run.resume) as hidden:
             job = open_job(
                 request,
                 count_cache=str(hidden / folder.KEPT_COUNTS),
                 count=_count_alignments(reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
-                # Worker processes find the counts where they are read.
-                empty=shareable.empty if in_processes else None,
                 lanes=lanes,
                 devices=workers.devices,
                 coming=workers.coming,
                 journal=hidden / folder.JOURNAL,
             )
-            files.check_names(job, outputs)
-            provenance = Provenance.of(request, job.cohort.names)
+            if outputs.vcf:
+                vcf.check_names(job.cohort.regions.names)
             results = partial(_results_so_far, job)
             with watch(job, reporting, name="cnv", results=results), job.keep_journal():
-                result = files.run_to_folder(job, hidden, outputs, provenance)
+                result = files.run_to_folder(job, hidden, outputs, request)
                 if reporting.summary:
                     write_cnv_summary(
-                        reporting.summary, job, result, provenance, outputs.output, started
+                        reporting.summary, job, result, request, outputs.output, started
                     )
     _print_result(result, outputs, reporting)
 
@@ -144,6 +139,3 @@ def _print_result(result: "CnvResult", outputs: OutputOptions, reporting: Report
     if outputs.report:
         place = f"{place}: open {PurePath(place) / 'report.html'} in a browser"
     print_outcome(reporting, found, place)
-
-
-add_defaults_to_help(command)

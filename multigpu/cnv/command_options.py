@@ -1,22 +1,92 @@
 """Options of `multigpu cnv` on the command line, in the groups of its help."""
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from multigpu.cnv.options import MODELS, PRESETS, CnvOptions
-from multigpu.cnv.output.colours import CHOICES
+from multigpu.cnv.options import CHOICES, FIELDS, MODELS, PRESETS, flag
+from multigpu.cnv.output.colours import CHOICES as COLOURS
 from multigpu.run.command import FILE, Decorator
 
+# Parameters of `CnvOptions`, and what each does.
+MODEL_PARAMETERS = {
+    "fold_changes": "Expected fold change of each class.  [R: I]",
+    "classes": "Labels of the classes; one is CN2 (haplo: CN1).  [R: classes]",
+    "prior_impact": "Weight of the prior that nothing changes.  [R: priorImpact]",
+    "cycles": "Cycles of expectation maximisation.  [R: cyc]",
+    "min_read_count": "Regions in which no sample has more reads are unchanged.  [R: minReadCount]",
+    "posterior": "Keep the posterior of every class in the matrices.  [R: returnPosterior]",
+}
+NORMALIZATION_PARAMETERS = {
+    "norm": "0: take counts as normalized; 1: normalize them; 2: model coverages.  [R: norm]",
+    "norm_type": "Statistic that is made equal in all samples.  [R: normType]",
+    "size_factor": "Statistic of a sample that is its size factor.  [R: sizeFactor]",
+    "norm_quantile": "Quantile for --norm-type quant.  [R: normQu]",
+    "size_factor_quantile": "Quantile for --size-factor quant.  [R: quSizeFactor]",
+    "genome_wide": "Normalize the genome as a whole, not each chromosome by itself.",
+}
+CALLING_PARAMETERS = {
+    "upper": "Segments with this signed I/NI or more are gains.  [R: upperThreshold]",
+    "lower": "Segments with this signed I/NI or less are losses.  [R: lowerThreshold]",
+    "min_width": "Minimum number of regions in a CNV.  [R: minWidth]",
+    "use_median": "Judge segments by their median, not their mean.  [R: useMedian]",
+    "segmentation": "fast: R's own; cbs: circular binary segmentation.  [R: segAlgorithm]",
+    "seg_alpha": "Share (below 1) or number of initial breakpoints.  [R: alpha]",
+    "seg_eps": "Minimum difference of neighbours at a breakpoint.  [default: a quantile]  [R: eps]",
+    "seg_delta": "Windows without improvement after which the search stops.  [R: delta]",
+    "seg_max_window": "Maximum number of regions in a window.  [R: maxInt]",
+    "seg_cyber_weight": "Weight of the variance of all regions.  [R: cyberWeight]",
+    "seg_median": "Medians of gains and losses when segments are merged.  [R: segMedianT]",
+    "seed": "Seed for --segmentation cbs.",
+    "robust": "Write robust CNV regions, too: I/NI above X.  [R: makeRobustCNVR robust]",
+    "robust_min_width": "Minimum regions in a robust one.  [R: makeRobustCNVR minWidth]",
+    "fractional": "Write fractional copy numbers, too.  [R: calcFractionalCopyNumbers segStat]",
+}
+METAVARS = {  # names of values; X for other real numbers, N for whole ones
+    "fold_changes": "I,…",
+    "classes": "CN0,…",
+    "prior_impact": "G",
+    "norm_quantile": "Q",
+    "size_factor_quantile": "Q",
+    "min_read_count": "N",
+    "seg_median": "X[,X]",
+}
 
-def _real(name: str, metavar: str, text: str) -> Decorator:
-    """Return an option that takes a real number."""
-    return click.option(name, type=float, metavar=metavar, help=text)
+
+def parameters(helps: dict[str, str]) -> tuple[Decorator, ...]:
+    """Return the options for parameters of `CnvOptions`; those not given are None."""
+    return tuple(_parameter(name, text) for name, text in helps.items())
 
 
-def _whole(name: str, metavar: str, text: str) -> Decorator:
-    """Return an option that takes a whole number."""
-    return click.option(name, type=int, metavar=metavar, help=text)
+def _parameter(name: str, text: str) -> Decorator:
+    kind = FIELDS[name].type
+    settings: dict[str, Any] = {"metavar": METAVARS.get(name)}
+    if name in CHOICES:
+        settings = {"type": click.Choice(get_args(CHOICES[name]))}
+    elif kind is bool:
+        settings = {"is_flag": True, "default": None}
+    elif kind is int:
+        settings = {"type": int, "metavar": "N"}
+    elif kind in (float, float | None):
+        settings = {"type": float, "metavar": METAVARS.get(name, "X")}
+    return click.option(flag(name), help=text + _defaults(name), **settings)
+
+
+def _defaults(name: str) -> str:
+    """Return the end of a parameter's help: its default, and those of other models."""
+    default = FIELDS[name].default
+    if default is None or default is False:
+        return ""
+    changes = {model: changed[name] for model, changed in MODELS.items() if name in changed}
+    others = [f"; {model}: {_shown(value)}" for model, value in changes.items()]
+    return f"  [default: {_shown(default)}{''.join(others)}]"
+
+
+def _shown(value: Any) -> str:
+    """Return a value for the help; a list by its ends."""
+    if isinstance(value, tuple):
+        return f"{value[0]},{value[1]},…,{value[-1]}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 MODEL = (
@@ -41,53 +111,11 @@ MODEL = (
         metavar="FILE",
         help="Controls, as INPUT; give the option once for each file.  [R: controls]",
     ),
-    click.option(
-        "--fold-changes", metavar="I,…", help="Expected fold change of each class.  [R: I]"
-    ),
-    click.option(
-        "--classes",
-        metavar="CN0,…",
-        help="Labels of the classes; one is CN2 (haplo: CN1).  [R: classes]",
-    ),
-    _real("--prior-impact", "G", "Weight of the prior that nothing changes.  [R: priorImpact]"),
-    _whole("--cycles", "N", "Cycles of expectation maximisation.  [R: cyc]"),
-    _real(
-        "--min-read-count",
-        "N",
-        "Regions in which no sample has more reads are unchanged.  [R: minReadCount]",
-    ),
-    click.option(
-        "--posterior",
-        is_flag=True,
-        default=None,
-        help="Keep the posterior of every class in the matrices.  [R: returnPosterior]",
-    ),
+    *parameters(MODEL_PARAMETERS),
 )
 
 NORMALIZATION = (
-    click.option(
-        "--norm",
-        type=click.Choice(["0", "1", "2"]),
-        help="0: take counts as normalized; 1: normalize them; 2: model coverages.  [R: norm]",
-    ),
-    click.option(
-        "--norm-type",
-        type=click.Choice(["poisson", "mean", "median", "quant", "mode"]),
-        help="Statistic that is made equal in all samples.  [R: normType]",
-    ),
-    click.option(
-        "--size-factor",
-        type=click.Choice(["mean", "median", "quant", "mode"]),
-        help="Statistic of a sample that is its size factor.  [R: sizeFactor]",
-    ),
-    _real("--norm-quantile", "Q", "Quantile for --norm-type quant.  [R: normQu]"),
-    _real("--size-factor-quantile", "Q", "Quantile for --size-factor quant.  [R: quSizeFactor]"),
-    click.option(
-        "--genome-wide",
-        is_flag=True,
-        default=None,
-        help="Normalize the genome as a whole, not each chromosome by itself.",
-    ),
+    *parameters(NORMALIZATION_PARAMETERS),
     click.option(
         "--ploidy",
         type=FILE,
@@ -113,52 +141,7 @@ NORMALIZATION = (
     ),
 )
 
-CALLING = (
-    _real("--upper", "X", "Segments with this signed I/NI or more are gains.  [R: upperThreshold]"),
-    _real(
-        "--lower", "X", "Segments with this signed I/NI or less are losses.  [R: lowerThreshold]"
-    ),
-    _whole("--min-width", "N", "Minimum number of regions in a CNV.  [R: minWidth]"),
-    click.option(
-        "--use-median",
-        is_flag=True,
-        default=None,
-        help="Judge segments by their median, not their mean.  [R: useMedian]",
-    ),
-    click.option(
-        "--segmentation",
-        type=click.Choice(["fast", "cbs"]),
-        help="fast: R's own; cbs: circular binary segmentation.  [R: segAlgorithm]",
-    ),
-    _real("--seg-alpha", "X", "Share (below 1) or number of initial breakpoints.  [R: alpha]"),
-    _real(
-        "--seg-eps",
-        "X",
-        "Minimum difference of neighbours at a breakpoint.  [default: a quantile]  [R: eps]",
-    ),
-    _whole(
-        "--seg-delta", "N", "Windows without improvement after which the search stops.  [R: delta]"
-    ),
-    _whole("--seg-max-window", "N", "Maximum number of regions in a window.  [R: maxInt]"),
-    _real("--seg-cyber-weight", "X", "Weight of the variance of all regions.  [R: cyberWeight]"),
-    click.option(
-        "--seg-median",
-        metavar="X[,X]",
-        help="Medians of gains and losses when segments are merged.  [R: segMedianT]",
-    ),
-    _whole("--seed", "N", "Seed for --segmentation cbs."),
-    _real(
-        "--robust", "X", "Write robust CNV regions, too: I/NI above X.  [R: makeRobustCNVR robust]"
-    ),
-    _whole(
-        "--robust-min-width", "N", "Minimum regions in a robust one.  [R: makeRobustCNVR minWidth]"
-    ),
-    click.option(
-        "--fractional",
-        type=click.Choice(["mean", "median"]),
-        help="Write fractional copy numbers, too.  [R: calcFractionalCopyNumbers segStat]",
-    ),
-)
+CALLING = parameters(CALLING_PARAMETERS)
 
 OUTPUT = (
     click.option(
@@ -172,34 +155,10 @@ OUTPUT = (
     ),
     click.option(
         "--colors",
-        type=click.Choice(CHOICES),
-        default=CHOICES[0],
+        type=click.Choice(COLOURS),
+        default=COLOURS[0],
         show_default=True,
         help="Colours in BED, IGV session, report and figures. gain-red: gains are red and losses"
         " blue, as in IGV; gain-blue: the other way round.",
     ),
 )
-
-
-def add_defaults_to_help(command: click.Command) -> None:
-    """Add the default of each parameter of `CnvOptions`, and those of other models, to its help."""
-    defaults = CnvOptions()
-    for option in command.params:
-        value = getattr(defaults, option.name or "", None)
-        if not isinstance(option, click.Option) or option.show_default:
-            continue
-        if value is None or value is False:
-            continue
-        others = [
-            f"; {model}: {_shown(changes[option.name])}"
-            for model, changes in MODELS.items()
-            if option.name in changes
-        ]
-        option.help = f"{option.help}  [default: {_shown(value)}{''.join(others)}]"
-
-
-def _shown(value: Any) -> str:
-    """Return a value for the help; a list by its ends."""
-    if isinstance(value, tuple):
-        return f"{value[0]},{value[1]},…,{value[-1]}"
-    return f"{value:g}" if isinstance(value, float) else str(value)

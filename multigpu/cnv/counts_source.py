@@ -2,12 +2,10 @@
 
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +16,13 @@ from multigpu.errors import InputError
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import read_into
 
-PIECE_BYTES = 16 << 20  # that each thread copies at a time
-THREADS = 8
-
 Columns = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 Room = Callable[[int], NDArray[np.uint8]]  # returns memory of this size; it may be reused
 
 
-class CountsSource(Protocol):
-    """Counts of all regions, and the places of these; it pickles."""
-
-    def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return int32 or float64[rows, samples], and start and end of each region.
-
-        room  returns memory for counts that do not lie in this process
-        """
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InMemory:
-    """Counts for workers that are threads of this process."""
+    """Counts of all regions and their places, for workers that are threads of this process."""
 
     values: NDArray[Any]
     start: NDArray[np.int64]
@@ -48,7 +33,7 @@ class InMemory:
         return self.start, self.end, self.values
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return views of the rows."""
+        """Return views of int32 or float64[rows, samples], and of start and end of each region."""
         return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
 
@@ -88,53 +73,33 @@ class InFile:
     end: ArrayInFile
     values: ArrayInFile
 
-    @property
-    def path(self) -> str:
-        """Path of the file with the counts."""
-        return self.values.path
-
     def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return the rows, with the counts in new memory."""
+        """Return copies of what `InMemory.rows` returns, with the counts in memory from `room`."""
         # Counts are read, not mapped: all of them are used, and each new page would be a fault.
         counts = self.values.read(first, stop, room)
         start, end = (np.asarray(each.mapped()[first:stop]) for each in (self.start, self.end))
         return counts, start, end
 
 
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """Counts in memory for threads of this process, and by path for its worker processes.
-
-    The paths are those of the arrays where they have one, else of copies. Copies are made once,
-    when the object is pickled, and exist as long as it does: a short job ends before anybody asks.
-    """
-
-    here: InMemory
-
-    def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return views of the rows."""
-        return self.here.rows(first, stop, room)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return InFile, tuple(ArrayInFile.of(array, path) for array, path in self._with_paths)
-
-    @cached_property
-    def _with_paths(self) -> list[tuple[NDArray[Any], str]]:
-        with ThreadPoolExecutor(THREADS) as pool:
-            return [_with_path(array, pool) for array in self.here.arrays()]
+CountsSource = InMemory | InFile
 
 
-def _with_path(array: NDArray[Any], pool: ThreadPoolExecutor) -> tuple[NDArray[Any], str]:
-    """Return the array or a copy, and its path. Several threads copy: new pages take long."""
-    if path := shareable.path_of(array):
-        return array, path
-    copy = shareable.empty(array.shape, array.dtype)
-    rows = max(1, PIECE_BYTES * len(array) // max(1, array.nbytes))
-    pieces = [slice(at, at + rows) for at in range(0, len(array), rows)]
-    list(pool.map(lambda piece: np.copyto(copy[piece], array[piece]), pieces))
-    path = shareable.path_of(copy)
-    assert path
-    return copy, path
+@contextmanager
+def share_memory(counts: InMemory) -> Iterator[InFile]:
+    """Keep the counts where worker processes of this machine read them; copied if they are not."""
+    arrays = [_with_path(array) for array in counts.arrays()]
+    yield InFile(*(ArrayInFile.of(array, path) for array, path in arrays))
+
+
+def _with_path(array: NDArray[Any]) -> tuple[NDArray[Any], str]:
+    """Return the array or a copy, and its path, which it has while it is held."""
+    path = shareable.path_of(array)
+    if path is None:
+        copy = shareable.empty(array.shape, array.dtype)
+        copy[...] = array
+        array, path = copy, shareable.path_of(copy)
+        assert path
+    return array, path
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """A copy-number run: planned, opened on counts, and run once."""
 
-import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -14,12 +13,11 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.cnv.advice import advice_without_cnvs
 from multigpu.cnv.calls.assemble import Assembler
 from multigpu.cnv.chromosome import CnvPart, CnvSpan
-from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, Shared, copy_to_file
+from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, copy_to_file, share_memory
 from multigpu.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
-from multigpu.cnv.notes import FEWEST_SEGMENTED, count_notes, sex_notes
+from multigpu.cnv.notes import FEWEST_SEGMENTED, advice_without_cnvs, count_notes, sex_notes
 from multigpu.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.cnv.output import matrices
 from multigpu.cnv.output.windows import Window
@@ -27,7 +25,7 @@ from multigpu.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.checks import check_counts
 from multigpu.cnv.samples.cohort import Cohort
-from multigpu.cnv.samples.genomes import X_NAMES, chromosome_number
+from multigpu.cnv.samples.genomes import X_NAMES, chromosome_lengths, chromosome_number
 from multigpu.cnv.samples.sex import Coverage, UsualCopies
 from multigpu.cnv.work import PART_CLASSES, CnvWorkload
 from multigpu.errors import UsageError
@@ -54,32 +52,22 @@ class CnvFacts(JobFacts):
 class PlannedCnvJob(Job):
     """A run whose chromosomes are planned; its reads need not be counted yet.
 
-    count_bytes   of a count
     uncounted     alignments that are still to be counted
     infers_sexes  whether sexes are still to be inferred, so that a chromosome may be compared in
                   fewer samples than planned
-    settings      see `Job`
     """
 
+    uncounted: Sequence[str] = ()
+    infers_sexes = False
+    count_bytes = 4
+
     def __init__(
-        self,
-        cohort: Cohort,
-        options: CnvOptions,
-        run: RunOptions,
-        lanes: Lanes,
-        *,
-        count_bytes: int = 4,
-        notes: Iterable[str] = (),
-        uncounted: Sequence[str] = (),
-        infers_sexes: bool = False,
-        **settings: Any,
+        self, cohort: Cohort, options: CnvOptions, run: RunOptions, lanes: Lanes, **settings: Any
     ) -> None:
         super().__init__(run, lanes, **settings)
         self.cohort, self.options = cohort, options
         self.spans = plan_spans(cohort, options)
-        self.notes = list(notes)
-        self.uncounted, self.infers_sexes = tuple(uncounted), infers_sexes
-        self._count_bytes = count_bytes
+        self.notes: list[str] = []
 
     @property
     def chunks(self) -> int | None:
@@ -92,7 +80,7 @@ class PlannedCnvJob(Job):
             regions=len(self.cohort.regions),
             columns=len(self.cohort.names),
             cases=len(self.cohort.cases),
-            count_bytes=self._count_bytes,
+            count_bytes=self.count_bytes,
         )
         here = crew.capacity if crew else self.capacity
         return plan_memory(
@@ -103,15 +91,11 @@ class PlannedCnvJob(Job):
 class CnvJob(PlannedCnvJob):
     """Stages 2 to 5 on a table of counts: opened (all is checked), and run once.
 
-    controls      counts of the same regions, for the model "reference" and no other
-    ploidy        of each case and then control, on all chromosomes
-    sexes         "male", "female" or "" of each case and then control
-    sex_coverage  coverage of X and Y from which the sexes were inferred
-    genome        its name; None: recognized by the lengths of chromosomes
-    references    lengths of references in bases, where alignments give them
-    inputs        files of the counts, which must not change until a run is resumed
-    lanes         with which workers were started; None: by the size of the counts
-    settings      see `Job`
+    controls  counts of the same regions, for the model "reference" and no other
+    ploidy, sexes, sex_coverage, genome, references: see `Cohort`
+    inputs    files of the counts, which must not change until a run is resumed
+    lanes     with which workers were started; None: by the size of the counts
+    settings  see `Job`
     """
 
     def __init__(
@@ -141,17 +125,12 @@ class CnvJob(PlannedCnvJob):
             genome_name=genome,
             references=references or {},
         )
+        lanes = lanes or copy_number_lanes(counts.values.nbytes)
+        super().__init__(cohort, options, run, lanes, **settings)
         self.values: NDArray[Any] = counts.values
         if controls is not None:
             self.values = np.hstack([counts.values, controls.values])
-        super().__init__(
-            cohort,
-            options,
-            run,
-            lanes or copy_number_lanes(counts.values.nbytes),
-            count_bytes=self.values.itemsize,
-            **settings,
-        )
+        self.count_bytes = self.values.itemsize
         self.facts: CnvFacts = CnvFacts()
         self.inputs = inputs
         self._sums = normalization.Counts(self.values, cores()).sums()
@@ -187,14 +166,14 @@ class CnvJob(PlannedCnvJob):
         """
         kept = KeptResults(matrices=keep, store=store, shown=shown)
         parts = self._run(kept, scratch)
-        self._free_counts()
+        del self.values  # the tables need memory, too
         return self._assemble(parts, kept)
 
     def _run(self, kept: KeptResults, scratch: Path | None) -> list[CnvPart]:
         """Return the parts of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
-            files = [source.path] if isinstance(source, InFile) else []
+            files = [source.values.path] if isinstance(source, InFile) else []
             crew = self.crew(stack, files, [str(kept.store.parent)] if kept.store else [])
             description = self.description(kept)
             self.open_journal(description, {}, Codec(PART_CLASSES))
@@ -212,7 +191,8 @@ class CnvJob(PlannedCnvJob):
         counts = InMemory(values=self.values, start=regions.start, end=regions.end)
         if self.in_process:
             return counts
-        return stack.enter_context(copy_to_file(counts, scratch)) if self.remote else Shared(counts)
+        kept = copy_to_file(counts, scratch) if self.remote else share_memory(counts)
+        return stack.enter_context(kept)
 
     def _open_store(self, store: Path, names: tuple[str, ...]) -> None:
         """Create the store of matrices, unless a run is resumed that has one."""
@@ -246,12 +226,6 @@ class CnvJob(PlannedCnvJob):
             memory_fraction=self.run.memory_fraction,
             expected=expected,
         )
-
-    def _free_counts(self) -> None:
-        """Free the counts in a thread: it takes a while, and the tables need memory, too."""
-        held = [self.values]
-        del self.values
-        threading.Thread(target=held.clear, name="freeing counts", daemon=True).start()
 
     # ---- what a journal is about --------------------------------------------------------------
 
@@ -289,7 +263,7 @@ class CnvJob(PlannedCnvJob):
 
     def _assemble(self, parts: list[CnvPart], kept: KeptResults) -> CnvResult:
         cohort, options, regions = self.cohort, self.options, self.cohort.regions
-        usual = usual_copies(cohort, self.spans)
+        usual = usual_copies(cohort, self.spans, options.usual_copies)
         assembler = Assembler(
             parts=parts, regions=regions, samples=len(cohort.cases), options=options, usual=usual
         )
@@ -307,6 +281,7 @@ class CnvJob(PlannedCnvJob):
             options=options,
             regions=regions,
             samples=cohort.cases,
+            controls=cohort.controls,
             segments=segments,
             called_regions=assembler.cnv_regions(cnvs),
             robust_regions=assembler.robust_regions(cnvs),
@@ -316,24 +291,22 @@ class CnvJob(PlannedCnvJob):
             windows=_largest_windows(parts, kept.shown),
             notes=tuple(notes),
             usual=usual,
-            lengths=cohort.chromosome_lengths(),
+            lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
             sex_coverage=cohort.sex_coverage,
         )
 
 
-def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan]) -> UsualCopies | None:
-    """Return the usual copies of the cases where these go by sex; None: two for all."""
+def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan], usual: int) -> UsualCopies:
+    """Return the usual copies of the cases: by sex where the spans have them so, else `usual`."""
+    regions, shape = cohort.regions, (len(cohort.regions.names), len(cohort.names))
+    copies: NDArray[np.int8] = np.full(shape, usual, np.int8)
     by_sex = [span for span in spans if span.copies is not None]
-    if not by_sex:
-        return None
-    regions = cohort.regions
-    copies: NDArray[np.int8] = np.full((len(regions.names), len(cohort.names)), 2, np.int8)
     for span in by_sex:
         row = copies[regions.chrom[span.first]]
         row[:] = 0
         row[slice(None) if span.columns is None else list(span.columns)] = span.copies
     x = chromosome_number(regions, X_NAMES)
-    return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par)
+    return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par if by_sex else ())
 
 
 def _largest_windows(parts: Sequence[CnvPart], count: int) -> tuple[Window, ...]:

@@ -51,8 +51,3 @@ def segmentation_options(options: CnvOptions) -> Segmentation:
 def cbs_options(options: CnvOptions) -> Circular:
     """Return the options of circular binary segmentation."""
     return Circular(min_width=min(max(options.min_width, 2), CBS_WIDEST), seed=options.seed)
-
-
-def robust_options(options: CnvOptions) -> Segmentation:
-    """Return the options of the segmentation of I/NI, which gives robust CNV regions."""
-    return Segmentation(min_segment=options.robust_min_width, thresholds=options.robust)

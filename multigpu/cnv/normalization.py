@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.cnv.calls.segments import Floats
 from multigpu.cnv.chromosome import CnvSpan
 from multigpu.cnv.kernel_options import normalization_options
 from multigpu.cnv.options import CnvOptions
@@ -15,8 +16,6 @@ from multigpu.errors import UsageError
 from multigpu.kernels.normalization import NormalizationError
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.kernels.normalization.types import groups
-
-Floats = NDArray[np.float64]
 
 
 def size_factors_of_genome(

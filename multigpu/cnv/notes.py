@@ -3,16 +3,24 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from multigpu.cnv.calls.segments import is_beyond_threshold, judged_value
 from multigpu.cnv.chromosome import CnvSpan
 from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.result import SegmentTable
 from multigpu.cnv.samples import sex
 from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.genomes import X_NAMES, genome_named
 from multigpu.errors import NAMED, quoted, several, shown
+from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 
 FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
+FEW_ON_CHROMOSOME = 50  # regions: most of them may change at once
+FEW_READS = 50  # of a region: below it noise is as large as a change by one copy
+NEAR = 0.5  # share of a threshold above which a segment may be a change
 
 
 def count_notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Iterator[str]:
@@ -97,3 +105,72 @@ def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
     ]
     more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
     yield f"X and Y disagree on the sex of {', '.join(each)}{more}: --sex FILE corrects it"
+
+
+# ---- what to try where no CNVs were found -----------------------------------------------------
+
+
+def advice_without_cnvs(
+    segments: SegmentTable, regions: Regions, options: CnvOptions, reads: float
+) -> str:
+    """Return a note that there are no CNVs, with options that may show some.
+
+    reads  mean of a region
+    """
+    found = [
+        *_normalized_one_by_one(regions, options),
+        *_narrow(segments, options),
+        *_near(segments, options),
+        *_few_reads(options, reads),
+    ]
+    if not found:
+        return (
+            "no CNVs were found: no segment comes near the thresholds; another --norm-type or"
+            " --prior-impact may show some"
+        )
+    return f"no CNVs were found; what may show some: {'; '.join(found)}"
+
+
+def _normalized_one_by_one(regions: Regions, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where a chromosome is little more than a gene: its loss is divided out."""
+    sizes = [block.stop - block.start for block in regions.blocks]
+    one_by_one = options.is_normalized and not options.genome_wide
+    if one_by_one and len(sizes) > 1 and np.median(sizes) < FEW_ON_CHROMOSOME:
+        yield (
+            f"--genome-wide (every chromosome is normalized by itself, and has {np.median(sizes):g}"
+            " regions in the median: a change of most of one is taken for the depth of the sample)"
+        )
+
+
+def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where segments lack nothing but width to be CNVs."""
+    beyond = is_beyond_threshold(segments, options)
+    if beyond.any():
+        rows = segments.rows[beyond]
+        yield (
+            f"--min-width {int(rows.max())} ({_segments(len(rows))} beyond the thresholds, with"
+            f" fewer than {options.min_width} regions)"
+        )
+
+
+def _near(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where the strongest of the wide segments come near a threshold."""
+    value = judged_value(segments, options)[segments.rows >= options.min_width]
+    limits = (("--upper", "gain", options.upper, 1), ("--lower", "loss", options.lower, -1))
+    for option, kind, limit, sign in limits:
+        strongest = float((sign * value).max(initial=0.0)) * sign
+        if NEAR * abs(limit) <= abs(strongest) < abs(limit):
+            rounded = np.floor(abs(strongest) * 100) / 100 * sign
+            yield (
+                f"{option} {rounded:g} (the strongest {kind} has {strongest:.2g}, the threshold is"
+                f" {limit:g})"
+            )
+
+
+def _few_reads(options: CnvOptions, reads: float) -> Iterator[str]:
+    if reads < FEW_READS and options.norm != 0:
+        yield f"larger windows or regions (they have {reads:.3g} reads in the mean)"
+
+
+def _segments(count: int) -> str:
+    return "1 segment is" if count == 1 else f"{count:,} segments are"

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from multigpu.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.cnv.notes import doubtful_sex_notes, unused_sex_notes
 from multigpu.cnv.options import copy_number_lanes, file_bytes, unused_parameter_notes
@@ -14,10 +12,11 @@ from multigpu.cnv.samples.checks import check_samples
 from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.facts import read_ploidies, read_sexes
 from multigpu.cnv.samples.genomes import X_NAMES, find_genome
-from multigpu.cnv.samples.inputs import check_counting, counting_of_controls, rename_as_cases
+from multigpu.cnv.samples.inputs import check_counting, rename_as_cases
 from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
-from multigpu.formats.tables.counts import Counts, Empty
+from multigpu.formats.alignments.alignments import RG
+from multigpu.formats.tables.counts import Counts
 
 
 class OpenedInputs:
@@ -29,25 +28,21 @@ class OpenedInputs:
     Raises UsageError and InputError for what cannot be a run.
     """
 
-    def __init__(self, request: CnvRequest, client: Any = None, empty: Empty = np.empty) -> None:
+    def __init__(self, request: CnvRequest, client: Any = None) -> None:
         run, counting = request.run, request.counting
         check_counting(request.counting_given, request.cases, request.controls)
-        self.cases = request.cases.open(counting, run, client, empty)
+        self.cases = request.cases.open(counting, run, client)
         self.controls = None
         if request.controls is not None:
-            counting = counting_of_controls(counting)
-            self.controls = request.controls.open(counting, run, client, empty)
+            if counting.sample_names != (RG,):  # names that are given are those of the cases
+                counting = replace(counting, sample_names=())
+            self.controls = request.controls.open(counting, run, client)
         find_genome(request.genome, self.cases.regions)
         control_names = None if self.controls is None else self.controls.samples
         check_samples(self.cases.samples, control_names, request.options)
         names = [*self.cases.samples, *(control_names or ())]
         self.ploidy = read_ploidies(request.ploidy, names)
         self.sexes = read_sexes(request.sex, names)
-
-    @property
-    def count_jobs(self) -> list[CountJob]:
-        """Jobs that count alignments."""
-        return [each for each in (self.cases, self.controls) if isinstance(each, CountJob)]
 
 
 def open_job(
@@ -57,7 +52,6 @@ def open_job(
     count_cache: str | None = None,
     count: Callable[[CountJob], Counts] | None = None,
     keep_counts: Callable[[Counts], None] | None = None,
-    empty: Empty | None = None,
     **settings: Any,
 ) -> CnvJob:
     """Return the job of a request, whose alignments are counted, the cases' first.
@@ -66,14 +60,13 @@ def open_job(
     count_cache  folder for the counts of each alignment file, where the request names none
     count        runs a job that counts alignments; None: without progress
     keep_counts  called with the counts of the cases, where these were counted
-    empty        allocates the counts of tables; None: as NumPy does
     settings     see `CnvJob` and `Job`
 
     Raises UsageError and InputError.
     """
     if request.counting.cache is None:
         request = replace(request, counting=replace(request.counting, cache=count_cache))
-    inputs, options = OpenedInputs(request, client, empty or np.empty), request.options
+    inputs, options = OpenedInputs(request, client), request.options
     cases, controls, count = inputs.cases, inputs.controls, count or CountJob.counts
     references = None
     if isinstance(cases, CountJob):
@@ -127,12 +120,9 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     )
     uses_sexes = options.norm != 0 and options.model != "haplo" and not options.compat_r
     has_x = any(name in X_NAMES for name in cohort.regions.names)
-    return PlannedCnvJob(
-        cohort,
-        options,
-        run,
-        lanes,
-        notes=[note for each in both for note in each.notes],
-        uncounted=[file.path for job in inputs.count_jobs for file in job.files],
-        infers_sexes=inputs.sexes is None and inputs.ploidy is None and uses_sexes and has_x,
-    )
+    job = PlannedCnvJob(cohort, options, run, lanes)
+    job.notes += [note for each in both for note in each.notes]
+    to_count = [each for each in both if isinstance(each, CountJob)]
+    job.uncounted = [file.path for each in to_count for file in each.files]
+    job.infers_sexes = inputs.sexes is None and inputs.ploidy is None and uses_sexes and has_x
+    return job

@@ -51,13 +51,13 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
-WHOLE = {"cycles", "min_width", "seg_delta", "seg_max_window", "seed", "robust_min_width"}
-FAST_ONLY = (  # parameters that --segmentation cbs has no use for
-    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
-)  # fmt: skip
 # What parameters are for, the parameters, and whether the run has it.
 PURPOSES: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
-    ("--segmentation fast", FAST_ONLY, lambda options: options.segmentation == "fast"),
+    (
+        "--segmentation fast",
+        ("seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median"),
+        lambda options: options.segmentation == "fast",
+    ),
     ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
     ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
     (
@@ -197,9 +197,9 @@ class CnvOptions:
             check_choice("--preset", preset, tuple(PRESETS))
         chosen = {name: value for name, value in given.items() if value is not None}
         if (compat := chosen.pop("compat", None)) is not None:
-            chosen["compat_r"] = _compat(compat)
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(chosen) - known):
+            check_choice("--compat", compat, ("none", "r"))
+            chosen["compat_r"] = compat == "r"
+        if unknown := sorted(set(chosen) - set(FIELDS)):
             raise UsageError(f"there is no parameter {unknown[0]!r}")
         for name, read in READ.items():
             if name in chosen:
@@ -215,6 +215,11 @@ class CnvOptions:
     def main(self) -> int:
         """Index of the main class."""
         return self.classes.index(self.main_label)
+
+    @property
+    def usual_copies(self) -> int:
+        """Usual copies of a chromosome where they do not go by sex."""
+        return 1 if self.model == "haplo" else 2
 
     @property
     def is_normalized(self) -> bool:
@@ -247,7 +252,7 @@ class CnvOptions:
             value = getattr(self, name)
             if value is None:
                 continue
-            check_kind = whole if name in WHOLE else number
+            check_kind = whole if FIELDS[name].type is int else number
             check_kind(flag(name), value)
             if not lowest <= value <= highest:
                 raise UsageError(
@@ -274,6 +279,9 @@ class CnvOptions:
                 raise UsageError(f"{description}: the threshold of gains lies below that of losses")
 
 
+FIELDS = {each.name: each for each in fields(CnvOptions)}
+
+
 def flag(name: str) -> str:
     """Return the option of the command line for a parameter."""
     return "--" + name.replace("_", "-")
@@ -296,11 +304,6 @@ def _range(name: str, value: Any) -> str:
     if lowest >= 0 and (highest == LARGEST or (highest == MOST and value < lowest)):
         return f"at least {lowest:g}" if value < lowest else f"at most {highest:g}"
     return f"{lowest:g} to {_shown(highest)}"
-
-
-def _compat(word: Any) -> bool:
-    check_choice("--compat", word, ("none", "r"))
-    return bool(word == "r")
 
 
 def _folds(given: Any) -> tuple[float, ...]:

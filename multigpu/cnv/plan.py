@@ -1,7 +1,7 @@
 """Chromosomes as spans, and what they take on a device: known before anything is computed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from multigpu.cluster.engine.plan import Capacity, Cost, chunk_units
 from multigpu.cnv.backends import CHROMOSOMES_ON_GPU
@@ -23,15 +23,14 @@ PLACE_BYTES = 20  # of a region: chromosome, start and end
 
 def plan_spans(cohort: Cohort, options: CnvOptions) -> list[CnvSpan]:
     """Return the chromosomes in the order of the regions, with the samples compared on each."""
-    spans = []
-    for number, (name, rows) in enumerate(
-        zip(cohort.chromosomes, cohort.regions.blocks, strict=True)
-    ):
-        span = CnvSpan(
-            block=number, name=name, first=rows.start, stop=rows.stop, ploidy=cohort.ploidy
-        )
-        spans.append(_span_by_sex(span, cohort, options) if cohort.ploidy is None else span)
-    return spans
+    blocks = zip(cohort.chromosomes, cohort.regions.blocks, strict=True)
+    spans = [
+        CnvSpan(block=k, name=name, first=rows.start, stop=rows.stop, ploidy=cohort.ploidy)
+        for k, (name, rows) in enumerate(blocks)
+    ]
+    if cohort.ploidy is not None:
+        return spans
+    return [_span_by_sex(span, cohort, options) for span in spans]
 
 
 def _span_by_sex(span: CnvSpan, cohort: Cohort, options: CnvOptions) -> CnvSpan:
@@ -53,11 +52,8 @@ def _span_by_sex(span: CnvSpan, cohort: Cohort, options: CnvOptions) -> CnvSpan:
     copies = tuple(copies[k] for k in columns)
     ploidy = ploidy_for(copies) if options.model != "single" else None
     has_same_level = options.norm == 1 and not options.genome_wide and ploidy is None
-    return CnvSpan(
-        block=span.block,
-        name=span.name,
-        first=span.first,
-        stop=span.stop,
+    return replace(
+        span,
         columns=columns if len(columns) < len(cohort.names) else None,
         ploidy=ploidy,
         copies=copies,
@@ -218,14 +214,26 @@ def plan_memory(
     chromosomes = []
     for span in spans:
         part = shape.of_span(span)
-        rows = part.regions
-        if part.columns:
-            rows = part.piece_rows(
-                options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
-            )
+        if not part.columns:
+            chromosomes.append(PlannedChromosome(name=span.name, regions=part.regions))
+            continue
+        rows = part.piece_rows(
+            options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
+        )
         rows = min(rows, part.regions)
-        is_copied = copied or span.columns is not None
-        chromosomes.append(_plan_chromosome(span.name, part, rows, options, is_copied))
+        pieces = -(-part.regions // rows)
+        # Signed I/NI and I/NI of all pieces, once each and once as a whole.
+        joined = 16 * (part.cases + 1) * part.regions if pieces > 1 else 0
+        planned = PlannedChromosome(
+            name=span.name,
+            regions=part.regions,
+            columns=part.columns,
+            pieces=pieces,
+            device_bytes=rows * part.row_bytes(options),
+            host_bytes=joined,
+            copy_bytes=part.bytes if copied or span.columns is not None else 0,
+        )
+        chromosomes.append(planned)
     return CnvPlan(
         shape=shape,
         chromosomes=tuple(chromosomes),
@@ -236,26 +244,6 @@ def plan_memory(
         in_hand=here.chunks_in_process,
         gpu=here.gpu,
         copied=not in_process,
-    )
-
-
-def _plan_chromosome(
-    name: str, shape: Shape, rows: int, options: CnvOptions, is_copied: bool
-) -> PlannedChromosome:
-    """Return a chromosome of which `rows` regions are on a device at a time."""
-    if not shape.columns:
-        return PlannedChromosome(name=name, regions=shape.regions)
-    pieces = -(-shape.regions // rows)
-    # Signed I/NI and I/NI of all pieces, once each and once as a whole.
-    joined = 16 * (shape.cases + 1) * shape.regions if pieces > 1 else 0
-    return PlannedChromosome(
-        name=name,
-        regions=shape.regions,
-        columns=shape.columns,
-        pieces=pieces,
-        device_bytes=rows * shape.row_bytes(options),
-        host_bytes=joined,
-        copy_bytes=shape.bytes if is_copied else 0,
     )
 
 

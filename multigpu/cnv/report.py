@@ -1,8 +1,10 @@
 """The HTML report, one file that can be read without a network."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,6 @@ from multigpu.cnv.options import MODELS, CnvOptions
 from multigpu.cnv.output import overview
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
-from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING
 from multigpu.count.options import CountOptions
@@ -31,12 +32,19 @@ Figure = dict[str, Any]
 
 
 def render(
-    result: CnvResult, provenance: Provenance | None = None, palette: Palette = GAIN_RED
+    result: CnvResult,
+    palette: Palette = GAIN_RED,
+    *,
+    inputs: Sequence[str] = (),
+    counting: Mapping[str, Any] = MappingProxyType({}),
 ) -> bytes:
-    """Return the page; its bytes depend on the arguments alone."""
+    """Return the page; its bytes depend on the arguments alone.
+
+    inputs    files of the counts, in words
+    counting  parameters of counting, by name
+    """
     from jinja2 import Environment
 
-    provenance = provenance or Provenance()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     source = files("multigpu.cnv").joinpath("report.html.j2").read_text(encoding="utf-8")
     losses, gains = overview.calls_by_sample(result)
@@ -46,9 +54,9 @@ def render(
     page: str = environment.from_string(source).render(
         plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
-        facts=_facts(result, provenance),
-        changed=_changed(result.options) + _changed_counting(provenance),
-        inputs=[*provenance.cases, *(f"{path} (controls)" for path in provenance.controls)],
+        facts=_facts(result),
+        changed=_changed(result.options) + _changed_counting(counting),
+        inputs=inputs,
         notes=result.notes,
         rows=list(
             zip(result.samples, sexes, ploidies, losses.tolist(), gains.tolist(), strict=True)
@@ -72,9 +80,9 @@ def _coverage(result: CnvResult) -> list[tuple[str, str]]:
     return list(zip(*shown, strict=True))[: len(result.samples)]
 
 
-def _facts(result: CnvResult, provenance: Provenance) -> list[tuple[str, str]]:
+def _facts(result: CnvResult) -> list[tuple[str, str]]:
     blocks = result.regions.blocks
-    controls = len(provenance.samples[len(result.samples) :])
+    controls = len(result.controls)
     return [
         ("Model", result.options.model),
         ("Samples", f"{len(result.samples):,}"),
@@ -98,12 +106,12 @@ def _changed(options: CnvOptions) -> list[tuple[str, str]]:
     ]
 
 
-def _changed_counting(provenance: Provenance) -> list[tuple[str, str]]:
+def _changed_counting(counting: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the parameters of counting that are not the default."""
     usual = CountOptions().parameters()
     return [
         (COUNTING[name].removeprefix("--"), "" if name == "index" else _shown(value))
-        for name, value in provenance.counting.items()
+        for name, value in counting.items()
         if name in COUNTING and value != usual[name]
     ]
 
@@ -124,10 +132,17 @@ def window_title(window: Window, result: CnvResult) -> str:
 
 
 def _figures(result: CnvResult, palette: Palette) -> dict[str, Figure]:
+    samples = list(map(literal, result.samples))
+    edges, losses, gains = overview.sizes(result)
+    middles, widths = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
+    by_sample = {"type": "category", "automargin": True}
+    by_length = {"type": "log", "title": {"text": "length in bases"}}
     every = {
         "heat": _heat(overview.heat_map(result), result, palette),
-        "calls": _calls(result, palette),
-        "sizes": _sizes(result, palette),
+        "calls": _bars(samples, *overview.calls_by_sample(result), palette, by_sample),
+        "sizes": _bars(
+            _rounded(middles), losses, gains, palette, by_length, width=_rounded(widths)
+        ),
     }
     for number, window in enumerate(result.windows):
         every[f"window{number}"] = _window(window, result)
@@ -147,7 +162,6 @@ def _rounded(values: Floats) -> list[Any]:
 
 
 def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure:
-    middles = (heat.begins + np.r_[heat.begins[1:], len(heat.labels)]) / 2
     lines = [
         {
             "type": "line", "x0": x - 0.5, "x1": x - 0.5, "y0": 0, "y1": 1, "yref": "paper",
@@ -166,7 +180,7 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
         "height": int(np.clip(160 + 18 * len(result.samples), 260, 900)),
         "xaxis": {
             "type": "category",
-            "tickvals": middles.tolist(),
+            "tickvals": heat.middles.tolist(),
             "ticktext": list(map(literal, heat.names)),
             "showgrid": False,
         },
@@ -177,37 +191,17 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
     return {"data": [trace], "layout": layout}
 
 
-def _calls(result: CnvResult, palette: Palette) -> Figure:
-    losses, gains = overview.calls_by_sample(result)
-    samples = list(map(literal, result.samples))
-    bars = _losses_and_gains(samples, losses, gains, palette)
-    layout = {
-        "barmode": "stack", "xaxis": {"type": "category", "automargin": True},
-        "yaxis": {"title": {"text": "CNVs"}},
-    }  # fmt: skip
-    return {"data": bars, "layout": layout}
-
-
-def _sizes(result: CnvResult, palette: Palette) -> Figure:
-    edges, losses, gains = overview.sizes(result)
-    middles = np.sqrt(edges[1:] * edges[:-1])
-    bars = _losses_and_gains(_rounded(middles), losses, gains, palette)
-    for bar in bars:
-        bar["width"] = _rounded(np.diff(edges))
-    layout = {
-        "barmode": "stack", "xaxis": {"type": "log", "title": {"text": "length in bases"}},
-        "yaxis": {"title": {"text": "CNVs"}},
-    }  # fmt: skip
-    return {"data": bars, "layout": layout}
-
-
-def _losses_and_gains(x: list[Any], losses: Any, gains: Any, palette: Palette) -> list[Figure]:
+def _bars(
+    x: list[Any], losses: Any, gains: Any, palette: Palette, xaxis: Figure, **more: Any
+) -> Figure:
+    """Return losses and gains as bars, one upon the other; `more` is added to both traces."""
     kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
-    return [_bars(x, counts, name, colour) for name, counts, colour in kinds]
-
-
-def _bars(x: list[Any], y: Any, name: str, colour: str) -> Figure:
-    return {"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": {"color": colour}}
+    bars = []
+    for name, y, colour in kinds:
+        marker = {"color": colour}
+        bars.append({"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": marker} | more)
+    layout = {"barmode": "stack", "xaxis": xaxis, "yaxis": {"title": {"text": "CNVs"}}}
+    return {"data": bars, "layout": layout}
 
 
 def _window(window: Window, result: CnvResult) -> Figure:

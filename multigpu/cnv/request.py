@@ -1,7 +1,7 @@
 """Requests: what a copy-number run is asked to do, from the command line or from Python."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import click
@@ -52,35 +52,12 @@ class CnvRequest:
         """Whether there is anything to count."""
         return any(each.is_alignments for each in self.inputs)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Origin of the counts of a run, for its summary and its report.
-
-    cases, controls  files
-    counting         parameters of counting: all of them for alignments, else those that were given
-    samples          names of the cases and then the controls
-    counted          whether the cases were alignments, whose counts were written
-    """
-
-    cases: tuple[str, ...] = ()
-    controls: tuple[str, ...] = ()
-    counting: Mapping[str, Any] = field(default_factory=dict)
-    samples: tuple[str, ...] = ()
-    counted: bool = False
-
-    @classmethod
-    def of(cls, request: CnvRequest, samples: tuple[str, ...]) -> "Provenance":
-        """Return the origin of the counts of a request."""
-        parameters = request.counting.parameters()
-        named = parameters if request.has_alignments else request.counting_given
-        return cls(
-            cases=request.cases.paths,
-            controls=request.controls.paths if request.controls else (),
-            counting={name: parameters[name] for name in named},
-            samples=samples,
-            counted=request.cases.is_alignments,
-        )
+    @property
+    def counting_parameters(self) -> dict[str, Any]:
+        """Parameters of counting: all of them for alignments, else those that were given."""
+        parameters = self.counting.parameters()
+        names = parameters if self.has_alignments else self.counting_given
+        return {name: parameters[name] for name in names}
 
 
 # ---- from the command line --------------------------------------------------------------------
@@ -116,7 +93,6 @@ def options_from_command(values: Mapping[str, Any]) -> CnvOptions:
     given = {name: values[name] for name in names if name in values}
     given["fold_changes"] = _numbers(values["fold_changes"], "--fold-changes")
     given["classes"] = tuple(values["classes"].split(",")) if values["classes"] else None
-    given["norm"] = None if values["norm"] is None else int(values["norm"])
     given["seg_median"] = _numbers(values["seg_median"], "--seg-median")
     model = given.pop("model")
     return CnvOptions.of(model, values["preset"], compat=values["compat"], **given)

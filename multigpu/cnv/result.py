@@ -1,16 +1,16 @@
 """Results of a copy-number run over all chromosomes: the tables of its files as objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
+from multigpu.cnv.calls.copy_numbers import direction
 from multigpu.cnv.calls.regions import count_carriers
-from multigpu.cnv.calls.segments import Floats, Indices, Rows
+from multigpu.cnv.calls.segments import Columnar, Floats, Indices, Rows
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import tables
 from multigpu.cnv.output.matrices import Matrices, dataset, joined
@@ -22,18 +22,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
 
-    from multigpu.cnv.output.vcf import Variants
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SegmentTable:
+class SegmentTable(Columnar):
     """Segments by chromosome, sample and position.
 
     chrom, sample  int32[n]    indices of their names
     start, end     int64[n]    bases, from 0, half open
     rows           int64[n]    regions in the segment
     mean, median   float64[n]  of the signed I/NI
-    copy_number    int32[n]    class relative to what is usual, or NOT_CALLED; see `shown_classes`
+    copy_number    int32[n]    class relative to what is usual, or NOT_CALLED; see `UsualCopies`
     fractional     float64[n]  fractional copy number; NaN where it is not wanted
     cnv            bool[n]     whether the segment is a CNV
     """
@@ -49,23 +47,15 @@ class SegmentTable:
     fractional: Floats
     cnv: NDArray[np.bool_]
 
-    def __len__(self) -> int:
-        return len(self.chrom)
-
-    def take(self, rows: NDArray[Any]) -> Self:
-        """Return some of the rows, chosen by mask or index."""
-        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RegionTable:
+class RegionTable(Columnar):
     """CNV regions by chromosome and position.
 
     chrom        int32[n]             index of the name
     start, end   int64[n]             bases, from 0, half open
-    copy_number  int32[n, samples]    classes relative to what is usual
+    copy_number  int32[n, samples]    classes to show: those of the numbers of copies
     fractional   float64[n, samples]  fractional copy numbers; NaN where they are not wanted
-    copies       int32[n, samples]    classes to show; None: the same as `copy_number`
     """
 
     chrom: Indices
@@ -73,10 +63,6 @@ class RegionTable:
     end: Rows
     copy_number: Indices
     fractional: Floats
-    copies: Indices | None = None
-
-    def __len__(self) -> int:
-        return len(self.chrom)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,12 +70,13 @@ class CnvResult:
     """Results of a run; the properties have the names and the columns of the files.
 
     regions, samples  of the input, in its order
+    controls          names of the controls
     segments          all segments; `cnv` marks the CNVs
+    usual             usual copies, with which the model compares
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and their surroundings, for figures
     notes             remarks on the data and the options, one sentence each
-    usual             usual copies, where they go by sex
     lengths           of chromosomes in bases, by name, where they are known
     sex_coverage      coverage of X and Y, where sexes were inferred from it
     """
@@ -99,13 +86,14 @@ class CnvResult:
     samples: tuple[str, ...]
     segments: SegmentTable
     called_regions: RegionTable
+    usual: UsualCopies
     robust_regions: RegionTable | None = None
+    controls: tuple[str, ...] = ()
     sex: tuple[str, ...] = ()
     ploidy: tuple[int, ...] | None = None
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
     notes: tuple[str, ...] = ()
-    usual: UsualCopies | None = None
     lengths: Mapping[str, int] = field(default_factory=dict)
     sex_coverage: Coverage | None = None
 
@@ -142,7 +130,8 @@ class CnvResult:
     @property
     def fractional(self) -> "dict[str, pa.Table]":
         """Tables with fractional copy numbers, where these are wanted."""
-        return {name: make() for name, make in tables.fractional_makers(self).items()}
+        makers = tables.table_makers(self).items()
+        return {name: make() for name, make in makers if name.endswith(tables.FRACTIONAL)}
 
     @property
     def matrices(self) -> "xr.Dataset":
@@ -172,43 +161,11 @@ class CnvResult:
         for each in (-1, 0, 1):
             some = cnvs.take(sign == each)
             carriers[sign == each] = count_carriers(*genome_positions(some, cnvs), some.sample)
-        compared = (self.usual_copies(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
+        compared = (self.usual.of_intervals(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
         return np.asarray(carriers / compared)
 
-    def usual_copies(self, chrom: Indices, start: Rows, end: Rows) -> NDArray[np.int8]:
-        """Return int8[n, samples]: usual copies in each interval; 0 if not compared there."""
-        if self.usual is not None:
-            return self.usual.of_intervals(chrom, start, end)
-        return np.full((len(chrom), len(self.samples)), self._same_copies, np.int8)
 
-    def usual_copies_of(self, segments: SegmentTable) -> NDArray[np.int8]:
-        """Return int8[n]: usual copies of each segment's sample in the segment."""
-        if self.usual is not None:
-            return self.usual.of_segments(segments)
-        return np.full(len(segments), self._same_copies, np.int8)
-
-    @property
-    def _same_copies(self) -> int:
-        """Usual copies where they do not go by sex."""
-        return 1 if self.options.model == "haplo" else 2
-
-    def shown_classes(self, table: SegmentTable | RegionTable) -> Indices:
-        """Return the class to show for each copy number: that of the number of copies."""
-        if isinstance(table, SegmentTable):
-            return shown_classes(table, self.usual, self.options)
-        return table.copy_number if table.copies is None else table.copies
-
-
-def shown_classes(
-    segments: SegmentTable, usual: UsualCopies | None, options: CnvOptions
-) -> Indices:
-    """Return int32[n]: the class to show for each segment: that of its number of copies."""
-    if usual is None:
-        return segments.copy_number
-    return classes_by_usual_copies(options)[usual.of_segments(segments), segments.copy_number]
-
-
-def genome_positions(rows: "SegmentTable | Variants", cnvs: SegmentTable) -> tuple[Rows, Rows]:
+def genome_positions(rows: SegmentTable, cnvs: SegmentTable) -> tuple[Rows, Rows]:
     """Return start and end of rows when chromosomes are laid end to end, with room for all CNVs."""
     offset = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
     return offset + rows.start, offset + rows.end

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from multigpu.cnv.job import CnvJob
 from multigpu.cnv.output.folder import COUNTS, FILES
-from multigpu.cnv.request import Provenance
+from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.run.summary import summary
@@ -19,25 +19,15 @@ from multigpu.run.summary import summary
 COVERAGE_DIGITS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkFacts:
-    """Chunks of a run: see `multigpu.run.summary`."""
-
-    chunk_bytes: int
-    lanes: int
-    device_bytes: int | None
-    budget: int | None
-
-
 class FinishedCnvRun:
     """A run that has ended, as `multigpu.run.summary` takes it."""
 
-    def __init__(self, job: CnvJob, result: CnvResult, provenance: Provenance) -> None:
-        self.cohort, self.result, self.provenance = job.cohort, result, provenance
+    def __init__(self, job: CnvJob, result: CnvResult, request: CnvRequest) -> None:
+        self.cohort, self.result, self.request = job.cohort, result, request
         self.devices, self.options, self.facts = job.devices, job.options, job.facts
         # Only workers elsewhere know their memory.
         budget = None if job.remote else int(job.free_here() * job.run.memory_fraction)
-        self.chunk_plan = ChunkFacts(
+        self.chunk_plan = SimpleNamespace(
             chunk_bytes=job.run.chunk_bytes(),
             lanes=job.capacity.lanes,
             device_bytes=None,
@@ -49,10 +39,11 @@ class FinishedCnvRun:
         cohort, result, facts = self.cohort, self.result, self.facts
         cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
         names = cohort.names
+        controls = self.request.controls.paths if self.request.controls else ()
         return {
-            "inputs": [_file(path) for path in self.provenance.cases],
-            "control_inputs": [_file(path) for path in self.provenance.controls],
-            "counting": dict(self.provenance.counting),
+            "inputs": [_file(path) for path in self.request.cases.paths],
+            "control_inputs": [_file(path) for path in controls],
+            "counting": self.request.counting_parameters,
             "samples": list(cohort.cases),
             "controls": list(cohort.controls),
             "sex": _by_name(names, cohort.sexes) if cohort.sexes else {},
@@ -80,12 +71,12 @@ class FinishedCnvRun:
 
 
 def write_cnv_summary(
-    path: str, job: CnvJob, result: CnvResult, provenance: Provenance, folder: str, started: float
+    path: str, job: CnvJob, result: CnvResult, request: CnvRequest, folder: str, started: float
 ) -> None:
     """Write the summary of a finished run; `started` is a time of `events.now`."""
-    run = FinishedCnvRun(job, result, provenance)
+    run = FinishedCnvRun(job, result, request)
     facts = summary(run, folder, "folder", started)
-    facts["output"]["bytes"] = _written_bytes(folder, provenance.counted)
+    facts["output"]["bytes"] = _written_bytes(folder, request.cases.is_alignments)
     with compressed_output(path) as file:
         file.write(json.dumps(facts, indent=2).encode() + b"\n")
 

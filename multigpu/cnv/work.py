@@ -32,7 +32,6 @@ from multigpu.cnv.kernel_options import (
     cbs_options,
     model_options,
     normalization_options,
-    robust_options,
     segmentation_options,
 )
 from multigpu.cnv.normalization import zero_fractions
@@ -42,7 +41,7 @@ from multigpu.cnv.plan import Shape
 from multigpu.errors import UsageError
 from multigpu.kernels.cnmops import ModelError
 from multigpu.kernels.normalization import NormalizationError
-from multigpu.kernels.segmentation import TrackError
+from multigpu.kernels.segmentation import Segmentation, TrackError
 from multigpu.run.fitness import Expected, require
 
 PART_CLASSES = (CnvPart, Segments, Window)  # what a journal of copy numbers holds
@@ -94,6 +93,16 @@ class CnvWorkload:
             coverages=None if self.coverages is None else self.coverages[chosen],
         )
 
+    def model_coverages(self, span: CnvSpan) -> tuple[Floats, Floats]:
+        """Return float64[columns]: coverages that the model takes for averages of counts.
+
+        The second are those in pseudoautosomal regions.
+        """
+        found = np.ones(len(self.samples)) if self.coverages is None else self.coverages
+        shares = (span.expected_shares(in_par) for in_par in (False, True))
+        usual, par = (found if each is None else found * np.array(each) for each in shares)
+        return usual, par
+
     def open(self, place: Place) -> "CnvSession":
         """Set up on a device. Raises Unfit where the worker lacks something."""
         require(self.expected, place)
@@ -141,7 +150,7 @@ class CnvSession:
         """Run stages 2 to 4. Raises UsageError for data at which R stops, too."""
         name = loaded.span.name
         if not loaded.counts.size:
-            return ComputedChromosome.empty(robust=self.options.robust is not None)
+            return ComputedChromosome(segments=Segments.empty(), robust=self._segment_ini(None))
         try:
             with self._device, self.backend.active():
                 computed, fetches = self._for_columns(loaded.span)._compute_on_device(loaded)
@@ -175,20 +184,9 @@ class CnvSession:
 
     def finish(self, loaded: LoadedChromosome, computed: ComputedChromosome) -> CnvPart:
         """Run stage 5, and write the matrices where they are wanted."""
-        session, span = self._for_columns(loaded.span), loaded.span
-        workload = session.workload
+        workload = self._for_columns(loaded.span).workload
         with step("call"):
-            caller = ChromosomeCaller(
-                options=self.options,
-                kept=workload.kept,
-                threads=workload.threads,
-                cases=workload.cases,
-                coverages=session._model_coverages(span, in_par=False),
-                par_coverages=session._model_coverages(span, in_par=True),
-                zeroes=workload.coverages is not None,
-                loaded=loaded,
-                computed=computed,
-            )
+            caller = ChromosomeCaller(workload=workload, loaded=loaded, computed=computed)
             return caller.part(self.workload.cases)
 
     def close(self) -> None:
@@ -293,21 +291,17 @@ class CnvSession:
             others = self.backend.put(loaded.counts[~loaded.par]) if loaded.par.any() else counts
             level = self.backend.cnmops.level_of_sample(others)
             return self.backend.put(np.full(len(counts), level))
-        level = self._level_of_controls(counts, scale, loaded.span, in_par=False)
+        usual, par = self.workload.model_coverages(loaded.span)
+        level = self._level_of_controls(counts, scale, usual)
         for rows in true_runs(loaded.par):
-            level[rows] = self._level_of_controls(counts[rows], scale, loaded.span, in_par=True)
+            level[rows] = self._level_of_controls(counts[rows], scale, par)
         return level
 
-    def _level_of_controls(self, counts: Any, scale: Floats, span: CnvSpan, in_par: bool) -> Any:
-        cases, all_coverages = self.workload.cases, self.workload.coverages
-        factors: Floats | None = scale[cases:]
-        coverages = np.ones(counts.shape[1] - cases)
-        if all_coverages is not None:
-            factors, coverages = None, all_coverages[cases:]
-        shares = span.expected_shares(in_par)
-        if shares is not None:
-            coverages = coverages * np.array(shares[cases:])
-        return self.backend.cnmops.level_of_controls(counts[:, cases:].copy(), factors, coverages)
+    def _level_of_controls(self, counts: Any, scale: Floats, coverages: Floats) -> Any:
+        cases = self.workload.cases
+        factors = scale[cases:] if self.workload.coverages is None else None
+        controls = counts[:, cases:].copy()
+        return self.backend.cnmops.level_of_controls(controls, factors, coverages[cases:])
 
     def _model_pieces(
         self, counts: Any, level: Any, scale: Floats, rows: int, loaded: LoadedChromosome
@@ -316,14 +310,13 @@ class CnvSession:
         cases, is_haploid = self.workload.cases, level is None and self.options.model == "haplo"
         applied = scale[:cases] if self.workload.coverages is None else np.ones(cases)
         x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
-        coverages, par_coverages = np.ones(cases), np.ones(cases)
-        if not is_haploid:  # R's haploid model of all regions takes no coverages
-            coverages = self._model_coverages(loaded.span, in_par=False)
-            par_coverages = self._model_coverages(loaded.span, in_par=True)
+        coverages, par_coverages = self.workload.model_coverages(loaded.span)
+        if is_haploid:  # R's haploid model of all regions takes no coverages
+            coverages = par_coverages = np.ones(cases)
 
         def model(piece: slice, piece_coverages: Floats) -> dict[str, Any]:
             piece_level = None if level is None else level[piece]
-            return self._model(x[piece], piece_level, piece_coverages, applied)
+            return self._model(x[piece], piece_level, piece_coverages[:cases], applied)
 
         pieces = []
         for begin in range(0, len(x), rows):
@@ -353,20 +346,14 @@ class CnvSession:
             found["lambda"] = result.lambda_
         return {name: values for name, values in found.items() if values is not None}
 
-    def _model_coverages(self, span: CnvSpan, in_par: bool) -> Floats:
-        """Return float64[cases]: coverages that the model takes, with the expected shares."""
-        cases, coverages = self.workload.cases, self.workload.coverages
-        found = np.ones(cases) if coverages is None else coverages[:cases]
-        shares = span.expected_shares(in_par)
-        return found if shares is None else found * np.array(shares[:cases])
-
     def _segment_samples(self, sini: Any, rows: int, name: str) -> tuple[Segments, tuple[str, ...]]:
         """Return the segments of every sample, and notes."""
         regions, samples = sini.shape
         if not self.workload.is_segmented:
             return Segments.empty(), ()
-        if regions == 1 and self._estimates_thresholds and not self.options.compat_r:
-            # R stops here.
+        estimates = self.options.segmentation == "fast" and self.options.seg_median is None
+        if regions == 1 and estimates and not self.options.compat_r:
+            # R stops here: one value has no deviation, by which it estimates thresholds.
             return Segments.empty(), (f"{name}: one region only, nothing is called there",)
         at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
         found, notes = [], []
@@ -380,11 +367,6 @@ class CnvSession:
             notes += each.notes
         return Segments.joined(found), tuple(dict.fromkeys(notes))
 
-    @property
-    def _estimates_thresholds(self) -> bool:
-        """Whether thresholds of the segmentation come from the values themselves."""
-        return self.options.segmentation == "fast" and self.options.seg_median is None
-
     def _segment(self, values: Any, offsets: Rows) -> Any:
         kernels, more = self.backend.segmentation, self.backend.kernel_arguments
         if self.options.segmentation == "cbs":
@@ -392,15 +374,16 @@ class CnvSession:
         return kernels.segment(values, offsets, segmentation_options(self.options), **more)
 
     def _segment_ini(self, ini: Any) -> Segments | None:
-        """Return the segments of I/NI, where robust regions are wanted."""
-        if self.options.robust is None:
+        """Return the segments of I/NI, which is None without samples, for robust regions."""
+        robust = self.options.robust
+        if robust is None:
             return None
-        if not self.workload.is_segmented or not self.options.robust:
+        if not self.workload.is_segmented or not robust or ini is None:
             return Segments.empty()
         found = self.backend.segmentation.segment(
             self.backend.put(ini),
             np.array([0, len(ini)], np.int64),
-            robust_options(self.options),
+            Segmentation(min_segment=self.options.robust_min_width, thresholds=robust),
             **self.backend.kernel_arguments,
         )
         return _segments_of_tracks(found, len(ini))

@@ -1,13 +1,13 @@
 """`multigpu dock`."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from multigpu.cluster.engine.events import Event, now
 from multigpu.dock.options import PRECISION, DockOptions
+from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.command import (
     FILE,
     RUN,
@@ -152,11 +152,8 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     the table OUT without its suffix and with .errors.tsv says why.
     """
     started = now()
-    from multigpu.dock.prepare import prepare
-
     request, reporting = request_of(values), Reporting.of(values)
-    ready = partial(prepare, request.ligands[0], request.pocket, request.options)
-    with start_workers(request.run, reporting, request.lanes, prepare=ready) as workers:
+    with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.dock.job import DockJob
         from multigpu.dock.output.files import DockFiles
 
@@ -171,7 +168,10 @@ def command(output: str | None, scores: str | None, report: str | None, **values
         )
         if not reporting.quiet:
             _print_covering_radius(job)
-        docked = partial(_count_docked, job)
+
+        def docked() -> str:
+            return f"{job.facts.ligands:,} ligands docked"
+
         watched = watch(job, reporting, name="dock", results=docked, rows_to=output)
         with watched, job.keep_journal():
             _write_files(job, files)
@@ -189,20 +189,16 @@ def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reportin
     files.check_not_in_folder(files.scores, reporting.log_json)
     keep_inputs(request.paths, *files.paths, *check_outputs(reporting))
     if files.report:
-        from multigpu.dock.report import check_report
+        # Where a package is missing, that is said before hours of work.
+        import multigpu.dock.report  # noqa: F401
 
-        check_report(files.report)
+        check_page(files.report)
 
 
 def _print_covering_radius(job: "DockJob") -> None:
     if job.covering_radius is not None:
         count, radius = job.search.rotations.count, job.covering_radius
         click.echo(f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True)
-
-
-def _count_docked(job: "DockJob") -> str:
-    """Return the results so far, for the progress."""
-    return f"{job.facts.ligands:,} ligands docked"
 
 
 def _write_files(job: "DockJob", files: "DockFiles") -> None:

@@ -14,23 +14,17 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
+from multigpu.dock.ligands import LigandLoader
 from multigpu.dock.notes import absent_map_notes, result_notes
 from multigpu.dock.output.error_table import Skipped
-from multigpu.dock.plan import DockPlan, DockSpan, dock_spans, field_of, plan_dock, search_of
+from multigpu.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.poses import BestLigand
 from multigpu.dock.request import DockRequest
 from multigpu.dock.work import PART_CLASSES, DockedLigands, DockPart, DockWorkload, SearchedPoses
 from multigpu.errors import InputError
-from multigpu.formats.molecules.ligands import (
-    INPUT_BEGIN,
-    LigandRecords,
-    RecordBorder,
-    open_sources,
-    read_records,
-)
+from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.formats.storage.sources import Source, is_repeatable
-from multigpu.formats.tables.batch import PoseBatch
+from multigpu.formats.storage.sources import is_repeatable
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
@@ -38,7 +32,6 @@ from multigpu.run.report import DeviceChart
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # characters of a ligand's name in a message
-SMALL_FILE = 1 << 16  # bytes; a worker would take longer to open it than to receive its text
 
 
 @dataclass
@@ -79,15 +72,12 @@ class DockFacts(JobFacts):
         if len(docked.outside):
             most = int(docked.outside.argmax())
             self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
-        self._take_atoms_outside(docked.rows)
-
-    def _take_atoms_outside(self, rows: PoseBatch) -> None:
-        best = np.flatnonzero(rows.pose == 1)
-        atoms = rows.atoms_outside[best]
+        best = np.flatnonzero(docked.rows.pose == 1)
+        atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
             most = int(atoms.argmax())
-            self.most_outside = int(atoms[most]), rows.ligand[best[most]]
+            self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
 
     @property
     def best_score(self) -> float | None:
@@ -118,20 +108,16 @@ class DockJob(Job):
         self.sources, self._broken_sources = open_sources(request.ligands, skip)
         if not all(map(is_repeatable, request.ligands)):
             self._journal_path = None
-        self._warn_of_center()
+        if options.center is not None:
+            distance = self.pocket.distance(np.array(options.center))
+            if distance > 0:
+                logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
     @cached_property
     def covering_radius(self) -> float | None:
         """Degrees from any rotation to the nearest that is tried; None for rotations by angles."""
         rotations = self.search.rotations
         return covering_radius(rotations) if isinstance(rotations, ListedRotations) else None
-
-    def _warn_of_center(self) -> None:
-        if self.options.center is None:
-            return
-        distance = self.pocket.distance(np.array(self.options.center))
-        if distance > 0:
-            logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
     def plan(self, crew: Crew | None = None) -> DockPlan:
         """Return how the input is cut for a crew, else for this machine."""
@@ -152,24 +138,28 @@ class DockJob(Job):
         else InputError where no ligand could be docked.
         """
         with ExitStack() as stack:
-            # Workers elsewhere are sent the text of the ligands: they need no files.
+            # Workers are sent the text of the ligands: they need no files.
             crew = self.crew(stack, [])
             plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
             kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **kept)
-            workload = DockWorkload(
-                key=uuid.uuid4().hex,
+            loader = LigandLoader(
                 sources=self.sources,
-                field=self.field,
                 types=self.pocket.types,
-                search=self.search,
                 pose_format=pose_format,
-                score_lines=score_lines,
+                search=self.search,
                 report=self.report,
-                expected=crew.expected,
                 allow_flat=self.options.allow_flat,
             )
-            outcomes = self.run_spans(crew, workload, self._remaining_spans(plan), **kept)
+            workload = DockWorkload(
+                key=uuid.uuid4().hex,
+                loader=loader,
+                field=self.field,
+                score_lines=score_lines,
+                expected=crew.expected,
+            )
+            spans = self.skip_finished(dock_spans(self._records(), plan))
+            outcomes = self.run_spans(crew, workload, spans, **kept)
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
                 yield docked
@@ -194,29 +184,14 @@ class DockJob(Job):
             **describe_inputs(self.request.ligands),
         }
 
-    def _remaining_spans(self, plan: DockPlan) -> Iterator[DockSpan]:
-        """Yield the spans that are not in the journal, from the last border that is in it."""
-        border: RecordBorder | None = getattr(self.last_finished(), "next_border", None)
-        if border is None:
-            return self.skip_finished(dock_spans(self._records(INPUT_BEGIN), plan))
-        return dock_spans(self._records(border), plan, border.first)
-
-    def _records(self, begin: RecordBorder) -> Iterator[LigandRecords]:
-        """Yield the records of all sources from a border on."""
+    def _records(self) -> Iterator[LigandRecords]:
+        """Yield the records of all sources."""
         broken = {each.source: each for each in self._broken_sources}
-        in_process = self.in_process
-        for number in range(begin.source, len(self.sources)):
-            source = self.sources[number]
+        for number, source in enumerate(self.sources):
             if number in broken:
                 yield broken[number]
             else:
-                yield from read_records(number, source, self._sends_text(source, in_process), begin)
-            begin = INPUT_BEGIN
-
-    def _sends_text(self, source: Source, in_process: bool) -> bool:
-        """Whether workers are sent the text of records, as they cannot read it, or not as fast."""
-        small = in_process and (source.size or 0) <= SMALL_FILE
-        return self.remote or not source.cuttable or small
+                yield from read_records(number, source)
 
     def _take(self, docked: DockedLigands) -> None:
         self.facts.take(docked)
@@ -293,6 +268,6 @@ def _merge_spans(
             yield part
             continue
         searched.append(part)
-        if part.span.last:
+        if part.span.poses[1] == workload.loader.search.stop:
             yield workload.merge(searched)
             searched = []

@@ -6,7 +6,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import PurePath
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from multigpu.dock.output.error_table import Skipped, one_line
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
-from multigpu.formats.molecules.ligand_checks import FLAT, is_drawn, lacks_hydrogens
 from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
@@ -27,6 +25,11 @@ from multigpu.formats.tables.texts import Texts, speakable
 from multigpu.kernels.rotation import Ligands, Search, energy_terms
 
 Indices = NDArray[np.int64]
+FLAT = (
+    "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
+    " with `obabel IN -O OUT --gen3d`, or take it as it is with --allow-flat"
+)
+HYDROGENS = {"H", "D", "T"}
 NO_ROOM = (
     "its poses may reach {:,.0f} Å from the origin, and their coordinates fit up to {:,.0f} Å:"
     " move it with --center, or choose .xyz"
@@ -41,7 +44,8 @@ class LoadedLigands:
     index            int64[n]: of each in the whole input
     sources, names   of each
     texts            the record of each
-    is_named         bool[n]: whether a pose of a regular record says its name, if an empty one
+    bodies           what a pose keeps of each record that is regular
+    is_named         bool[n]: whether that says a name, if an empty one
     molecules        of the records that are not regular, by their number here
     skipped          records that cannot be docked
     lacks_hydrogens  bool[n]
@@ -52,6 +56,7 @@ class LoadedLigands:
     sources: list[Source]
     names: list[str]
     texts: Texts
+    bodies: Texts
     is_named: NDArray[np.bool_]
     molecules: Mapping[int, Molecule]
     skipped: list[Skipped]
@@ -67,6 +72,7 @@ class LoadedLigands:
             sources=self.sources[span],
             names=self.names[span],
             texts=self.texts.take(span),
+            bodies=self.bodies.take(span),
             is_named=self.is_named[span],
             molecules=molecules,
             skipped=[],
@@ -82,7 +88,6 @@ class LoadedLigands:
 class _Batch:
     """The records of a span while they are read.
 
-    is_regular  bool[n]: whether poses are written in columns
     atoms       of all; none of a record that is not read yet, or is skipped
     molecules   of records that are not regular, by their number here
     reasons     why records are skipped, by their number here
@@ -92,55 +97,46 @@ class _Batch:
     numbers: list[int]
     names: list[str]
     texts: Texts
-    is_regular: NDArray[np.bool_]
+    bodies: Texts
     is_named: NDArray[np.bool_]
     lacks_hydrogens: NDArray[np.bool_]
     atoms: AtomColumns
     molecules: dict[int, Molecule] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
 
-    def skip(self, reasons: Mapping[int, str]) -> None:
-        """Leave records out, for these reasons."""
-        self.reasons.update(reasons)
-        self.atoms = self.atoms.replace(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
-
-    def skipped(self) -> list[Skipped]:
-        """Return the records that are left out."""
-        return [
-            Skipped(self.sources[i].path, self.numbers[i], self.names[i], reason)
-            for i, reason in sorted(self.reasons.items())
-        ]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LigandLoader:
     """Reader of the ligands of a job.
 
-    types   the pocket's maps, () for a plain grid
-    fmt     format of the poses' text, None: no text
-    search  which says where poses may be
-    report  whether poses are written for a report, too: as SDF
-    flat    whether drawings are docked as they are
+    types        atom types of the pocket's maps, () for a plain grid
+    search       which says where poses may be
+    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
+    report       ligands of every part whose poses are written for a report, too: as SDF
+    allow_flat   whether drawings are docked as they are
     """
 
     sources: Sequence[Source]
     types: tuple[str, ...]
-    fmt: str | None
     search: Search
-    report: bool = False
-    flat: bool = False
+    pose_format: str | None = None
+    report: int = 0
+    allow_flat: bool = False
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
-        batch, errors = self._read_columns(records), _errors_of_sources(records)
+        batch = self._read_columns(records)
+        errors = [each.error for each in records for _ in range(len(each))]
         alone: dict[int, AtomColumns] = {}
         for i in np.flatnonzero(batch.atoms.sizes == 0).tolist():
             try:
-                alone[i] = self._read_alone(batch, i, errors.get(i, ""))
+                alone[i] = self._read_alone(batch, i, errors[i])
             except MoleculeError as error:
                 batch.reasons[i] = str(error)
         batch.atoms = batch.atoms.replace(alone)
-        batch.skip(dict(self._drawings(batch)) | dict(self._out_of_room(batch)))
+        unfit = dict(self._drawings(batch)) | dict(self._out_of_room(batch))
+        batch.atoms = batch.atoms.replace(dict.fromkeys(sorted(unfit), AtomColumns.empty(1)))
+        batch.reasons |= unfit
         docked = np.flatnonzero(batch.atoms.sizes)
         return LoadedLigands(
             ligands=self._ligands(batch.atoms, docked),
@@ -148,32 +144,32 @@ class LigandLoader:
             sources=[batch.sources[i] for i in docked.tolist()],
             names=[batch.names[i] for i in docked.tolist()],
             texts=batch.texts.take(docked),
+            bodies=batch.bodies.take(docked),
             is_named=batch.is_named[docked],
             molecules={
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
             },
-            skipped=batch.skipped(),
+            skipped=[
+                Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], reason)
+                for i, reason in sorted(batch.reasons.items())
+            ],
             lacks_hydrogens=batch.lacks_hydrogens[docked],
         )
 
     # ---- reading ------------------------------------------------------------------------------
 
     def _read_columns(self, records: Sequence[LigandRecords]) -> _Batch:
-        """Read the regular records of the first one's format at once, unless poses go to another.
+        """Read the regular records at once, unless poses go to another format.
 
         Records without atoms are then read alone: those that are not regular, and those whose
         types the columns do not have.
         """
-        texts = Texts.joined([each.texts(self.sources) for each in records])
+        texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
         numbers = [number for each in records for number in range(each.number, each.last + 1)]
-        found = LigandColumns.empty(len(texts))
-        layout = self._layout(records[0])
-        columns = COLUMN_FORMATS.get(layout) if self.fmt in (None, SAME, layout) else None
-        if columns:
-            wanted = [self._layout(each) == layout and not each.error for each in records]
-            counts = [len(each) for each in records]
-            found = columns.read(texts, np.repeat(wanted, counts), self.types)
+        layout = records[0].layout
+        columns = COLUMN_FORMATS.get(layout) if self.pose_format in (None, SAME, layout) else None
+        found = columns.read(texts, self.types) if columns else LigandColumns.empty(len(texts))
         is_complete = not self.types or (columns and columns.has_types)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
         return _Batch(
@@ -184,7 +180,7 @@ class LigandLoader:
                 for name, source, number in zip(names, sources, numbers, strict=True)
             ],
             texts=texts,
-            is_regular=found.atoms.sizes > 0,
+            bodies=found.bodies,
             is_named=found.is_named,
             lacks_hydrogens=found.lacks_hydrogens,
             atoms=found.atoms if is_complete else AtomColumns.empty(len(texts)),
@@ -201,28 +197,22 @@ class LigandLoader:
         if error:
             raise MoleculeError(error)
         molecule = parse(text, layout)
-        self._check_written(molecule, batch.names[i])
+        if self.pose_format not in (None, SAME, layout):
+            # Raises MoleculeError where poses cannot be written in the format asked for.
+            middle = molecule.positions.mean(axis=0)
+            render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
         batch.lacks_hydrogens[i] = lacks_hydrogens(molecule)
         atoms = atom_columns(molecule, self.types)
-        if not batch.is_regular[i]:
+        if not batch.bodies.lengths[i]:
             batch.molecules[i] = molecule
         return atoms
-
-    def _check_written(self, molecule: Molecule, name: str) -> None:
-        """Raise MoleculeError where poses of it cannot be written in the format asked for."""
-        if self.fmt not in (None, SAME, molecule.format.name):
-            middle = molecule.positions.mean(axis=0)
-            render(molecule, name, self.fmt, molecule.positions - middle, {})
-
-    def _layout(self, records: LigandRecords) -> str:
-        return self.sources[records.source].layout
 
     # ---- what is not docked -------------------------------------------------------------------
 
     def _drawings(self, batch: _Batch) -> Iterator[tuple[int, str]]:
         """Yield the ligands that are drawings, and why they are not docked."""
         docked = np.flatnonzero(batch.atoms.sizes)
-        if self.flat or not len(docked):
+        if self.allow_flat or not len(docked):
             return
         z = np.ascontiguousarray(batch.atoms.positions[:, 2])
         begins = batch.atoms.borders[docked]
@@ -234,23 +224,15 @@ class LigandLoader:
 
     def _out_of_room(self, batch: _Batch) -> Iterator[tuple[int, str]]:
         """Yield the ligands with poses so far out that their columns have no room, and why."""
-        docked = np.flatnonzero(batch.atoms.sizes).tolist()
-        rooms = {layout: self._room(layout) for layout in {batch.sources[i].layout for i in docked}}
-        if self._farthest(batch.atoms.positions) <= min(rooms.values(), default=math.inf):
+        room = self._room(batch.sources[0].layout)
+        # No ligand is larger than all of them together, which spares looking at each.
+        most = float(np.abs(batch.atoms.positions).max(initial=0))
+        target = max([most, *map(abs, self.search.center or ())])
+        if target + 2 * math.sqrt(3) * most + self.search.shifts.radius <= room:
             return
-        for i in docked:
-            room = rooms[batch.sources[i].layout]
+        for i in np.flatnonzero(batch.atoms.sizes).tolist():
             if (reach := self._reach(batch.atoms[i : i + 1].positions)) > room:
                 yield i, NO_ROOM.format(reach, room)
-
-    def _farthest(self, places: Positions) -> float:
-        """Return a distance that no pose of any ligand exceeds, which spares looking at each.
-
-        A ligand is as large as all of them at most.
-        """
-        most = max(places.max(initial=0), -places.min(initial=0))
-        target = max([most, *map(abs, self.search.center or ())])
-        return float(target + 2 * math.sqrt(3) * most + self.search.shifts.radius)
 
     def _reach(self, places: Positions) -> float:
         """Return how far from the origin an atom of these may come along an axis, Å."""
@@ -261,15 +243,13 @@ class LigandLoader:
 
     def _room(self, layout: str) -> float:
         """Return how far from the origin coordinates fit what they are written in, Å."""
-        written = {layout if self.fmt == SAME else self.fmt, SDF.name if self.report else None}
-        return min(
-            (
-                FORMATS[fmt].rewrite_limit if fmt == layout else FORMATS[fmt].build_limit
-                for fmt in written
-                if fmt is not None
-            ),
-            default=math.inf,
-        )
+        poses = layout if self.pose_format == SAME else self.pose_format
+        limits = [
+            FORMATS[fmt].rewrite_limit if fmt == layout else FORMATS[fmt].build_limit
+            for fmt in (poses, SDF.name if self.report else None)
+            if fmt
+        ]
+        return min(limits, default=math.inf)
 
     def _ligands(self, atoms: AtomColumns, docked: Indices) -> Ligands:
         """Return ligands as the kernels see them; for maps with channels and weights by type."""
@@ -284,15 +264,34 @@ class LigandLoader:
         return Ligands(atoms.positions, offsets, channels, weights)
 
 
-def _errors_of_sources(records: Sequence[LigandRecords]) -> dict[int, str]:
-    """Return what is wrong with sources, by the number of the record that says so."""
-    begins = accumulate(map(len, records), initial=0)
-    return {i: each.error for i, each in zip(begins, records, strict=False) if each.error}
-
-
 def _file_name(source: Source, number: int) -> str:
     """Return what a record is called that says no name."""
     name = "ligand" if source.path == STDIN else one_line(speakable(PurePath(source.path).name))
     if suffix := suffix_of(name, LIGANDS):
         name = name[: name.lower().rindex(suffix)]
     return name if number == 1 else f"{name}_{number}"
+
+
+# ---- ligands that were not prepared -----------------------------------------------------------
+
+
+def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:
+    """Whether a record holds a drawing instead of coordinates in space.
+
+    All z are the same there. SDF says whether it is 2D or 3D, which decides. Where it does not, and
+    in MOL2, PDB and PDBQT, four atoms in such a plane are a drawing: a flat molecule in space lies
+    askew, or says that it is 3D. In XYZ they are none: quantum chemistry lays flat molecules there.
+    """
+    z = positions[:, 2]
+    return bool((z == z[0]).all()) and len(z) >= FORMATS[layout].fewest_flat_atoms(text)
+
+
+def lacks_hydrogens(molecule: Molecule) -> bool:
+    """Whether a molecule has carbon and no hydrogen: nearly always they were left out.
+
+    PDBQT has only polar ones, which a molecule need not have.
+    """
+    if molecule.format.has_polar_hydrogens_only:
+        return False
+    elements = set(molecule.elements)
+    return "C" in elements and elements.isdisjoint(HYDROGENS)

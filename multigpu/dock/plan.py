@@ -11,7 +11,7 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.dock.options import DockOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords, RecordBorder
+from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.rotations import read_quaternions
 from multigpu.formats.storage.sources import Source
@@ -86,34 +86,15 @@ def _rotations(options: DockOptions) -> EulerRotations | ListedRotations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockSpan:
-    """Consecutive ligands, and the range of their poses to search.
+    """Consecutive ligands of one format, and the range of their poses to search.
 
     first    index of the first record in the whole input
-    records  with their text, or without it where the worker can read the file
     poses    begin and end
-    last     whether no later span has more poses of these ligands
-    whole    whether this span has all poses of these ligands
     """
 
     first: int
     records: tuple[LigandRecords, ...]
     poses: tuple[int, int]
-    last: bool
-    whole: bool
-
-    @property
-    def next_border(self) -> RecordBorder:
-        """Begin of the ligands after these; after a broken source, that of the next source."""
-        records = self.records[-1]
-        first = self.first + sum(map(len, self.records))
-        if records.error:
-            return RecordBorder(source=records.source + 1, first=first)
-        return RecordBorder(
-            source=records.source,
-            at=records.at + records.size,
-            before=records.last,
-            first=first,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,44 +184,31 @@ def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise(borders))
 
 
-def dock_spans(
-    records: Iterable[LigandRecords], plan: DockPlan, first: int = 0
-) -> Iterator[DockSpan]:
-    """Yield spans of consecutive records; the spans of a ligand's poses follow each other.
-
-    first: index of the first record in the whole input
-    """
-    for begin, group in _record_groups(records, plan, first):
+def dock_spans(records: Iterable[LigandRecords], plan: DockPlan) -> Iterator[DockSpan]:
+    """Yield spans of consecutive records; the spans of a ligand's poses follow each other."""
+    for begin, group in _record_groups(records, plan):
         for poses in plan.pose_spans:
-            yield DockSpan(
-                first=begin,
-                records=group,
-                poses=poses,
-                last=poses == plan.pose_spans[-1],
-                whole=len(plan.pose_spans) == 1,
-            )
+            yield DockSpan(first=begin, records=group, poses=poses)
 
 
 def _record_groups(
-    records: Iterable[LigandRecords], plan: DockPlan, first: int
+    records: Iterable[LigandRecords], plan: DockPlan
 ) -> Iterator[tuple[int, tuple[LigandRecords, ...]]]:
-    """Yield the index of the first record, and as many records as a span may have."""
-    count, size = 0, 0
+    """Yield the index of the first record, and as many of one format as a span may have."""
+    first, count, size = 0, 0, 0
     group: list[LigandRecords] = []
     for some in records:
-        done, ends = 0, np.cumsum(some.lengths)
+        done, ends = 0, some.ends
         while done < len(some):
             before = int(ends[done - 1]) if done else 0
             fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
             fit = min(fit, plan.chunk_ligands - count)
-            if fit < 1 and count:
+            if count and (fit < 1 or some.layout != group[0].layout):
                 yield first, tuple(group)
                 first, count, size, group = first + count, 0, 0, []
                 continue
-            # A slice copies its text; a view of a larger buffer must be copied as well.
-            uncut = fit >= len(some) and not isinstance(some.text, memoryview)
-            group.append(some if uncut else some[done : done + max(1, fit)])
-            count, size = count + len(group[-1]), size + group[-1].size
+            group.append(some[done : done + max(1, fit)])
+            count, size = count + len(group[-1]), size + len(group[-1].text)
             done += len(group[-1])
     if group:
         yield first, tuple(group)

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.dock.ligands import LoadedLigands
+from multigpu.formats.molecules.columns import write_poses
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.batch import PoseBatch
-from multigpu.formats.tables.columns import decimals, whole
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     EulerRotations,
@@ -116,11 +116,6 @@ class DockedPoses:
         distances: NDArray[np.float64] = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
         return distances
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """int64[ligands]: poses of each ligand."""
-        return np.bincount(self.found.ligand, minlength=len(self.loaded.names))
-
     # ---- text ---------------------------------------------------------------------------------
 
     def texts(self, fmt: str) -> Texts:
@@ -137,60 +132,60 @@ class DockedPoses:
 
     def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
         """Return texts of the regular rows; an empty one where a pose must be written alone."""
-        ligand, rows = self.found.ligand[regular], self.rows
+        ligand = self.found.ligand[regular]
         if not len(ligand):
             return Texts.of([])
-        notes = {
-            "score": decimals(rows.score[regular], 6),
-            "pose": whole(rows.pose[regular]),
-            "rotation": whole(rows.rotation[regular]),
-            "rmsd_to_input": decimals(rows.rmsd_to_input[regular], 4),
-        }
-        # Only records that do not say their name get one.
-        names = [
-            "" if is_named else self.loaded.names[i]
-            for i, is_named in zip(
-                ligand.tolist(), self.loaded.is_named[ligand].tolist(), strict=True
-            )
-        ]
-        atoms = rows.atoms.astype(np.int64)
-        positions = self.positions[np.repeat(regular, atoms)]
         columns = COLUMN_FORMATS[self.loaded.sources[ligand[0]].layout]
-        texts = self.loaded.texts.take(ligand)
-        return columns.write(texts, atoms[regular], positions, names, notes)
+        is_named, names = self.loaded.is_named.tolist(), self.loaded.names
+        frames = [
+            columns.frame("" if is_named[i] else names[i], self._notes[row])
+            for i, row in zip(ligand.tolist(), np.flatnonzero(regular).tolist(), strict=True)
+        ]
+        sizes = self.loaded.ligands.sizes
+        positions = self.positions[np.repeat(regular, sizes[self.found.ligand])]
+        bodies = self.loaded.bodies.take(ligand)
+        return write_poses(frames, bodies, sizes[ligand], positions, columns.places)
 
     def _write_one(self, row: int, fmt: str) -> bytes:
         molecule = self.loaded.molecule(int(self.found.ligand[row]))
-        return render(molecule, self.rows.ligand[row], fmt, self._each[row], self._notes(row))
+        return render(molecule, self.rows.ligand[row], fmt, self._each[row], self._notes[row])
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first."""
         rows = self.rows
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][:most]
-        return [self._best_ligand(row) for row in order.tolist()]
-
-    def _best_ligand(self, row: int) -> BestLigand:
-        rows, name = self.rows, self.rows.ligand[row]
-        molecule = self.loaded.molecule(int(self.found.ligand[row]))
-        return BestLigand(
-            ligand_index=int(rows.ligand_index[row]),
-            ligand=name,
-            score=float(rows.score[row]),
-            sdf=render_drawing(molecule, name, self._each[row], self._notes(row)),
-        )
+        best = []
+        for row in order.tolist():
+            name, molecule = rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
+            best.append(
+                BestLigand(
+                    ligand_index=int(rows.ligand_index[row]),
+                    ligand=name,
+                    score=float(rows.score[row]),
+                    sdf=render_drawing(molecule, name, self._each[row], self._notes[row]),
+                )
+            )
+        return best
 
     @cached_property
     def _each(self) -> list[Positions]:
         """Positions of each pose."""
         return self.rows.positions
 
-    def _notes(self, row: int) -> PoseNotes:
-        """Return what a pose's text says about it, as `_write_together` does."""
+    @cached_property
+    def _notes(self) -> list[PoseNotes]:
+        """Notes on each pose, for its text."""
         rows = self.rows
-        return {
-            "score": f"{rows.score[row]:.6f}",
-            "pose": str(rows.pose[row]),
-            "rotation": str(rows.rotation[row]),
-            "rmsd_to_input": f"{rows.rmsd_to_input[row]:.4f}",
-        }
+        columns = [
+            column.tolist() for column in (rows.score, rows.pose, rows.rotation, rows.rmsd_to_input)
+        ]
+        return [
+            {
+                "score": f"{score:.6f}",
+                "pose": str(pose),
+                "rotation": str(rotation),
+                "rmsd_to_input": f"{rmsd:.4f}",
+            }
+            for score, pose, rotation, rmsd in zip(*columns, strict=True)
+        ]

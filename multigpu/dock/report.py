@@ -12,7 +12,6 @@ from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import import_package
-from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.report import literal
 
 if TYPE_CHECKING:
@@ -41,11 +40,6 @@ COLOURS = {
 }  # fmt: skip
 OTHER_COLOUR = "#b060b0"
 NO_DRAWING = "(cannot be drawn)"
-
-
-def check_report(path: str) -> None:
-    """Raise UsageError for a name of another format; importing this module checks the packages."""
-    check_page(path)
 
 
 def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
@@ -145,6 +139,7 @@ def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
             x=x, y=y, z=z, mode="lines", line={"width": 7, "color": INK}, name=name, **common
         )
         x, y, z = molecule.positions.T
+        colours = [COLOURS.get(element, OTHER_COLOUR) for element in molecule.elements]
         figure.add_scatter3d(
             x=x,
             y=y,
@@ -152,7 +147,7 @@ def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
             mode="markers",
             showlegend=False,
             name=name,
-            marker={"size": 5, "color": _colours(molecule), "line": {"width": 0}},
+            marker={"size": 5, "color": colours, "line": {"width": 0}},
             **common,
         )
     axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
@@ -206,10 +201,6 @@ def _bond_lines(positions: Any, bonds: Sequence[Bond]) -> tuple[list[Any], ...]:
     ends = [(*positions[[a, b]].tolist(), (None, None, None)) for a, b, _ in bonds]
     points = [point for each in ends for point in each]
     return tuple([point[axis] for point in points] for axis in range(3))
-
-
-def _colours(molecule: Molecule) -> list[str]:
-    return [COLOURS.get(element, OTHER_COLOUR) for element in molecule.elements]
 
 
 # ---- depictions -------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.output.score_table import as_tsv
 from multigpu.dock.plan import DockSpan
 from multigpu.dock.poses import BestLigand, DockedPoses
-from multigpu.formats.molecules.ligands import LigandRecords, RecordBorder
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.molecules.ligands import LigandRecords
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import Field, Ligands, Poses, Search
@@ -43,7 +42,6 @@ class DockedLigands:
     without_hydrogens  number of docked ligands that have none
     best          the ligands with the highest scores, for the report
     text_bytes    of the docked ligands' records
-    next_border   begin of the ligands after these
     """
 
     rows: PoseBatch
@@ -57,7 +55,6 @@ class DockedLigands:
     without_hydrogens: int
     best: list[BestLigand]
     text_bytes: int
-    next_border: RecordBorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,11 +63,6 @@ class SearchedPoses:
 
     span: DockSpan
     poses: Poses
-
-    @property
-    def next_border(self) -> RecordBorder | None:
-        """Begin of the ligands after these; None while these have more poses."""
-        return self.span.next_border if self.span.last else None
 
 
 DockPart = DockedLigands | SearchedPoses
@@ -81,7 +73,6 @@ PART_CLASSES = (
     SearchedPoses,
     DockSpan,
     LigandRecords,
-    RecordBorder,
     Poses,
     PoseBatch,
     Skipped,
@@ -108,25 +99,17 @@ class Searcher(Protocol):
 class DockWorkload:
     """Everything that a worker needs to know of a docking job.
 
+    loader       of its ligands
     field        the pocket as the kernels take it
-    types        atom types of the pocket's maps, () for a plain grid
-    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
     score_lines  whether the table of scores is text
-    report       ligands of every part that are kept for the report
     expected     what a worker elsewhere must have; None: all workers are threads of this process
-    allow_flat   whether drawings in two dimensions are docked as they are
     """
 
     key: str
-    sources: Sequence[Source]
+    loader: LigandLoader
     field: Field
-    types: tuple[str, ...]
-    search: Search
-    pose_format: str | None = None
     score_lines: bool = False
-    report: int = 0
     expected: Expected | None = None
-    allow_flat: bool = False
 
     def open(self, place: Place) -> "DockSession":
         """Return a session on a device. Raises Unfit where the worker may not take part."""
@@ -136,30 +119,28 @@ class DockWorkload:
     def name(self, span: DockSpan) -> str:
         """Return the records and poses of a span, for messages."""
         first, last = span.records[0], span.records[-1]
-        begin = f"{self.sources[first.source].path}, record {first.number}"
-        poses = "" if span.whole else f", poses {span.poses[0]} to {span.poses[1]}"
-        end = f"{self.sources[last.source].path}, record {last.last}"
+        sources = self.loader.sources
+        begin = f"{sources[first.source].path}, record {first.number}"
+        poses = "" if self.is_whole(span) else f", poses {span.poses[0]} to {span.poses[1]}"
+        end = f"{sources[last.source].path}, record {last.last}"
         return begin + (f" to {end}" if end != begin else "") + poses
+
+    def is_whole(self, span: DockSpan) -> bool:
+        """Whether a span has all poses of its ligands."""
+        return span.poses == (0, self.loader.search.stop)
 
     def correct(self, span: DockSpan | None, part: DockPart) -> None:
         """Return None: spans are cut at borders of records, so there is nothing to correct."""
 
     def load(self, span: DockSpan) -> LoadedLigands:
         """Return the ligands of a span, and why others are skipped."""
-        loader = LigandLoader(
-            sources=self.sources,
-            types=self.types,
-            fmt=self.pose_format,
-            search=self.search,
-            report=self.report > 0,
-            flat=self.allow_flat,
-        )
-        return loader.load(span.records, span.first)
+        return self.loader.load(span.records, span.first)
 
-    def finish(self, span: DockSpan, loaded: LoadedLigands, found: Poses) -> DockedLigands:
+    def finish(self, loaded: LoadedLigands, found: Poses) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
-        docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=found)
-        rows, fmt = docked.rows, self.pose_format
+        search, fmt = self.loader.search, self.loader.pose_format
+        docked = DockedPoses(loaded=loaded, field=self.field, search=search, found=found)
+        rows = docked.rows
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
@@ -167,19 +148,18 @@ class DockWorkload:
             pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
             names=loaded.names,
             layouts=[source.layout for source in loaded.sources],
-            pose_counts=docked.counts,
+            pose_counts=np.bincount(found.ligand, minlength=len(loaded.names)),
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=int(loaded.lacks_hydrogens.sum()),
-            best=docked.best_ligands(self.report),
+            best=docked.best_ligands(self.loader.report),
             text_bytes=int(loaded.texts.lengths.sum()),
-            next_border=span.next_border,
         )
 
     def merge(self, parts: Sequence[SearchedPoses]) -> DockedLigands:
         """Return the part of ligands from the parts of all spans of their poses."""
         span, found = parts[-1].span, Poses.joined([part.poses for part in parts]).winners()
-        return self.finish(span, self.load(span), found)
+        return self.finish(self.load(span), found)
 
 
 class DockSession:
@@ -187,7 +167,7 @@ class DockSession:
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
-        self.searcher = _open_searcher(place, workload.field, workload.search)
+        self.searcher = _open_searcher(place, workload.field, workload.loader.search)
 
     def load(self, span: DockSpan) -> DockChunk:
         """Read the ligands of a span."""
@@ -221,8 +201,8 @@ class DockSession:
 
     def finish(self, chunk: DockChunk, found: Poses) -> DockPart:
         """Return the part of the chunk."""
-        if chunk.span.whole:
-            return self.workload.finish(chunk.span, chunk.loaded, found)
+        if self.workload.is_whole(chunk.span):
+            return self.workload.finish(chunk.loaded, found)
         return SearchedPoses(span=chunk.span, poses=found)
 
     def close(self) -> None:

@@ -9,19 +9,25 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from multigpu.cluster.deploy import start
+from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices.gpus import Device
-from multigpu.cluster.engine.events import Listener
-from multigpu.cluster.engine.output import STDOUT, check_output, failures_named, is_replaced
+from multigpu.cluster.engine.output import (
+    STDOUT,
+    atomic_output,
+    check_output,
+    failures_named,
+    is_replaced,
+)
 from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError
+from multigpu.run.compiling import compilation_reported
 from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.trace import logged, traced
 
 if TYPE_CHECKING:
-    from multigpu.cluster.deploy.deployment import Deployment
     from multigpu.run.job import Job
     from multigpu.run.progress import Progress
 
@@ -34,18 +40,8 @@ Options = TypeVar("Options")
 # ---- options ----------------------------------------------------------------------------------
 
 
-class FileName(click.ParamType[str]):
-    """A file or folder, as text: completed by the shell, checked by whoever opens it."""
-
-    name = "path"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        return [CompletionItem(incomplete, type="file")]
-
-
-FILE = FileName()
+# A file or folder, as text: completed by the shell, checked by whoever opens it.
+FILE = click.Path(readable=False)
 
 CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
@@ -190,7 +186,6 @@ def start_workers(
     here_too: bool = False,
 ) -> Iterator[StartedWorkers]:
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
-    from multigpu.run.compiling import compilation_reported
     from multigpu.run.job import deployment
 
     with ExitStack() as stack:
@@ -207,7 +202,7 @@ def start_workers(
         )
 
 
-def _without_effect(run: RunOptions, where: "Deployment") -> Iterator[str]:
+def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
     """Yield a sentence for each option that changes nothing where the job runs."""
     if run.dashboard and not where.local_cluster:
         cure = "the scheduler serves its own" if where.remote else "give --workers 1 or more"
@@ -238,16 +233,13 @@ def watch(
             "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
             " cannot be continued"
         )
-    from multigpu.run.trace import logged, traced
-
     with ExitStack() as stack:
-        listeners: list[Listener | None] = [
-            stack.enter_context(logged(reporting.log_json)),
-            stack.enter_context(traced(reporting.trace)),
-        ]
+        if reporting.log_json is not None:
+            job.listeners.append(stack.enter_context(logged(reporting.log_json)))
+        if reporting.trace is not None:
+            job.listeners.append(stack.enter_context(traced(reporting.trace)))
         if progress := _progress(job, reporting, name, results, rows_to):
-            listeners.append(stack.enter_context(progress))
-        job.listeners += [listener for listener in listeners if listener is not None]
+            job.listeners.append(stack.enter_context(progress))
         yield
 
 
@@ -258,13 +250,13 @@ def _progress(
 
     Where rows go to a terminal the drawn progress would stand within their lines.
     """
-    from multigpu.run.progress import Progress
-
     rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
     drawable = _is_terminal(sys.stderr) and not rows_shown
     wanted = drawable if reporting.progress is None else reporting.progress
     if reporting.quiet or not wanted:
         return None
+    from multigpu.run.progress import Progress
+
     return Progress(job, name, results, drawn=drawable)
 
 
@@ -285,6 +277,17 @@ def print_outcome(reporting: Reporting, found: str, place: str | None) -> None:
         where = "standard output" if place in (None, *STDOUT) else place
         with suppress(OSError):  # nobody reads it any more
             click.echo(f"multigpu: {found}; written to {where}", err=True)
+
+
+def answer(lines: Iterable[str]) -> None:
+    """Write lines to standard output, with their colours on a terminal only.
+
+    Raises UsageError where standard output is closed or full, PipeClosed where nobody reads it.
+    """
+    with atomic_output(None) as out:
+        text = "".join(f"{line}\n" for line in lines)
+        shown = text if _is_terminal(sys.stdout) else click.unstyle(text)
+        out.write(shown.encode(errors="surrogateescape"))
 
 
 # ---- files ------------------------------------------------------------------------------------

@@ -24,16 +24,12 @@ class CompilationNotes:
             if time.monotonic() - self._reported < EVERY:
                 return
             self._reported = time.monotonic()
-        self._print()
-
-    def _print(self) -> None:
-        if self._count == 1:
-            text = "compiling for this machine, which the first run does once: up to a minute"
-        else:
             text = f"compiling: {self._count - 1:,} functions so far"
-        with suppress(OSError, ValueError):  # nobody reads it any more
-            sys.stderr.write(f"multigpu: {text}\n")
-            sys.stderr.flush()
+            if self._count == 1:
+                text = "compiling for this machine, which the first run does once: up to a minute"
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                sys.stderr.write(f"multigpu: {text}\n")
+                sys.stderr.flush()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -97,20 +96,15 @@ class Crew:
     """Workers of a job; those of a scheduler have been examined.
 
     capacity  threads and memory that they compute with
-    coming    returns the workers; those of this machine may still be starting
+    workers   waits for the workers, as those of this machine may still be starting
     fitness   answer of each worker of a scheduler
     expected  requirements for workers that join later; None: none can
     """
 
     capacity: Capacity
-    coming: Callable[[], Workers]
+    workers: Callable[[], Workers]
     fitness: dict[str, Fitness] = field(default_factory=dict)
     expected: Expected | None = None
-
-    @cached_property
-    def workers(self) -> Workers:
-        """Return the workers once they have started. Raises what went wrong."""
-        return self.coming()
 
 
 class Job:
@@ -201,9 +195,14 @@ class Job:
 
         Raises Failure that names every unfit worker with all its problems.
         """
-        if not self.remote:
-            return Crew(self.capacity, partial(self._started, stack))
-        workers = self._workers(stack)
+        if self._client is None:
+            here = self.capacity
+            coming = self._coming or stack.enter_context(start_workers(self.deployment))
+            if not self.remote:
+                return Crew(here, coming.wait)
+            workers = coming.wait()
+        else:
+            workers = workers_of_client(self._client, worker.OWN, self.run.worker_timeout)
         if self.run.gpus == "none":
             workers.gpu = None
         wanted = fitness.expected(inputs, folders)
@@ -221,16 +220,6 @@ class Job:
         free = min(each.free_bytes for each in found.values())
         capacity = Capacity(free, workers.threads, workers.lanes, workers.gpu is not None)
         return Crew(capacity, lambda: workers, found, wanted)
-
-    def _workers(self, stack: ExitStack) -> Workers:
-        """Return the workers of the scheduler."""
-        if self._client is not None:
-            return workers_of_client(self._client, worker.OWN, self.run.worker_timeout)
-        return self._started(stack)
-
-    def _started(self, stack: ExitStack) -> Workers:
-        coming = self._coming or stack.enter_context(start_workers(self.deployment))
-        return coming.wait()
 
     # ---- running ------------------------------------------------------------------------------
 
@@ -253,10 +242,6 @@ class Job:
             if next(spans, None) is None:
                 raise Failure("the journal holds more than the input")
         return spans
-
-    def last_finished(self) -> Any | None:
-        """Return the last part that an earlier run has finished, or None."""
-        return self._journal.last() if self._journal else None
 
     def run_spans(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
@@ -281,10 +266,13 @@ class Job:
             before = resumed(journal, workload, self.emit)
             if not self.in_process:  # worker processes may start meanwhile
                 yield from before
-        self._planned(crew.workers, **plan)
+        workers = crew.workers()
+        present = sorted(workers.present())  # may change the number of threads
+        plan = {"chunks": self.chunks, "threads": workers.threads, **plan, "workers": present}
+        self.emit(Event("planned", facts=plan))
         faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
         yield from dispatch(
-            crew.workers,
+            workers,
             workload,
             spans,
             journal=journal,
@@ -292,12 +280,6 @@ class Job:
             tell=self.emit,
             before=before,
         )
-
-    def _planned(self, workers: Workers, **plan: Any) -> None:
-        """Emit the event "planned"."""
-        present = sorted(workers.present())  # may change the number of threads
-        facts = {"chunks": self.chunks, "threads": workers.threads, **plan}
-        self.emit(Event("planned", facts={**facts, "workers": present}))
 
     def emit(self, event: Event) -> None:
         """Pass an event to all listeners."""

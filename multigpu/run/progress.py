@@ -7,84 +7,52 @@ log of a batch system, the line of the job is printed from time to time.
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from multigpu.cluster.devices.gpus import survey
 from multigpu.cluster.engine.events import Event
 
 if TYPE_CHECKING:
     from multigpu.run.job import Job
 
-EVERY = 0.2  # seconds between two looks, on a terminal
+DRAWN_PER_SECOND = 5
 PRINTED_EVERY = 30.0  # seconds between two lines, in a file
 
 
-class Display(Protocol):
-    """Place where progress is shown."""
-
-    def begin(self) -> None: ...
-
-    def update(self) -> None: ...
-
-    def end(self) -> None: ...
+def _print(line: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads it any more
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
-class TerminalDisplay:
-    """Lines on a terminal, drawn again and again, and removed at the end."""
-
-    def __init__(self, lines: Callable[[], list[str]]) -> None:
-        self._lines, self._drawn = lines, 0.0
-
-    def begin(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
-        self._live.start()
-
-    def update(self) -> None:
-        if time.monotonic() - self._drawn > EVERY:
-            self._drawn = time.monotonic()
-            from rich.text import Text
-
-            self._live.update(Text("\n".join(self._lines())), refresh=True)
-
-    def end(self) -> None:
-        self._live.stop()
-
-
-class LogDisplay:
-    """Line in a file, printed at the beginning, from time to time, and at the end.
+@contextmanager
+def _printed(line: Callable[[], str]) -> Iterator[None]:
+    """Print a line at the beginning, from time to time, and at the end.
 
     A thread prints it, also while nothing happens: a job that waits is seen to wait.
     """
+    ended = threading.Event()
 
-    def __init__(self, line: Callable[[], str]) -> None:
-        self._line, self._ended = line, threading.Event()
+    def keep_printing() -> None:
+        while not ended.wait(PRINTED_EVERY):
+            _print(line())
 
-    def begin(self) -> None:
-        self._print()
-        self._thread = threading.Thread(target=self._keep_printing, name="progress", daemon=True)
-        self._thread.start()
-
-    def update(self) -> None:
-        """Do nothing: the thread has its own time."""
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join()
-        self._print()
-
-    def _keep_printing(self) -> None:
-        while not self._ended.wait(PRINTED_EVERY):
-            self._print()
-
-    def _print(self) -> None:
-        with suppress(OSError, ValueError):  # nobody reads it any more
-            sys.stderr.write(f"{self._line()}\n")
-            sys.stderr.flush()
+    _print(line())
+    thread = threading.Thread(target=keep_printing, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        _print(line())
 
 
 @dataclass
@@ -111,24 +79,29 @@ class Progress:
 
     def __init__(self, job: "Job", name: str, results: Callable[[], str], *, drawn: bool) -> None:
         self._job, self._name, self._results = job, name, results
+        self._begin = time.monotonic()
         self._lanes: dict[str, _Lane] = {}
-        self._display: Display
-        self._display = TerminalDisplay(self._lines) if drawn else LogDisplay(self._line)
+        self._shown: AbstractContextManager[object] = (
+            Live(
+                console=Console(stderr=True),
+                get_renderable=lambda: Text("\n".join(self._lines())),
+                refresh_per_second=DRAWN_PER_SECOND,
+                transient=True,
+            )
+            if drawn
+            else _printed(self._line)
+        )
 
     def __enter__(self) -> Self:
-        self._begin = time.monotonic()
-        self._display.begin()
+        self._shown.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._display.end()
+        self._shown.__exit__(None, None, None)
 
     def __call__(self, event: Event) -> None:
-        if event.name == "finished":
-            self._count(event)
-        self._display.update()
-
-    def _count(self, event: Event) -> None:
+        if event.name != "finished":
+            return
         steps = event.facts["steps"]
         name = f"{event.facts['worker']} {event.facts['device']}"
         spent = max(end for _, _, end, _ in steps) - min(begin for _, begin, _, _ in steps)
@@ -163,8 +136,6 @@ class Progress:
         """Return the memory in use on the GPUs of this machine, in their order, as text."""
         if not self._job.devices:
             return ""
-        from multigpu.cluster.devices.gpus import survey
-
         ours = {device.uuid for device in self._job.devices}
         used = [
             f"{(device.total_bytes - device.free_bytes) / 2**30:.1f}"

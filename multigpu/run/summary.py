@@ -3,17 +3,15 @@
 import json
 import platform
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from multigpu import __version__
 from multigpu.cluster.engine.events import now
 from multigpu.formats.storage.compressed import compressed_output
-
-if TYPE_CHECKING:
-    from multigpu.cluster.devices.gpus import Device
 
 PACKAGES = (
     "numpy",
@@ -27,29 +25,15 @@ PACKAGES = (
 )
 
 
-class Finished(Protocol):
-    """Job that has run."""
-
-    devices: "tuple[Device, ...]"
-    options: Any
-    facts: Any
-    chunk_plan: Any
-
-    def summary_entries(self) -> dict[str, Any]:
-        """Return the entries that only this kind of job has."""
-
-
-def write_summary(
-    path: str, job: Finished, output: str | None, fmt: str, started: float
-) -> None:  # fmt: skip
+def write_summary(path: str, job: Any, output: str | None, fmt: str, started: float) -> None:
     """Write the summary of a finished job; `started`: when it began, by `now`."""
     with compressed_output(path) as file:
         text = json.dumps(summary(job, output, fmt, started), indent=2)
         file.write(text.encode() + b"\n")
 
 
-def summary(job: Finished, output: str | None, fmt: str, started: float) -> dict[str, Any]:
-    """Return the summary of a finished job, ready for JSON."""
+def summary(job: Any, output: str | None, fmt: str, started: float) -> dict[str, Any]:
+    """Return the summary of a finished job of any workload, ready for JSON."""
     facts, plan = job.facts, job.chunk_plan
     finished = now()
     return {
@@ -84,8 +68,6 @@ def versions() -> dict[str, str]:
     """Return the versions of the installed packages that results or speed depend on."""
     found = {}
     for package in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found

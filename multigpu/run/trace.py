@@ -3,30 +3,13 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 
-from multigpu.cluster.engine.events import Event
+from multigpu.cluster.engine.events import Event, Listener
 from multigpu.cluster.engine.output import atomic_output, open_unbuffered
 from multigpu.cluster.errors import Failure
 
 MICRO = 1e6  # microseconds, which the timeline counts in
-
-
-class Unbuffered(Protocol):
-    """File whose writes are in it at once."""
-
-    def write(self, data: bytes, /) -> object: ...
-
-
-class Log:
-    """Listener that writes a line of JSON for every event."""
-
-    def __init__(self, file: Unbuffered) -> None:
-        self._file = file
-
-    def __call__(self, event: Event) -> None:
-        line = {"event": event.name, "at": round(event.at, 6), **event.facts}
-        self._file.write(json.dumps(line).encode() + b"\n")
 
 
 class Timeline:
@@ -44,36 +27,27 @@ class Timeline:
         if event.name == "finished":
             device = self._device(f"{facts['worker']} {facts['device']}")
             for name, begin, end, thread in facts["steps"]:
-                self._add(name, begin, end, device, thread, chunk=facts["chunk"])
+                self._add_step(name, begin, end, pid=device, tid=thread, chunk=facts["chunk"])
         elif event.name == "written":
-            self._add("write", facts["begin"], event.at, self._device("output"), 0)
+            self._add_step("write", facts["begin"], event.at, pid=self._device("output"))
         else:
-            self._events.append(
-                {
-                    "name": event.name, "ph": "i", "s": "g", "ts": event.at * MICRO,
-                    "pid": 0, "tid": 0, "args": facts,
-                }
-            )  # fmt: skip
+            self._add(event.name, "i", 0, 0, s="g", ts=event.at * MICRO, args=facts)
 
     def _device(self, name: str) -> int:
         """Return the number of a device's process; its first event names the process."""
         if name not in self._devices:
             self._devices[name] = len(self._devices) + 1
-            self._events.append(
-                {
-                    "name": "process_name", "ph": "M", "pid": self._devices[name], "tid": 0,
-                    "args": {"name": name},
-                }
-            )  # fmt: skip
+            self._add("process_name", "M", self._devices[name], 0, args={"name": name})
         return self._devices[name]
 
-    def _add(self, name: str, begin: float, end: float, pid: int, tid: int, **args: Any) -> None:
-        self._events.append(
-            {
-                "name": name, "ph": "X", "ts": begin * MICRO, "dur": (end - begin) * MICRO,
-                "pid": pid, "tid": tid, "args": args,
-            }
-        )  # fmt: skip
+    def _add_step(
+        self, name: str, begin: float, end: float, *, pid: int, tid: int = 0, **facts: Any
+    ) -> None:
+        times = {"ts": begin * MICRO, "dur": (end - begin) * MICRO}
+        self._add(name, "X", pid, tid, **times, args=facts)
+
+    def _add(self, name: str, kind: str, pid: int, tid: int, **more: Any) -> None:
+        self._events.append({"name": name, "ph": kind, "pid": pid, "tid": tid, **more})
 
     def dump(self) -> bytes:
         """Return the timeline as JSON."""
@@ -81,24 +55,26 @@ class Timeline:
 
 
 @contextmanager
-def logged(path: str | None) -> Iterator[Log | None]:
-    """Yield a log in a file, which exists from the first event on and stays if the run fails."""
-    if path is None:
-        yield None
-        return
+def logged(path: str) -> Iterator[Listener]:
+    """Yield a listener that writes a line of JSON for every event.
+
+    The file exists from the first event on, and stays if the run fails.
+    """
     with open_unbuffered(path) as file:
-        yield Log(file)
+
+        def log(event: Event) -> None:
+            line = {"event": event.name, "at": round(event.at, 6), **event.facts}
+            file.write(json.dumps(line).encode() + b"\n")
+
+        yield log
 
 
 @contextmanager
-def traced(path: str | None) -> Iterator[Timeline | None]:
+def traced(path: str) -> Iterator[Timeline]:
     """Yield a timeline that is written at the end, also of a run that failed.
 
     Where it cannot be written either, the error of the run is the one that is raised.
     """
-    if path is None:
-        yield None
-        return
     timeline = Timeline()
     try:
         yield timeline

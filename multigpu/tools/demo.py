@@ -2,10 +2,12 @@
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import click
 
+from multigpu.cli import cli
+from multigpu.cluster.engine.output import failures_named
+from multigpu.errors import UsageError
 from multigpu.run.command import FILE
 
 STEPS = """
@@ -33,9 +35,6 @@ def command(output: str, gpus: str, debug: bool) -> None:
 
     The first run compiles what these commands need, which takes up to a minute.
     """
-    from multigpu.cluster.engine.output import failures_named
-    from multigpu.errors import UsageError
-
     with failures_named(output, UsageError):
         Path(output).mkdir(parents=True, exist_ok=True)
     for step in STEPS.strip().splitlines():
@@ -43,7 +42,7 @@ def command(output: str, gpus: str, debug: bool) -> None:
         if words[0] != "simulate":
             words += ["--gpus", gpus] * (gpus != "auto")
         click.echo(f"$ multigpu {shlex.join(words)}", err=True)
-        _run(words)
+        cli.main(words, prog_name="multigpu", standalone_mode=False)
     tables = ("matches.tsv", "calls/cnvs.tsv", "poses.scores.tsv")
     matches, cnvs, ligands = (_rows(Path(output, name)) for name in tables)
     click.echo(
@@ -58,9 +57,3 @@ def _rows(table: Path) -> int:
     """Return the number of rows below the header."""
     with table.open() as lines:
         return sum(1 for _ in lines) - 1
-
-
-def _run(words: list[str]) -> Any:
-    from multigpu.cli import cli
-
-    return cli.main(words, prog_name="multigpu", standalone_mode=False)

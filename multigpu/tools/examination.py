@@ -1,5 +1,7 @@
 """Examination of this machine for `multigpu doctor`: versions, processors, memory, GPUs, CuPy.
 
+`examine` makes a report, `as_page` and `as_json` show it.
+
 Nothing here starts CUDA in this process. The kernel check does so in a child process for each
 GPU, so that a broken driver can neither hang nor end the doctor.
 """
@@ -11,9 +13,16 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+from dask.system import cpu_count
+from distributed.system import memory_limit
 
 from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
 
@@ -133,7 +142,7 @@ def examine(kernel_check: bool = True) -> Report:
         checks = check_kernels(found.devices)
         findings += failures(checks, found.devices)
     return Report(
-        program=_version("multigpu") or "not installed, run from its source",
+        program=_program(),
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         packages=here,
@@ -167,11 +176,12 @@ def _driver_problems(found: Survey) -> Iterator[Finding]:
 
 def _build_problems(builds: Sequence[Build]) -> Iterator[Finding]:
     if len(builds) > 1:
-        names = " and ".join(build.name for build in builds)
-        gone = " ".join(build.name for build in builds)
+        names = [build.name for build in builds]
         yield Finding(
-            f"{len(builds)} CuPy builds are installed and overwrite each other's files: {names}",
-            f"pip uninstall {gone}, then install one extra: pip install 'multigpu[cu13]' (or cu12)",
+            f"{len(builds)} CuPy builds are installed and overwrite each other's files: "
+            + " and ".join(names),
+            f"pip uninstall {' '.join(names)}, then install one extra: "
+            "pip install 'multigpu[cu13]' (or cu12)",
             broken=True,
         )
 
@@ -185,11 +195,14 @@ def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
         return
     needed = max(build.cuda or 0 for build in here.cupy)
     if len(here.cupy) == 1 and found.cuda and found.cuda[0] < needed:
+        name, cuda = here.cupy[0].name, found.cuda[0]
+        cure = f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
+        if cuda >= OLDEST_CUDA:
+            cure += f", or pip uninstall {name} and pip install 'multigpu[cu{cuda}]'"
         yield Finding(
             f"the driver {found.driver} runs CUDA {dotted(found.cuda)} at most and is too old for "
-            f"{_names(here.cupy)} (CUDA {needed})",
-            f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
-            + _or_older_cupy(found.cuda[0], here.cupy),
+            f"{name} (CUDA {needed})",
+            cure,
             broken=True,
             no_gpus=True,
         )
@@ -213,17 +226,6 @@ def _how_to_install(found: Survey) -> str:
     return f"pip install 'multigpu[cu{major}]'"
 
 
-def _or_older_cupy(cuda: int, builds: Sequence[Build]) -> str:
-    """Return the cure without a new driver, where an extra for the old one exists."""
-    if cuda < OLDEST_CUDA:
-        return ""
-    return f", or pip uninstall {_names(builds)} and pip install 'multigpu[cu{cuda}]'"
-
-
-def _names(builds: Iterable[Build]) -> str:
-    return " ".join(build.name for build in builds)
-
-
 def gib(size: int) -> str:
     return f"{size / GIB:.1f} GiB"
 
@@ -237,15 +239,12 @@ def failures(checks: Sequence[KernelCheck], devices: Sequence[Device]) -> tuple[
     failed = {check.uuid: check.error for check in checks if check.error}
     good = [str(device.index) for device in devices if device.uuid not in failed]
     cure = f"leave it out with --gpus {','.join(good) or 'none'}; see whether nvidia-smi works"
-    return tuple(
-        Finding(
-            f"the kernel check failed on GPU {device.index}: {failed[device.uuid]}",
-            cure,
-            broken=True,
-        )
+    problems = (
+        f"the kernel check failed on GPU {device.index}: {failed[device.uuid]}"
         for device in devices
         if device.uuid in failed
     )
+    return tuple(Finding(problem, cure, broken=True) for problem in problems)
 
 
 def verdict(
@@ -281,8 +280,6 @@ def _gpus(count: int) -> str:
 
 def installed() -> Packages:
     """Return the packages that a run depends on."""
-    from importlib.metadata import distributions
-
     names = {
         re.sub(r"[-_.]+", "-", name).lower(): distribution.version
         for distribution in distributions()
@@ -307,13 +304,11 @@ def _toolkit_has_headers() -> bool:
     return any((Path(folder) / HEADER).is_file() for folder in folders if folder)
 
 
-def _version(package: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
+def _program() -> str:
     try:
-        return version(package)
+        return version("multigpu")
     except PackageNotFoundError:
-        return None
+        return "not installed, run from its source"
 
 
 # ---- processors and memory --------------------------------------------------------------------
@@ -321,10 +316,6 @@ def _version(package: str) -> str | None:
 
 def this_host() -> Host:
     """Return the threads and the memory that affinity and control groups leave to this process."""
-    import psutil
-    from dask.system import cpu_count
-    from distributed.system import memory_limit
-
     threads, every = cpu_count(), os.cpu_count() or 1
     affinity = len(os.sched_getaffinity(0))
     reason = "affinity" if threads == affinity else "the control group"
@@ -374,22 +365,24 @@ def _start_check(device: Device) -> subprocess.Popen[str]:
 def _finish_check(
     device: Device, child: subprocess.Popen[str], begun: float, timeout: float
 ) -> KernelCheck:
-    def failed(error: str) -> KernelCheck:
-        return KernelCheck(device.uuid, round(time.monotonic() - begun, 3), error)
-
+    seconds, error = None, None
     try:
         said, complaints = child.communicate(timeout=max(0.1, begun + timeout - time.monotonic()))
+        if child.returncode:
+            last_line = complaints.strip().rpartition("\n")[2][:300]
+            error = last_line or f"the process ended with {child.returncode}"
+        else:
+            result = json.loads(said.strip().rpartition("\n")[2])
+            seconds = float(result["seconds"])
+            error = None if result["right"] else "the kernel's result is wrong"
     except subprocess.TimeoutExpired:
         _abandon(child)
-        return failed(f"no answer within {timeout:g} seconds")
-    if child.returncode:
-        return failed(_last_line(complaints) or f"the process ended with {child.returncode}")
-    try:
-        result = json.loads(said.strip().rpartition("\n")[2])
-        right, seconds = bool(result["right"]), float(result["seconds"])
+        error = f"no answer within {timeout:g} seconds"
     except (ValueError, LookupError, TypeError):
-        return failed(f"the process said {said[:100]!r}")
-    return KernelCheck(device.uuid, seconds, None if right else "the kernel's result is wrong")
+        error = f"the process said {said[:100]!r}"
+    if seconds is None:
+        seconds = round(time.monotonic() - begun, 3)
+    return KernelCheck(device.uuid, seconds, error)
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
@@ -403,5 +396,75 @@ def _abandon(child: subprocess.Popen[str]) -> None:
                 pipe.close()
 
 
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2][:300]
+# ---- the report, shown ------------------------------------------------------------------------
+
+
+def as_page(report: Report) -> Iterator[str]:
+    """Yield the lines of the page that a user reads."""
+    for label, text in _as_lines(report):
+        yield f"{label:<12} {text}"
+    for finding in report.findings:
+        label = click.style("problem", fg="red") if finding.broken else "note   "
+        yield f"{label}      {finding.text}"
+        yield f"  cure       {finding.cure}"
+    yield click.style(report.verdict, bold=True)
+
+
+def as_json(report: Report) -> str:
+    """Return the report as one JSON object; `format` changes when a field is renamed or removed."""
+    data: dict[str, Any] = {"format": 1, **asdict(report), "broken": report.broken}
+    return json.dumps(data, indent=2)
+
+
+def _as_lines(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the report as pairs of a label and a text, findings and verdict left out."""
+    yield "multigpu", report.program
+    yield "Python", f"{report.python} on {report.system}"
+    yield (
+        "packages",
+        ", ".join(
+            f"{name} {version or '(missing)'}" for name, version in report.packages.versions.items()
+        ),
+    )
+    yield "CuPy", ", ".join(f"{b.name} {b.version}" for b in report.packages.cupy) or "none"
+    wheels = [f"{name} {version}" for name, version in report.packages.cuda.items()]
+    yield "CUDA wheels", ", ".join(wheels) or "none"
+    yield "CPU", _limited(f"{report.host.threads} threads", report.host.threads_limit)
+    memory = f"{gib(report.host.memory_bytes)}, {gib(report.host.free_bytes)} free"
+    yield "memory", _limited(memory, report.host.memory_limit)
+    yield from _gpu_lines(report)
+
+
+def _gpu_lines(report: Report) -> Iterator[tuple[str, str]]:
+    found = report.survey
+    cuda = f" (CUDA {dotted(found.cuda)})" if found.cuda else ""
+    yield "driver", f"{found.driver or 'none'}{cuda}"
+    checks = {check.uuid: check for check in report.checks}
+    for device in found.devices:
+        yield f"GPU {device.index}", f"{_gpu(device)}, {_checked(checks.get(device.uuid))}"
+    for device in found.hidden:
+        yield "hidden GPU", _gpu(device)
+
+
+def _gpu(device: Device) -> str:
+    capability = device.compute_capability
+    parts = [
+        device.name,
+        f"{gib(device.total_bytes)}, {gib(device.free_bytes)} free"
+        if device.total_bytes
+        else "memory shared with the CPU",
+        f"compute capability {dotted(capability)}" if capability else "",
+        "MIG instance" if device.mig else "",
+        device.uuid,
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _checked(check: KernelCheck | None) -> str:
+    if check is None:
+        return "kernel not checked"
+    return "kernel failed" if check.error else f"kernel ran in {check.seconds:.1f} s"
+
+
+def _limited(text: str, limit: str | None) -> str:
+    return f"{text} ({limit})" if limit else text

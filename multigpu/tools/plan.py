@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, add_defaults_to_help
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, request_of
-from multigpu.run.command import RUN, number_of, options, options_from
+from multigpu.run.command import RUN, answer, number_of, options, options_from
 from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
-from multigpu.tools.answers import answer
 
 if TYPE_CHECKING:
-    from multigpu.cluster.deploy.deployment import Deployment
-    from multigpu.cnv.plan import CnvPlan, PlannedChromosome
+    from multigpu.cnv.plan import CnvPlan
     from multigpu.run.job import Job
 
 # Entries of docking's summary that are known before the run.
@@ -31,6 +30,9 @@ NORMALIZED = {
     "genome": "the genome as a whole",
     "none": "not at all: counts are taken as they are",
 }
+
+
+WITHOUT_OUTPUT = " without matrices and report"
 
 
 @click.group()
@@ -55,9 +57,10 @@ def scan(**values: Any) -> None:
     job = ScanJob(inputs, scan_options(values), options_from(RunOptions, values))
     planned = plan_job(job, job.worker_files)
     plan, sources = planned.plan, list(zip(job.sources, planned.plan.chunks, strict=True))
-    if values["as_json"]:
-        planned.print_json(
-            sources=[
+    planned.show(
+        values["as_json"],
+        {
+            "sources": [
                 {
                     "path": source.path,
                     "bytes": source.size,
@@ -67,23 +70,21 @@ def scan(**values: Any) -> None:
                 }
                 for source, chunks in sources
             ],
-            signatures=len(job.signatures),
-            index={"entries": plan.index.entries, "bytes": plan.index.memory},
-        )
-        return
-    answer(
+            "signatures": len(job.signatures),
+            "index": {"entries": plan.index.entries, "bytes": plan.index.memory},
+        },
         [
-            *planned.places(),
             f"signatures    {len(job.signatures):,}",
             f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
             f"chunk         up to {plan.chunk_bytes:,} bytes of input",
-            *planned.chunks_in_progress(),
+            f"in progress   {plan.lanes} chunks at a time on each worker",
+            planned.memory,
             f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows",
             *(
                 f"{_describe(source)}, {'a stream' if chunks is None else f'{chunks:,} chunks'}"
                 for source, chunks in sources
             ),
-        ]
+        ],
     )
 
 
@@ -97,26 +98,25 @@ def dock(**values: Any) -> None:
     # Workers get the text of the ligands: they need no files.
     planned = plan_job(job, [])
     plan, entries = planned.plan, job.summary_entries()
-    if values["as_json"]:
-        planned.print_json(
-            chunk_ligands=plan.chunk_ligands,
-            pose_spans=len(plan.pose_spans),
-            **{name: entries[name] for name in PLANNED},
-        )
-        return
     points = " × ".join(map(str, job.pocket.shape))
-    answer(
+    planned.show(
+        values["as_json"],
+        {
+            "chunk_ligands": plan.chunk_ligands,
+            "pose_spans": len(plan.pose_spans),
+            **{name: entries[name] for name in PLANNED},
+        },
         [
-            *planned.places(),
             f"pocket        {points} points, {number_of(len(job.field.values), 'map')}",
             f"search        {entries['rotations']:,} rotations × {entries['shifts']:,} shifts",
             f"poses tried   {entries['poses_tried']:,} of each ligand: the others repeat these",
             f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes",
             f"pose spans    {len(plan.pose_spans):,} for each of these",
-            *planned.chunks_in_progress(),
+            f"in progress   {plan.lanes} chunks at a time on each worker",
+            planned.memory,
             f"host memory   at most {plan.host_bytes:,} bytes in a process",
             *map(_describe, job.sources),
-        ]
+        ],
     )
 
 
@@ -137,33 +137,33 @@ def cnv(**values: Any) -> None:
     planned = plan_job(job, [str(Path(path).absolute()) for path in files])
     plan, where = planned.plan, job.deployment
     normalized = normalized_by(job.options)
-    if values["as_json"]:
-        planned.print_json(
-            samples=plan.shape.cases,
-            controls=plan.shape.columns - plan.shape.cases,
-            regions=plan.shape.regions,
-            to_count=files,
-            normalized=normalized,
-            at_once=plan.at_once,
-            worker_processes=where.processes,
-            chromosomes=[_chromosome(each) for each in plan.chromosomes],
-            notes=list(job.notes),
-        )
-        return
-    answer(
+    chromosome_entries = ("name", "regions", "columns", "pieces", "device_bytes")
+    planned.show(
+        values["as_json"],
+        {
+            "samples": plan.shape.cases,
+            "controls": plan.shape.columns - plan.shape.cases,
+            "regions": plan.shape.regions,
+            "to_count": files,
+            "normalized": normalized,
+            "at_once": plan.at_once,
+            "worker_processes": where.processes,
+            "chromosomes": [
+                {name: getattr(each, name) for name in chromosome_entries}
+                for each in plan.chromosomes
+            ],
+            "notes": list(job.notes),
+        },
         [
-            *planned.places(),
             *([f"works in      {_processes(where)}"] if len(job.devices) > 1 else []),
             *_files_to_count(files, job.infers_sexes),
             _counts(plan),
             f"normalized    {NORMALIZED[normalized]}",
-            *_chromosomes_in_progress(planned),
-            (
-                f"host memory   at most {plan.host_bytes:,} bytes in a process without matrices and"
-                " report"
-            ),
+            *_chromosomes_in_progress(plan),
+            planned.memory,
+            f"host memory   at most {plan.host_bytes:,} bytes in a process" + WITHOUT_OUTPUT,
             *(f"note          {note}" for note in job.notes),
-        ]
+        ],
     )
 
 
@@ -178,8 +178,11 @@ class PlannedJob:
     plan: Any
     workers: list[dict[str, Any]]
 
-    def print_json(self, **more: Any) -> None:
-        """Print what every plan has, and more, as JSON."""
+    def show(self, as_json: bool, entries: dict[str, Any], lines: Sequence[str]) -> None:
+        """Print what every plan has, then entries of this kind as JSON, or else lines."""
+        if not as_json:
+            answer([*self.places(), *lines])
+            return
         plan = self.plan
         facts = {
             "version": 1,
@@ -191,7 +194,7 @@ class PlannedJob:
             "host_bytes": plan.host_bytes,
             "workers": self.workers,
         }
-        answer([json.dumps({**facts, **more}, indent=2)])
+        answer([json.dumps({**facts, **entries}, indent=2)])
 
     def places(self) -> list[str]:
         """Return a line for each worker of a scheduler, else one with the devices used here."""
@@ -204,10 +207,7 @@ class PlannedJob:
             for each in self.workers
         ]
 
-    def chunks_in_progress(self) -> list[str]:
-        """Return lines with the number of chunks on a worker, and the memory that they take."""
-        return [f"in progress   {self.plan.lanes} chunks at a time on each worker", self.memory()]
-
+    @property
     def memory(self) -> str:
         """Return a line with the memory on the device with least, and how much may be used."""
         return f"memory there  {self.plan.device_bytes:,} of {self.plan.budget:,} bytes"
@@ -226,7 +226,7 @@ def plan_job(job: Any, files: Sequence[str]) -> PlannedJob:
         return PlannedJob(job=job, plan=job.plan(crew), workers=workers)
 
 
-def _processes(where: "Deployment") -> str:
+def _processes(where: Deployment) -> str:
     """Return in words which processes work on several GPUs."""
     gpus = number_of(len(where.devices), "GPU")
     if where.processes:
@@ -252,26 +252,17 @@ def _counts(plan: "CnvPlan") -> str:
     return f"counts        {samples} × {shape.regions:,} regions in {chromosomes}"
 
 
-def _chromosome(each: "PlannedChromosome") -> dict[str, Any]:
-    names = ("name", "regions", "columns", "pieces", "device_bytes")
-    return {name: getattr(each, name) for name in names}
-
-
-def _chromosomes_in_progress(planned: PlannedJob) -> list[str]:
+def _chromosomes_in_progress(plan: "CnvPlan") -> list[str]:
     """Return lines about chromosomes, which are the chunks of a copy-number run."""
-    plan, largest = planned.plan, planned.plan.largest
+    largest = plan.largest
     chromosomes = number_of(plan.lanes, "chromosome")
     pieces = f"{number_of(largest.pieces, 'piece')} of {largest.device_bytes:,} bytes"
     return [
         f"in progress   {chromosomes} at a time on each worker, {plan.at_once:,} on its device",
         f"largest       {largest.name}: {largest.regions:,} regions, in {pieces}",
-        planned.memory(),
     ]
 
 
 def _describe(source: Any) -> str:
     size = "unknown size" if source.size is None else f"{source.size:,} bytes"
     return f"{source.path}: {source.layout or 'unreadable'}, {source.compression}, {size}"
-
-
-add_defaults_to_help(cnv)

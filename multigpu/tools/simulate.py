@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
+from multigpu.cluster.engine.output import atomic_output, check_output
 from multigpu.formats.storage.compressed import compressed_output
-from multigpu.run.command import FILE, Decorator, options
+from multigpu.run.command import FILE, Decorator, keep_inputs, options
 from multigpu.scan import simulate
 
 
@@ -108,7 +109,6 @@ def _ligands(output: str | None, **quantities: int) -> None:
 @OUTPUT
 def _pocket(output: str | None, **quantities: Any) -> None:
     """A random pocket around the origin as .npz."""
-    from multigpu.cluster.engine.output import atomic_output
     from multigpu.dock import simulate as simulate_docking
 
     with atomic_output(output) as out:
@@ -134,10 +134,8 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 )  # fmt: skip
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as of `multigpu count`."""
-    from multigpu.cluster.engine.output import check_output
     from multigpu.cnv.simulate import CohortDesign, simulate_cohort
     from multigpu.formats.tables.counts import write_counts
-    from multigpu.run.command import keep_inputs
 
     for path in (output, truth):
         check_output(path)

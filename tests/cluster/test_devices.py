@@ -3,40 +3,20 @@
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
+import pynvml
 import pytest
+from pynvml import NVMLError
 
 from multigpu.cluster.devices.gpus import Device, Survey, select, survey
 from multigpu.cluster.errors import UsageError
 
 GIB = 1 << 30
-
-
-class NVMLError(Exception):
-    pass
-
-
-class LibraryNotFound(NVMLError):
-    pass
-
-
-class DriverNotLoaded(NVMLError):
-    pass
-
-
-class Mismatch(NVMLError):
-    pass
-
-
-class NoPermission(NVMLError):
-    pass
-
-
-class NotSupported(NVMLError):
-    pass
+LOST = str(NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
 
 
 @dataclass
@@ -56,12 +36,12 @@ class Gpu:
 class Machine:
     gpus: list[Gpu] = field(default_factory=list)
     error: Exception | None = None
-    driver: str | bytes = "580.95.05"
+    driver: str = "580.95.05"
     shutdowns: int = 0
 
 
-def fake_nvml(machine: Machine) -> ModuleType:
-    """A module that answers like pynvml on that machine."""
+def fake_nvml(machine: Machine) -> dict[str, Callable[..., Any]]:
+    """Return functions by the names of NVML's, which answer as on that machine."""
 
     def initialise() -> None:
         if machine.error:
@@ -69,59 +49,51 @@ def fake_nvml(machine: Machine) -> ModuleType:
 
     def handle(index: int) -> Gpu:
         if machine.gpus[index].lost:
-            raise NVMLError("GPU is lost")
+            raise NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
         return machine.gpus[index]
 
     def mig_mode(gpu: Gpu) -> list[int]:
         if not gpu.knows_mig:
-            raise NotSupported("Not Supported")
+            raise NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return [0 if gpu.instances is None else 1, 0]
 
     def instance(gpu: Gpu, number: int) -> Gpu:
         found = (gpu.instances or [])[number]
         if found is None:
-            raise NVMLError("Not Found")
+            raise NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
         return found
 
     def memory(gpu: Gpu) -> SimpleNamespace:
         if gpu.shared_memory:
-            raise NotSupported("Not Supported")
+            raise NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return SimpleNamespace(total=140 * GIB, free=139 * GIB)
 
     def shut_down() -> None:
         machine.shutdowns += 1
 
-    module = ModuleType("pynvml")
-    vars(module).update(
-        NVMLError=NVMLError,
-        NVMLError_LibraryNotFound=LibraryNotFound,
-        NVMLError_DriverNotLoaded=DriverNotLoaded,
-        NVMLError_LibRmVersionMismatch=Mismatch,
-        NVMLError_NoPermission=NoPermission,
-        NVMLError_NotSupported=NotSupported,
-        NVML_DEVICE_MIG_ENABLE=1,
-        nvmlInit=initialise,
-        nvmlShutdown=shut_down,
-        nvmlSystemGetDriverVersion=lambda: machine.driver,
-        nvmlSystemGetCudaDriverVersion=lambda: 13010,
-        nvmlDeviceGetCount=lambda: len(machine.gpus),
-        nvmlDeviceGetHandleByIndex=handle,
-        nvmlDeviceGetMigMode=mig_mode,
-        nvmlDeviceGetMaxMigDeviceCount=lambda gpu: len(gpu.instances),
-        nvmlDeviceGetMigDeviceHandleByIndex=instance,
-        nvmlDeviceGetUUID=lambda gpu: gpu.uuid,
-        nvmlDeviceGetName=lambda gpu: gpu.name,
-        nvmlDeviceGetMemoryInfo=memory,
-        nvmlDeviceGetCudaComputeCapability=lambda gpu: gpu.capability,
-    )
-    return module
+    return {
+        "nvmlInit": initialise,
+        "nvmlShutdown": shut_down,
+        "nvmlSystemGetDriverVersion": lambda: machine.driver,
+        "nvmlSystemGetCudaDriverVersion": lambda: 13010,
+        "nvmlDeviceGetCount": lambda: len(machine.gpus),
+        "nvmlDeviceGetHandleByIndex": handle,
+        "nvmlDeviceGetMigMode": mig_mode,
+        "nvmlDeviceGetMaxMigDeviceCount": lambda gpu: len(gpu.instances),
+        "nvmlDeviceGetMigDeviceHandleByIndex": instance,
+        "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
+        "nvmlDeviceGetName": lambda gpu: gpu.name,
+        "nvmlDeviceGetMemoryInfo": memory,
+        "nvmlDeviceGetCudaComputeCapability": lambda gpu: gpu.capability,
+    }
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine without GPUs and without CUDA_VISIBLE_DEVICES; tests change it."""
     built = Machine()
-    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(built))
+    for name, function in fake_nvml(built).items():
+        monkeypatch.setattr(pynvml, name, function)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return built
 
@@ -156,11 +128,23 @@ def test_survey__travels_between_processes(four: Machine) -> None:
 @pytest.mark.parametrize(
     ("error", "problem", "broken"),
     [
-        (LibraryNotFound(), r"no NVIDIA driver \(NVML library not found\)", False),
-        (DriverNotLoaded(), "installed but not loaded", True),
-        (Mismatch(), "driver and its library do not match", True),
-        (NoPermission(), "no permission to use the NVIDIA driver", True),
-        (NVMLError("Unknown Error"), "NVML failed: Unknown Error", True),
+        (
+            NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND),
+            r"no NVIDIA driver \(NVML library not found\)",
+            False,
+        ),
+        (NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED), "installed but not loaded", True),
+        (
+            NVMLError(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH),
+            "driver and its library do not match",
+            True,
+        ),
+        (
+            NVMLError(pynvml.NVML_ERROR_NO_PERMISSION),
+            "no permission to use the NVIDIA driver",
+            True,
+        ),
+        (NVMLError(pynvml.NVML_ERROR_UNKNOWN), "NVML failed: Unknown Error", True),
         (OSError("libnvidia-ml.so.1: wrong ELF class"), "NVML failed: .* wrong ELF class", True),
         (AttributeError("nvmlInit"), "NVML failed: nvmlInit", True),
     ],
@@ -177,27 +161,11 @@ def test_survey__never_raises_and_says_what_is_wrong(
         select("all", found)
 
 
-def test_survey__without_the_python_package(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert survey().problem == "the Python package nvidia-ml-py is not installed"
-
-
 def test_survey__of_a_driver_without_gpus(machine: Machine) -> None:
     found = survey()
     assert found.problem == "the NVIDIA driver sees no GPU"
     assert found.driver == "580.95.05"
     assert not found.broken
-
-
-def test_survey__old_package_that_answers_bytes(machine: Machine) -> None:
-    machine.driver = b"470.57"
-    machine.gpus = [Gpu(b"GPU-1", name=b"Tesla T4")]  # type: ignore[arg-type]
-    found = survey()
-    assert (found.driver, found.devices[0].uuid, found.devices[0].name) == (
-        "470.57", "GPU-1", "Tesla T4",
-    )  # fmt: skip
 
 
 def test_survey__gpu_without_mig_and_with_memory_of_the_cpu(machine: Machine) -> None:
@@ -225,7 +193,7 @@ def test_survey__a_lost_gpu_does_not_hide_the_others(four: Machine) -> None:
     four.gpus[1].lost = True
     found = survey()
     assert visible(found) == ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
-    assert found.faults == ("GPU 1 is there but does not answer: GPU is lost",)
+    assert found.faults == (f"GPU 1 is there but does not answer: {LOST}",)
     assert found.problem is None
     assert found.broken
 
@@ -233,7 +201,7 @@ def test_survey__a_lost_gpu_does_not_hide_the_others(four: Machine) -> None:
 def test_survey__the_only_gpu_is_lost(machine: Machine) -> None:
     machine.gpus = [Gpu("GPU-0", lost=True)]
     found = survey()
-    assert found.problem == "GPU 0 is there but does not answer: GPU is lost"
+    assert found.problem == f"GPU 0 is there but does not answer: {LOST}"
     assert found.broken
 
 
@@ -349,7 +317,7 @@ def test_select__counts_the_visible_ones(four: Machine, monkeypatch: pytest.Monk
 
 
 def test_select__without_a_gpu(machine: Machine) -> None:
-    machine.error = LibraryNotFound()
+    machine.error = NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
     found = survey()
     assert select("auto", found) == select("none", found) == ()
     for request in ("0", "0-3", "GPU-1", "all"):

@@ -56,6 +56,7 @@ def test_names__of_the_command_are_taken(tmp_path: Path) -> None:
     assert found.options.compat_r
     assert found.options.seg_median == (0.3, -0.3)
     assert found.sex == ()
+    assert cnv(table_of_x(), compat_r=True).options.compat_r
     chosen = cnv(table_of_x(), chromosomes="X,1", rename="auto")
     assert chosen.regions.names == ("chrX", "chr1")
     paths = [write_alignments(tmp_path / f"{seed}.bam", random_rows(900, seed)) for seed in (1, 2)]

@@ -208,7 +208,7 @@ def test_region_copy_numbers__are_those_of_a_loop_over_the_cnvs(
 
 
 def test_fractional__r_pads_a_vector_to_one_width() -> None:
-    copies = copy_numbers.fractional_copy_numbers(np.array([0.0, 3.0, -1.0]), COHORT)
+    copies = copy_numbers.fractional_copy_numbers(np.array([0.0, 3.0, -1.0]), COHORT, 2)
     compat = CnvOptions(compat_r=True)
     assert labelled(copies, COHORT) == ["CN2.0", "CN16.0", "CN1.0"]
     assert labelled(copies, compat) == ["CN 2.0", "CN16.0", "CN 1.0"]
@@ -223,7 +223,9 @@ def test_fractional__r_pads_a_vector_to_one_width() -> None:
 def test_fractional__is_around_one_in_a_haploid_genome(compat_r: bool) -> None:
     """R has no fractional copy numbers of these models, so there is nothing to agree with."""
     options = CnvOptions.of("haplo", compat_r=compat_r)
-    assert copy_numbers.fractional_copy_numbers(np.array([0.0, 1.0, -1.0]), options).tolist() == [
+    assert copy_numbers.fractional_copy_numbers(
+        np.array([0.0, 1.0, -1.0]), options, 1
+    ).tolist() == [
         1.0,
         2.0,
         0.5,

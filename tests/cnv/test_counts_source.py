@@ -1,16 +1,15 @@
 """Counts where workers find them: the same rows from each place, and nothing left behind."""
 
 import multiprocessing
-import pickle
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from multigpu.cnv.counts_source import Columns, InFile, InMemory, Shared, copy_to_file
+from multigpu.cnv.counts_source import Columns, InFile, InMemory, copy_to_file, share_memory
 from multigpu.formats.storage import shareable
 
 Place = Callable[[InMemory], AbstractContextManager[InFile]]
@@ -25,20 +24,12 @@ def same(a: Columns, b: Columns) -> bool:
     return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-@contextmanager
-def shared(counts: InMemory) -> Iterator[InFile]:
-    """Yield the counts as other processes of this machine get them."""
-    kept = Shared(counts)
-    yield pickle.loads(pickle.dumps(kept))
-    del kept
-
-
 def room(size: int) -> NDArray[np.uint8]:
     return np.empty(size, np.uint8)
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.float64])
-@pytest.mark.parametrize("place", [shared, lambda counts: copy_to_file(counts, None)])
+@pytest.mark.parametrize("place", [share_memory, lambda counts: copy_to_file(counts, None)])
 def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None:
     whole = counts(kind)
     with place(whole) as there, multiprocessing.get_context("spawn").Pool(1) as other:
@@ -47,35 +38,16 @@ def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None
 
 
 def test_shared__goes_with_the_block() -> None:
-    with shared(counts(np.int32)) as there:
-        assert Path(there.path).exists()
-    assert not Path(there.path).exists()
-
-
-def test_shared__copies_once_and_for_others_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied, empty = [], shareable.empty
-
-    def counted(shape: tuple[int, ...], dtype: type) -> NDArray[np.int32]:
-        copied.append(shape)
-        return empty(shape, dtype)
-
-    monkeypatch.setattr(shareable, "empty", counted)
-    whole = counts(np.int32)
-    there = Shared(whole)
-    assert np.shares_memory(there.rows(2, 6, room)[0], whole.values)
-    assert not copied
-    paths = [pickle.loads(pickle.dumps(there)).path for _ in range(2)]
-    assert paths[0] == paths[1]
-    assert copied == [array.shape for array in whole.arrays()]
+    with share_memory(counts(np.int32)) as there:
+        assert Path(there.values.path).exists()
+    assert not Path(there.values.path).exists()
 
 
 def test_shared__does_not_copy_what_has_a_path() -> None:
     whole = counts(np.int32)
-    there = [shareable.empty(array.shape, array.dtype) for array in whole.arrays()]
-    for copy, array in zip(there, whole.arrays(), strict=True):
-        copy[:] = array
-    start, end, values = there
-    with shared(InMemory(values=values, start=start, end=end)) as found:
+    values = shareable.empty(whole.values.shape, np.int32)
+    values[:] = whole.values
+    with share_memory(InMemory(values=values, start=whole.start, end=whole.end)) as found:
         values[3, 1] = 99
         assert found.rows(3, 4, room)[0].tolist() == [[9, 99, 11]]
         assert same(found.rows(0, 3, room), whole.rows(0, 3, room))
@@ -85,7 +57,7 @@ def test_shared__copies_a_part_of_what_has_a_path() -> None:
     whole = shareable.empty((9, 3), np.int32)
     whole[:] = np.arange(27).reshape(9, 3)
     part = InMemory(values=whole[2:], start=np.arange(7), end=np.arange(7))
-    with shared(part) as found:
+    with share_memory(part) as found:
         assert found.rows(0, 1, room)[0].tolist() == [[6, 7, 8]]
 
 
@@ -112,5 +84,5 @@ def test_shareable__refuses_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -
 
 def test_filed__leaves_nothing_in_the_folder(tmp_path: Path) -> None:
     with copy_to_file(counts(np.int32), tmp_path) as there:
-        assert tmp_path in Path(there.path).parents
+        assert tmp_path in Path(there.values.path).parents
     assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,8 @@ from multigpu.formats.alignments.regions import windows
 @pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)
 @pytest.mark.parametrize("names", [("chr1", "chrX"), ("X", "1")])
 def test_genome__is_known_by_its_lengths(genome: Genome, names: tuple[str, str]) -> None:
-    first, x = (genome.first, genome.x) if names[0] == "chr1" else (genome.x, genome.first)
+    ends = genome.lengths[0], genome.lengths[-2]
+    first, x = ends if names[0] == "chr1" else ends[::-1]
     for chromosomes in ([(names[0], first)], [(names[1], x)], [(names[0], first), (names[1], x)]):
         assert genome_of_regions(windows([("chr2", 1_000_000), *chromosomes], 500_000)) == genome
 
@@ -38,13 +39,13 @@ def test_genome__by_any_of_its_names(name: str, found: str | None) -> None:
 
 @pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)
 def test_par__lies_at_the_ends_of_x(genome: Genome) -> None:
-    assert all(0 <= start < end <= genome.x for start, end in genome.par)
-    assert all(start < 100_000 or end > genome.x - 200_000 for start, end in genome.par)
+    assert all(0 <= start < end <= genome.lengths[-2] for start, end in genome.par)
+    assert all(start < 100_000 or end > genome.lengths[-2] - 200_000 for start, end in genome.par)
     assert sum(end - start for start, end in genome.par) < 3_200_000
 
 
 def test_genome__of_a_name_that_is_not_known_goes_by_the_lengths() -> None:
-    regions = windows([("chr1", GENOMES[0].first)], 500_000)
+    regions = windows([("chr1", GENOMES[0].lengths[0])], 500_000)
     assert find_genome("hg38.p14", regions) == find_genome(None, regions) == GENOMES[0]
     assert find_genome("GRCh38", regions) == GENOMES[0]
     assert find_genome("danRer11", windows([("chr1", 9)], 5)) is None

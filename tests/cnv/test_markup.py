@@ -12,7 +12,6 @@ from support.markup import NAMES, read
 
 from multigpu.cnv import report
 from multigpu.cnv.output import plots, text_files
-from multigpu.cnv.request import Provenance
 from multigpu.cnv.result import CnvResult
 from multigpu.run.report import literal
 
@@ -28,7 +27,7 @@ def named() -> CnvResult:
 
 def test_markup__in_a_report_of_copy_numbers_stays_text() -> None:
     shown = named()
-    page = report.render(shown, Provenance(cases=NAMES, controls=NAMES)).decode()
+    page = report.render(shown, inputs=NAMES).decode()
     found = read(page, scripts=2)
     for name in NAMES:
         assert found.text.count(name) >= 2  # a note and an input

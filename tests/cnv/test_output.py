@@ -37,13 +37,15 @@ def test_publish__again_leaves_the_matrices_that_are_in_their_place(tmp_path: Pa
     assert (part / output.JOURNAL).exists()
 
 
-def test_not_made_again__leaves_out_matrices_that_a_stopped_run_has_moved(tmp_path: Path) -> None:
+def test_publish__names_what_it_removes_but_no_matrices_that_a_stopped_run_has_moved(
+    tmp_path: Path,
+) -> None:
     part = tmp_path / output.PART
     fill(part, "cnvs.tsv", output.MATRICES)
     output.publish(part)
     fill(part, "cnvs.tsv")
     fill(tmp_path, output.REPORT, text="old")
-    assert output.files_not_made_again(part) == [output.REPORT]
+    assert output.publish(part) == [output.REPORT]
 
 
 def test_publish__again_without_matrices_removes_those_of_an_earlier_run(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from support.cohorts import result
 from multigpu.cnv import report
 from multigpu.cnv.output import overview, plots
 from multigpu.cnv.output.colours import BLUE, RED, Colours, Palette, Shade
-from multigpu.cnv.request import Provenance
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -72,15 +71,11 @@ def test_report__is_the_same_bytes_again_and_asks_for_nothing(tmp_path: Path) ->
 
 
 def test_report__says_what_was_given() -> None:
-    given = Provenance(
-        cases=("a<b.bam", "b.bam"),
-        controls=("c.bam",),
-        counting={"window": 500, "min_mapq": 1},
-        samples=tuple("abcdefg"),
-    )
+    inputs, counting = ("a<b.bam", "c.bam (controls)"), {"window": 500, "min_mapq": 1}
     ploidy = (4, *[2] * 6)
     options = replace(result().options, upper=0.4, seg_median=(0.5, -0.5))
-    page = report.render(replace(result(), ploidy=ploidy, options=options), given).decode()
+    given = replace(result(), ploidy=ploidy, options=options, controls=("c",))
+    page = report.render(given, inputs=inputs, counting=counting).decode()
     assert "<li>a&lt;b.bam</li>" in page
     assert "<li>c.bam (controls)</li>" in page
     assert "upper 0.4; seg-median 0.5,-0.5; window 500</p>" in page
@@ -88,7 +83,7 @@ def test_report__says_what_was_given() -> None:
     assert "<th>ploidy</th>" in page
     assert f"<td>{result().samples[0]}</td><td>4</td>" in page
     assert "<th>ploidy</th>" not in report.render(result()).decode()
-    assert "Input: x.tsv</p>" in report.render(result(), Provenance(cases=("x.tsv",))).decode()
+    assert "Input: x.tsv</p>" in report.render(result(), inputs=["x.tsv"]).decode()
 
 
 def test_report__without_cnvs_says_so() -> None:

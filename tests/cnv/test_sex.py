@@ -32,10 +32,16 @@ def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -
     return found.sexes()
 
 
+def coverage_of(table: Counts, values: Any = None) -> sex.Coverage:
+    """Return the coverage of X and Y in a table, or in other counts of its regions."""
+    found = sex.coverage(table.values if values is None else values, table.regions)
+    assert found is not None
+    return found
+
+
 def test_inferred__by_half_the_coverage_of_x() -> None:
     table = of_sexes()
-    coverage = sex.coverage(table.values, table.regions)
-    assert coverage is not None
+    coverage = coverage_of(table)
     assert coverage.sexes() == SEXES
     assert coverage.y_says
     assert coverage.disagreements() == []
@@ -85,13 +91,11 @@ def test_inferred__most_of_y_may_be_without_reads() -> None:
     table = of_sexes()
     values = table.values.copy()
     values[np.flatnonzero(table.regions.chrom == 2)[30:]] = 0
-    found = sex.coverage(values, table.regions)
-    assert found is not None
+    found = coverage_of(table, values)
     assert found.y_says
     assert found.disagreements() == []
     values[np.flatnonzero(table.regions.chrom == 2)[10:]] = 0  # of mice, it may be less
-    found = sex.coverage(values, table.regions)
-    assert found is not None
+    found = coverage_of(table, values)
     assert not found.y_says
     assert (found.sexes(), found.disagreements()) == (SEXES, [])
 
@@ -103,15 +107,13 @@ def test_inferred__reads_that_stray_to_y_make_no_male(coverage: int) -> None:
     values, rows = table.values.copy(), np.flatnonzero(table.regions.chrom == 2)
     values[rows[:8]] = coverage  # repeats
     values[rows[8:]] += np.random.default_rng(2).poisson(0.02 * coverage, (192, 6)).astype(np.int32)
-    found = sex.coverage(values, table.regions)
-    assert found is not None
+    found = coverage_of(table, values)
     assert (found.sexes(), found.disagreements()) == (females, [])
 
 
 def test_inferred__by_x_alone_where_there_is_no_y() -> None:
     table = of_sexes(("chr1", "chrX"))
-    found = sex.coverage(table.values, table.regions)
-    assert found is not None
+    found = coverage_of(table)
     assert (found.y, found.y_says, found.sexes()) == (None, False, SEXES)
 
 
@@ -136,8 +138,7 @@ def test_inferred__a_sample_without_reads_has_no_sex() -> None:
     table = of_sexes()
     values = table.values.copy()
     values[:, 2] = 0
-    coverage = sex.coverage(values, table.regions)
-    assert coverage is not None
+    coverage = coverage_of(table, values)
     assert coverage.sexes()[2] == ""
     assert coverage.disagreements() == []
 
@@ -438,8 +439,7 @@ def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
 
 def test_usual__of_single_samples_is_that_of_all() -> None:
     job = CnvJob(of_sexes(**PAR), CnvOptions(), CPU, sexes=SEXES, genome="hg38")
-    usual, regions = usual_copies(job.cohort, job.spans), job.cohort.regions
-    assert usual is not None
+    usual, regions = usual_copies(job.cohort, job.spans, 2), job.cohort.regions
     every = usual.of_intervals(regions.chrom, regions.start, regions.end)
     assert set(every.ravel().tolist()) == {0, 1, 2}
     sample = np.arange(len(regions)) % len(SEXES)

@@ -49,6 +49,7 @@ def with_cnvs(
         cnv=np.ones(count, np.bool_),
     )
     place = Regions(names, chrom, start, end)
+    changes.setdefault("usual", UsualCopies(copies=np.full((len(names), 3), 2, np.int8)))
     return replace(result(), regions=place, samples=samples, segments=table, **changes)
 
 
@@ -106,7 +107,7 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
         return [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
 
     whole = files("whole")
-    monkeypatch.setattr("multigpu.cnv.output.lines.CELLS", 20)
+    monkeypatch.setattr("multigpu.cnv.output.text_files.CELLS", 20)
     assert files("few") == whole
 
 

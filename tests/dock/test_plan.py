@@ -1,4 +1,4 @@
-"""Plans, and what workers prepare before the first ligand is docked."""
+"""Plans, and the spans that follow from them."""
 
 import json
 import pickle
@@ -13,7 +13,6 @@ from multigpu.cli import cli
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.dock import plan as dock_plan
 from multigpu.dock.options import DockOptions
-from multigpu.dock.prepare import FEW, prepare
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.sources import Source, inspect_source
@@ -85,17 +84,6 @@ def test_plan__has_a_twentieth_of_a_long_run_in_progress(
     search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
     plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
     assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
-
-
-@pytest.mark.parametrize("pocket", ["pocket.maps.fld", "pocket.npz"])
-@pytest.mark.parametrize("given", ["some.sdf.gz", "some.PDBQT", "some.mol2", "-", ""])
-@pytest.mark.parametrize(
-    "options", [DockOptions(), DockOptions(rotations=99, interpolation="nearest", outside="zero")]
-)
-def test_prepare__docks_what_is_like_the_job(given: str, pocket: str, options: DockOptions) -> None:
-    if given.endswith(".sdf.gz") and "maps" in pocket:
-        pytest.importorskip("rdkit")
-    assert prepare(given, pocket, options, None) == FEW
 
 
 @pytest.mark.parametrize("block", [1 << 20, 3000, 700])

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = (
     "open", "mkdir", "rename", "replace", "link", "symlink", "unlink", "remove", "rmdir", "fsync",
-    "writev", "ftruncate",
+    "write", "ftruncate",
 )  # fmt: skip
 KILLED = -signal.SIGKILL
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # while nothing runs

@@ -1,6 +1,5 @@
 """What a run tells while it runs: its log, its timeline, its progress."""
 
-import io
 import json
 import os
 import re
@@ -19,7 +18,7 @@ from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
 from multigpu.cluster.workers import history
 from multigpu.run.progress import Progress
-from multigpu.run.trace import Log, Timeline, logged, traced
+from multigpu.run.trace import Timeline, logged, traced
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,21 +30,22 @@ def finished(chunk: int, worker: str, begin: float) -> Event:
     return Event("finished", begin + 3, facts)
 
 
-def test_log__has_a_line_for_every_event_at_once() -> None:
-    file = io.BytesIO()
-    log = Log(file)
-    log(Event("split", 1.5, {"chunk": 3, "bytes": 10}))
-    assert json.loads(file.getvalue()) == {"event": "split", "at": 1.5, "chunk": 3, "bytes": 10}
-    log(finished(4, "a", 2.0))
-    assert file.getvalue().count(b"\n") == 2
+def test_log__has_a_line_for_every_event_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with logged(str(path)) as log:
+        log(Event("split", 1.5, {"chunk": 3, "bytes": 10}))
+        assert json.loads(path.read_text()) == {
+            "event": "split", "at": 1.5, "chunk": 3, "bytes": 10,
+        }  # fmt: skip
+        log(finished(4, "a", 2.0))
+        assert path.read_text().count("\n") == 2
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_log__that_cannot_be_written_is_told() -> None:
-    with logged("/dev/full") as log:
-        assert log is not None
-        with pytest.raises(DiskFull, match=r"^/dev/full: cannot be written: the disk is full"):
-            log(Event("split"))
+    full = r"^/dev/full: cannot be written: the disk is full"
+    with logged("/dev/full") as log, pytest.raises(DiskFull, match=full):
+        log(Event("split"))
 
 
 def test_timeline__has_a_process_a_device_and_its_steps_where_they_were() -> None:
@@ -65,12 +65,10 @@ def test_timeline__has_a_process_a_device_and_its_steps_where_they_were() -> Non
     assert [e["name"] for e in events if e["ph"] == "i"] == ["retired"]
 
 
-def test_progress__shows_the_run_and_every_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multigpu.run.progress.EVERY", -1.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def test_progress__shows_the_run_and_every_device() -> None:
     facts = SimpleNamespace(chunks=3, resumed=1)
     job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
-    with Progress(job, "scan", lambda: "5 matches", drawn=sys.stderr.isatty()) as progress:
+    with Progress(job, "scan", lambda: "5 matches", drawn=True) as progress:
         progress(finished(2, "one", 10.0))
         progress(finished(9, "two", 10.0))
         lines = progress._lines()

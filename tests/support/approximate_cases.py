@@ -66,6 +66,7 @@ def search(
     started = ErrorHits(
         record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
         errors=hits.errors,
+        edge=hits.edge,
     )  # fmt: skip
     order = np.lexsort((hits.pattern, hits.end, found.start, hits.pattern // patterns.strands,
                         hits.record))  # fmt: skip

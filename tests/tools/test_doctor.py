@@ -1,6 +1,5 @@
 """Every diagnosis of the doctor, on machines that are made up; and the checks it runs here."""
 
-import importlib.metadata
 import json
 import os
 import subprocess
@@ -54,8 +53,6 @@ NO_GPU_DIAGNOSES = [
      "install the NVIDIA driver", False),
     (devices.NO_DRIVER, packages(CU13), "no NVIDIA driver (NVML library not found)",
      "install the NVIDIA driver", False),
-    (devices.NO_PYNVML, packages(CU13), "the Python package nvidia-ml-py is not installed",
-     "pip install nvidia-ml-py", False),
     (devices.NOT_LOADED, packages(CU13), "the NVIDIA driver is installed but not loaded",
      "load it", True),
     (devices.MISMATCH, packages(CU13), "the NVIDIA driver and its library do not match",
@@ -336,7 +333,7 @@ def test_installed__finds_builds_wheels_and_versions(monkeypatch: pytest.MonkeyP
     }  # fmt: skip
     found = [SimpleNamespace(metadata={"Name": n}, version=v) for n, v in there.items()]
     found.append(SimpleNamespace(metadata={"Name": None}, version=None))  # a damaged record
-    monkeypatch.setattr(importlib.metadata, "distributions", lambda: found)
+    monkeypatch.setattr(doctor, "distributions", lambda: found)
     here = doctor.installed()
     assert here.cupy == (Build("cupy-cuda12x", "14.1.0", 12), CU13)
     assert here.cuda == {
@@ -357,11 +354,11 @@ def test_this_host__obeys_affinity_and_control_groups(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         "psutil.virtual_memory", lambda: SimpleNamespace(total=16 * GIB, available=8 * GIB)
     )
-    monkeypatch.setattr("dask.system.cpu_count", lambda: 4)
-    monkeypatch.setattr("distributed.system.memory_limit", lambda: 16 * GIB)
+    monkeypatch.setattr(doctor, "cpu_count", lambda: 4)
+    monkeypatch.setattr(doctor, "memory_limit", lambda: 16 * GIB)
     assert doctor.this_host() == Host(4, "of 8, by affinity", 16 * GIB, 8 * GIB, None)
-    monkeypatch.setattr("dask.system.cpu_count", lambda: 2)
-    monkeypatch.setattr("distributed.system.memory_limit", lambda: 4 * GIB)
+    monkeypatch.setattr(doctor, "cpu_count", lambda: 2)
+    monkeypatch.setattr(doctor, "memory_limit", lambda: 4 * GIB)
     assert doctor.this_host() == Host(
         2, "of 8, by the control group", 4 * GIB, 4 * GIB, "of 16.0 GiB, by the control group"
     )
@@ -375,7 +372,7 @@ def test_this_host__is_this_one() -> None:
 
 def test_doctor__starts_no_cuda_and_compiles_nothing() -> None:
     code = (
-        "import sys, multigpu.tools.doctor as d; d._as_json(d.examine(kernel_check=False)); "
+        "import sys, multigpu.tools.examination as d; d.as_json(d.examine(kernel_check=False)); "
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

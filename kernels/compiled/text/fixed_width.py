@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.compiled.text.numbers import scaled
 from multigpu.kernels.compiled.text.words import BLANK
 
 PLUS, MINUS, POINT, ZERO = b"+-.0"
 MOST_DIGITS = 15  # of a number: as a whole one it is exact, as is the power of ten that divides it
 TENS = 10.0 ** np.arange(MOST_DIGITS + 1)
+DOUBTFUL = 1e-6  # of a last digit: more than the error of a product below 10^9
 
 
 @jit
@@ -58,10 +58,19 @@ def read_whole(raw: Any, begin: Any, end: Any) -> Any:
 
 @jit
 def put_decimal(out: Any, at: Any, value: Any, width: Any, decimals: Any) -> Any:
-    """Write `%*.*f` to `out` if that has as many letters as the width; return whether it has."""
-    whole = scaled(abs(value), TENS[decimals])
+    """Write `%*.*f` to `out` if that has as many letters as the width; return whether it has.
+
+    Nothing is written either where only exact arithmetic can tell how to round.
+    """
+    product = abs(value) * TENS[decimals]
     negative = math.copysign(1.0, value) < 0
-    if whole < 0 or whole >= TENS[width - 2 if negative else width - 1]:
+    limit = TENS[width - 2 if negative else width - 1]
+    if not product < limit:
+        return False
+    whole = int(product)
+    beyond = (product - whole) - 0.5
+    whole += beyond > 0
+    if abs(beyond) < DOUBTFUL or whole >= limit:
         return False
     last = at + width - 1
     for i in range(width):

@@ -1,10 +1,11 @@
-"""PDBQT as programs write it, many ligands at once: text to arrays, and poses back to text.
+"""PDBQT as programs write it, many ligands at once: text to arrays.
 
 A record is *regular* where
 
     every line ends with a newline, none begins with a blank, and there are no control characters;
     the lines of its atoms have all columns, with numbers in decimals as in `-14.459`;
-    the type of each atom is a word of one to three letters, and has a map.
+    the type of each atom is a word of one to three letters, and has a map;
+    lines that a pose does not keep come before and after all others.
 """
 
 import math
@@ -13,22 +14,24 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.compiled.native import copy_bytes, find_byte
-from multigpu.kernels.compiled.text.fixed_width import put_decimal, read_decimal
+from multigpu.kernels.compiled.native import find_byte
+from multigpu.kernels.compiled.text.fixed_width import read_decimal
 from multigpu.kernels.compiled.text.words import (
     BLANK,
     NEWLINE,
+    CoordinatePlaces,
     are_whole_lines,
     begins_with,
     find_word,
     word_table,
 )
 
-PLACE, WIDTH, DECIMALS = 30, 8, 3  # columns: x y z of this width,
+PLACE, WIDTH = 30, 8  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,
 TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
 LAST_PRINTABLE = 126  # of ASCII
 ATOM_WORDS = word_table([b"ATOM  ", b"HETATM"])
+COORDINATES = CoordinatePlaces(header=0, words=ATOM_WORDS, column=PLACE, width=WIDTH, decimals=3)
 REMARK_WORD, NAME_WORD = word_table([b"REMARK"]), word_table([b"Name = "])
 
 
@@ -39,45 +42,55 @@ def type_code(name: str) -> int:
 
 
 @jit
-def read_records(texts: Any, wanted: Any, codes: Any, dropped: Any, largest_charge: Any) -> Any:
-    """Return the atoms of the wanted records that are regular, and where all have their names.
+def read_records(texts: Any, codes: Any, dropped: Any, largest_charge: Any) -> Any:
+    """Return the atoms of the records that are regular, and what a pose takes from each.
 
     texts    TextArrays of n records
-    wanted   bool[n]
     codes    int64[types]: `type_code` of each map; empty where every type will do
     dropped  word table of the lines that a pose does not keep
     largest_charge  e, above and below 0
     returns  positions float64[atoms, 3] in Å, charges float64[atoms] in e, types int32[atoms];
              sizes int64[n], 0 atoms for a record that is not regular;
-             begins and lengths, int64[n], of the names; bool[n], whether a kept line says it
+             where the names and the lines that a pose keeps are: begins int64[n], lengths int64[n]
+             of each; bool[n], whether a kept line says the name
     """
     raw, begins, lengths = texts
     most = lengths.sum() // TYPE + 1
     positions, charges = np.empty((most, 3), np.float64), np.empty(most, np.float64)
     types, sizes = np.empty(most, np.int32), np.zeros(begins.shape[0], np.int64)
     names, widths = np.zeros_like(sizes), np.zeros_like(sizes)
+    bodies, kept = np.zeros_like(sizes), np.zeros_like(sizes)
     named = np.zeros(begins.shape[0], np.bool_)
     first = 0
     for i in range(begins.shape[0]):
         atom, at, stop = first, begins[i], begins[i] + lengths[i]
-        regular = wanted[i] and are_whole_lines(raw, at, stop)
+        body, tail = at, stop
+        regular = are_whole_lines(raw, at, stop)
         while regular and at < stop:
             end = find_byte(raw, at, stop, NEWLINE)
-            regular = raw[at] != BLANK
+            is_dropped = begins_with(raw, at, end + 1, dropped)
+            regular = raw[at] != BLANK and (is_dropped or tail == stop)
+            if is_dropped and at == body:
+                body = end + 1
+            elif is_dropped:
+                tail = min(tail, at)
             if begins_with(raw, at, end, ATOM_WORDS):
-                regular = _read_atom(raw, at, end, codes, positions[atom], charges, types, atom)
-                regular = regular and abs(charges[atom]) <= largest_charge
+                place = positions[atom]
+                regular &= _read_atom(raw, at, end, codes, place, charges, types, atom)
+                regular &= abs(charges[atom]) <= largest_charge
                 atom += 1
             elif not named[i] and begins_with(raw, at, end, REMARK_WORD):
                 name = find_word(raw, at + REMARK_WORD.shape[1], end, NAME_WORD)
                 if name >= 0 and names[i] == 0:
                     names[i] = name + NAME_WORD.shape[1]
                     widths[i] = end - names[i]
-                named[i] = name >= 0 and not begins_with(raw, at, end, dropped)
+                named[i] = name >= 0 and not is_dropped
             at = end + 1
         if regular:
             sizes[i], first = atom - first, atom
-    return positions[:first], charges[:first], types[:first], sizes, names, widths, named
+            bodies[i], kept[i] = body, tail - body
+    atoms = positions[:first], charges[:first], types[:first]
+    return *atoms, sizes, names, widths, bodies, kept, named
 
 
 @jit
@@ -113,45 +126,3 @@ def _find_type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
         if codes[i] == code:
             return i
     return -1
-
-
-@jit
-def write_poses(texts: Any, heads: Any, first_atoms: Any, positions: Any, dropped: Any) -> Any:
-    """Return regular records with other coordinates, one after the other, and how long each is.
-
-    texts        TextArrays of n regular records
-    heads        TextArrays of what goes before each
-    first_atoms  int64[n]: row of the first atom of each in `positions`, float64[atoms, 3]
-    dropped      word table of the lines that are left out
-    returns      uint8[size], int64[n]; 0 bytes for a record with a coordinate that is too long
-    """
-    raw, begins, lengths = texts
-    out = np.empty(lengths.sum() + heads.lengths.sum(), np.uint8)
-    sizes = np.zeros(begins.shape[0], np.int64)
-    begin = 0
-    for i in range(begins.shape[0]):
-        at, stop, atom, fits = begins[i], begins[i] + lengths[i], first_atoms[i], True
-        copy_bytes(out, begin, heads.raw, heads.begins[i], heads.lengths[i])
-        size = heads.lengths[i]
-        while fits and at < stop:
-            end = find_byte(raw, at, stop, NEWLINE) + 1
-            if not begins_with(raw, at, end, dropped):
-                copy_bytes(out, begin + size, raw, at, end - at)
-                if begins_with(raw, at, end, ATOM_WORDS):
-                    fits = _put_place(out, begin + size + PLACE, positions[atom])
-                    atom += 1
-                size += end - at
-            at = end
-        if fits:
-            sizes[i] = size
-            begin += size
-    return out[:begin], sizes
-
-
-@jit
-def _put_place(out: Any, at: Any, place: Any) -> Any:
-    """Write coordinates; return whether they fit."""
-    fits = True
-    for axis in range(3):
-        fits &= put_decimal(out, at + WIDTH * axis, place[axis], WIDTH, DECIMALS)
-    return fits

@@ -12,10 +12,10 @@ What is a hit:
 A pattern may have a prefix and a suffix that are exact: there no base may differ, and no gap may be
 inside of them.
 
-`reference.py` says what is right, base by base. `mismatches.py` counts the mismatches of 64
-positions at a time in bit planes; `edits.py` keeps a column of the table of distances of a pattern
-in two words (Myers 1999, Hyyrö 2003), of several patterns at a time; `alignment.py` finds start and
-alignment of a hit with edits.
+`reference.py` says what is right, base by base. `cpu_mismatches.py` and `mismatches.cu` count the
+mismatches of 64 and of 32 positions at a time in bit planes. `cpu_edits.py` and `edits.cu` keep a
+column of the table of distances as bits (Myers 1999, Hyyrö 2003) and find ends that may be hits;
+`verification.py` settles them, and `alignment.py` finds their starts and alignments.
 """
 
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
-from multigpu.kernels.scan.approximate.verification import find_hits
+from multigpu.kernels.scan.approximate.verification import WHOLE, Piece, find_hits
 from multigpu.kernels.scan.cpu_patterns import pack
 from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
 
@@ -30,12 +30,12 @@ class Scanner:
         else:
             self._target = cpu_mismatches.make_target(patterns, limits)
 
-    def scan(self, chunk: Chunk) -> ErrorHits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> ErrorHits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
 
         Raises BadBaseError at the first illegal letter.
         """
-        hits = self._find_edits(chunk) if self.edits else self._find_mismatches(chunk)
+        hits = self._find_edits(chunk, piece) if self.edits else self._find_mismatches(chunk)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
     def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
@@ -58,19 +58,22 @@ class Scanner:
                     start=start,
                     end=start + self.patterns.lengths[pattern],
                     errors=room.errors[:count],
+                    edge=np.zeros(count, np.uint8),
                 )
             )
             size *= 1 if stop > done else 8
             done = stop
         return ErrorHits.joined(parts)
 
-    def _find_edits(self, chunk: Chunk) -> ErrorHits:
+    def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:
         sets = bases.encode(chunk.letters)
         if not sets.all():
             raise BadBaseError(int(np.argmin(sets != 0)))
         parts = [self._candidates(sets, chunk.offsets, group) for group in self._groups]
         joined = cpu_edits.Candidates.joined(parts)
-        return find_hits(chunk.offsets, sets, self.patterns, self.limits, joined, self._strict)
+        return find_hits(
+            chunk.offsets, sets, self.patterns, self.limits, joined, self._strict, piece
+        )
 
     def _candidates(
         self, sets: NDArray[np.uint8], offsets: NDArray[np.int64], group: cpu_edits.Group

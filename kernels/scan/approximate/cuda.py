@@ -14,7 +14,7 @@ from multigpu.kernels.device.launch import launch_blocks, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
-from multigpu.kernels.scan.approximate.verification import find_hits
+from multigpu.kernels.scan.approximate.verification import WHOLE, Piece, find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
 from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
@@ -224,7 +224,7 @@ class Scanner:
                 np.uint32(sweep.steps.shape[1]),
             )  # fmt: skip
 
-    def scan(self, chunk: Chunk) -> ErrorHits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> ErrorHits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
@@ -242,7 +242,7 @@ class Scanner:
                 lane.stream.synchronize()  # what is queued uses the buffers
                 lane.release()
                 raise
-        hits = self._ends_to_hits(chunk, found) if self.edits else self._to_hits(found)
+        hits = self._ends_to_hits(chunk, found, piece) if self.edits else self._to_hits(found)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
     def _to_hits(self, found: NDArray[Any]) -> ErrorHits:
@@ -253,13 +253,14 @@ class Scanner:
             start=start,
             end=start + self.patterns.lengths[found["pattern"]],
             errors=found["errors"].copy(),
+            edge=np.zeros(len(found), np.uint8),
         )
 
-    def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any]) -> ErrorHits:
+    def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> ErrorHits:
         candidates = self._ends.candidates(found, chunk.offsets)
         sets = bases.encode(chunk.letters)
         strict = self.rules.strict
-        return find_hits(chunk.offsets, sets, self.patterns, self.limits, candidates, strict)
+        return find_hits(chunk.offsets, sets, self.patterns, self.limits, candidates, strict, piece)
 
     def seconds(self) -> dict[str, float]:
         """Return how long the parts of this thread's last scan took on the device."""

@@ -145,5 +145,6 @@ def search(
         start=table[:, 2],
         end=table[:, 3],
         errors=table[:, 4].astype(np.int32),
+        edge=np.zeros(len(table), np.uint8),
     )
     return hits, [row[5] for row in rows]

@@ -1,7 +1,7 @@
 """Limits of errors, and the result of a search with errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -49,6 +49,11 @@ class Limits:
         )
 
 
+# Flags of hits with edits in pieces of a record: whether the run of ends reaches the first end that
+# the piece is asked about, or the last one, after which the record continues.
+AT_BEGIN, AT_END = np.uint8(1), np.uint8(2)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ErrorHits:
     """Places of patterns in the records of a chunk.
@@ -58,6 +63,7 @@ class ErrorHits:
     start    int64[n]  first base, within the record
     end      int64[n]  after the last base
     errors   int32[n]  mismatches, or edits
+    edge     uint8[n]  AT_BEGIN and AT_END
     """
 
     record: NDArray[np.int32]
@@ -65,6 +71,7 @@ class ErrorHits:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     errors: NDArray[np.int32]
+    edge: NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.record)
@@ -109,4 +116,23 @@ class ErrorHits:
             start=join("start", np.int64),
             end=join("end", np.int64),
             errors=join("errors", np.int32).astype(np.int32),
+            edge=join("edge", np.uint8).astype(np.uint8),
         )
+
+
+def join_pieces(left: ErrorHits, right: ErrorHits) -> ErrorHits:
+    """Return the hits of two pieces of one record, with ends in the record, as those of one piece.
+
+    A run at the end of the left piece is a hit only if it is found at the begin of the right one,
+    too, where no base before is known: it falls after that otherwise.
+    """
+    continued = right.take((right.edge & AT_BEGIN) != 0)
+    is_open = (left.edge & AT_END) != 0
+    last = np.zeros(max(left.pattern.max(initial=0), right.pattern.max(initial=0)) + 1, np.uint8)
+    last[continued.pattern] = continued.edge & AT_END
+    kept = left.take(~is_open | np.isin(left.pattern, continued.pattern))
+    was_open = (kept.edge & AT_END) != 0
+    edge = np.where(was_open, kept.edge & AT_BEGIN | last[kept.pattern], kept.edge)
+    return ErrorHits.joined(
+        [replace(kept, edge=edge.astype(np.uint8)), right.take((right.edge & AT_BEGIN) == 0)]
+    )

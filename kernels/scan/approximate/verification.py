@@ -1,6 +1,6 @@
 """Hits among the candidates for patterns with edits, by the table of distances."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,11 +8,25 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.scan.approximate.alignment import Pairs
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
+from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END, ErrorHits, Limits
 from multigpu.kernels.scan.types import Patterns
 
 ONE_EDIT = np.int32(1)
 TOO_MANY = np.int32(1 << 30)
+
+
+class Piece(NamedTuple):
+    """Ends of a chunk that are asked about, where its records are pieces of longer ones.
+
+    first    the first end in the chunk's first record; 0 where the record begins there
+    is_open  whether the last record continues after the chunk
+    """
+
+    first: int = 0
+    is_open: bool = False
+
+
+WHOLE = Piece()
 
 
 def find_hits(
@@ -22,6 +36,7 @@ def find_hits(
     limits: Limits,
     candidates: Candidates,
     strict: bool,
+    piece: Piece = WHOLE,
 ) -> ErrorHits:
     """Return the hits among candidates, of which those of a record and pattern may overlap.
 
@@ -30,38 +45,61 @@ def find_hits(
 
     The hits have no starts yet: their starts are their ends.
     """
-    stretches = _merged(candidates, np.diff(offsets))
+    lengths = np.diff(offsets)
+    lowest = np.zeros(len(lengths), np.int64)
+    lowest[:1] = piece.first
+    stretches = _merged(candidates, lowest, lengths)
     pairs = Pairs(offsets, sets, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
     column = np.empty(int(patterns.lengths.max(initial=0)) + 1, np.int32)
     # Neighbouring hits are two ends apart or more.
-    room = int(((stretches.last - stretches.first) // 2 + 1).sum())
-    hits = ErrorHits(
+    runs = make_runs(int(((stretches.last - stretches.first) // 2 + 1).sum()))
+    count = _find_hits(pairs, limits.most, stretches, strict, column, runs)
+    record, end = runs.record[:count], runs.first[:count]
+    at_begin = (record == 0) & (end == piece.first) & (piece.first > 0)
+    at_end = (record == len(lengths) - 1) & (runs.last[:count] == lengths[record]) & piece.is_open
+    return ErrorHits(
+        record=record,
+        pattern=runs.pattern[:count],
+        start=end,
+        end=end,
+        errors=runs.errors[:count],
+        edge=(at_begin * AT_BEGIN | at_end * AT_END).astype(np.uint8),
+    )
+
+
+class Runs(NamedTuple):
+    """Room for runs of neighbouring ends with the fewest edits around."""
+
+    record: NDArray[np.int32]
+    pattern: NDArray[np.int32]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    errors: NDArray[np.int32]
+
+
+def make_runs(room: int) -> Runs:
+    """Return room for as many runs."""
+    return Runs(
         record=np.empty(room, np.int32),
         pattern=np.empty(room, np.int32),
-        start=np.empty(0, np.int64),
-        end=np.empty(room, np.int64),
+        first=np.empty(room, np.int64),
+        last=np.empty(room, np.int64),
         errors=np.empty(room, np.int32),
     )
-    count = _find_hits(
-        pairs, limits.most, stretches, strict, column, hits.record, hits.pattern, hits.end,
-        hits.errors,
-    )  # fmt: skip
-    return ErrorHits(
-        record=hits.record[:count],
-        pattern=hits.pattern[:count],
-        start=hits.end[:count],
-        end=hits.end[:count],
-        errors=hits.errors[:count],
-    )
 
 
-def _merged(candidates: Candidates, lengths: NDArray[np.int64]) -> Candidates:
-    """Return the candidates within their records, in order; those that touch are one."""
+def _merged(
+    candidates: Candidates, lowest: NDArray[np.int64], highest: NDArray[np.int64]
+) -> Candidates:
+    """Return the candidates within the ends of their records, in order; those that touch are one.
+
+    lowest, highest  int64[records]  the first and the last end
+    """
     record, pattern, first, last = candidates
     order = np.lexsort((first, pattern, record))
     record, pattern = record[order], pattern[order]
-    first = np.maximum(first[order], 0)
-    last = np.minimum(last[order], lengths[record])
+    first = np.maximum(first[order], lowest[record])
+    last = np.minimum(last[order], highest[record])
     count = _merge(record, pattern, first, last)
     return Candidates(record[:count], pattern[:count], first[:count], last[:count])
 
@@ -84,11 +122,8 @@ def _merge(record: Any, pattern: Any, first: Any, last: Any) -> Any:
 
 
 @lean
-def _find_hits(
-    pairs: Any, most: Any, stretches: Any, strict: Any, column: Any, record: Any, pattern: Any,
-    end: Any, errors: Any,
-) -> Any:  # fmt: skip
-    """Write the hits; return how many there are."""
+def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, column: Any, runs: Any) -> Any:
+    """Write the runs that are hits; return how many there are."""
     count = 0
     for i in range(stretches.first.shape[0]):
         p, r = stretches.pattern[i], stretches.record[i]
@@ -107,14 +142,19 @@ def _find_hits(
                 continue
             here = column[bases.shape[0]] if column[bases.shape[0]] <= most[p] else TOO_MANY
             if here > value and fell:
-                record[count], pattern[count], end[count], errors[count] = r, p, run, value
-                count += 1
+                count = _keep(runs, count, r, p, run, begin + at - 1, value)
             if here != value:
                 run, fell, value = begin + at, here < value, here
         if fell:
-            record[count], pattern[count], end[count], errors[count] = r, p, run, value
-            count += 1
+            count = _keep(runs, count, r, p, run, stretches.last[i], value)
     return count
+
+
+@lean
+def _keep(runs: Any, at: Any, record: Any, pattern: Any, first: Any, last: Any, errors: Any) -> Any:
+    runs.record[at], runs.pattern[at] = record, pattern
+    runs.first[at], runs.last[at], runs.errors[at] = first, last, errors
+    return at + 1
 
 
 @lean

@@ -1,22 +1,22 @@
 """Tables of the calls of all chromosomes, put together from the parts of each."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from multigpu.cnv.calls import r_compat
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, fractional_copy_numbers
 from multigpu.cnv.calls.regions import farthest_end, region_copy_numbers
-from multigpu.cnv.calls.segments import NOT_CALLED, Rows, Spans
+from multigpu.cnv.calls.segments import NOT_CALLED, Indices, Rows, Spans
 from multigpu.cnv.chromosome import CnvPart
 from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.result import RegionTable, SegmentTable, shown_classes
+from multigpu.cnv.result import RegionTable, SegmentTable
 from multigpu.cnv.samples.sex import UsualCopies
 from multigpu.formats.alignments.regions import Regions
 
 UNCHANGED = -2  # in place of a class: the sample has no CNV there
+SPECIAL = {"X": 1, "Y": 2, "M": 3, "MT": 3}  # R's order of the chromosomes that have no number
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,14 +24,13 @@ class Assembler:
     """Parts of all chromosomes, and what is needed to make tables of them.
 
     samples  number of cases
-    usual    usual copies, where they go by sex
     """
 
     parts: Sequence[CnvPart]
     regions: Regions
     samples: int
     options: CnvOptions
-    usual: UsualCopies | None
+    usual: UsualCopies
 
     def segments(self) -> SegmentTable:
         """Return the segments. Where there is no CNV at all nothing is called, as in R."""
@@ -58,7 +57,7 @@ class Assembler:
         if options.fractional is None:
             return table
         value = table.median if options.fractional == "median" else table.mean
-        usual = 2 if self.usual is None else self.usual.of_segments(table)
+        usual = self.usual.of_segments(table)
         return replace(table, fractional=fractional_copy_numbers(value, options, usual))
 
     def cnv_regions(self, cnvs: SegmentTable) -> RegionTable:
@@ -97,42 +96,53 @@ class Assembler:
         first = _joined([p.begin + first for p, (first, _) in zip(self.parts, spans, strict=True)])
         chrom, start, end = regions.chrom[first], regions.start[first], self._ends(spans)
         if mispaired:
-            chrom = r_compat.region_chromosomes(chrom, regions.names)
+            chrom = _chromosomes_of_r(chrom, regions.names)
 
         # Chromosomes are laid end to end, each in as many bases as the longest one needs.
         room = max(int(end.max(initial=0)), int(cnvs.end.max(initial=0)))
         offset, cnv_offset = chrom.astype(np.int64) * room, cnvs.chrom.astype(np.int64) * room
 
-        def copy_numbers(classes: NDArray[np.int32], unchanged: int) -> NDArray[np.int32]:
-            return region_copy_numbers(
-                start=offset + start,
-                end=offset + end,
-                cnv_start=cnv_offset + cnvs.start,
-                cnv_end=cnv_offset + cnvs.end,
-                sample=cnvs.sample,
-                copy_number=classes,
-                samples=self.samples,
-                unchanged=unchanged,
-            )
-
-        relative = copy_numbers(cnvs.copy_number, options.main)
-        copies = None
-        if self.usual is not None:
-            # A CNV has its own label; a sample without one has the label of what is usual here.
-            copies = copy_numbers(shown_classes(cnvs, self.usual, options), UNCHANGED)
-            usual = self.usual.of_intervals(chrom, start, end)
-            main = classes_by_usual_copies(options)[usual, options.main]
-            copies = np.where(copies == UNCHANGED, main, copies)
+        copies = region_copy_numbers(
+            start=offset + start,
+            end=offset + end,
+            cnv_start=cnv_offset + cnvs.start,
+            cnv_end=cnv_offset + cnvs.end,
+            sample=cnvs.sample,
+            copy_number=self.usual.shown_classes(cnvs, options),
+            samples=self.samples,
+            unchanged=UNCHANGED,
+        )
+        # A CNV has its own label; a sample without one has the label of what is usual here.
+        usual = self.usual.of_intervals(chrom, start, end)
+        main = classes_by_usual_copies(options)[usual, options.main]
         return RegionTable(
             chrom=chrom,
             start=start,
             end=end,
-            copy_number=relative,
-            fractional=np.full(relative.shape, np.nan),
-            copies=copies,
+            copy_number=np.where(copies == UNCHANGED, main, copies),
+            fractional=np.full(copies.shape, np.nan),
         )
 
 
 def _joined(rows: list[Rows]) -> Rows:
     joined: Rows = np.concatenate(rows)
     return joined.astype(np.int64)
+
+
+def _chromosomes_of_r(chrom: Indices, names: Sequence[str]) -> Indices:
+    """Return R's chromosome of every CNV region: all of them sorted, whatever the row.
+
+    This is a mistake of R's package that `--compat r` repeats; docs/cnv.md says why.
+    """
+    order = sorted(range(len(names)), key=lambda k: _level_key(names[k]))
+    ranks = np.argsort(order)
+    return chrom[np.argsort(ranks[chrom], kind="stable")]
+
+
+def _level_key(name: str) -> tuple[int, int, int, str]:
+    """Return the key of R's order: chr1, chr2, chr10, chrX, chrM, the others."""
+    prefix, rest = re.fullmatch("(chr|CHR)?(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+    group = 0 if prefix else 1
+    if rest.isascii() and rest.isdigit():
+        return group, 0, int(rest), rest
+    return group, 1 + (rest not in SPECIAL), SPECIAL.get(rest, 0), rest

@@ -1,7 +1,7 @@
 """Stage 5 on a chromosome, on the host: from the segments of the kernels to calls."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,19 @@ from multigpu.cnv.calls.copy_numbers import (
     fractional_copy_numbers,
     integer_copy_numbers,
 )
-from multigpu.cnv.calls.regions import cnv_regions, union_in_bases
+from multigpu.cnv.calls.regions import union, union_in_bases
 from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Rows, Segments, Spans, is_cnv
 from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
 from multigpu.cnv.kernel_options import model_options
 from multigpu.cnv.normalization import zero_fractions
-from multigpu.cnv.options import CnvOptions, KeptResults
+from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices, windows
 from multigpu.cnv.output.windows import Window
 from multigpu.kernels.cnmops import cpu as cnmops_cpu
 from multigpu.kernels.cnmops import reference as cnmops_reference
+
+if TYPE_CHECKING:
+    from multigpu.cnv.work import CnvWorkload
 
 
 class SampleSubset:
@@ -39,22 +42,18 @@ class SampleSubset:
 
     def expand_segments(self, segments: Segments) -> Segments:
         """Return the segments with the samples' numbers among all cases."""
-        if self._is_all:
-            return segments
         return replace(segments, sample=self._places[segments.sample])
 
     def expand_columns(self, values: Floats | None) -> Floats | None:
         """Return [n, cases]: NaN for the cases that are not compared."""
-        if self._is_all or values is None:
-            return values
+        if values is None:
+            return None
         every = np.full((len(values), self.cases), np.nan)
         every[:, self._places] = values
         return every
 
     def expand_window(self, window: Window) -> Window:
         """Return the window with the samples' numbers among all cases."""
-        if self._is_all:
-            return window
         drawn = window.segments.copy()
         drawn[:, 0] = self._places[drawn[:, 0].astype(np.int32)]
         return replace(
@@ -79,28 +78,28 @@ class SampleSubset:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ChromosomeCaller:
-    """Stage 5 of one chromosome.
+    """Stage 5 of one chromosome; the workload is that of the compared samples."""
 
-    cases          number of compared cases: the first columns of the counts
-    coverages      float64[cases]: coverages that the model takes for averages of counts
-    par_coverages  float64[cases]: the same in pseudoautosomal regions
-    zeroes         whether the counts still have fractions that normalization sets to 0
-    """
-
-    options: CnvOptions
-    kept: KeptResults
-    threads: int
-    cases: int
-    coverages: Floats
-    par_coverages: Floats
-    zeroes: bool
+    workload: "CnvWorkload"
     loaded: LoadedChromosome
     computed: ComputedChromosome
+
+    @property
+    def options(self) -> CnvOptions:
+        """Parameters of the method."""
+        return self.workload.options
+
+    @property
+    def cases(self) -> int:
+        """Number of compared cases: the first columns of the counts."""
+        return self.workload.cases
 
     def part(self, all_cases: int) -> CnvPart:
         """Return the calls of the chromosome, of which `all_cases` are the samples."""
         segments, called = self._called_segments()
-        regions = cnv_regions(segments, called, merge=self.options.model != "single")
+        regions = segments.first[called], segments.stop[called]
+        if self.options.model != "single":
+            regions = union(*regions)
         subset = SampleSubset(self.loaded.span.columns, all_cases)
         end = self.loaded.end
         return CnvPart(
@@ -119,7 +118,8 @@ class ChromosomeCaller:
     def _normalized(self, rows: Any) -> Floats:
         """Return [rows, cases]: counts times size factors."""
         counts = self.loaded.counts[rows, : self.cases]
-        if self.zeroes:
+        if self.workload.coverages is not None:
+            # Coverages are modelled, and counts are as they were given.
             counts = zero_fractions(counts, self.options, None)
         values: Floats = counts * self.computed.scale[: self.cases]
         return values
@@ -132,7 +132,9 @@ class ChromosomeCaller:
         classes = np.empty((0, self.cases), np.int32)
         if len(cnvs):
             spans = cnvs.first, cnvs.stop
-            classes = self._model_averages(cnmops_cpu, spans, "cn_index", threads=self.threads)
+            classes = self._model_averages(
+                cnmops_cpu, spans, "cn_index", threads=self.workload.threads
+            )
         numbers = integer_copy_numbers(segments, classes, called, self.options)
         return replace(segments, copy_number=numbers), called
 
@@ -148,11 +150,13 @@ class ChromosomeCaller:
         if self.computed.level is not None:
             level = inner_averages(self._level, *place, median=median, overlapping=overlapping)
             level = level[:, 0]
-        found = self._model(kernels, averages, level, self.coverages, field, **more)
+        both = self.workload.model_coverages(self.loaded.span)
+        coverages, par_coverages = (each[: self.cases] for each in both)
+        found = self._model(kernels, averages, level, coverages, field, **more)
         if in_par.any():
             par_level = None if level is None else level[in_par]
             found[in_par] = self._model(
-                kernels, averages[in_par], par_level, self.par_coverages, field, **more
+                kernels, averages[in_par], par_level, par_coverages, field, **more
             )
         return found
 
@@ -220,7 +224,7 @@ class ChromosomeCaller:
         median = self.options.fractional == "median"
         sini = self._model_averages(cnmops_reference, regions, "sini", median=median)
         copies = self.loaded.span.usual_copies(*self._bases(regions))
-        usual = 2 if copies is None else copies[:, : self.cases]
+        usual = self.options.usual_copies if copies is None else copies[:, : self.cases]
         return fractional_copy_numbers(sini, self.options, usual)
 
     def _windows(
@@ -228,7 +232,7 @@ class ChromosomeCaller:
     ) -> list[Window]:
         """Return the largest CNV regions and their surroundings."""
         cnvs = segments.take(called)
-        chosen = windows.largest(*regions, self.kept.shown)
+        chosen = windows.largest(*regions, self.workload.kept.shown)
         spans = [(int(regions[0][k]), int(regions[1][k])) for k in chosen]
         return [self._window(segments, cnvs, first, stop) for first, stop in spans]
 
@@ -256,19 +260,19 @@ class ChromosomeCaller:
         """Return the matrices to keep; where they are stored, only the ends that are left."""
         span = self.loaded.span
         found: dict[str, Any] = dict(self.computed.matrices)
-        names, store = self.kept.matrices, self.kept.store
-        if not names:
+        kept = self.workload.kept
+        if not kept.matrices:
             return []
-        if "normalized" in names and self.cases:
+        if "normalized" in kept.matrices and self.cases:
             found["normalized"] = self._normalized(slice(None))
         usual = span.usual_copies(self.loaded.start, self.loaded.end)
         if usual is not None and "copy_number" in found:
             classes = classes_by_usual_copies(self.options).astype(matrices.DTYPES["copy_number"])
             found["copy_number"] = classes[usual[:, : self.cases], found["copy_number"]]
         if not self.cases:
-            found = dict.fromkeys(names)
+            found = dict.fromkeys(kept.matrices)
         sizes = {"region": len(self.loaded.start), "class": len(self.options.classes)}
-        wanted = {name: subset.expand_matrix(name, found[name], sizes) for name in names}
-        if store is None:
+        wanted = {name: subset.expand_matrix(name, found[name], sizes) for name in kept.matrices}
+        if kept.store is None:
             return [(span.first, wanted)]
-        return matrices.write(store, span.first, wanted, subset.cases)
+        return matrices.write(kept.store, span.first, wanted, subset.cases)

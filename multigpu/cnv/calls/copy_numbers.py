@@ -57,11 +57,15 @@ def classes_by_usual_copies(options: CnvOptions) -> Indices:
 
     The model compares with the usual copies. The class to show has the same number of copies: its
     fold change is nearest to half of the model's where one copy is usual, on the same side of the
-    usual one. The last column, NOT_CALLED, stays so; where no copies are usual nothing is called.
+    usual one. In haploid genomes it is the model's class. The last column, NOT_CALLED, stays so;
+    where no copies are usual nothing is called.
     """
     folds, main = np.array(options.fold_changes), options.main
     found = np.full((3, len(folds) + 1), NOT_CALLED, np.int32)
     found[2, :-1] = np.arange(len(folds))
+    if options.model == "haplo":
+        found[1] = found[2]
+        return found
     usual = int(np.abs(folds - folds[main] / 2).argmin())
     for k, fold in enumerate(folds):
         same_side = np.flatnonzero(np.sign(folds - folds[usual]) == np.sign(fold - folds[main]))
@@ -78,12 +82,12 @@ def class_labels(copy_number: Indices, classes: Sequence[str]) -> tuple[Indices,
     return copy_number % (len(classes) + 1), [*classes, MISSING]
 
 
-def fractional_copy_numbers(value: Floats, options: CnvOptions, copies: Any = 2) -> Floats:
+def fractional_copy_numbers(value: Floats, options: CnvOptions, copies: Any) -> Floats:
     """Return copy numbers from signed I/NI, to one decimal; NaN where no copies are usual.
 
-    copies  usual copies of each value; halved in a haploid genome
+    copies  usual copies of each value
     """
-    usual = np.where(copies, copies, np.nan) / (2 if options.model == "haplo" else 1)
+    usual = np.where(copies, copies, np.nan)
     return np.round(usual * options.fold_changes[options.main] * np.exp2(value), 1)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.segments import Indices, Rows, Segments, Spans
+from multigpu.cnv.calls.segments import Indices, Rows, Spans
 
 PAIRS_AT_A_TIME = 1 << 18  # CNVs and regions that are compared together: they fit into a cache
 
@@ -33,12 +33,6 @@ def farthest_end(end: Rows, first: Rows, stop: Rows) -> Rows:
     """Return the last base of each span, also where a region lies within the one before it."""
     borders = np.column_stack([first, stop]).ravel()
     return np.asarray(np.maximum.reduceat(np.append(end, 0), borders)[::2])
-
-
-def cnv_regions(segments: Segments, called: NDArray[np.bool_], merge: bool) -> Spans:
-    """Return the spans in which any sample has a CNV, or their union with `merge`."""
-    first, stop = segments.first[called], segments.stop[called]
-    return union(first, stop) if merge else (first, stop)
 
 
 def region_copy_numbers(

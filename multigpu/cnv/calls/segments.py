@@ -5,12 +5,15 @@ Rows are regions, numbered through the chromosome. A span of rows is (first, sto
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cnv.options import CnvOptions
+
+if TYPE_CHECKING:
+    from multigpu.cnv.result import SegmentTable
 
 NOT_CALLED = -1  # copy number of segments where nothing is called
 
@@ -20,9 +23,21 @@ Indices = NDArray[np.int32]
 Spans = tuple[Rows, Rows]
 
 
+@dataclass(frozen=True, eq=False)
+class Columnar:
+    """Arrays of the same length, as the columns of a table."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def take(self, rows: NDArray[Any] | slice) -> Self:
+        """Return some of the rows, chosen by mask, index or slice."""
+        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+
+
 # A journal restores its parts by position, so these fields are not keyword-only.
 @dataclass(frozen=True, eq=False)
-class Segments:
+class Segments(Columnar):
     """Segments of one chromosome, by sample and position.
 
     sample        int32[n]    index of the sample
@@ -37,13 +52,6 @@ class Segments:
     mean: Floats
     median: Floats
     copy_number: Indices
-
-    def __len__(self) -> int:
-        return len(self.sample)
-
-    def take(self, rows: NDArray[Any]) -> Self:
-        """Return some of the segments, chosen by mask or index."""
-        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @classmethod
     def joined(cls, parts: "Sequence[Segments]") -> Self:
@@ -60,14 +68,20 @@ class Segments:
         )
 
 
-def judged_value(segments: Segments, options: CnvOptions) -> Floats:
+def judged_value(segments: "Segments | SegmentTable", options: CnvOptions) -> Floats:
     """Return the value by which each segment is judged: its mean or its median."""
     return segments.median if options.use_median else segments.mean
 
 
+def is_beyond_threshold(
+    segments: "Segments | SegmentTable", options: CnvOptions
+) -> NDArray[np.bool_]:
+    """Return which segments are gains or losses if they are wide enough."""
+    value = judged_value(segments, options)
+    return (value >= options.upper) | (value <= options.lower)
+
+
 def is_cnv(segments: Segments, options: CnvOptions) -> NDArray[np.bool_]:
     """Return which segments are wide enough and beyond a threshold."""
-    value = judged_value(segments, options)
-    beyond = (value >= options.upper) | (value <= options.lower)
-    wide: NDArray[np.bool_] = segments.stop - segments.first >= options.min_width
-    return beyond & wide
+    is_wide: NDArray[np.bool_] = segments.stop - segments.first >= options.min_width
+    return is_beyond_threshold(segments, options) & is_wide

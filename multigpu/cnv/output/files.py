@@ -20,13 +20,11 @@ from multigpu.cnv.output.folder import (
     REPORT,
     SESSION,
     VCF,
-    files_not_made_again,
     publish,
     store_path,
 )
-from multigpu.cnv.output.lines import Text
 from multigpu.cnv.output.tables import table_makers
-from multigpu.cnv.request import Provenance
+from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.genomes import genome_named, genome_of_regions
 
@@ -34,14 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_names(job: CnvJob, outputs: OutputOptions) -> None:
-    """Raise UsageError for names that a file does not take."""
-    if outputs.vcf:
-        vcf.check_names(job.cohort.regions.names)
-
-
 def run_to_folder(
-    job: CnvJob, folder: Path, outputs: OutputOptions, provenance: Provenance
+    job: CnvJob, folder: Path, outputs: OutputOptions, request: CnvRequest
 ) -> CnvResult:
     """Run a job, write all its files and publish them; return the result."""
     store = store_path(folder) if outputs.matrices else None
@@ -55,12 +47,15 @@ def run_to_folder(
     with failures_named(outputs.output):
         write_tables(result, folder, outputs.genome, outputs.vcf, palette)
         if outputs.report:
-            (folder / REPORT).write_bytes(report.render(result, provenance, palette))
+            controls = request.controls.paths if request.controls else ()
+            inputs = [*request.cases.paths, *(f"{path} (controls)" for path in controls)]
+            counting = request.counting_parameters
+            page = report.render(result, palette, inputs=inputs, counting=counting)
+            (folder / REPORT).write_bytes(page)
         if outputs.plots:
             (folder / FIGURES).mkdir()
             plots.draw(result, folder / FIGURES, outputs.plots, palette)
-        removed = files_not_made_again(folder)
-        publish(folder)
+        removed = publish(folder)
     job.published = True
     if removed:
         note = f"removed from {outputs.output}, left by an earlier run: {', '.join(removed)}"
@@ -95,7 +90,7 @@ def _write_table(make: "Callable[[], pa.Table]", path: Path) -> None:
     _write_text(lambda: text_files.tsv(make()), path)
 
 
-def _write_text(text: "Callable[[], Iterable[bytes | Text]]", path: Path) -> None:
+def _write_text(text: "Callable[[], Iterable[bytes | text_files.Text]]", path: Path) -> None:
     """Write a file and sync it, while other threads make others."""
     with path.open("wb") as file:
         file.writelines(text())

@@ -96,20 +96,14 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
             with suppress(OSError):  # the error before it is the one to report
                 lock.unlink()
             if not existed:
-                _remove_if_empty(folder)
+                with suppress(OSError):  # it is not empty
+                    folder.rmdir()
 
 
-def files_not_made_again(part: Path) -> list[str]:
-    """Return the files of an earlier run that this run has not made; `publish` removes them."""
-    made = {path.name for path in part.iterdir()}
-    if store_path(part).parent == part.parent:
-        made.add(MATRICES)  # an interrupted run has moved them up
-    existing = (name for name in FILES if os.path.lexists(part.parent / name))
-    return [name for name in existing if name not in made]
-
-
-def publish(part: Path) -> None:
+def publish(part: Path) -> list[str]:
     """Move the files of a run up, over those of an earlier one, when all are on the disk.
+
+    Return the files of an earlier run that this run has not made: they are removed.
 
     A run that is interrupted here does it again when it is resumed: the journal stays where it
     is, and the list of names is written before the first file is moved.
@@ -125,11 +119,16 @@ def publish(part: Path) -> None:
         with atomic_output(str(part / PUBLISHED)) as file:
             file.writelines(f"{name}\n".encode() for name in sorted(made))
     for name in sorted(made):
-        _move_up(part / name, folder / name)
-    for name in FILES:
-        if name not in made | moved:
-            _remove(folder / name)
+        target = folder / name
+        if (part / name).is_dir() or target.is_dir():
+            _remove(target)  # a folder cannot be replaced
+        (part / name).replace(target)
+    others = [name for name in FILES if name not in made | moved]
+    removed = [name for name in others if os.path.lexists(folder / name)]
+    for name in removed:
+        _remove(folder / name)
     sync_directory(folder)  # before the journal goes
+    return removed
 
 
 def store_path(part: Path) -> Path:
@@ -141,13 +140,6 @@ def store_path(part: Path) -> Path:
     moved = record.exists() and MATRICES in record.read_text().splitlines()
     here = part / MATRICES
     return part.parent / MATRICES if moved and not here.exists() else here
-
-
-def _move_up(made: Path, target: Path) -> None:
-    """Replace the target; where one of the two is a folder, it must be removed first."""
-    if made.is_dir() or target.is_dir():
-        _remove(target)
-    made.replace(target)
 
 
 def _clear(part: Path, resume: bool) -> None:
@@ -176,10 +168,3 @@ def _resumable(part: Path) -> bool:
         return True
     counts = part / KEPT_COUNTS
     return not (part / PUBLISHED).exists() and counts.is_dir() and any(counts.iterdir())
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return

@@ -6,7 +6,6 @@ neighbours, are joined and written by the client.
 
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ def create(
 
     sizes = {"region": len(regions), "sample": len(samples), "class": len(classes)}
     chunks = {**sizes, "region": chunk_rows(len(samples))}
-    with _named(path):
+    with failures_named(path.name):
         store = zarr.create_group(str(path), overwrite=True)
         store.attrs["coordinates"] = "chrom start end"  # so that xarray takes them as such
         for name, (dimension, values) in _coordinates(regions, samples, classes).items():
@@ -76,11 +75,6 @@ def create(
             warnings.simplefilter("ignore")
             zarr.consolidate_metadata(str(path))
         sync_file_system(path)  # as in `write`
-
-
-def _named(path: Path) -> AbstractContextManager[None]:
-    """Return a context in which failures to write name the store by its final name."""
-    return failures_named(path.name)
 
 
 def _coordinates(
@@ -103,23 +97,31 @@ def write(path: Path, first: int, matrices: Matrices, samples: int) -> Pieces:
     begin, end = -(-first // rows) * rows, (first + count) // rows * rows
     if begin >= end:
         return [(first, matrices)]
-    with _named(path):
-        _put(path, begin, _cut(matrices, begin - first, end - first))
+    with failures_named(path.name):
+        whole = slice(begin - first, end - first)
+        _put(path, begin, {name: values[whole] for name, values in matrices.items()})
         sync_file_system(path)  # before a journal says that they are there
     ends = ((0, begin - first), (end - first, count))
-    return [(first + a, _copied(_cut(matrices, a, b))) for a, b in ends if a < b]
+    # Copies: a view would keep the rows around these in memory.
+    return [
+        (first + a, {name: values[a:b].copy() for name, values in matrices.items()})
+        for a, b in ends
+        if a < b
+    ]
 
 
 def write_rest(path: Path, pieces: Pieces) -> None:
     """Write the rows that workers left: each chunk once."""
-    following: Pieces = []
+    groups: list[Pieces] = []  # pieces that follow each other
+    stop = -1
     for first, matrices in sorted(pieces, key=lambda piece: piece[0]):
-        if following and following[-1][0] + _length(following[-1][1]) != first:
-            _put_joined(path, following)
-            following = []
-        following.append((first, matrices))
-    if following:
-        _put_joined(path, following)
+        if first != stop:
+            groups.append([])
+        groups[-1].append((first, matrices))
+        stop = first + len(next(iter(matrices.values())))
+    with failures_named(path.name):
+        for group in groups:
+            _put(path, group[0][0], joined(group))
 
 
 def joined(pieces: Sequence[tuple[int, Matrices]]) -> Matrices:
@@ -127,24 +129,6 @@ def joined(pieces: Sequence[tuple[int, Matrices]]) -> Matrices:
     ordered = [rows for _, rows in sorted(pieces, key=lambda piece: piece[0])]
     names_kept = ordered[0] if ordered else {}
     return {name: np.concatenate([rows[name] for rows in ordered]) for name in names_kept}
-
-
-def _length(matrices: Matrices) -> int:
-    return len(next(iter(matrices.values())))
-
-
-def _put_joined(path: Path, pieces: Pieces) -> None:
-    with _named(path):
-        _put(path, pieces[0][0], joined(pieces))
-
-
-def _cut(matrices: Matrices, begin: int, end: int) -> Matrices:
-    return {name: values[begin:end] for name, values in matrices.items()}
-
-
-def _copied(matrices: Matrices) -> Matrices:
-    """Return copies: a view would keep the rows around these in memory."""
-    return {name: values.copy() for name, values in matrices.items()}
 
 
 def _put(path: Path, first: int, matrices: Matrices) -> None:

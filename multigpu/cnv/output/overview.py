@@ -30,13 +30,19 @@ class HeatMap:
     begins: NDArray[np.int64]
     names: tuple[str, ...]
 
+    @property
+    def middles(self) -> Floats:
+        """Middle of each chromosome, in bins."""
+        return np.asarray((self.begins + np.r_[self.begins[1:], len(self.labels)]) / 2)
+
 
 def heat_map(result: CnvResult) -> HeatMap:
     """Return the heat map of a result; bins have about the same number of bases."""
     regions, segments = result.regions, result.segments
     ends = np.array([regions.end[block].max() for block in regions.blocks])
     names = tuple(regions.names[regions.chrom[block.start]] for block in regions.blocks)
-    width = max(1, -(-int(ends.sum()) // _bins(len(result.samples))))
+    bins = int(np.clip(MOST_CELLS // len(result.samples), *BINS))
+    width = max(1, -(-int(ends.sum()) // bins))
     counts = -(-ends // width)
     begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     place = np.empty(len(regions.names), np.int64)
@@ -52,10 +58,6 @@ def heat_map(result: CnvResult) -> HeatMap:
         for bin_ in range(count)
     ]
     return HeatMap(values=values, labels=labels, begins=begins[:-1], names=names)
-
-
-def _bins(samples: int) -> int:
-    return int(np.clip(MOST_CELLS // samples, *BINS))
 
 
 def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -51,8 +51,7 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Pal
     )
     for border in heat.begins[1:].tolist():
         axes.axvline(border - 0.5, color="#d0d4da", linewidth=0.8)
-    middles = (heat.begins + np.r_[heat.begins[1:], len(heat.labels)]) / 2
-    axes.set_xticks(middles, heat.names, rotation=90 if len(heat.names) > 12 else 0)
+    axes.set_xticks(heat.middles, heat.names, rotation=90 if len(heat.names) > 12 else 0)
     if len(result.samples) <= overview.NAMED_SAMPLES:
         axes.set_yticks(range(len(result.samples)), result.samples)
     else:
@@ -60,32 +59,30 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Pal
     figure.colorbar(image, label="signed I/NI", fraction=0.02)
 
 
-def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
-    losses, gains = overview.calls_by_sample(result)
+def _bars(figure: Any, x: Any, losses: Any, gains: Any, palette: Palette, **settings: Any) -> Any:
+    """Draw losses and gains as bars, one upon the other, and return their axes."""
     axes = figure.subplots()
+    axes.bar(x, losses, color=palette.loss.line, label="losses", **settings)
+    axes.bar(x, gains, bottom=losses, color=palette.gain.line, label="gains", **settings)
+    axes.set_ylabel("CNVs")
+    axes.legend(frameon=False)
+    return axes
+
+
+def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
     x = np.arange(len(result.samples))
-    axes.bar(x, losses, color=palette.loss.line, label="losses")
-    axes.bar(x, gains, bottom=losses, color=palette.gain.line, label="gains")
+    axes = _bars(figure, x, *overview.calls_by_sample(result), palette)
     if len(x) <= overview.NAMED_SAMPLES:
         axes.set_xticks(x, result.samples, rotation=90)
     else:
         axes.set_xlabel("samples")
-    axes.set_ylabel("CNVs")
-    axes.legend(frameon=False)
 
 
 def _sizes(figure: Any, result: CnvResult, palette: Palette) -> None:
     edges, losses, gains = overview.sizes(result)
-    axes = figure.subplots()
-    widths = np.diff(edges)
-    axes.bar(edges[:-1], losses, widths, align="edge", color=palette.loss.line, label="losses")
-    axes.bar(
-        edges[:-1], gains, widths, losses, align="edge", color=palette.gain.line, label="gains"
-    )
+    axes = _bars(figure, edges[:-1], losses, gains, palette, width=np.diff(edges), align="edge")
     axes.set_xscale("log")
     axes.set_xlabel("length in bases")
-    axes.set_ylabel("CNVs")
-    axes.legend(frameon=False)
 
 
 def _region(figure: Any, window: Window, result: CnvResult) -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from multigpu.cnv.result import CnvResult, RegionTable, SegmentTable
 
 
+FRACTIONAL = "_fractional"  # end of the names of tables with fractional copy numbers
+
+
 def cnv_table(result: "CnvResult", fractional: bool = False) -> "pa.Table":
     """Return the columns of `cnvs.tsv`: those of the segments, and regions length frequency."""
     cnvs = result.called
@@ -28,6 +31,11 @@ def segment_table(
     result: "CnvResult", segments: "SegmentTable", fractional: bool = False
 ) -> "pa.Table":
     """Return the columns chrom start end sample median mean copy_number."""
+    if fractional:
+        labels = fractional_labels(segments.fractional, result.options)
+    else:
+        classes = result.usual.shown_classes(segments, result.options)
+        labels = class_labels(classes, result.options.classes)
     return arrow.table(
         [
             ("chrom", names_of(segments.chrom, result.regions.names)),
@@ -36,7 +44,7 @@ def segment_table(
             ("sample", names_of(segments.sample, result.samples)),
             ("median", segments.median),
             ("mean", segments.mean),
-            ("copy_number", names_of(*_labels(result, segments, fractional))),
+            ("copy_number", names_of(*labels)),
         ]
     )
 
@@ -45,7 +53,10 @@ def region_table(
     result: "CnvResult", regions: "RegionTable", fractional: bool = False
 ) -> "pa.Table":
     """Return the columns chrom start end, and the copy numbers of every sample."""
-    indices, labels = _labels(result, regions, fractional)
+    if fractional:
+        indices, labels = fractional_labels(regions.fractional, result.options)
+    else:
+        indices, labels = class_labels(regions.copy_number, result.options.classes)
     copies = (names_of(column, labels) for column in indices.T)
     return arrow.table(
         [
@@ -59,35 +70,17 @@ def region_table(
 
 def table_makers(result: "CnvResult") -> "dict[str, Callable[[], pa.Table]]":
     """Return a function for every table, by the name of its file: a thread can take each."""
-    found: dict[str, Callable[[], pa.Table]] = {
+    makers: dict[str, Callable[..., pa.Table]] = {
         "cnvs": partial(cnv_table, result),
         "cnv_regions": partial(region_table, result, result.called_regions),
         "segmentation": partial(segment_table, result, result.segments),
     }
+    fractional = {}
+    if result.options.fractional is not None:
+        fractional = {name + FRACTIONAL: partial(m, fractional=True) for name, m in makers.items()}
     if result.robust_regions is not None:
-        found["cnv_regions_robust"] = partial(region_table, result, result.robust_regions)
-    return found | fractional_makers(result)
-
-
-def fractional_makers(result: "CnvResult") -> "dict[str, Callable[[], pa.Table]]":
-    """Return a function for every table with fractional copy numbers, where they are wanted."""
-    if result.options.fractional is None:
-        return {}
-    return {
-        "cnvs_fractional": partial(cnv_table, result, fractional=True),
-        "cnv_regions_fractional": partial(
-            region_table, result, result.called_regions, fractional=True
-        ),
-        "segmentation_fractional": partial(segment_table, result, result.segments, fractional=True),
-    }
-
-
-def _labels(
-    result: "CnvResult", table: "SegmentTable | RegionTable", fractional: bool
-) -> tuple[Indices, list[str]]:
-    if fractional:
-        return fractional_labels(table.fractional, result.options)
-    return class_labels(result.shown_classes(table), result.options.classes)
+        makers["cnv_regions_robust"] = partial(region_table, result, result.robust_regions)
+    return makers | fractional
 
 
 def names_of(indices: Indices, names: Sequence[str]) -> "pa.Array":

@@ -2,52 +2,82 @@
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.cnv.calls.copy_numbers import class_labels, direction
 from multigpu.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
-from multigpu.cnv.output.lines import Text, block_rows, blocks, joined, lines, texts
 from multigpu.cnv.output.tables import names_of
-from multigpu.cnv.result import CnvResult, SegmentTable
-from multigpu.formats.tables.arrow import table
+from multigpu.cnv.result import CnvResult
+from multigpu.formats.tables import arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
+SCALE = "-0.1;-1.5;0.1;1.5"  # of segment means
+
+Text: TypeAlias = "pa.Buffer"  # Arrow's own memory: to copy it would hold the interpreter
+Column: TypeAlias = "pa.Array | NDArray[Any] | str"  # a text is the same in all rows
+
+
+# ---- lines from columns, joined by Arrow without a Python object for each row ------------------
+
+
+def lines(*columns: Column) -> Text:
+    """Return a line for every row, with tabs between the columns."""
+    return arrow.text(joined(*columns[:-1], joined(columns[-1], "\n"), by="\t"))
+
+
+def joined(*columns: Column, by: str = "") -> "pa.Array":
+    """Return the texts of each row, joined with `by`."""
+    import pyarrow.compute as pc
+
+    found = [arrow.word(each) if isinstance(each, str) else texts(each) for each in columns]
+    return pc.binary_join_element_wise(*found, arrow.word(by))
+
+
+def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
+    """Return numbers as Python writes them: the shortest text that reads back equal.
+
+    Arrow writes some of them otherwise, whole ones without ".0". Texts stay as they are.
+    """
+    import pyarrow as pa
+
+    values = arrow.numbers(column) if isinstance(column, np.ndarray) else column
+    if pa.types.is_floating(values.type):
+        return arrow.strings([*map(repr, arrow.values(values).tolist())])
+    return values.cast(pa.string())
+
+
+# ---- files ------------------------------------------------------------------------------------
 
 
 def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
     """Yield a header and a line for every row, with numbers as Python writes them."""
     yield ("\t".join(rows.column_names) + "\n").encode()
-    step = block_rows(rows.num_columns)
+    step = max(1, CELLS // rows.num_columns)
     for block in rows.combine_chunks().to_batches(max_chunksize=step):
         yield lines(*block.columns)
 
 
 def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
     """Yield the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
-    cnvs = result.called
-    order = np.lexsort((cnvs.sample, cnvs.end, cnvs.start, cnvs.chrom))
-    for rows in blocks(len(cnvs), BED_COLUMNS):
-        yield _bed_lines(result, cnvs.take(order[rows]), palette)
-
-
-def _bed_lines(result: CnvResult, cnvs: SegmentTable, palette: Palette) -> Text:
-    options = result.options
-    score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
-    sample = names_of(cnvs.sample, result.samples)
-    label = names_of(*class_labels(result.shown_classes(cnvs), options.classes))
+    every, options = result.called, result.options
+    order = np.lexsort((every.sample, every.end, every.start, every.chrom))
     colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
-    colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
-    place = texts(cnvs.start), texts(cnvs.end)
-    return lines(
-        names_of(cnvs.chrom, result.regions.names), *place, joined(sample, label, by=":"),
-        score, ".", *place, colour,
-    )  # fmt: skip
+    for begin in range(0, len(every), CELLS // BED_COLUMNS):
+        cnvs = every.take(order[begin : begin + CELLS // BED_COLUMNS])
+        score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
+        sample = names_of(cnvs.sample, result.samples)
+        label = names_of(*class_labels(result.usual.shown_classes(cnvs, options), options.classes))
+        chrom, place = names_of(cnvs.chrom, result.regions.names), (cnvs.start, cnvs.end)
+        colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
+        yield lines(chrom, *place, joined(sample, label, by=":"), score, ".", *place, colour)
 
 
 def seg(result: CnvResult) -> "Iterator[bytes | Text]":
@@ -61,7 +91,7 @@ def seg(result: CnvResult) -> "Iterator[bytes | Text]":
         "num.mark": segments.rows,
         "seg.mean": segments.mean,
     }
-    return tsv(table(columns.items()))
+    return tsv(arrow.table(columns.items()))
 
 
 def igv_session(
@@ -72,19 +102,12 @@ def igv_session(
     session = ET.Element("Session", attributes)
     resources = ET.SubElement(session, "Resources")
     for track in tracks:
-        ET.SubElement(resources, "Resource", path=track, type=_kind(track))
+        kind = track.removesuffix(".gz").rpartition(".")[2]
+        ET.SubElement(resources, "Resource", path=track, type=kind)
     scales = ET.SubElement(session, "ColorScales")
-    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=_scale(palette))
+    # IGV's own scale for SEG, from loss to gain; between the inner limits it is white.
+    scale = f"ContinuousColorScale;{SCALE};{palette.loss.bright};255,255,255;{palette.gain.bright}"
+    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=scale)
     ET.indent(session)
     text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
     return text + b"\n"
-
-
-def _scale(palette: Palette) -> str:
-    """Return IGV's own scale for SEG, from loss to gain; between the inner limits it is white."""
-    colours = f"{palette.loss.bright};255,255,255;{palette.gain.bright}"
-    return f"ContinuousColorScale;-0.1;-1.5;0.1;1.5;{colours}"
-
-
-def _kind(track: str) -> str:
-    return track.removesuffix(".gz").rpartition(".")[2]

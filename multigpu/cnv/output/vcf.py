@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +16,15 @@ from numpy.typing import NDArray
 from multigpu import __version__
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import overlaps
-from multigpu.cnv.calls.segments import Indices, Rows
-from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.output.lines import Text, blocks, joined, lines, texts
-from multigpu.cnv.output.tables import names_of
+from multigpu.cnv.calls.segments import Indices
 from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions
 from multigpu.errors import UsageError, quoted
-from multigpu.formats.tables.arrow import numbers
 from multigpu.formats.tables.tabix import write_indexed_vcf
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
 ELSEWHERE = 3  # added to the usual copies, of which there are fewer
-ALLELES = ("<DEL>", "<CNV>", "<DUP>")  # by direction: -1, 0, 1
-TYPES = ("DEL", "CNV", "DUP")
+TYPES = ("DEL", "CNV", "DUP")  # by direction: -1, 0, 1
 DECIMALS = 6  # of means and medians
 
 # Genotypes of samples with a CNV; a gain of two copies may lie on one allele or on both.
@@ -65,20 +56,16 @@ HEADER = f"""\
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Variants:
-    """Records in the order of the file, and the CNVs in them by sample and record.
+    """Records in the order of the file, and the CNVs in them by record and sample.
 
-    chrom, start, end  [n]       as in `SegmentTable`
-    sign               int32[n]  -1, 0 or 1: fewer, as many, more copies than usual
-    rows               int64[n]  counting regions
-    sample, record     [CNVs]    index of the sample, and of the record
-    cnv                [CNVs]    row of `CnvResult.called`
+    records         the first CNV of each
+    sign            int32[n]  -1, 0 or 1: fewer, as many, more copies than usual
+    sample, record  [CNVs]    index of the sample, and of the record
+    cnv             [CNVs]    row of `CnvResult.called`
     """
 
-    chrom: Indices
-    start: Rows
-    end: Rows
+    records: SegmentTable
     sign: Indices
-    rows: Rows
     sample: Indices
     record: NDArray[np.intp]
     cnv: NDArray[np.intp]
@@ -93,26 +80,18 @@ class Variants:
         new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
         first, number = order[new], np.cumsum(new) - 1
         # Regions that are given twice can make a sample's segment twice.
-        pairs = cnvs.sample[order].astype(np.int64) * len(first) + number
+        pairs = number * len(result.samples) + cnvs.sample[order]
         _, kept = np.unique(pairs, return_index=True)
         return cls(
-            chrom=cnvs.chrom[first],
-            start=cnvs.start[first],
-            end=cnvs.end[first],
+            records=cnvs.take(first),
             sign=sign[first],
-            rows=cnvs.rows[first],
             sample=cnvs.sample[order][kept],
             record=number[kept],
             cnv=order[kept],
         )
 
     def __len__(self) -> int:
-        return len(self.chrom)
-
-    @property
-    def position(self) -> Rows:
-        """Base before each, from 1; see `_record_lines`."""
-        return np.maximum(1, self.start)
+        return len(self.records)
 
 
 def check_names(contigs: Sequence[str]) -> None:
@@ -127,8 +106,8 @@ def check_names(contigs: Sequence[str]) -> None:
 def write_vcf(result: CnvResult, path: Path) -> None:
     """Write the VCF file to `path`, and its index beside it."""
     variants = Variants.of(result)
-    text = chain([_header(result).encode()], map(bytes, _records(result, variants)))
-    write_indexed_vcf(path, text, int(variants.end.max(initial=0)))
+    text = chain([_header(result).encode()], _records(result, variants))
+    write_indexed_vcf(path, text, int(variants.records.end.max(initial=0)))
 
 
 def _header(result: CnvResult) -> str:
@@ -140,31 +119,21 @@ def _header(result: CnvResult) -> str:
     return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
 
 
-def _records(result: CnvResult, variants: Variants) -> Iterator[Text]:
-    """Yield the lines of all records, many at a time."""
-    cells = _Cells(result, variants)
-    for rows in blocks(len(variants), len(COLUMNS) + len(result.samples)):
-        yield _record_lines(result, variants, cells, rows)
-
-
-def _record_lines(result: CnvResult, variants: Variants, cells: "_Cells", rows: slice) -> Text:
-    """Return the lines of some records.
+def _records(result: CnvResult, variants: Variants) -> Iterator[bytes]:
+    """Yield the line of each record.
 
     Symbolic alleles begin at the base before the first changed one. Before the first base of a
     chromosome there is none that programs can look up: such a record begins at 1 and is a base
     shorter.
     """
-    position, end = variants.position[rows], variants.end[rows]
-    kind, number = variants.sign[rows] + 1, np.arange(len(variants))[rows]
-    info = joined(
-        "SVTYPE=", names_of(kind, TYPES), ";SVLEN=", texts(end - position), ";SVCLAIM=D;END=", end,
-        ";IMPRECISE;REGIONS=", variants.rows[rows],
-    )  # fmt: skip
-    return lines(
-        names_of(variants.chrom[rows], result.regions.names), position,
-        joined("cnv", number + 1), "N", names_of(kind, ALLELES), ".", "PASS", info, FIELDS,
-        *(cells.column(sample, rows) for sample in range(len(result.samples))),
-    )  # fmt: skip
+    records, cells = variants.records, _Cells(result, variants)
+    columns = (records.chrom, records.start, records.end, records.rows, variants.sign)
+    for number, values in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
+        chrom, start, end, rows, sign = values
+        name, position, kind = result.regions.names[chrom], max(1, start), TYPES[sign + 1]
+        info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};IMPRECISE;REGIONS={rows}"
+        place = f"{name}\t{position}\tcnv{number + 1}\tN\t<{kind}>\t.\tPASS"
+        yield "\t".join([place, info, FIELDS, *cells.row(number)]).encode() + b"\n"
 
 
 class _Cells:
@@ -178,27 +147,23 @@ class _Cells:
         self._result, self._variants = result, variants
         self._copies = _copies(result.options.classes)
         self._state, self._carriers = self._states(), self._carrier_cells()
-        self._begin = np.searchsorted(variants.sample, np.arange(len(result.samples) + 1))
+        self._others = [self._other_cells(k) for k in range(len(result.samples))]
+        self._begin = np.searchsorted(variants.record, np.arange(len(variants) + 1)).tolist()
 
-    def column(self, sample: int, rows: slice) -> "pa.Array":
-        """Return the cells of a sample in some records."""
-        import pyarrow.compute as pc
-
-        state = self._state[rows, sample]
-        begin, stop = self._begin[sample : sample + 2]
-        record = self._variants.record[begin:stop]
-        first, stop = np.searchsorted(record, [rows.start, rows.start + len(state)])
-        carried = np.zeros(len(state), np.bool_)
-        carried[record[first:stop] - rows.start] = True
-        others = names_of(state.astype(np.int32), self._other_cells(sample))
-        carriers = self._carriers.slice(begin + first, stop - first)
-        return pc.replace_with_mask(others, numbers(carried), carriers)
+    def row(self, record: int) -> list[str]:
+        """Return the cells of a record."""
+        states = self._state[record].tolist()
+        found = [cells[state] for cells, state in zip(self._others, states, strict=True)]
+        for k in range(*self._begin[record : record + 2]):
+            found[self._variants.sample[k]] = self._carriers[k]
+        return found
 
     def _states(self) -> NDArray[np.int8]:
         """Return int8[records, samples]: usual copies, plus ELSEWHERE for another CNV."""
         result, variants, cnvs = self._result, self._variants, self._result.called
-        found = result.usual_copies(variants.chrom, variants.start, variants.end)
-        places = *genome_positions(variants, cnvs), *genome_positions(cnvs, cnvs)
+        records = variants.records
+        found = result.usual.of_intervals(records.chrom, records.start, records.end)
+        places = *genome_positions(records, cnvs), *genome_positions(cnvs, cnvs)
         other = np.zeros(found.shape, np.bool_)
         for cnv, record in overlaps(*places):
             other[record, cnvs.sample[cnv]] = True
@@ -207,7 +172,9 @@ class _Cells:
 
     def _other_cells(self, sample: int) -> list[str]:
         """Return the cells of a sample that has no such CNV, for every state."""
-        one, two = (self._copies[k] for k in _usual_classes(self._result.options))
+        options = self._result.options
+        usual = classes_by_usual_copies(options)[1:, options.main].tolist()
+        one, two = (self._copies[k] for k in usual)
         if self._has_alleles(sample):
             return [".", f"0:{one}", f"0/0:{two}", ".", ".", "./."]
         return [".", f".:{one}", f".:{two}", ".", ".", "."]
@@ -217,17 +184,20 @@ class _Cells:
         ploidy = self._result.ploidy
         return ploidy is None or ploidy[sample] == 2
 
-    def _carrier_cells(self) -> "pa.Array":
+    def _carrier_cells(self) -> list[str]:
         """Return the cells of the CNVs, in the order of `Variants.cnv`."""
         result, cnvs = self._result, self._result.called.take(self._variants.cnv)
-        copies = result.shown_classes(cnvs) % len(self._copies)  # -1 is the last
+        copies = result.usual.shown_classes(cnvs, result.options)
         median, mean = (np.round(each, DECIMALS) for each in (cnvs.median, cnvs.mean))
-        genotypes = names_of(self._genotypes(cnvs, copies), GENOTYPES)
-        return joined(genotypes, names_of(copies, self._copies), median, mean, by=":")
+        columns = (self._genotypes(cnvs, copies), copies, median, mean)
+        return [
+            f"{GENOTYPES[genotype]}:{self._copies[copy]}:{md}:{mn}"
+            for genotype, copy, md, mn in zip(*(each.tolist() for each in columns), strict=True)
+        ]
 
     def _genotypes(self, cnvs: SegmentTable, copies: Indices) -> Indices:
         """Return int32[n]: indices of GENOTYPES."""
-        usual = self._result.usual_copies_of(cnvs)
+        usual = self._result.usual.of_segments(cnvs)
         sign = direction(cnvs.copy_number, self._result.options)
         alleles = np.array([self._has_alleles(k) for k in range(len(self._result.samples))])
         digits = np.array([int(text) if text != "." else -1 for text in self._copies])
@@ -236,14 +206,6 @@ class _Cells:
         conditions = [unknown, usual == 1, change == -2, np.abs(change) == 1]
         found = np.select(conditions, [UNKNOWN, HAPLOID, BOTH, ONE], ANY)
         return np.asarray(found, np.int32)
-
-
-def _usual_classes(options: CnvOptions) -> tuple[int, int]:
-    """Return the main class where one copy is usual, and where two are."""
-    if options.model == "haplo":
-        return options.main, options.main
-    one, two = classes_by_usual_copies(options)[1:, options.main].tolist()
-    return one, two
 
 
 def _copies(classes: tuple[str, ...]) -> list[str]:

@@ -21,9 +21,8 @@ def check_counts(counts: Counts, controls: Counts | None, options: CnvOptions) -
         if any(sign in name for sign in SEPARATORS):
             raise UsageError(f"{quoted(name)} cannot be a name in tables: rename it")
     check_samples(counts.samples, controls.samples if controls else None, options)
-    if controls is not None and not have_same_regions(counts.regions, controls.regions):
-        problem = _first_difference(counts.regions, controls.regions)
-        raise UsageError(f"the cases and the --controls have different regions: {problem}")
+    if controls is not None:
+        _check_same_regions(counts.regions, controls.regions)
 
 
 def check_samples(
@@ -50,31 +49,31 @@ def check_samples(
         )
 
 
-def have_same_regions(a: Regions, b: Regions) -> bool:
-    """Return whether two tables have the same regions in the same order."""
-    return (
-        len(a) == len(b)
-        and bool((a.start == b.start).all() and (a.end == b.end).all())
-        and [a.names[k] for k in a.chrom[[s.start for s in a.blocks]]]
-        == [b.names[k] for k in b.chrom[[s.start for s in b.blocks]]]
-        and a.blocks == b.blocks
+def _check_same_regions(cases: Regions, controls: Regions) -> None:
+    """Raise UsageError that names the first regions that differ, and what helps."""
+    row = _first_difference(cases, controls)
+    if row is None:
+        return
+    problem = (
+        f"the cases and the --controls have different regions: region {row + 1} of the cases is"
+        f" {_region(cases, row)}, of the controls {_region(controls, row)}"
     )
+    if _first_difference(_without_chr(cases), _without_chr(controls)) is None:
+        problem += " (the names differ only by `chr`: --rename auto takes them as the same)"
+    raise UsageError(problem)
 
 
-def _first_difference(cases: Regions, controls: Regions) -> str:
-    """Return the first regions that differ, and what helps."""
+def _first_difference(cases: Regions, controls: Regions) -> int | None:
+    """Return the first row that differs, or that one of them lacks; None where there is none."""
     rows = min(len(cases), len(controls))
     numbers = {name: number for number, name in enumerate(cases.names)}
     number = np.array([numbers.get(name, -1) for name in controls.names], np.int64)
     differ = cases.chrom[:rows] != number[controls.chrom[:rows]]
     differ |= cases.start[:rows] != controls.start[:rows]
     differ |= cases.end[:rows] != controls.end[:rows]
-    row = int(np.argmax(differ)) if differ.any() else rows
-    found = f"region {row + 1} of the cases is {_region(cases, row)}"
-    problem = f"{found}, of the controls {_region(controls, row)}"
-    if have_same_regions(_without_chr(cases), _without_chr(controls)):
-        problem += " (the names differ only by `chr`: --rename auto takes them as the same)"
-    return problem
+    if differ.any():
+        return int(np.argmax(differ))
+    return rows if len(cases) != len(controls) else None
 
 
 def _region(regions: Regions, row: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from multigpu.cnv.samples.genomes import Genome, Intervals, chromosome_lengths, find_genome
+from multigpu.cnv.samples.genomes import Genome, Intervals, find_genome
 from multigpu.cnv.samples.sex import Coverage
 from multigpu.formats.alignments.regions import Regions
 
@@ -52,7 +52,3 @@ class Cohort:
         """Names of the chromosomes, in the order of the regions."""
         regions = self.regions
         return [regions.names[regions.chrom[block.start]] for block in regions.blocks]
-
-    def chromosome_lengths(self) -> dict[str, int]:
-        """Return the lengths of chromosomes in bases, by name, where they are known."""
-        return chromosome_lengths(self.genome, self.regions, self.references)

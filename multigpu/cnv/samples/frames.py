@@ -1,6 +1,5 @@
 """Counts from tables in memory: those of pyarrow, and frames of pandas, which is not imported."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,8 @@ def counts_from_frame(frame: Any) -> Counts:
         raise UsageError(f"the columns of a table are chrom, start, end and samples, not {found}")
     if len(set(names)) < len(names):
         raise UsageError("two columns of the table have the same name")
-    column = _arrow_column if hasattr(frame, "column_names") else _frame_column
-    start, end = (_places(column(frame, name), name) for name in COLUMNS[1:])
-    values = _values(column, frame, samples)
+    start, end = (_places(_column(frame, name), name) for name in COLUMNS[1:])
+    values = _values(frame, samples)
     regions = _regions(_chromosomes(frame), start, end)
     order = regions.order()
     notes = []
@@ -41,17 +39,16 @@ def counts_from_frame(frame: Any) -> Counts:
     return Counts(regions, samples, values, (*notes, *regions.oddities()))
 
 
-def _arrow_column(table: Any, name: str) -> NDArray[Any]:
-    """Return the numbers of a column, NaN where there are none."""
-    kind = str(table[name].type)
+def _column(frame: Any, name: str) -> NDArray[Any]:
+    """Return the values of a column; those of Arrow must be numbers, and are NaN where null."""
+    column = frame[name]
+    if not hasattr(column, "chunks"):
+        return np.asarray(column)
+    kind = str(column.type)
     if not kind.startswith(("int", "uint", "float", "double")):
         raise UsageError(f"column {shown(name)}: it cannot hold {kind}, but numbers")
-    chunks = [arrow.values(chunk) for chunk in table[name].chunks]
+    chunks = [arrow.values(chunk) for chunk in column.chunks]
     return np.concatenate(chunks) if chunks else np.empty(0)
-
-
-def _frame_column(frame: Any, name: str) -> NDArray[Any]:
-    return np.asarray(frame[name])
 
 
 def _chromosomes(frame: Any) -> list[str]:
@@ -82,13 +79,11 @@ def _regions(names: list[str], start: NDArray[np.int64], end: NDArray[np.int64])
     return Regions(tuple(numbers), chrom, start, end)
 
 
-def _values(
-    column: Callable[[Any, str], NDArray[Any]], frame: Any, samples: tuple[str, ...]
-) -> NDArray[Any]:
+def _values(frame: Any, samples: tuple[str, ...]) -> NDArray[Any]:
     """Return [regions, samples]: int32 where all counts are whole, else float64."""
     found = []
     for name in samples:
-        values = column(frame, name)
+        values = _column(frame, name)
         if values.dtype.kind not in "iuf":
             raise UsageError(f"column {shown(name)}: it cannot hold {values.dtype}, but numbers")
         values = values.astype(np.float64)

@@ -32,16 +32,6 @@ class Genome:
     par: Intervals
     lengths: tuple[int, ...]
 
-    @property
-    def first(self) -> int:
-        """Length of chromosome 1."""
-        return self.lengths[0]
-
-    @property
-    def x(self) -> int:
-        """Length of chromosome X."""
-        return self.lengths[-2]
-
     def by_name(self) -> dict[str, int]:
         """Return the length of every chromosome, by its name without `chr`."""
         autosomes = map(str, range(1, len(self.lengths) - 1))
@@ -100,7 +90,7 @@ def find_genome(name: str | None, regions: Regions) -> Genome | None:
 def genome_of_regions(regions: Regions) -> Genome | None:
     """Return the genome whose chromosome 1 or X ends where the regions on it do, or None."""
     first, x = _last_end(regions, FIRST_NAMES), _last_end(regions, X_NAMES)
-    return next((each for each in GENOMES if first == each.first or x == each.x), None)
+    return next((g for g in GENOMES if first == g.lengths[0] or x == g.lengths[-2]), None)
 
 
 def chromosome_lengths(

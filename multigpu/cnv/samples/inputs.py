@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +11,12 @@ from multigpu.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.count.job import CountJob
 from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError, several, shown
-from multigpu.formats.alignments.alignments import RG, files_of, without_chr
+from multigpu.formats.alignments.alignments import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.tables import misread
-from multigpu.formats.tables.counts import Counts, Empty, read_counts
+from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.run.options import RunOptions
 
 ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
@@ -84,15 +85,15 @@ class SampleInput:
         return "" if self.is_alignments else self.paths[0]
 
     def open(
-        self, counting: CountOptions, run: RunOptions, client: Any = None, empty: Empty = np.empty
+        self, counting: CountOptions, run: RunOptions, client: Any = None
     ) -> Counts | CountJob:
-        """Return the counts, or the job that counts the alignments.
-
-        empty  allocates the counts of a table
-        """
+        """Return the counts, or the job that counts the alignments."""
         if self.is_alignments:
             return CountJob(self.paths, counting, run, client)
-        counts = read_counts(self.paths[0], empty) if self.table is None else self.table
+        counts = self.table
+        if counts is None:
+            # Worker processes, if there are any, find the counts where they are read.
+            counts = read_counts(self.paths[0], shareable.empty)
         rename = counting.rename == "auto"
         return select_chromosomes(counts, counting.chromosomes, rename, self.table_name)
 
@@ -127,12 +128,6 @@ def check_counting(given: Iterable[str], cases: SampleInput, controls: SampleInp
         raise UsageError(
             f"{options}: for alignments only, and {cases.table_name} is a counts table"
         )
-
-
-def counting_of_controls(counting: CountOptions) -> CountOptions:
-    """Return how controls are counted: sample names that are given are those of the cases."""
-    by_group = counting.sample_names == (RG,)
-    return counting if by_group else replace(counting, sample_names=())
 
 
 def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, source: str) -> Counts:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies
 from multigpu.cnv.calls.segments import Floats, Indices, Rows
+from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.samples.genomes import (
     X_NAMES,
     Y_NAMES,
@@ -162,7 +164,7 @@ def ploidy_for(copies: Sequence[int]) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UsualCopies:
-    """Usual copies of all chromosomes, where they go by sex.
+    """Usual copies of all chromosomes in all samples.
 
     copies  int8[chromosomes, samples]; 0 for samples that are not compared
     x       number of chromosome X; -1 if there is none
@@ -181,6 +183,10 @@ class UsualCopies:
         """Return int8[n]: usual copies of each segment's sample in the segment."""
         found = self.copies[segments.chrom, segments.sample]
         return self._with_par(found, segments.chrom, segments.start, segments.end)
+
+    def shown_classes(self, segments: "SegmentTable", options: CnvOptions) -> Indices:
+        """Return int32[n]: the class to show for each segment: that of its number of copies."""
+        return classes_by_usual_copies(options)[self.of_segments(segments), segments.copy_number]
 
     def _with_par(
         self, copies: NDArray[np.int8], chrom: Indices, start: Rows, end: Rows

@@ -1,28 +1,42 @@
 """All files that a docking job writes: checked before it runs, written while it runs."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import filecmp
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePath
 
-from multigpu.cluster.engine.output import STDOUT, check_output
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.journal import journal_of
+from multigpu.cluster.engine.output import (
+    STDOUT,
+    check_output,
+    failures_named,
+    hidden_path,
+    is_replaced,
+    open_locked,
+    sync_directory,
+    sync_folder,
+)
 from multigpu.dock.output.error_table import Skipped, check_errors_path, write_errors
-from multigpu.dock.output.pose_files import (
-    ERRORS,
-    check_poses,
-    is_folder,
-    pose_format,
-    pose_journal,
-    pose_output,
-    tables_beside,
-)
-from multigpu.dock.output.score_table import (
-    check_scores,
-    is_parquet,
-    score_output,
-)
+from multigpu.dock.output.score_table import check_scores, is_parquet, score_output
 from multigpu.dock.work import DockedLigands
-from multigpu.errors import UsageError
+from multigpu.errors import Failure, UsageError
+from multigpu.formats.molecules.poses import SAME, format_of
+from multigpu.formats.molecules.registry import FORMATS
+from multigpu.formats.molecules.sdf import SDF
+from multigpu.formats.storage.compressed import Compressed, compressed_output, compression_of
+from multigpu.formats.tables.texts import Texts
+
+UNSAFE = re.compile(r"[^\w.+-]")
+SCORES, ERRORS = "scores.tsv", "errors.tsv"
+LONGEST_NAME, MOST_BYTES = 100, 200  # characters and bytes of a ligand's name in a file name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +72,7 @@ class DockFiles:
     @property
     def errors(self) -> str:
         """Table of skipped ligands."""
-        if self._in_folder:
-            return str(PurePath(self.poses or "") / ERRORS)
         return tables_beside(self.poses)[1]
-
-    @property
-    def _in_folder(self) -> bool:
-        return self.poses is not None and is_folder(self.poses)
 
     def check(self, resume: bool) -> None:
         """Raise UsageError for files that cannot be written.
@@ -78,7 +86,7 @@ class DockFiles:
         check_output(self.report)
         if self.scores in STDOUT and self.poses in (None, *STDOUT):
             raise UsageError("poses and scores would both go to standard output: name a file")
-        if not self._in_folder:
+        if not is_folder(self.poses):
             check_errors_path(self.errors)
 
     def check_not_in_folder(self, *others: str | None) -> None:
@@ -86,7 +94,7 @@ class DockFiles:
 
         The directory gets its name when all poses are there, so no file can be in it before.
         """
-        if self.poses is None or not self._in_folder:
+        if self.poses is None or not is_folder(self.poses):
             return
         for path in filter(None, others):
             if Path(self.poses).resolve() in Path(path).resolve().parents:
@@ -97,7 +105,7 @@ class DockFiles:
     @property
     def paths(self) -> list[str | None]:
         """All files, without those inside of a directory of poses."""
-        if self._in_folder:
+        if is_folder(self.poses):
             return [self.poses, self.scores, self.report]
         scores, errors = tables_beside(self.poses)
         return [self.poses, self.scores or scores, errors, self.report]
@@ -119,3 +127,184 @@ class DockFiles:
 
                 yield write
             write_errors(poses.errors, skipped)
+
+
+# ---- poses: one file, or a directory with one for each ligand ---------------------------------
+
+
+def pose_format(path: str | None) -> str:
+    """Return the format of poses; `SAME` for a directory. Raises UsageError for other suffixes."""
+    if path is None or path in STDOUT:
+        return SDF.name
+    return SAME if is_folder(path) else format_of(path)
+
+
+def is_folder(path: str | None) -> bool:
+    """Whether poses go to a directory, with a file for each ligand."""
+    if path is None:
+        return False
+    with failures_named(path, UsageError):
+        return path.endswith("/") or Path(path).is_dir()
+
+
+def pose_journal(path: str | None) -> Path | None:
+    """Return the journal of a run that writes these poses; None for pipes and devices."""
+    if path is None or not (is_folder(path) or is_replaced(path)):
+        return None
+    return journal_of(path.rstrip("/"))
+
+
+def check_poses(path: str | None, resume: bool = False) -> None:
+    """Raise UsageError where poses cannot be written.
+
+    resume: whether the run continues an interrupted one, which may have published its directory
+    """
+    if path is None or not is_folder(path):
+        check_output(path)
+        return
+    folder, journal = Path(path), pose_journal(path)
+    stopped = resume and journal is not None and journal.exists()
+    if _is_filled(folder) and not stopped:
+        problem = "the directory is not empty: name a new one for the poses"
+        if resume:
+            problem += " (there is no interrupted run to resume)"
+        raise UsageError(f"{path}: {problem}")
+    parent = folder.resolve().parent
+    if not parent.is_dir():
+        raise UsageError(f"{path}: there is no directory {parent}")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: no permission to write in {parent}")
+    if folder.is_mount():
+        raise UsageError(f"{path}: a mount point cannot be replaced: name a directory in it")
+
+
+def tables_beside(path: str | None) -> tuple[str | None, str]:
+    """Return the tables of scores and of skipped ligands that belong to poses.
+
+    They have the name of their file with other suffixes, or are in their directory. Poses on
+    standard output have no table of scores, and their table of skipped ligands is in the current
+    directory.
+    """
+    if path is None or path in STDOUT:
+        return None, ERRORS
+    name = PurePath(path)
+    if is_folder(path):
+        return str(name / SCORES), str(name / ERRORS)
+    if compression_of(path) != "none":
+        name = name.with_suffix("")
+    beside = str(name.with_suffix(""))
+    return f"{beside}.{SCORES}", f"{beside}.{ERRORS}"
+
+
+@contextmanager
+def pose_output(path: str | None) -> Iterator["PoseFile | PoseFolder"]:
+    """Open a file or directory that gets its name when the block ends without an error."""
+    fmt = pose_format(path)
+    if path is not None and is_folder(path):
+        with _replacing_folder(path) as part:
+            yield PoseFolder(part, path)
+        return
+    with compressed_output(path) as out:
+        yield PoseFile(out, fmt, path)
+
+
+class PoseFile:
+    """One file with the poses of all ligands."""
+
+    def __init__(self, out: Compressed, fmt: str, path: str | None) -> None:
+        self._out, self._fmt, self._count = out, fmt, 0
+        self.scores, self.errors = tables_beside(path)
+
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        self._out.write(_framed(texts.each(), self._fmt, self._count + 1))
+        self._count += len(texts)
+
+
+class PoseFolder:
+    """A directory with a file for each ligand."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self._folder, self._target = folder, target
+        self.scores, self.errors = str(folder / SCORES), str(folder / ERRORS)
+        # Names in use, each with the last number that was tried for it.
+        self._taken: dict[str, int] = {"scores": 1, "errors": 1}
+
+    def write(
+        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
+    ) -> None:
+        each = iter(texts.each())
+        for name, layout, count in zip(names, layouts, counts.tolist(), strict=True):
+            path = self._folder / f"{self._unique(name)}.{layout}"
+            with failures_named(self._target):
+                path.write_bytes(_framed(list(islice(each, count)), layout, 1))
+
+    def _unique(self, name: str) -> str:
+        """Return a file name that no other ligand has, whatever the file system."""
+        letters = UNSAFE.sub("_", name)[:LONGEST_NAME].encode()[:MOST_BYTES]
+        safe = letters.decode("utf-8", "ignore").lstrip(".") or "ligand"
+        unique, number = safe, self._taken.get(safe.lower(), 1)
+        while unique.lower() in self._taken:
+            number += 1
+            unique = f"{safe}_{number}"
+        self._taken[safe.lower()] = number
+        self._taken.setdefault(unique.lower(), 1)
+        return unique
+
+
+def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
+    """Return the poses as one text; in some formats as models with numbers from `number` on."""
+    if not FORMATS[fmt].has_models:
+        return b"".join(texts)
+    return b"".join(b"MODEL %8d\n%bENDMDL\n" % (k, text) for k, text in enumerate(texts, number))
+
+
+@contextmanager
+def _replacing_folder(path: str) -> Iterator[Path]:
+    """Yield a directory beside the target, which takes the target's name at the end.
+
+    The target is empty or not there, or it has the same files already, because an earlier run was
+    interrupted after it had published them.
+    """
+    target = Path(path).resolve()
+    part, lock = hidden_path(target, "part"), hidden_path(target, "lock")
+    with open_locked(lock, path):
+        try:
+            with failures_named(path):
+                # A run that was killed may have left it.
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir()
+            yield part
+            with failures_named(path):
+                if _is_filled(target):
+                    _check_same(part, target, path)
+                    shutil.rmtree(part)
+                else:
+                    sync_folder(part)
+                    part.rename(target)
+                # Before the journal is removed.
+                sync_directory(target.parent)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        finally:
+            # An earlier error is the one to report.
+            with suppress(OSError):
+                lock.unlink()
+
+
+def _is_filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _check_same(part: Path, target: Path, path: str) -> None:
+    """Raise Failure where the directories differ; the run can be resumed after that."""
+    names = [entry.name for entry in part.iterdir()]
+    unknown = {entry.name for entry in target.iterdir()} - set(names)
+    _, differing, missing = filecmp.cmpfiles(part, target, names, shallow=False)
+    if wrong := sorted([*unknown, *differing, *missing]):
+        raise Failure(
+            f"{path}: the directory is not empty, and {wrong[0]} is not what this run writes: empty"
+            " it and resume"
+        )

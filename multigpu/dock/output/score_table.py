@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import UsageError
-from multigpu.formats.storage.compressed import compressed_output, compression_of
+from multigpu.formats.storage.compressed import compressed_output
+from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output, uncompressed_suffix
 from multigpu.formats.tables.arrow import numbers, pyarrow, strings
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, RowGroups
@@ -44,12 +44,12 @@ WriteScores = Callable[[PoseBatch, bytes], Any]
 
 def is_parquet(path: str) -> bool:
     """Whether a path names a Parquet file."""
-    return Path(path).suffix.lower() in (".parquet", ".pq")
+    return suffix_of_output(path) in PARQUET
 
 
 def check_scores(path: str | None) -> None:
     """Raise UsageError for a name that says Parquet and another compression."""
-    if path is not None and compression_of(path) != "none" and is_parquet(Path(path).stem):
+    if path is not None and not is_parquet(path) and uncompressed_suffix(path) in PARQUET:
         raise UsageError(f"{path}: {COMPRESSED_INSIDE}")
 
 

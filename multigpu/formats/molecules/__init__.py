@@ -4,8 +4,8 @@
              ligands   find_ends            │   regular ones, all at once  ├─> AtomColumns ─> kernel
                                             └─> parse ────> Molecule ──────┘
                                                 others, one by one                           │
-    file <── text <─┬─ columns.write <── names, offsets, coordinates, notes <────────────────┤
-      pose_files    └─ rewrite, build <── Molecule <─────────────────────────────── poses <──┘
+    file <── text <─┬─ write_poses <── names, bodies, coordinates, notes <───────────────────┤
+      dock.output   └─ rewrite, build <── Molecule <─────────────────────────────── poses <──┘
 
 Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format and ends with a
 `LigandFormat`; `registry` lists them. No other module asks what a format is called.
@@ -14,11 +14,10 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     molecule        one molecule as an object; what else is said of one
     columns         many ligands as arrays; compiled functions (kernels/compiled/text) fill them
     ligand_format   what a format is; `registry`: all of them
-    borders, fields, elements   what the formats share: lines, words and numbers, symbols
-    v3000, pdb_lines, sybyl, pdbqt_bonds   what only one format has
+    fields, elements   what the formats share: lines, words and numbers, symbols
+    sybyl, pdbqt_bonds   bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences
     autodock        AutoDock's atom types and charges
-    ligand_checks   drawings, and molecules without hydrogens
-    poses           a pose as text of any format; `pose_files`: where it goes
+    poses           a pose as text of any format; `dock.output`: where it goes
     pockets         score grids, with a registry of their own; `rotations`: lists of them in files
 """

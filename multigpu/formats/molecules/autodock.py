@@ -119,7 +119,6 @@ def merge_hydrogens(molecule: Molecule, found: AtomTypes) -> AtomTypes:
 
 def types_in_file(molecule: Molecule) -> AtomTypes:
     """Return what PDBQT says."""
-    assert molecule.charges is not None  # it was parsed
     return AtomTypes(types=molecule.types, charges=molecule.charges)
 
 
@@ -195,7 +194,6 @@ def _is_unsaturated(atom: Any) -> bool:
 
 def types_by_sybyl(molecule: Molecule) -> AtomTypes:
     """Return types that follow from those of a MOL2, and its charges. Raises MoleculeError."""
-    assert molecule.charges is not None  # it was parsed
     if any(line.strip() == NO_CHARGES for line in molecule.lines[: molecule.rows[0]]):
         raise MoleculeError("its header says NO_CHARGES: an AutoGrid pocket needs them")
     neighbours = neighbours_of(len(molecule.elements), molecule.bonds)

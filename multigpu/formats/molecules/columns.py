@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text.words import TextArrays
+from multigpu.kernels.compiled.text import poses as compiled
+from multigpu.kernels.compiled.text.words import CoordinatePlaces, TextArrays
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,21 +78,25 @@ class LigandColumns:
 
     atoms            of each; none of one that is not regular
     names            what each calls itself; empty where it does not
-    is_named         bool[n]: whether a pose of it still says a name, if an empty one
+    bodies           what a pose keeps of each
+    is_named         bool[n]: whether that says a name, if an empty one
     lacks_hydrogens  bool[n]
     """
 
     atoms: AtomColumns
     names: Texts
+    bodies: Texts
     is_named: NDArray[np.bool_]
     lacks_hydrogens: NDArray[np.bool_]
 
     @classmethod
     def empty(cls, records: int) -> "LigandColumns":
         """Return the columns of records of which none is regular."""
+        nothing = Texts.of([b""] * records)
         return cls(
             atoms=AtomColumns.empty(records),
-            names=Texts.of([b""] * records),
+            names=nothing,
+            bodies=nothing,
             is_named=np.zeros(records, np.bool_),
             lacks_hydrogens=np.zeros(records, np.bool_),
         )
@@ -100,3 +105,24 @@ class LigandColumns:
 def arrays_of(texts: Texts) -> TextArrays:
     """Return texts as compiled functions take them."""
     return TextArrays(texts.raw, texts.begins, texts.lengths)
+
+
+def write_poses(
+    frames: Sequence[tuple[bytes, bytes]],
+    bodies: Texts,
+    sizes: NDArray[np.int64],
+    positions: Positions,
+    places: CoordinatePlaces,
+) -> Texts:
+    """Return poses of regular records; an empty text where a pose must be written alone.
+
+    That is where a coordinate is too long, or hard to round.
+
+    frames     what goes before and after each body
+    sizes      atoms of each
+    positions  of all, Å
+    places     of the records' format
+    """
+    heads, tails = (Texts.of(texts) for texts in zip(*frames, strict=True))
+    arrays = [arrays_of(texts) for texts in (heads, bodies, tails)]
+    return Texts.one_after_the_other(*compiled.write_poses(*arrays, sizes, positions, places))

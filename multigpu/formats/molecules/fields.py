@@ -1,18 +1,42 @@
-"""Words and numbers in the lines of a record, read with the line in every error, and written."""
+"""Borders of records; words and numbers in their lines, read with the line in every error.
+
+A function that finds borders takes a text that begins with a record, and whether it is `final`. It
+returns the ends of the records in it, in order. Without `final` the last one is left out where more
+of it may come.
+"""
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import quoted
-from multigpu.formats.molecules.elements import FEW_WORDS
 from multigpu.formats.molecules.molecule import Bond, MoleculeError, PoseNotes, Positions
 
 MOST_SHOWN = 20  # digits
 TOKEN = re.compile(rb"\S+")
+
+
+# ---- borders ----------------------------------------------------------------------------------
+
+
+def find_lines(marks: tuple[bytes, ...], text: bytes) -> list[int]:
+    """Return where the lines begin that begin with one of the marks."""
+    pattern = rb"\n(?=%b)" % b"|".join(map(re.escape, marks))
+    first = [0] if text.startswith(marks) else []
+    return first + [newline.end() for newline in re.finditer(pattern, text)]
+
+
+def last_end(ends: list[int]) -> int:
+    """Return where what comes after all records begins."""
+    return ends[-1] if ends else 0
+
+
+def add_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
+    """Return the ends, and that of the text where the rest of it is a record."""
+    return [*ends, len(text)] if is_record and last_end(ends) < len(text) else ends
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -21,12 +45,6 @@ TOKEN = re.compile(rb"\S+")
 def decode(line: bytes) -> str:
     """Return text without the blanks around it; what is not UTF-8 becomes question marks."""
     return line.decode("utf-8", "replace").strip()
-
-
-@lru_cache(FEW_WORDS)
-def decode_word(column: bytes) -> str:
-    """Like `decode`, for columns that hold the same few words in all molecules."""
-    return decode(column)
 
 
 def line_at(lines: Sequence[bytes], row: int, what: str) -> bytes:
@@ -49,9 +67,10 @@ def parse_floats(words: Sequence[bytes], row: int, what: str = "coordinates") ->
 
 def parse_columns(
     lines: Sequence[bytes], rows: Sequence[int], columns: Sequence[slice], what: str = "coordinates"
-) -> list[list[float]]:
-    """Return the numbers in these columns of every row. Raises MoleculeError."""
-    return [parse_floats([lines[row][part] for part in columns], row, what) for row in rows]
+) -> NDArray[np.float64]:
+    """Return float64[rows, columns]: the numbers there. Raises MoleculeError."""
+    found = [parse_floats([lines[row][part] for part in columns], row, what) for row in rows]
+    return np.array(found, np.float64).reshape(-1, len(columns))
 
 
 def parse_integers(words: Sequence[bytes], row: int) -> list[int]:

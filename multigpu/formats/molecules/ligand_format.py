@@ -5,11 +5,8 @@ A format is one module that ends with its object, and one line in `registry`.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.molecule import (
@@ -20,6 +17,7 @@ from multigpu.formats.molecules.molecule import (
     Positions,
 )
 from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.compiled.text.words import CoordinatePlaces
 
 FEWEST_FLAT = 4  # atoms: three are always in a plane
 
@@ -33,23 +31,20 @@ def four_atoms(text: bytes) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnFormat:
-    """Readers and writers of many regular records at once, which are compiled functions.
+    """Functions that read and write many regular records at once, as they are compiled.
 
-    read       records, which of them are wanted, types of the pocket's maps → columns, without
-               atoms for records that are not regular
-    write      regular records, atoms of each, all positions, names ("" for a record that says its
-               own), notes on all poses → texts; an empty one where a coordinate is too long. What
-               is written is what `LigandFormat.rewrite` writes
+    read       records, types of the pocket's maps → columns, without atoms for records that are
+               not regular
+    frame      name ("" for a record that says its own), notes → what goes before and after the
+               body of a pose; the three are what `LigandFormat.rewrite` writes
+    places     of the coordinates in a body
     has_types  whether the columns have AutoDock's types and charges
-    example    a record of one atom, which workers dock before a job to have everything loaded
     """
 
-    read: Callable[[Texts, NDArray[np.bool_], Sequence[str]], LigandColumns]
-    write: Callable[
-        [Texts, NDArray[np.int64], Positions, Sequence[str], Mapping[str, Texts]], Texts
-    ]
+    read: Callable[[Texts, Sequence[str]], LigandColumns]
+    frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
+    places: CoordinatePlaces
     has_types: bool
-    example: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,7 +54,7 @@ class LigandFormat:
     name        "sdf": what a source calls its layout, and poses their format
     suffixes    of its files, without those of compression; the first is that of poses
     signature   what is in the content of a file whose name does not tell its format
-    find_ends   text that begins with a record → ends of records, see `borders`
+    find_ends   text that begins with a record → ends of records, see `fields`
     parse       lines of a record → molecule. Raises MoleculeError that names the line, from 1
     read_name   record → the name it gives its molecule, even where the rest of it is wrong
     rewrite     molecule of this format, name for a record without one, positions, notes → record

@@ -4,22 +4,21 @@ A library of any size is cut as fast as it is read; records are parsed where the
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
+from multigpu.formats.molecules.fields import last_end
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
 from multigpu.formats.storage.sources import (
     Kind,
     Source,
     blocks,
     inspect_source,
-    read_into,
     suffix_of,
 )
 from multigpu.formats.tables.texts import Texts
@@ -38,42 +37,36 @@ class LigandRecords:
     """Consecutive records of a source, one molecule each.
 
     source   index of the source
+    layout   format of the records
     number   of the first record in its source, from 1
     lengths  int64[n], bytes
-    text     of all of them; None where whoever docks them reads it in the file
-    at       byte of the source's content at which the text begins
+    text     of all of them
     error    what is wrong with the source from the first record on, which then is the only one
 
     Raises ValueError where the lengths are not those of the text.
     """
 
     source: int
+    layout: str
     number: int
     lengths: NDArray[np.int64]
-    text: bytes | memoryview | None
-    at: int = 0
+    text: bytes
     error: str = ""
 
     def __post_init__(self) -> None:
-        other = self.text is not None and len(self.text) != self.size
-        if other or self.lengths.min(initial=0) < 0:
-            raise ValueError(f"records of {self.size} bytes in a text of another length")
+        if len(self.text) != self.lengths.sum() or self.lengths.min(initial=0) < 0:
+            raise ValueError(f"records in a text of another length, {len(self.text)} bytes")
 
     @classmethod
     def broken(cls, source: int, number: int, error: str) -> "LigandRecords":
         """Return a record that says what is wrong with its source."""
-        lengths = np.zeros(1, np.int64)
-        return cls(source=source, number=number, lengths=lengths, text=b"", error=error)
+        none = np.zeros(1, np.int64)
+        return cls(source=source, layout="", number=number, lengths=none, text=b"", error=error)
 
     @property
     def last(self) -> int:
         """Number of the last record in its source."""
         return self.number + len(self.lengths) - 1
-
-    @property
-    def size(self) -> int:
-        """Bytes of all records."""
-        return int(self.lengths.sum())
 
     @cached_property
     def ends(self) -> NDArray[np.int64]:
@@ -87,42 +80,17 @@ class LigandRecords:
         """Return consecutive records, with a text of their own."""
         first, last, _ = span.indices(len(self))
         begin, end = (int(self.ends[at - 1]) if at else 0 for at in (first, last))
-        return LigandRecords(
-            source=self.source,
+        return replace(
+            self,
             number=self.number + first,
             lengths=self.lengths[first:last],
-            text=None if self.text is None else bytes(memoryview(self.text)[begin:end]),
-            at=self.at + begin,
-            error=self.error,
+            text=self.text[begin:end],
         )
 
-    def texts(self, sources: Sequence[Source]) -> Texts:
-        """Return the text of each. Raises InputError where the file cannot be read."""
-        if self.text is not None:
-            return Texts.one_after_the_other(np.frombuffer(self.text, np.uint8), self.lengths)
-        path, room = sources[self.source].path, np.empty(self.size, np.uint8)
-        if read_into(path, self.at, room) < len(room):
-            raise InputError(path, "was cut while it was read")
-        return Texts.one_after_the_other(room, self.lengths)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordBorder:
-    """Begin of a record, from which on the input can be read without what is before it.
-
-    source   index of the source
-    at       byte of its content
-    before   records of the source before it, and
-    first    of the whole input
-    """
-
-    source: int = 0
-    at: int = 0
-    before: int = 0
-    first: int = 0
-
-
-INPUT_BEGIN = RecordBorder()
+    @property
+    def texts(self) -> Texts:
+        """The text of each."""
+        return Texts.one_after_the_other(np.frombuffer(self.text, np.uint8), self.lengths)
 
 
 def _layout(path: str, start: bytes) -> str:
@@ -161,35 +129,26 @@ def _without_path(error: InputError) -> str:
     return f"{error.where}: {error.problem}" if error.where else error.problem
 
 
-def read_records(
-    number: int, source: Source, with_text: bool = True, begin: RecordBorder = INPUT_BEGIN
-) -> Iterator[LigandRecords]:
-    """Yield the records of a source in order, those of a block together.
-
-    number     index of the source
-    with_text  False where whoever docks them reads the file, which is plain
-    begin      of the first record; what is before it is read only where it is compressed
+def read_records(number: int, source: Source) -> Iterator[LigandRecords]:
+    """Yield the records of a source in order, those of a block together. number: its index.
 
     An error ends them: the last record has it.
     """
-    find_ends, left = FORMATS[source.layout].find_ends, b""
-    count, passed = (begin.before, begin.at) if source.cuttable else (0, 0)
+    find_ends, left, count = FORMATS[source.layout].find_ends, b"", 0
     try:
-        for block, final in _blocks(source, passed):
-            text = b"".join((left, block))
+        for block, final in _blocks(source):
+            text = left + block
             ends = find_ends(text, final)
-            size = ends[-1] if ends else 0
+            size = last_end(ends)
             if ends:
-                some = LigandRecords(
+                yield LigandRecords(
                     source=number,
+                    layout=source.layout,
                     number=count + 1,
                     lengths=np.diff(ends, prepend=0),
-                    text=_first(text, size) if with_text else None,
-                    at=passed,
+                    text=text[:size],
                 )
-                if some.last > begin.before:
-                    yield some if some.number > begin.before else some[begin.before - count :]
-            count, passed, left = count + len(ends), passed + size, text[size:]
+            count, left = count + len(ends), text[size:]
             if len(left) > MOST_BYTES:  # each block is looked at together with what is left
                 problem = f"the molecule has no end in {MOST_BYTES:,} bytes: the rest is not read"
                 raise InputError(source.path, problem)
@@ -199,13 +158,8 @@ def read_records(
         yield LigandRecords.broken(number, count + 1, _without_path(error))
 
 
-def _blocks(source: Source, begin: int) -> Iterator[tuple[Any, bool]]:
+def _blocks(source: Source) -> Iterator[tuple[bytes, bool]]:
     """Yield the content in blocks, and whether it ends there: the last one is empty."""
-    for block in blocks(source, READ_BYTES, begin=begin):
-        yield block.data, False
+    for block in blocks(source, READ_BYTES):
+        yield block.tobytes(), False
     yield b"", True
-
-
-def _first(text: bytes, size: int) -> bytes | memoryview:
-    """Return the first bytes without a copy."""
-    return text if size == len(text) else memoryview(text)[:size]

@@ -8,20 +8,17 @@ import numpy as np
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_sybyl
-from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.borders import add_rest, find_lines
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
     AMIDE,
     AROMATIC,
-    BondGraph,
     Molecule,
     MoleculeError,
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.sybyl import SECTION, graph_of
+from multigpu.formats.molecules.sybyl import SECTION, bond_graph
 
 MOLECULE = SECTION + b"MOLECULE"
 BOND_ORDERS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
@@ -30,9 +27,9 @@ POSE_COMMENT = b"# multigpu "
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return where all blocks of MOLECULE but the first begin, with the comments before them."""
-    begins = find_lines((MOLECULE,), text)
+    begins = fields.find_lines((MOLECULE,), text)
     ends = [_begin_of_comments(text, at) for at in begins[1:]]
-    return add_rest(ends, text, final and bool(text.strip()))
+    return fields.add_rest(ends, text, final and bool(text.strip()))
 
 
 def _begin_of_comments(text: bytes, at: int) -> int:
@@ -126,11 +123,6 @@ def _has_no_bonds(counts: Sequence[bytes]) -> bool:
 def read_name(text: bytes) -> str:
     """Return the first line of the head."""
     return _name(text.splitlines())
-
-
-def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return bonds and charges, which SYBYL's types and bond orders imply."""
-    return graph_of(molecule, bonds_of(molecule))
 
 
 # ---- writing ----------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class Molecule:
     positions  float64[n, 3], Å, within ±FARTHEST
     elements   symbols
     types      of MOL2 and PDBQT the file's own, SYBYL's and AutoDock's; else empty
-    charges    float64[n], e, of MOL2 and PDBQT; else None
+    charges    float64[n], e, of MOL2 and PDBQT; else empty
     bonds      of SDF, MOL2 and the CONECT of PDB; else empty
     bonds_are_complete  whether atoms without bonds have none; else they get those to near atoms
     """
@@ -52,7 +52,7 @@ class Molecule:
     positions: Positions
     elements: list[str]
     types: list[str] = field(default_factory=list)
-    charges: NDArray[np.float64] | None = None
+    charges: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     bonds: Sequence[Bond] = ()
     bonds_are_complete: bool = False
 
@@ -91,7 +91,8 @@ def check_molecule(molecule: Molecule) -> Molecule:
         far = np.isfinite(molecule.positions[atom]).all()
         problem = f"beyond ±{FARTHEST:g} Å" if far else "not finite"
         raise MoleculeError(f"line {molecule.rows[atom] + 1}: the coordinates are {problem}")
-    if molecule.charges is not None and (odd := ~(np.abs(molecule.charges) <= MOST_WEIGHT)).any():
+    odd = ~(np.abs(molecule.charges) <= MOST_WEIGHT)
+    if odd.any():
         atom = int(np.argmax(odd))
         problem = f"atom {atom + 1} has a charge of {molecule.charges[atom]:g}"
         raise MoleculeError(f"line {molecule.rows[atom] + 1}: {problem}")

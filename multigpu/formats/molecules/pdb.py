@@ -1,15 +1,12 @@
-"""PDB: borders, parser and writer, and what PDBQT shares with it.
-
-`pdb_lines` knows alternate locations and CONECT.
-"""
+"""PDB: borders, parser and writer, and what PDBQT shares with it."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
-from multigpu.formats.molecules.borders import add_rest, find_lines
 from multigpu.formats.molecules.elements import ELEMENTS, FEW_WORDS, element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -20,11 +17,15 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.pdb_lines import bonds_of_conect, drop_lines, other_locations
 
 PLACE = slice(30, 38), slice(38, 46), slice(46, 54)  # columns of an atom
-ATOM_NAME, ELEMENT, CHARGE = slice(12, 16), slice(76, 78), slice(78, 80)
+SERIAL, ATOM_NAME, LOCATION = slice(6, 11), slice(12, 16), slice(16, 17)
+RESIDUE, OCCUPANCY = slice(21, 27), slice(54, 60)
+ELEMENT, CHARGE = slice(76, 78), slice(78, 80)
+PARTNERS = [slice(at, at + 5) for at in range(11, 31, 5)]  # columns of CONECT
+OTHERS = slice(31, None)  # of CONECT in old files: hydrogen bonds and salt bridges
 ATOM_WORDS = (b"ATOM  ", b"HETATM")
+ABOUT_ATOMS = (*ATOM_WORDS, b"ANISOU", b"SIGATM", b"SIGUIJ")
 ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
 BEGUN = re.compile(rb"^(ATOM  |HETATM|MODEL\b)", re.MULTILINE)
 MODEL_ENDS = (b"ENDMDL", b"END\n", b"END\r", b"END ")
@@ -33,9 +34,10 @@ SIGNED = re.compile(rb"(\d)([+-])|([+-])(\d)")
 FULL_NAME = 4  # letters of an atom's name
 LARGEST_COORDINATE = 999_999.0  # Å, above and below 0: what fits its columns
 LARGEST_CHARGE = 9
-POSE_REMARK = b"REMARK multigpu "
+MOST_ORDER = 3  # of a bond
+POSE_REMARK = "REMARK multigpu "
 MODEL_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", b"ENDMDL", b"END ", b"END\n", b"END\r")
-DROPPED_LINES = (*MODEL_LINES, POSE_REMARK)  # that a pose does not keep
+DROPPED_LINES = (*MODEL_LINES, POSE_REMARK.encode())  # that a pose does not keep
 
 
 # ---- borders ----------------------------------------------------------------------------------
@@ -44,7 +46,7 @@ DROPPED_LINES = (*MODEL_LINES, POSE_REMARK)  # that a pose does not keep
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every ENDMDL and END after atoms or a model; else the text is a record."""
     ends: list[int] = []
-    for at in find_lines(MODEL_ENDS, text):
+    for at in fields.find_lines(MODEL_ENDS, text):
         if end := end_of_model(text, ends[-1] if ends else 0, at):
             ends.append(end)
     return add_open_model(ends, text, final)
@@ -59,7 +61,7 @@ def end_of_model(text: bytes, begin: int, at: int) -> int:
 
 def add_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it has atoms."""
-    return add_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
+    return fields.add_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ def parse(lines: list[bytes]) -> Molecule:
         name=read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
-        positions=fields.positions_of(fields.parse_columns(lines, rows, PLACE)),
+        positions=fields.parse_columns(lines, rows, PLACE),
         elements=[_element_of(lines[row][ATOM_NAME], lines[row][ELEMENT]) for row in rows],
         bonds=bonds_of_conect(lines, rows),
     )
@@ -125,6 +127,94 @@ def bond_graph(molecule: Molecule) -> BondGraph:
     return BondGraph(bonds, charges)
 
 
+# ---- alternate locations and CONECT -----------------------------------------------------------
+
+
+def other_locations(lines: Sequence[bytes], rows: Sequence[int]) -> set[int]:
+    """Return the rows of alternate locations that are not taken, of all lines about atoms.
+
+    Of each residue's atom the best occupied location is taken, the first of equals. Atoms without
+    a letter for their location have no other.
+    """
+    best: dict[tuple[bytes, bytes], tuple[float, bytes]] = {}
+    with_letter = [row for row in rows if lines[row][LOCATION].strip()]
+    for row in with_letter:
+        atom, occupancy = _atom(lines[row]), _occupancy(lines[row])
+        if atom not in best or occupancy > best[atom][0]:
+            best[atom] = occupancy, lines[row][LOCATION]
+    return {
+        row
+        for row, line in enumerate(lines if with_letter else ())
+        if line.startswith(ABOUT_ATOMS)
+        and line[LOCATION].strip()
+        and line[LOCATION] != best.get(_atom(line), (0, b""))[1]
+    }
+
+
+def drop_lines(lines: Sequence[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
+    """Return all lines, those in the dropped rows empty, and no CONECT of their atoms.
+
+    rows: of all atoms.
+    """
+    if not dropped:
+        return list(lines)
+    kept = [b"" if row in dropped else line for row, line in enumerate(lines)]
+    gone = _serials(lines, dropped.intersection(rows)) - _serials(kept, rows)
+    return [_conect_without(line, gone) if line.startswith(b"CONECT") else line for line in kept]
+
+
+def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
+    return {lines[row][SERIAL].strip() for row in rows} - {b""}
+
+
+def _conect_without(line: bytes, gone: set[bytes]) -> bytes:
+    """Return a CONECT without atoms that are gone; empty where no bond is left."""
+    said = line.rstrip()
+    partners = [said[part] for part in PARTNERS]
+    left = [partner for partner in partners if partner.strip() not in gone]
+    if said[SERIAL].strip() in gone:
+        return b""
+    if left == partners:
+        return line
+    body, others = b"".join(left), said[OTHERS]
+    if not body.strip():
+        return b""
+    width = OTHERS.start - PARTNERS[0].start if others else 0
+    return said[: PARTNERS[0].start] + body.ljust(width) + others + line[len(said) :]
+
+
+def _atom(line: bytes) -> tuple[bytes, bytes]:
+    return line[RESIDUE], line[ATOM_NAME]
+
+
+def _occupancy(line: bytes) -> float:
+    """Return the occupancy of an atom; 1 where there is none."""
+    try:
+        return float(line[OCCUPANCY].strip() or 1)
+    except ValueError:
+        return 0.0
+
+
+def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
+    """Return the bonds of CONECT between atoms in these rows: repeating a partner is the order.
+
+    Either atom may say it, and most programs let both.
+    """
+    said = [line for line in lines if line.startswith(b"CONECT")]
+    if not said:
+        return []
+    numbers = {lines[row][SERIAL].strip(): atom for atom, row in enumerate(rows)}
+    times: Counter[tuple[int, int]] = Counter()
+    for line in said:
+        atom = numbers.get(line[SERIAL].strip())
+        for part in PARTNERS:
+            partner = numbers.get(line[part].strip())
+            if atom is not None and partner is not None and atom != partner:
+                times[atom, partner] += 1
+    pairs = sorted({(min(pair), max(pair)) for pair in times})
+    return [(a, b, min(max(times[a, b], times[b, a]), MOST_ORDER)) for a, b in pairs]
+
+
 # ---- writing ----------------------------------------------------------------------------------
 
 
@@ -142,14 +232,9 @@ def _put_place(line: bytes, place: Sequence[float]) -> bytes:
 
 def remarks(name: str, notes: PoseNotes) -> bytes:
     """Return what stands before a record: the name if there is one, and the notes."""
-    return name_remark(name) + b"".join(
-        POSE_REMARK + f"{note} {text}\n".encode() for note, text in notes.items()
-    )
-
-
-def name_remark(name: str) -> bytes:
-    """Return the line that says a name; nothing for none."""
-    return f"REMARK  Name = {name}\n".encode() if name else b""
+    lines = [f"REMARK  Name = {name}\n"] if name else []
+    lines += [f"{POSE_REMARK}{note} {text}\n" for note, text in notes.items()]
+    return "".join(lines).encode()
 
 
 def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

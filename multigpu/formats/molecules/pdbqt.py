@@ -1,10 +1,9 @@
 """PDBQT of AutoDock: PDB with charges and atom types. `pdbqt_bonds` finds its bonds."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock import (
@@ -13,20 +12,16 @@ from multigpu.formats.molecules.autodock import (
     types_in_file,
     types_of,
 )
-from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.borders import find_lines
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
 from multigpu.formats.molecules.molecule import (
-    BondGraph,
     Molecule,
     MoleculeError,
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.pdbqt_bonds import graph_of, remarks_of
-from multigpu.formats.tables.columns import glued, labelled
+from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import word_table
@@ -41,7 +36,6 @@ ELEMENTS_OF_TYPES = {  # that are not called like their element
     **{f"CG{i}": "C" for i in range(10)},  # beside the open bond of a macrocycle
 }  # fmt: skip
 DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
-ONE_ATOM = b"HETATM    1 C    LIG A   1       0.000   0.000   0.000  1.00  0.00     0.000 C \n"
 
 
 # ---- borders ----------------------------------------------------------------------------------
@@ -54,7 +48,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     """
     ends: list[int] = []
     begin, has_root = 0, False
-    for at in find_lines((*pdb.MODEL_ENDS, *ROOTS), text):
+    for at in fields.find_lines((*pdb.MODEL_ENDS, *ROOTS), text):
         is_root = text.startswith(b"ROOT", at)
         if not is_root:
             end = pdb.end_of_model(text, begin, at)
@@ -84,9 +78,9 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 def parse(lines: list[bytes]) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError."""
     rows = pdb.atom_rows(lines)
-    places = fields.parse_columns(lines, rows, pdb.PLACE)
+    positions = fields.parse_columns(lines, rows, pdb.PLACE)
     charges = fields.parse_columns(lines, rows, (CHARGE,), "charge")
-    types = [fields.decode_word(lines[row][TYPE]) for row in rows]
+    types = [fields.decode(lines[row][TYPE]) for row in rows]
     for row, name in zip(rows, types, strict=True):
         if not name:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
@@ -95,16 +89,11 @@ def parse(lines: list[bytes]) -> Molecule:
         name=pdb.read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
-        positions=fields.positions_of(places),
+        positions=positions,
         elements=[ELEMENTS_OF_TYPES.get(name) or element_of(name) for name in types],
         types=types,
-        charges=np.array(charges).reshape(-1),
+        charges=charges[:, 0],
     )
-
-
-def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return bonds and charges by remarks, else by places. Raises MoleculeError."""
-    return graph_of(molecule, bonds_of(molecule))
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -132,32 +121,24 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 # ---- many records at once ---------------------------------------------------------------------
 
 
-def read_columns(texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str]) -> LigandColumns:
-    """Return the wanted records that are regular. maps: () takes every type."""
+def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
+    """Return the records that are regular. maps: () takes every type."""
     codes = np.array([compiled.type_code(name) for name in maps], np.int64)
-    positions, charges, types, sizes, begins, lengths, is_named = compiled.read_records(
-        arrays_of(texts), wanted, codes, DROPPED_WORDS, MOST_WEIGHT
+    positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
+        arrays_of(texts), codes, DROPPED_WORDS, MOST_WEIGHT
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
-        names=Texts(texts.raw, begins, lengths),
+        names=Texts(texts.raw, *names),
+        bodies=Texts(texts.raw, bodies, kept),
         is_named=is_named,
         lacks_hydrogens=np.zeros(len(texts), np.bool_),  # they are left out on purpose
     )
 
 
-def write_columns(
-    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    notes: Mapping[str, Texts],
-) -> Texts:  # fmt: skip
-    """Return poses of regular records; see `ColumnFormat`."""
-    named = Texts.of([pdb.name_remark(name) for name in names])
-    heads = glued(named, *labelled(notes, pdb.POSE_REMARK + b"%b ", b"\n"))
-    first_atoms = np.cumsum(atoms) - atoms
-    raw, lengths = compiled.write_poses(
-        arrays_of(texts), arrays_of(heads), first_atoms, positions, DROPPED_WORDS
-    )
-    return Texts.one_after_the_other(raw, lengths)
+def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
+    """Return what goes before and after the kept lines of a regular record."""
+    return pdb.remarks(name, notes), b""
 
 
 PDBQT = LigandFormat(
@@ -171,7 +152,12 @@ PDBQT = LigandFormat(
     build=build,
     bond_graph=bond_graph,
     atom_types=types_in_file,
-    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=True, example=ONE_ATOM),
+    columns=ColumnFormat(
+        read=read_columns,
+        frame=frame,
+        places=compiled.COORDINATES,
+        has_types=True,
+    ),
     rewrite_limit=pdb.LARGEST_COORDINATE,
     build_limit=pdb.LARGEST_COORDINATE,
     has_models=True,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.bonds import neighbours_of
+from multigpu.formats.molecules.bonds import near_bonds, neighbours_of
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
 from multigpu.formats.molecules.molecule import (
     Bond,
@@ -44,14 +44,12 @@ MOST_TRIED = 5_000  # assignments of orders: where more would be needed there is
 MOST_RESONANCE = 50  # structures
 
 
-def graph_of(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
+def bond_graph(molecule: Molecule) -> BondGraph:
     """Return bonds with orders, and formal charges.
-
-    near: bonds by distance, all single
 
     Raises MoleculeError where they follow neither from remarks nor from positions.
     """
-    remarks = _remarks(molecule)
+    remarks, near = _remarks(molecule), near_bonds(molecule)
     if INDEX in remarks:
         return _graph_by_remarks(molecule, remarks, near)
     return _perceive_orders(molecule, near)
@@ -172,7 +170,6 @@ def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
 
 def _likely_charges(molecule: Molecule) -> list[int]:
     """Return what the file's charges sum up to, and others: programs write 0 for ions, too."""
-    assert molecule.charges is not None  # it was parsed
     return list(dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES]))
 
 

@@ -6,7 +6,6 @@ the format has room for them: data items, remarks, comments.
 """
 
 from dataclasses import replace
-from pathlib import PurePath
 
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.molecules.bonds import bonds_of
@@ -20,6 +19,7 @@ from multigpu.formats.molecules.molecule import (
 )
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import SDF, build, record_of
+from multigpu.formats.storage.suffixes import uncompressed_suffix
 
 SAME = "same"  # every ligand in the format it came in
 ANY_ORDER = 8  # of SDF's bonds
@@ -29,11 +29,9 @@ def format_of(path: str) -> str:
     """Return the format of a poses file by its suffix. Raises UsageError for another suffix."""
     if path == "-":
         return SDF.name
-    suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
-    if suffixes and suffixes[-1] in (".gz", ".zst"):
-        suffixes.pop()
-    if suffixes and suffixes[-1] in SUFFIXES:
-        return SUFFIXES[suffixes[-1]].name
+    suffix = uncompressed_suffix(path)
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix].name
     *others, last = (each.suffixes[0] for each in FORMATS.values())
     raise UsageError(f"{path}: poses are written as {', '.join(others)} or {last}, or to a dir/")
 
@@ -57,7 +55,12 @@ def render(
         only = fmt.upper()
         raise MoleculeError(f"poses in {only} can be written of {only} only: choose .sdf")
     molecule, positions = _without_pseudo_atoms(molecule, positions)
-    _check_elements(molecule)
+    for number, symbol in enumerate(molecule.elements, 1):
+        if not is_element(symbol):
+            raise MoleculeError(
+                f"atom {number} is {quoted(symbol)}, which is no element: its poses can be written"
+                f" in its own format only, choose .{molecule.format.name}"
+            )
     return write(molecule, name, positions, notes)
 
 
@@ -83,7 +86,6 @@ def _without_pseudo_atoms(molecule: Molecule, positions: Positions) -> tuple[Mol
     if pseudo.isdisjoint(molecule.types):
         return molecule, positions
     real = [i for i, kind in enumerate(molecule.types) if kind not in pseudo]
-    assert molecule.charges is not None  # formats with types have charges
     kept = replace(
         molecule,
         rows=[molecule.rows[i] for i in real],
@@ -93,12 +95,3 @@ def _without_pseudo_atoms(molecule: Molecule, positions: Positions) -> tuple[Mol
         charges=molecule.charges[real],
     )
     return kept, positions[real]
-
-
-def _check_elements(molecule: Molecule) -> None:
-    for number, symbol in enumerate(molecule.elements, 1):
-        if not is_element(symbol):
-            raise MoleculeError(
-                f"atom {number} is {quoted(symbol)}, which is no element: its poses can be written"
-                f" in its own format only, choose .{molecule.format.name}"
-            )

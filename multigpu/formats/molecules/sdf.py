@@ -1,17 +1,14 @@
-"""SDF with tables of V2000, and of V3000 with the help of `v3000`."""
+"""SDF with tables of V2000 and V3000."""
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.borders import add_rest, find_lines, last_end
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import is_element
 from multigpu.formats.molecules.ligand_format import (
@@ -28,13 +25,13 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.v3000 import gather_place, join_lines, read_section
-from multigpu.formats.tables.columns import glued, labelled
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import sdf as compiled
 from multigpu.kernels.rotation.types import FARTHEST
 
 ROW_OF_COUNTS = 3
+V30 = b"M  V30 "  # begin of the lines of a V3000 table
+WORDS_TO_PLACE = 5  # of an atom of V3000: number, type, x y z
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
 SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
 CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
@@ -45,18 +42,15 @@ LARGEST_V2000 = 999  # atoms or bonds
 LARGEST_COORDINATE = 99_999_999.0  # Å, above and below 0, of V2000
 CHARGES_A_LINE = 8
 NO_ELEMENT = "*"
+LAST_LINE = b"$$$$\n"
 POSE_ITEM = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
-ONE_ATOM = (
-    b"atom\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n"
-    b"    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\nM  END\n$$$$\n"
-)
 
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the ends of all lines of $$$$; a .mol file needs none."""
-    newlines = [text.find(b"\n", begin) for begin in find_lines((b"$$$$",), text)]
+    newlines = [text.find(b"\n", begin) for begin in fields.find_lines((b"$$$$",), text)]
     ends = [newline + 1 for newline in newlines if newline >= 0]
-    return add_rest(ends, text, final and bool(text[last_end(ends) :].strip()))
+    return fields.add_rest(ends, text, final and bool(text[fields.last_end(ends) :].strip()))
 
 
 def fewest_flat_atoms(text: bytes) -> float:
@@ -97,19 +91,14 @@ def _read_v2000(lines: list[bytes]) -> Table:
     last = f"the last of {atoms} atoms and {bonds} bonds"
     fields.line_at(lines, first_bond + bonds - 1, last)
     rows = list(range(ROW_OF_COUNTS + 1, first_bond))
-    positions = fields.positions_of(fields.parse_columns(lines, rows, PLACE))
-    elements = [fields.decode_word(lines[row][SYMBOL]) for row in rows]
-    joined = _bonds(lines, range(first_bond, first_bond + bonds), atoms)
+    positions = fields.parse_columns(lines, rows, PLACE)
+    elements = [fields.decode(lines[row][SYMBOL]) for row in rows]
+    joined = []
+    for row in range(first_bond, first_bond + bonds):
+        a, b, order = fields.parse_integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
+        joined.append(fields.check_bond(a, b, order, atoms, row))
     _check_end(lines, first_bond + bonds)
     return rows, positions, elements, joined
-
-
-def _bonds(lines: list[bytes], rows: range, atoms: int) -> list[Bond]:
-    bonds = []
-    for row in rows:
-        a, b, order = fields.parse_integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
-        bonds.append(fields.check_bond(a, b, order, atoms, row))
-    return bonds
 
 
 def _check_end(lines: list[bytes], begin: int) -> None:
@@ -120,7 +109,7 @@ def _check_end(lines: list[bytes], begin: int) -> None:
 def _read_v3000(lines: list[bytes]) -> Table:
     rows: list[int] = []
     places, elements, numbers, bonds = [], [], {}, []
-    for row, words in read_section(lines, b"ATOM"):
+    for row, words in _read_section(lines, b"ATOM"):
         if len(words) < 5:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
         numbers[words[0]] = len(rows) + 1
@@ -128,8 +117,8 @@ def _read_v3000(lines: list[bytes]) -> Table:
         elements.append(fields.decode(words[1]))
         places.append(fields.parse_floats(words[2:5], row))
     for row in rows:
-        gather_place(lines, row)
-    for row, words in read_section(lines, b"BOND"):
+        _gather_place(lines, row)
+    for row, words in _read_section(lines, b"BOND"):
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
         a, b = (numbers.get(word, 0) for word in words[2:4])
@@ -168,13 +157,66 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 
 def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
-    lines = dict(join_lines(molecule.lines))
+    lines = dict(_join_lines(molecule.lines))
     found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
     return {i: int(charge[1]) for i, charge in found if charge and int(charge[1])}
 
 
 def _are_whole(atom: bytes, charge: bytes) -> bool:
     return atom.isdigit() and charge.lstrip(b"+-").isdigit()
+
+
+# ---- lines of V3000 ---------------------------------------------------------------------------
+
+
+def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield row and words of every line of a block; see `_join_lines`."""
+    inside = False
+    for row, said in _join_lines(lines):
+        words = said.split()
+        if words[:1] in ([b"BEGIN"], [b"END"]):
+            inside = words == [b"BEGIN", name]
+        elif inside:
+            yield row, words
+
+
+def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield in which row each line of V3000 begins and what it says: after a - it continues."""
+    begin, said = -1, b""
+    for row, line in enumerate(lines):
+        if line.startswith(V30):
+            begin, (part, continues) = row if begin < 0 else begin, _continued_part(line)
+            said += part
+            if not continues:
+                yield begin, said
+                begin, said = -1, b""
+
+
+def _continued_part(line: bytes) -> tuple[bytes, bool]:
+    """Return what a line says, and whether that continues in the next line."""
+    part = line[len(V30) :].rstrip()
+    return part.removesuffix(b"-"), part.endswith(b"-")
+
+
+def _gather_place(lines: list[bytes], row: int) -> None:
+    """Put all of an atom's place into its first line, and what comes after that into the last.
+
+    Lines between them, or without anything left, become empty.
+    """
+    last, said, continues = row, *_continued_part(lines[row])
+    while continues and len((said + b"x").split()) <= WORDS_TO_PLACE:  # the last word may continue
+        last += 1
+        if lines[last].startswith(V30):
+            part, continues = _continued_part(lines[last])
+            said += part
+    if last == row:
+        return
+    *_, word = islice(fields.TOKEN.finditer(said), WORDS_TO_PLACE)
+    place, more = said[: word.end()], said[word.end() :].lstrip() + b"-" * continues
+    newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
+    lines[row : last + 1] = [b""] * (last + 1 - row)
+    lines[row] = V30 + place + b" -" * bool(more) + newline
+    lines[last] = V30 + more + newline if more else b""
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -200,10 +242,8 @@ def _put_place_v3000(line: bytes, place: Sequence[float]) -> bytes:
 
 
 def _data_items(notes: PoseNotes, newline: bytes) -> bytes:
-    return b"".join(
-        f"> <multigpu_{name}>".encode() + newline + text.encode() + 2 * newline
-        for name, text in notes.items()
-    )
+    items = [f"> <multigpu_{name}>\n{text}\n\n" for name, text in notes.items()]
+    return "".join(items).encode().replace(b"\n", newline)
 
 
 def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
@@ -221,7 +261,7 @@ def record_of(
     wide = abs(positions).max() > LARGEST_COORDINATE
     elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
     table = (_write_v3000 if large or wide else _write_v2000)(elements, positions, *graph)
-    return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + b"$$$$\n"
+    return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + LAST_LINE
 
 
 def _write_v2000(
@@ -257,32 +297,23 @@ def _write_v3000(
 # ---- many records at once ---------------------------------------------------------------------
 
 
-def read_columns(
-    texts: Texts, wanted: NDArray[np.bool_], maps: Sequence[str] = ()
-) -> LigandColumns:
-    """Return the wanted records that are regular, without types and charges."""
-    positions, sizes, titles, is_named, lacking = compiled.read_records(
-        arrays_of(texts), wanted, FARTHEST
+def read_columns(texts: Texts, maps: Sequence[str] = ()) -> LigandColumns:
+    """Return the records that are regular, without types and charges."""
+    positions, sizes, titles, bodies, kept, is_named, lacking = compiled.read_records(
+        arrays_of(texts), FARTHEST
     )
     return LigandColumns(
         atoms=AtomColumns.untyped(positions, sizes),
         names=Texts(texts.raw, texts.begins, titles),
+        bodies=Texts(texts.raw, bodies, kept),
         is_named=is_named,
         lacks_hydrogens=lacking,
     )
 
 
-def write_columns(
-    texts: Texts, atoms: NDArray[np.int64], positions: Positions, names: Sequence[str],
-    notes: Mapping[str, Texts],
-) -> Texts:  # fmt: skip
-    """Return poses of regular records; see `ColumnFormat`."""
-    tails = glued(*labelled(notes, b"> <multigpu_%b>\n", b"\n\n"), b"$$$$\n")
-    titles = Texts.of_words(names)
-    raw, lengths = compiled.write_poses(
-        arrays_of(texts), arrays_of(titles), arrays_of(tails), atoms, positions
-    )
-    return Texts.one_after_the_other(raw, lengths)
+def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
+    """Return what goes before and after the kept text of a regular record."""
+    return name.encode(), _data_items(notes, b"\n") + LAST_LINE
 
 
 SDF = LigandFormat(
@@ -296,7 +327,12 @@ SDF = LigandFormat(
     build=build,
     bond_graph=bond_graph,
     atom_types=types_by_rdkit,
-    columns=ColumnFormat(read=read_columns, write=write_columns, has_types=False, example=ONE_ATOM),
+    columns=ColumnFormat(
+        read=read_columns,
+        frame=frame,
+        places=compiled.COORDINATES,
+        has_types=False,
+    ),
     rewrite_limit=LARGEST_COORDINATE,
     fewest_flat_atoms=fewest_flat_atoms,
 )

@@ -20,7 +20,7 @@ from itertools import count
 
 import numpy as np
 
-from multigpu.formats.molecules.bonds import neighbours_of
+from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
 from multigpu.formats.molecules.molecule import (
     AROMATIC,
     Bond,
@@ -52,63 +52,194 @@ MOST_CHARGED = 6  # penalties of the double bonds in one aromatic system that ar
 MOST_TRIED = 20_000  # steps of laying them
 
 
-def graph_of(molecule: Molecule, bonds: Sequence[Bond]) -> BondGraph:
+def bond_graph(molecule: Molecule) -> BondGraph:
     """Return bonds with orders and formal charges. Aromatic rings keep their order."""
-    formal = _charges_in_file(molecule)
-    bonds = _without_pentavalent(molecule, _without_resonance(molecule, bonds, formal or {}))
-    doubles = _double_bonds(molecule, bonds, formal or {})
-    found = _Valences(molecule, bonds, doubles)
-    charges = _formal_charges(molecule, found, formal)
-    rows = enumerate(zip(molecule.elements, found.sums, strict=True))
-    bare = {i for i, (element, valence) in rows if element == "N" and valence == 2} - set(charges)
-    laid_out = _atoms_laid_out(bonds, bare)
-    laid = [
-        (a, b, 1 + (frozenset((a, b)) in doubles)) if order == AROMATIC and a in laid_out
-        else (a, b, order)
-        for a, b, order in bonds
-    ]  # fmt: skip
-    return BondGraph(laid, charges)
+    return _Graph(molecule).result()
 
 
-# ---- groups that share a charge ---------------------------------------------------------------
+class _Graph:
+    """Bonds and charges of a molecule while they are found.
 
-
-def _without_resonance(
-    molecule: Molecule, bonds: Sequence[Bond], formal: Mapping[int, int]
-) -> list[Bond]:
-    """Return bonds with double and single ones for the aromatic ones of groups that are no ring.
-
-    Bonds to atoms that the file gives a charge are single, if there are others.
+    stated   formal charges in the file; None where it has none
+    arms     neighbours of each atom
+    bonds    with the orders that are known so far
+    doubles  aromatic bonds that are double
+    sums     of the orders of each atom's bonds, these double bonds included
     """
-    arms = neighbours_of(len(molecule.elements), bonds)
-    shared: dict[int, list[int]] = {}
-    for k, (a, b, order) in enumerate(bonds):
-        for center, arm in ((a, b), (b, a)):
-            if _is_shared(molecule, center, arm, order, arms):
-                shared.setdefault(center, []).append(k)
-    found = list(bonds)
-    for center, some in shared.items():
-        if any(2 <= order < AROMATIC and center in (a, b) for a, b, order in bonds):
-            continue  # the file says which one is double
-        if len(some) == 1 and bonds[some[0]][2] == 1:
-            continue  # alcoholate
-        doubles = _count_doubles(molecule.elements[center], len(some), len(arms[center]))
-        for i, k in enumerate(
-            sorted(some, key=lambda k: formal.get(sum(bonds[k][:2]) - center, 0) < 0)
-        ):
-            found[k] = (*bonds[k][:2], 2 if i < doubles else 1)
-    return found
 
+    def __init__(self, molecule: Molecule) -> None:
+        self.molecule, self.elements, self.types = molecule, molecule.elements, molecule.types
+        self.stated = _charges_in_file(molecule)
+        self.bonds = list(bonds_of(molecule))
+        self.arms = neighbours_of(len(self.elements), self.bonds)
+        self._split_resonance()
+        self._split_pentavalent()
+        self.doubles = self._double_bonds()
+        self.sums = [0] * len(self.elements)
+        for a, b, order in self.bonds:
+            real = 1 + (frozenset((a, b)) in self.doubles) if order == AROMATIC else order
+            self.sums[a] += real
+            self.sums[b] += real
 
-def _is_shared(
-    molecule: Molecule, center: int, arm: int, order: int, arms: Sequence[Sequence[int]]
-) -> bool:
-    """Whether the bond is one of a group that shares a charge."""
-    if molecule.types[center] == "C.cat":
-        return molecule.elements[arm] == "N"
-    if molecule.types[arm] == "O.co2":
-        return order in (1, AROMATIC)
-    return order == AROMATIC and molecule.elements[arm] == "O" and len(arms[arm]) == 1
+    def result(self) -> BondGraph:
+        """Return bonds and charges."""
+        charges = self._formal_charges()
+        rows = enumerate(zip(self.elements, self.sums, strict=True))
+        bare = {i for i, (element, valence) in rows if element == "N" and valence == 2}
+        laid_out = _atoms_laid_out(self.bonds, bare - set(charges))
+        laid = [
+            (a, b, 1 + (frozenset((a, b)) in self.doubles))
+            if order == AROMATIC and a in laid_out
+            else (a, b, order)
+            for a, b, order in self.bonds
+        ]
+        return BondGraph(laid, charges)
+
+    def _stated_charge(self, atom: int) -> int:
+        return (self.stated or {}).get(atom, 0)
+
+    # ---- groups that share a charge -----------------------------------------------------------
+
+    def _split_resonance(self) -> None:
+        """Make double and single bonds of the aromatic ones of groups that are no ring.
+
+        Bonds to atoms that the file gives a charge are single, if there are others.
+        """
+        bonds = list(self.bonds)
+        shared: dict[int, list[int]] = {}
+        for k, (a, b, order) in enumerate(bonds):
+            for center, arm in ((a, b), (b, a)):
+                if self._is_shared(center, arm, order):
+                    shared.setdefault(center, []).append(k)
+        for center, some in shared.items():
+            if any(2 <= order < AROMATIC and center in (a, b) for a, b, order in bonds):
+                continue  # the file says which one is double
+            if len(some) == 1 and bonds[some[0]][2] == 1:
+                continue  # alcoholate
+            doubles = _count_doubles(self.elements[center], len(some), len(self.arms[center]))
+            some.sort(key=lambda k: self._stated_charge(sum(bonds[k][:2]) - center) < 0)
+            for i, k in enumerate(some):
+                self.bonds[k] = (*bonds[k][:2], 2 if i < doubles else 1)
+
+    def _is_shared(self, center: int, arm: int, order: int) -> bool:
+        """Whether the bond is one of a group that shares a charge."""
+        if self.types[center] == "C.cat":
+            return self.elements[arm] == "N"
+        if self.types[arm] == "O.co2":
+            return order in (1, AROMATIC)
+        return order == AROMATIC and self.elements[arm] == "O" and len(self.arms[arm]) == 1
+
+    def _split_pentavalent(self) -> None:
+        """Take one from the orders of nitrogen with five: to oxygen or nitrogen at an end."""
+        bonds = list(self.bonds)
+        for i in np.flatnonzero(np.array(self.elements) == "N").tolist():
+            own = [k for k, bond in enumerate(bonds) if i in bond[:2]]
+            orders = [bonds[k][2] for k in own]
+            if AROMATIC in orders or sum(orders) != 5:
+                continue
+            for k in own:
+                a, b, order = bonds[k]
+                end = a + b - i
+                if order > 1 and len(self.arms[end]) == 1 and self.elements[end] in ("O", "N"):
+                    self.bonds[k] = (a, b, order - 1)
+                    break
+
+    # ---- double bonds in what is aromatic -----------------------------------------------------
+
+    def _double_bonds(self) -> set[Pair]:
+        """Return the aromatic bonds that are double, so that few atoms are charged."""
+        penalties = self._penalties()
+        found: set[Pair] = set()
+        for system in _aromatic_systems(self.bonds):
+            for allowed in range(MOST_CHARGED + 1):
+                laid = _lay_double_bonds(system, penalties, allowed)
+                if laid is not None:
+                    found |= laid
+                    break
+        return found
+
+    def _penalties(self) -> dict[int, tuple[int, int]]:
+        """Return what it costs each aromatic atom to have no double bond here, and to have one."""
+        single = [0] * len(self.elements)
+        other: set[int] = set()
+        for a, b, order in self.bonds:
+            for atom in {a, b}:
+                single[atom] += 1 if order == AROMATIC else order
+            other.update((a, b) if 1 < order < AROMATIC else ())
+        lacks = "H" not in self.elements
+        costs = {}
+        for i in {atom for bond in self.bonds if bond[2] == AROMATIC for atom in bond[:2]}:
+            element, bound, stated = self.elements[i], single[i], self._stated_charge(i)
+            if i in other or bound > 3:
+                costs[i] = (0, MOST_CHARGED + 1)
+            elif stated:
+                costs[i] = (0, 2) if stated < 0 else (2, 0)
+            elif element == "C":
+                costs[i] = (3, 0)
+            elif element == "N":
+                hydrogen = lacks or self.types[i] == "N.pl3"
+                costs[i] = (0, 1) if bound == 3 else (0 if hydrogen else 1, 0)
+            elif element == "O":
+                costs[i] = (1, 0) if bound == 1 else (0, 2)
+            else:
+                costs[i] = (0, 2)
+        return costs
+
+    # ---- charges ------------------------------------------------------------------------------
+
+    def _formal_charges(self) -> dict[int, int]:
+        """Return the formal charges of atoms."""
+        certain = {i: self._certain_charge(i) for i in range(len(self.elements))}
+        sure = {i: charge for i, charge in certain.items() if charge}
+        lacking = {
+            i: FEWER_BONDS[element][self.sums[i]]
+            for i, element in enumerate(self.elements)
+            if i not in sure and self.sums[i] in FEWER_BONDS.get(element, {})
+        }
+        if self.stated is not None:
+            return sure | {i: lacking[i] for i in lacking if self.stated.get(i) == lacking[i]}
+        plus = {i for i, charge in sure.items() if charge > 0}
+        sure |= {i: lacking.pop(i) for i in list(lacking) if self._is_anion(i, plus)}
+        likely = {i: charge for i, charge in lacking.items() if self._has_hydrogens(i)}
+        others = {i: charge for i, charge in sure.items() if self.types[i] != "O.co2"}
+        total, usual = self._total_charge(), sure | likely
+        for chosen in (usual, sure, sure | lacking, others):
+            if sum(chosen.values()) == total:
+                return chosen
+        return usual
+
+    def _is_anion(self, i: int, plus: set[int]) -> bool:
+        """Whether an atom with a bond too few carries a minus: beside a plus, or by its charge."""
+        is_end = self.elements[i] in ("O", "S", "Se") or len(self.arms[i]) == 1
+        beside = is_end and not plus.isdisjoint(self.arms[i])
+        return beside or bool(self.molecule.charges[i] <= -NEARLY_ONE)
+
+    def _has_hydrogens(self, i: int) -> bool:
+        """Whether the file has the hydrogens that an atom of this kind would have."""
+        if self.elements[i] != "C":
+            return "H" in self.elements
+        return any(
+            element == "C" and any(self.elements[arm] == "H" for arm in arms)
+            for element, arms in zip(self.elements, self.arms, strict=True)
+        )
+
+    def _certain_charge(self, i: int) -> int:
+        """Return the charge of an atom that depends on no other; 0 where others decide."""
+        element, valence = self.elements[i], self.sums[i]
+        if valence == 0:
+            partial = round(float(self.molecule.charges[i]))
+            return self._stated_charge(i) or partial or ION_CHARGES.get(element, 0)
+        if self.types[i] == "N.4":
+            return 1
+        if self.types[i] == "O.co2" and valence == 1:
+            return -1
+        return MORE_BONDS.get(element, {}).get(valence, 0)
+
+    def _total_charge(self) -> int | None:
+        """Return what the charges of the file sum up to; None where they mean nothing."""
+        total = float(self.molecule.charges.sum())
+        known = np.any(self.molecule.charges) and abs(total - round(total)) <= WHOLE
+        return round(total) if known else None
 
 
 def _count_doubles(element: str, arms: int, neighbours: int) -> int:
@@ -118,37 +249,6 @@ def _count_doubles(element: str, arms: int, neighbours: int) -> int:
     if element in ("Cl", "Br", "I"):
         return arms - 1
     return 0 if element == "B" else 1
-
-
-def _without_pentavalent(molecule: Molecule, bonds: list[Bond]) -> list[Bond]:
-    """Return bonds with one less where nitrogen has five: to oxygen or nitrogen at an end."""
-    arms = neighbours_of(len(molecule.elements), bonds)
-    valences = _valences(len(arms), bonds)
-    found = list(bonds)
-    for i in np.flatnonzero(valences == 5).tolist():
-        if molecule.elements[i] != "N":
-            continue
-        ends = [
-            k for k, (a, b, order) in enumerate(bonds)
-            if i in (a, b) and 2 <= order < AROMATIC and len(arms[a + b - i]) == 1
-            and molecule.elements[a + b - i] in ("O", "N")
-        ]  # fmt: skip
-        if ends:
-            a, b, order = bonds[ends[0]]
-            found[ends[0]] = (a, b, order - 1)
-    return found
-
-
-def _valences(atoms: int, bonds: Sequence[Bond]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return int64[atoms]: the sum of the orders of each, 0 for an atom with an aromatic bond."""
-    sums, aromatic = np.zeros(atoms, np.int64), np.zeros(atoms, np.bool_)
-    for a, b, order in bonds:
-        sums[[a, b]] += order
-        aromatic[[a, b]] |= order == AROMATIC
-    return np.where(aromatic, 0, sums)
-
-
-# ---- double bonds in what is aromatic ---------------------------------------------------------
 
 
 def _aromatic_systems(bonds: Sequence[Bond]) -> Iterator[list[Pair]]:
@@ -176,51 +276,6 @@ def _atoms_laid_out(bonds: Sequence[Bond], bare: set[int]) -> set[int]:
         if not bare.isdisjoint(atoms) or any(atoms.count(atom) == 1 for atom in atoms):
             found.update(atoms)
     return found
-
-
-def _double_bonds(
-    molecule: Molecule, bonds: Sequence[Bond], formal: Mapping[int, int]
-) -> set[Pair]:
-    """Return the aromatic bonds that are double, so that as few atoms as possible are charged."""
-    penalties = _penalties(molecule, bonds, formal)
-    found: set[Pair] = set()
-    for system in _aromatic_systems(bonds):
-        for allowed in range(MOST_CHARGED + 1):
-            laid = _lay_double_bonds(system, penalties, allowed)
-            if laid is not None:
-                found |= laid
-                break
-    return found
-
-
-def _penalties(
-    molecule: Molecule, bonds: Sequence[Bond], formal: Mapping[int, int]
-) -> dict[int, tuple[int, int]]:
-    """Return what it costs an aromatic atom to have no double bond of these, and to have one."""
-    impossible = MOST_CHARGED + 1
-    single = np.zeros(len(molecule.elements), np.int64)
-    other: set[int] = set()
-    for a, b, order in bonds:
-        single[[a, b]] += 1 if order == AROMATIC else order
-        other.update((a, b) if 1 < order < AROMATIC else ())
-    lacks = "H" not in molecule.elements
-    costs = {}
-    for i in {atom for a, b, order in bonds if order == AROMATIC for atom in (a, b)}:
-        element, bound = molecule.elements[i], int(single[i])
-        if i in other or bound > 3:
-            costs[i] = (0, impossible)
-        elif formal.get(i, 0):
-            costs[i] = (0, 2) if formal[i] < 0 else (2, 0)
-        elif element == "C":
-            costs[i] = (3, 0)
-        elif element == "N":
-            hydrogen = lacks or molecule.types[i] == "N.pl3"
-            costs[i] = (0, 1) if bound == 3 else (0 if hydrogen else 1, 0)
-        elif element == "O":
-            costs[i] = (1, 0) if bound == 1 else (0, 2)
-        else:
-            costs[i] = (0, 2)
-    return costs
 
 
 def _lay_double_bonds(
@@ -261,79 +316,6 @@ def _without_atoms(free: Mapping[int, set[int]], done: set[int]) -> dict[int, se
     return {atom: others - done for atom, others in free.items() if atom not in done}
 
 
-# ---- charges ----------------------------------------------------------------------------------
-
-
-class _Valences:
-    """Neighbours of all atoms and the sums of their bond orders, double bonds included."""
-
-    def __init__(self, molecule: Molecule, bonds: Sequence[Bond], doubles: set[Pair]) -> None:
-        self.arms = neighbours_of(len(molecule.elements), bonds)
-        self.sums = [0] * len(self.arms)
-        for a, b, order in bonds:
-            real = 1 + (frozenset((a, b)) in doubles) if order == AROMATIC else order
-            self.sums[a] += real
-            self.sums[b] += real
-
-
-def _formal_charges(
-    molecule: Molecule, found: _Valences, formal: Mapping[int, int] | None
-) -> dict[int, int]:
-    """Return the formal charges of atoms. formal: those of the file, None where it has none."""
-    sure = {
-        i: charge for i, element in enumerate(molecule.elements)
-        if (charge := _certain_charge(molecule, i, element, found.sums[i], formal or {}))
-    }  # fmt: skip
-    lacking = {
-        i: charge for i, element in enumerate(molecule.elements)
-        if i not in sure and (charge := FEWER_BONDS.get(element, {}).get(found.sums[i], 0))
-    }  # fmt: skip
-    if formal is not None:
-        return sure | {i: charge for i, charge in lacking.items() if formal.get(i) == charge}
-    plus = {i for i, charge in sure.items() if charge > 0}
-    sure |= {i: lacking.pop(i) for i in list(lacking) if _is_anion(molecule, i, found, plus)}
-    likely = {i: lacking[i] for i in lacking if _has_hydrogens(molecule, i, found)}
-    others = {i: sure[i] for i in sure if molecule.types[i] != "O.co2"}
-    total, usual = _total_charge(molecule), sure | likely
-    for chosen in (usual, sure, sure | lacking, others):
-        if sum(chosen.values()) == total:
-            return chosen
-    return usual
-
-
-def _is_anion(molecule: Molecule, i: int, found: _Valences, plus: set[int]) -> bool:
-    """Whether an atom with a bond too few carries a minus: beside a plus, or as its charge says."""
-    assert molecule.charges is not None  # it was parsed
-    is_end = molecule.elements[i] in ("O", "S", "Se") or len(found.arms[i]) == 1
-    beside = is_end and not plus.isdisjoint(found.arms[i])
-    return beside or bool(molecule.charges[i] <= -NEARLY_ONE)
-
-
-def _has_hydrogens(molecule: Molecule, i: int, found: _Valences) -> bool:
-    """Whether the file has the hydrogens that an atom of this kind would have."""
-    if molecule.elements[i] != "C":
-        return "H" in molecule.elements
-    return any(
-        element == "C" and any(molecule.elements[arm] == "H" for arm in arms)
-        for element, arms in zip(molecule.elements, found.arms, strict=True)
-    )
-
-
-def _certain_charge(
-    molecule: Molecule, i: int, element: str, valence: int, formal: Mapping[int, int]
-) -> int:
-    """Return the charge of an atom that depends on no other; 0 where others decide."""
-    assert molecule.charges is not None  # it was parsed
-    if valence == 0:
-        partial = round(float(molecule.charges[i]))
-        return formal.get(i, 0) or partial or ION_CHARGES.get(element, 0)
-    if molecule.types[i] == "N.4":
-        return 1
-    if molecule.types[i] == "O.co2" and valence == 1:
-        return -1
-    return MORE_BONDS.get(element, {}).get(valence, 0)
-
-
 def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
     """Return the charges in the section of attributes; None without that section."""
     lines = iter(molecule.lines)
@@ -351,11 +333,3 @@ def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
         elif len(words) == 2 and words[0] in rows:
             atom = rows[words[0]]
     return found
-
-
-def _total_charge(molecule: Molecule) -> int | None:
-    """Return what the charges of the file sum up to; None where they mean nothing."""
-    assert molecule.charges is not None  # it was parsed
-    total = float(molecule.charges.sum())
-    known = np.any(molecule.charges) and abs(total - round(total)) <= WHOLE
-    return round(total) if known else None

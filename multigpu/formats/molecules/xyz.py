@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
-from multigpu.formats.molecules.borders import add_rest
 from multigpu.formats.molecules.elements import FEW_WORDS, element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
@@ -19,7 +18,7 @@ from multigpu.formats.molecules.molecule import (
 )
 
 COUNT = re.compile(rb"\s*+(\d{1,9})[ \t\r]*+\n")
-COUNTS = re.compile(rb"^[ \t]*+\d{1,9}[ \t\r]*+\n", re.MULTILINE)
+COUNTS = re.compile(rb"^[^\S\n]*+(\d{1,9})[ \t\r]*+\n", re.MULTILINE)
 ATOM = rb"(?:[ \t]*+\S++[ \t]++\S[^\n]*+\n)"  # two words at least: no count
 ATOMS = re.compile(rb"[^\n]*+\n%b*+" % ATOM)
 BLANKS = re.compile(rb"\s*+")
@@ -41,35 +40,34 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every frame; for one that is wrong, where the next frame begins."""
     lines = text if text.endswith(b"\n") or not final else text + b"\n"
     ends: list[int] = []
-    begin = 0
-    while (end := _end_of_record(lines, begin, final)) > 0:
-        ends.append(min(end, len(text)))
-        begin = end
-    return add_rest(ends, text, final and bool(text[begin:].strip()))
+    begin = at = 0
+    while count := COUNTS.search(lines, at):
+        end = _end_of_frame(lines, count, final)
+        is_first = _skip_blanks(lines, begin) >= count.start()
+        if end == UNFINISHED:
+            break
+        if end == WRONG:
+            # After the count at the begin of a record comes a comment, if one of digits.
+            comment = lines.find(b"\n", count.end()) + 1 or len(lines)
+            at = comment if is_first else count.end()
+            continue
+        if not is_first:
+            ends.append(count.start())
+            begin = count.start()
+        if COUNT.match(lines, end) or (final and _skip_blanks(lines, end) == len(lines)):
+            ends.append(min(end, len(text)))
+            begin = end
+        at = end
+    return fields.add_rest(ends, text, final and bool(text[begin:].strip()))
 
 
-def _end_of_record(text: bytes, begin: int, final: bool) -> int:
-    """Return the end of the record at `begin`; 0 where it may be longer than the text."""
-    end = _end_of_frame(text, begin, final)
-    if end > 0:
-        after = _skip_blanks(text, end)
-        if after == len(text):
-            return end if final else UNFINISHED
-        if COUNT.match(text, after):
-            return end
-        end = _unless_cut(text, after, final)
-    return _next_frame(text, begin, final) if end == WRONG else UNFINISHED
-
-
-def _end_of_frame(text: bytes, begin: int, final: bool) -> int:
+def _end_of_frame(text: bytes, count: re.Match[bytes], final: bool) -> int:
     """Return the end of a count, a comment and that many atoms; else `UNFINISHED` or `WRONG`."""
-    count = COUNT.match(text, begin)
-    if not count:
-        return _unless_cut(text, begin, final)
     if frame := _frame_of(int(count[1])).match(text, count.end()):
         return frame.end()
     atoms = ATOMS.match(text, count.end())
-    return _unless_cut(text, atoms.end() if atoms else count.end(), final)
+    words = _skip_blanks(text, atoms.end() if atoms else count.end())
+    return WRONG if final or text.find(b"\n", words) >= 0 else UNFINISHED
 
 
 @lru_cache(SOME_COUNTS)
@@ -77,27 +75,9 @@ def _frame_of(atoms: int) -> re.Pattern[bytes]:
     return re.compile(rb"[^\n]*+\n%b{%d}" % (ATOM, atoms))
 
 
-def _unless_cut(text: bytes, at: int, final: bool) -> int:
-    """Return `WRONG` for a frame whose line at `at` does not fit; `UNFINISHED` if that is cut."""
-    words = _skip_blanks(text, at)
-    return WRONG if final or text.find(b"\n", words) >= 0 else UNFINISHED
-
-
 def _skip_blanks(text: bytes, at: int) -> int:
     blanks = BLANKS.match(text, at)
     return blanks.end() if blanks else at
-
-
-def _next_frame(text: bytes, begin: int, final: bool) -> int:
-    """Return where the first frame after a wrong one begins; 0 where there is none, or not yet."""
-    count = COUNT.match(text, begin)
-    line = count.end() if count else _skip_blanks(text, begin)  # a comment is no count
-    at = text.find(b"\n", line) + 1
-    for found in COUNTS.finditer(text, at) if at else ():
-        end = _end_of_frame(text, found.start(), final)
-        if end != WRONG:
-            return found.start() if end > 0 else UNFINISHED
-    return UNFINISHED
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -113,7 +93,8 @@ def parse(lines: list[bytes]) -> Molecule:
         return _parse_frame(lines, head)
     except MoleculeError as error:
         count = fields.line_at(lines, head, "its number of atoms").strip()
-        frame = head + 2 + (int(count) if _is_count(count) else 0)
+        is_count = count.isdigit() and len(count) < fields.MOST_SHOWN
+        frame = head + 2 + (int(count) if is_count else 0)
         if len(lines) <= frame:
             raise
         rest = "lines, up to the next frame or the end of the file, are not read"
@@ -123,10 +104,6 @@ def parse(lines: list[bytes]) -> Molecule:
 def _head(lines: Sequence[bytes]) -> int:
     """Return the first row that is not blank."""
     return next((row for row, line in enumerate(lines) if line.strip()), 0)
-
-
-def _is_count(word: bytes) -> bool:
-    return word.isdigit() and len(word) < fields.MOST_SHOWN
 
 
 def _parse_frame(lines: list[bytes], head: int) -> Molecule:

@@ -1,6 +1,6 @@
 """Texts in one buffer, without an object for each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,11 +52,6 @@ class Texts:
     def of(cls, texts: Sequence[bytes]) -> "Texts":
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         return cls.one_after_the_other(np.frombuffer(b"".join(texts), np.uint8), lengths)
-
-    @classmethod
-    def of_words(cls, words: Iterable[str]) -> "Texts":
-        """Return texts in UTF-8, see `speakable`."""
-        return cls.of([word.encode("utf-8", "replace") for word in words])
 
     @classmethod
     def joined(cls, parts: Sequence["Texts"]) -> "Texts":

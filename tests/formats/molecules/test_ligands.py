@@ -1,10 +1,8 @@
 """Ligand files: where records end, and what is read of them again."""
 
 import gzip
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -18,19 +16,19 @@ from multigpu.errors import InputError
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.registry import FORMATS
-from multigpu.formats.storage.sources import Source, expand
+from multigpu.formats.storage.sources import expand
 
 
 def cut(text: bytes, ends: list[int]) -> list[bytes]:
     return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
-def each(found: Iterable[LigandRecords], sources: Sequence[Source]) -> list[tuple[int, int, bytes]]:
+def each(found: Iterable[LigandRecords]) -> list[tuple[int, int, bytes]]:
     """Source, number and text of every record."""
     return [
         (some.source, some.number + k, text)
         for some in found
-        for k, text in enumerate(some.texts(sources).each())
+        for k, text in enumerate(some.texts.each())
     ]
 
 
@@ -44,26 +42,10 @@ def test_records__are_the_same_from_blocks_of_any_size(
     path = tmp_path / f"some.{layout}.gz"
     path.write_bytes(gzip.compress(text))
     sources, bad = open_sources([str(path)], skip=True)
-    found = each(read_records(0, sources[0]), sources)
+    found = each(read_records(0, sources[0]))
     wanted = cut(text, FORMATS[layout].find_ends(text, True))
     assert bad == []
     assert found == [(0, number, text) for number, text in enumerate(wanted, 1)]
-
-
-@pytest.mark.parametrize("layout", MANY)
-@pytest.mark.parametrize("size", [7, 1 << 20])
-def test_records__are_the_same_read_again(
-    layout: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ligands, "READ_BYTES", size)
-    (tmp_path / "plain").write_bytes(b"".join(MANY[layout]))
-    sources, _ = open_sources([str(tmp_path / "plain")], False)
-    whole = list(read_records(0, sources[0]))
-    light = list(read_records(0, sources[0], with_text=False))
-    assert all(some.text is None for some in light)
-    assert len(each(whole, sources)) == len(MANY[layout]) > 1
-    assert each(light, sources) == each(whole, sources)
-    assert [light[0].number, light[-1].last] == [1, len(MANY[layout])]
 
 
 @given(
@@ -71,7 +53,7 @@ def test_records__are_the_same_read_again(
     chunk_bytes=st.integers(1, 8 * len(ETHANOL)),
     chunk_ligands=st.integers(1, 8),
 )
-def test_spans__are_the_same_whether_ligands_are_sent_or_read(
+def test_spans__have_all_ligands_and_no_more_than_fit(
     plain: list[int], chunk_bytes: int, chunk_ligands: int
 ) -> None:
     plan = DockPlan(
@@ -82,38 +64,25 @@ def test_spans__are_the_same_whether_ligands_are_sent_or_read(
         cost=Cost(1, 0),
         lanes=1,
     )
-    with TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{i}.sdf" for i in range(len(plain))]
-        for path, count in zip(paths, plain, strict=True):
-            path.write_bytes(
-                b"".join(ETHANOL.replace(b"A-17", b"A" * (1 + k)) for k in range(count))
-            )
-        sources, _ = open_sources([str(path) for path in paths], False)
-        both = []
-        for with_text in (True, False):
-            every = chain.from_iterable(
-                read_records(i, source, with_text) for i, source in enumerate(sources)
-            )
-            spans = list(dock_spans(every, plan))
-            assert all(
-                isinstance(some.text, bytes) == with_text for s in spans for some in s.records
-            )
-            both.append([(span.first, each(span.records, sources)) for span in spans])
-    sent, found = both
-    assert sent == found
-    for _, group in sent:
+    wanted = [
+        (i, k + 1, ETHANOL.replace(b"A-17", b"A" * (1 + k)))
+        for i, count in enumerate(plain)
+        for k in range(count)
+    ]
+    records = []
+    for i in range(len(plain)):
+        texts = [text for source, _, text in wanted if source == i]
+        lengths = np.array([len(text) for text in texts])
+        records.append(
+            LigandRecords(source=i, layout="sdf", number=1, lengths=lengths, text=b"".join(texts))
+        )
+    spans = list(dock_spans(records, plan))
+    found = [each(span.records) for span in spans]
+    assert [record for group in found for record in group] == wanted
+    assert [span.first for span in spans] == [0, *np.cumsum([len(group) for group in found])[:-1]]
+    for group in found:
         size = sum(len(text) for _, _, text in group)
         assert len(group) == 1 or (size <= chunk_bytes and len(group) <= chunk_ligands)
-
-
-def test_records__of_a_file_that_has_become_shorter(tmp_path: Path) -> None:
-    path = tmp_path / "two.sdf"
-    path.write_bytes(2 * ETHANOL)
-    sources, _ = open_sources([str(path)], False)
-    light = list(read_records(0, sources[0], with_text=False))
-    path.write_bytes(ETHANOL)
-    with pytest.raises(InputError, match="was cut while it was read"):
-        each(light, sources)
 
 
 def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
@@ -174,7 +143,7 @@ def test_records__of_a_number_of_thousands_of_digits_are_none() -> None:
 
 def test_records__of_another_length_than_their_text_are_refused() -> None:
     with pytest.raises(ValueError, match="of another length"):
-        LigandRecords(source=0, number=1, lengths=np.array([2, 3]), text=b"1234")
+        LigandRecords(source=0, layout="sdf", number=1, lengths=np.array([2, 3]), text=b"1234")
 
 
 @pytest.mark.parametrize("name", ["a.smi", "a.SMILES.gz"])

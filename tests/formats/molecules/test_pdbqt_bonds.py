@@ -95,7 +95,6 @@ def test_pose__in_pdbqt_has_nonpolar_hydrogens_merged(smiles: str) -> None:
     kept = [i for i, kind in enumerate(merged.types) if kind]
     assert len(kept) < len(molecule.elements)
     assert pose.types == [merged.types[i] for i in kept]
-    assert pose.charges is not None
     np.testing.assert_allclose(pose.charges, merged.charges[kept], atol=5e-4)
     np.testing.assert_allclose(pose.positions, molecule.positions[kept], atol=5e-4)
 

@@ -75,7 +75,6 @@ def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
     again = parse(render(molecule, "name", "pdbqt", molecule.positions, FACTS), "pdbqt")
     wanted = types_of(molecule)
     assert again.types == wanted.types
-    assert again.charges is not None
     np.testing.assert_allclose(again.charges, wanted.charges, atol=5e-4)
 
 

@@ -3,15 +3,11 @@
 import ast
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.ligand_texts import TEXTS
 
 from multigpu.formats import molecules
-from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, SUFFIXES, parse
-from multigpu.formats.tables.texts import Texts
-
-NOTES = {"score": "1.500000", "pose": "1"}
+from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, parse
 
 
 def test_formats__have_suffixes_of_their_own() -> None:
@@ -21,19 +17,6 @@ def test_formats__have_suffixes_of_their_own() -> None:
 @pytest.mark.parametrize("layout", FORMATS)
 def test_molecule__knows_its_format(layout: str) -> None:
     assert parse(TEXTS[layout], layout).format is FORMATS[layout]
-
-
-@pytest.mark.parametrize("layout", COLUMN_FORMATS)
-def test_example__is_read_and_written_in_columns_as_alone(layout: str) -> None:
-    columns, texts = COLUMN_FORMATS[layout], Texts.of([COLUMN_FORMATS[layout].example])
-    found = columns.read(texts, np.ones(1, np.bool_), ["C"])
-    assert found.atoms.sizes.tolist() == [1]
-    notes = {name: Texts.of([text.encode()]) for name, text in NOTES.items()}
-    places = np.array([[1.0, -2.5, 3.25]])
-    name = "" if found.is_named[0] else "name"
-    (pose,) = columns.write(texts, np.ones(1, np.int64), places, [name], notes).each()
-    molecule = parse(texts[0], layout)
-    assert pose == molecule.format.rewrite(molecule, "name", places, NOTES)
 
 
 def test_formats__are_named_by_their_own_modules_only() -> None:

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from support.ligand_texts import is_clear
 
+from multigpu.dock.ligands import lacks_hydrogens
 from multigpu.formats.molecules import sdf
-from multigpu.formats.molecules.columns import LigandColumns
-from multigpu.formats.molecules.ligand_checks import lacks_hydrogens
+from multigpu.formats.molecules.columns import LigandColumns, write_poses
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.compiled.text.sdf import COORDINATES
 
 REGULAR = b"""ethanol
   test              3D
@@ -91,15 +93,15 @@ ODD = [
 
 
 def read(*texts: bytes) -> LigandColumns:
-    return sdf.read_columns(Texts.of(texts), np.ones(len(texts), np.bool_))
+    return sdf.read_columns(Texts.of(texts))
 
 
 def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
     """With the places; a name goes where there is none."""
-    atoms = np.array([len(each) for each in places])
-    facts = {key: Texts.of([fact.encode()] * len(texts)) for key, fact in FACTS.items()}
-    some = names or [""] * len(texts)
-    return sdf.write_columns(Texts.of(texts), atoms, np.concatenate(places), some, facts).each()
+    sizes = np.array([len(each) for each in places])
+    frames = [sdf.frame(name, FACTS) for name in names or [""] * len(texts)]
+    bodies = read(*texts).bodies
+    return write_poses(frames, bodies, sizes, np.concatenate(places), COORDINATES).each()
 
 
 def assert_same_as_alone(text: bytes) -> bool:
@@ -121,7 +123,7 @@ def assert_same_as_alone(text: bytes) -> bool:
     if pose:
         assert pose == render(molecule, "name", "sdf", places, FACTS)
     else:
-        assert any(len(b"%.4f" % number) > 10 for number in places.ravel().tolist())
+        assert not all(is_clear(number, 10, 4) for number in places.ravel().tolist())
     return True
 
 
@@ -159,12 +161,6 @@ def test_coordinates__that_are_too_long_are_left_to_one_by_one(far: float) -> No
     first, second, third = posed([REGULAR] * 3, [places, moved, places])
     assert second == b""
     assert first == third != b""
-
-
-def test_records__that_are_not_wanted_are_not_read() -> None:
-    found = sdf.read_columns(Texts.of([REGULAR] * 3), np.array([True, False, True]))
-    assert found.atoms.sizes.tolist() == [4, 0, 4]
-    assert found.is_named.tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ the coordinates, and grids with values that are no numbers, are refused.
 A format is one module that ends with its `PocketFormat`, and one line in `registry`.
 """
 
-from multigpu.formats.molecules.pockets.pocket import Pocket
-from multigpu.formats.molecules.pockets.pocket_format import Vector
+from multigpu.formats.molecules.pockets.pocket import Pocket, Vector
 from multigpu.formats.molecules.pockets.registry import POCKETS, read_pocket
 
 __all__ = ["POCKETS", "Pocket", "Vector", "read_pocket"]

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.molecules.pockets.pocket import Pocket
-from multigpu.formats.molecules.pockets.pocket_format import (
+from multigpu.formats.molecules.pockets.pocket import (
+    Pocket,
     PocketFile,
     PocketFormat,
     parse_floats,

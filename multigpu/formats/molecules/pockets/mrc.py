@@ -1,47 +1,30 @@
 """MRC and CCP4 maps of densities."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.molecules.pockets.pocket import Pocket
-from multigpu.formats.molecules.pockets.pocket_format import PocketFile, PocketFormat
+from multigpu.formats.molecules.pockets.pocket import Pocket, PocketFile, PocketFormat
 
-HEADER = 1024  # bytes; then as many as the word EXTENDED says, then the data
-COUNTS, MODE, START, SAMPLING, CELL = 1, 4, 5, 8, 11  # words, from 1
-ANGLES, AXES, EXTENDED, ORIGIN = 14, 17, 24, 50
+# After the header come as many bytes as `extended` says, then the data.
+HEADER = np.dtype(
+    {
+        "names": [
+            "counts", "mode", "start", "sampling", "cell", "angles", "axes", "extended", "origin",
+        ],
+        "formats": ["3i4", "i4", "3i4", "3i4", "3f4", "3f4", "3i4", "i4", "3f4"],
+        "offsets": [0, 12, 16, 28, 40, 52, 64, 92, 196],
+        "itemsize": 1024,
+    }
+)  # fmt: skip
 MARK, MARK_BEGIN, MARK_END = b"MAP ", 208, 212  # bytes; the machine stamp follows
 BYTE_ORDERS = {0x44: "<", 0x11: ">"}
 MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}
 RIGHT_ANGLES = [90.0, 90.0, 90.0]
-
-
-@dataclass(frozen=True)
-class Header:
-    """Words of a header, by their number from 1.
-
-    content  of the whole file
-    order    "<" or ">", of all numbers in the file
-    """
-
-    content: bytes
-    order: str
-
-    def whole(self, word: int, count: int = 3) -> list[int]:
-        return self._words("i4", word, count)
-
-    def real(self, word: int, count: int = 3) -> list[float]:
-        return self._words("f4", word, count)
-
-    def _words(self, kind: str, word: int, count: int) -> list[Any]:
-        found: list[Any] = np.frombuffer(
-            self.content, self.order + kind, count, 4 * (word - 1)
-        ).tolist()
-        return found
 
 
 def is_marked(start: bytes) -> bool:
@@ -51,14 +34,21 @@ def is_marked(start: bytes) -> bool:
 
 def read(file: PocketFile) -> Pocket:
     """Return a map where its ORIGIN says, else where its start is. Raises InputError."""
-    path = file.path
-    header = _header(path, file.content())
-    axes = _axes(path, header)
-    spacing = np.array(header.real(CELL)) / _counts(path, header, SAMPLING, "MX MY MZ")
-    origin = np.array(header.real(ORIGIN))
+    path, content = file.path, file.content()
+    order = _byte_order(path, content)
+    header = np.frombuffer(content, HEADER.newbyteorder(order), 1)[0]
+    if header["angles"].tolist() != RIGHT_ANGLES:
+        raise InputError(path, "its axes are not at right angles: this is not read")
+    named = header["axes"].tolist()
+    if sorted(named) != [1, 2, 3]:
+        raise InputError(path, f"its header names no axes: {named}")
+    axes = [named.index(axis) for axis in (1, 2, 3)]
+    samples = _check_counts(path, header["sampling"].tolist(), "MX MY MZ")
+    spacing = header["cell"].astype(np.float64) / samples
+    origin = header["origin"].astype(np.float64)
     if not origin.any():
-        origin = np.array(header.whole(START))[axes] * spacing
-    values = _values(path, header).transpose(axes)
+        origin = header["start"][axes] * spacing
+    values = _values(path, content, header, order).transpose(axes)
     return Pocket(
         path=path,
         layout=MRC.name,
@@ -68,50 +58,39 @@ def read(file: PocketFile) -> Pocket:
     )
 
 
-def _header(path: str, content: bytes) -> Header:
+def _byte_order(path: str, content: bytes) -> Any:
+    """Return "<" or ">", of all numbers in the file. Raises InputError where it is no map."""
     if content[MARK_BEGIN:MARK_END] != MARK:
         raise InputError(path, "no MRC or CCP4 map: its header lacks the mark MAP")
-    if len(content) < HEADER:
-        raise InputError(path, f"no MRC or CCP4 map: its header ends before {HEADER:,} bytes")
-    order = BYTE_ORDERS.get(content[MARK_END])
-    if order is None:
+    if len(content) < HEADER.itemsize:
+        problem = f"no MRC or CCP4 map: its header ends before {HEADER.itemsize:,} bytes"
+        raise InputError(path, problem)
+    if content[MARK_END] not in BYTE_ORDERS:
         raise InputError(path, "its machine stamp says neither little-endian nor big-endian")
-    header = Header(content, order)
-    if header.real(ANGLES) != RIGHT_ANGLES:
-        raise InputError(path, "its axes are not at right angles: this is not read")
-    return header
+    return BYTE_ORDERS[content[MARK_END]]
 
 
-def _axes(path: str, header: Header) -> list[int]:
-    """Return where x, y and z are in the file."""
-    order = header.whole(AXES)
-    if sorted(order) != [1, 2, 3]:
-        raise InputError(path, f"its header names no axes: {order}")
-    return [order.index(axis) for axis in (1, 2, 3)]
-
-
-def _counts(path: str, header: Header, word: int, names: str) -> list[int]:
-    counts = header.whole(word)
+def _check_counts(path: str, counts: Sequence[int], names: str) -> Sequence[int]:
     if min(counts) < 1:
         raise InputError(path, f"{names} of its header are {counts}: they must be above 0")
     return counts
 
 
-def _values(path: str, header: Header) -> NDArray[np.float32]:
+def _values(path: str, content: bytes, header: Any, order: str) -> NDArray[np.float32]:
     """Return [column, row, section], the first of which is fastest in the file."""
-    (mode,), (extended,) = header.whole(MODE, 1), header.whole(EXTENDED, 1)
+    mode, extended = int(header["mode"]), int(header["extended"])
     if mode not in MODES:
         known = ", ".join(map(str, MODES))
         raise InputError(path, f"its values are of mode {mode}, which is not read (only {known})")
     if extended < 0:
         raise InputError(path, f"its extended header has {extended} bytes")
-    dtype = np.dtype(header.order + MODES[mode])
-    shape = _counts(path, header, COUNTS, "NX NY NZ")
-    wanted, begin = math.prod(shape), HEADER + extended
-    there = max(0, len(header.content) - begin) // dtype.itemsize
+    dtype = np.dtype(order + MODES[mode])
+    shape = _check_counts(path, header["counts"].tolist(), "NX NY NZ")
+    wanted, begin = math.prod(shape), HEADER.itemsize + extended
+    there = max(0, len(content) - begin) // dtype.itemsize
     if there < wanted:
         raise InputError(path, f"it ends early: {there:,} values where its header says {wanted:,}")
-    values = np.frombuffer(header.content, dtype, wanted, begin).astype(np.float32)
+    values = np.frombuffer(content, dtype, wanted, begin).astype(np.float32)
     return values.reshape(shape[::-1]).transpose(2, 1, 0)
 
 

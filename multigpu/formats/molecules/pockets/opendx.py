@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 from multigpu.errors import InputError
-from multigpu.formats.molecules.pockets.pocket import Pocket
-from multigpu.formats.molecules.pockets.pocket_format import (
+from multigpu.formats.molecules.pockets.pocket import (
+    Pocket,
     PocketFile,
     PocketFormat,
     parse_floats,

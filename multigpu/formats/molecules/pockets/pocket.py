@@ -1,13 +1,22 @@
-"""One grid of scores, or the maps of AutoGrid, and whether it can be interpolated."""
+"""Grids of scores, and the class of which every format of them has one object."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError
+from multigpu.errors import InputError, Unreadable, quoted
+from multigpu.formats.storage.inlets import is_remote
+from multigpu.formats.storage.sources import COMPRESSED, Kind, blocks, inspect_source
 
+READ_BYTES = 16 << 20
+LARGEST_VALUE = float(np.finfo(np.float32).max)
 AXES = "xyz"
+
+Vector = tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,3 +86,114 @@ def _not_finite(pocket: Pocket) -> InputError:
     more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
     problem = f"the value is {value}{more}: every value must be a number"
     return InputError(pocket.path, problem, f"{name}grid index {index} (from 0)")
+
+
+# ---- formats ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PocketFile:
+    """A file of a pocket, for its reader.
+
+    kind             the files that pockets are made of
+    origin, spacing  Å, as the options say; None where they do not
+    """
+
+    path: str
+    kind: Kind
+    origin: Vector | None = None
+    spacing: float | None = None
+
+    def content(self) -> bytes:
+        """Return all of it, decompressed. Raises InputError."""
+        source = inspect_source(self.path, self.kind)
+        return b"".join(block.tobytes() for block in blocks(source, READ_BYTES))
+
+    def beside(self, name: str) -> "PocketFile":
+        """Return the file that is named in this one."""
+        if is_remote(self.path):  # of a URL, Path would make "//" one slash
+            path = f"{self.path.rpartition('/')[0]}/{name}"
+        else:
+            path = str(Path(self.path).parent / name)
+        return replace(self, path=path)
+
+    def stored(self) -> "PocketFile | None":
+        """Return this file, or a compressed one in its place; None where there is neither.
+
+        Raises InputError where it cannot be read for another reason.
+        """
+        for suffix in COMPRESSED:
+            try:
+                return replace(self, path=inspect_source(self.path + suffix, self.kind).path)
+            except Unreadable as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PocketFormat:
+    """One format of pockets.
+
+    name       what a source calls its layout
+    suffixes   of its files, without those of compression
+    read       file → pocket, which is checked afterwards. Raises InputError
+    is_marked  whether the beginning of a file shows that it is one, whatever its name; None: the
+               name decides
+    has_place  whether the files say where the grid stands; else options may
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[PocketFile], Pocket]
+    is_marked: Callable[[bytes], bool] | None = None
+    has_place: bool = True
+
+
+def parse_values(
+    path: str, text: bytes, shape: Sequence[int], line: int, what: str
+) -> NDArray[np.float32]:
+    """Return as many numbers as the shape has, with white space between them, last axis fastest.
+
+    line  where `text` begins in the file, from 1
+    what  says how many there are
+
+    Raises InputError.
+    """
+    words = text.split()
+    wanted = math.prod(shape)  # NumPy's product overflows
+    if len(words) != wanted:
+        raise InputError(path, f"{len(words):,} values where {what} says {wanted:,}")
+    try:
+        values = np.array(words, np.float64)
+    except ValueError:
+        raise _no_number(path, text, line) from None
+    return single_precision(values).reshape(shape)
+
+
+def single_precision(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return float32; what is too large for that becomes infinite, which is refused later."""
+    values[np.abs(values) > LARGEST_VALUE] = np.inf
+    return np.ascontiguousarray(values, np.float32)
+
+
+def _no_number(path: str, text: bytes, line: int) -> InputError:
+    for number, row in enumerate(text.splitlines(), line):
+        for word in row.split():
+            try:
+                float(word)
+            except ValueError:
+                return InputError(path, f"{quoted(word)} is no number", f"line {number}")
+    raise AssertionError("every word is a number")
+
+
+def parse_floats(path: str, words: Sequence[str], line: int) -> tuple[float, ...]:
+    """Return finite numbers. Raises InputError for anything else."""
+    where, shown = f"line {line}", quoted(" ".join(words))
+    try:
+        numbers = tuple(float(word) for word in words)
+    except ValueError:
+        raise InputError(path, f"no numbers: {shown}", where) from None
+    if not all(math.isfinite(number) for number in numbers):
+        raise InputError(path, f"every number must be finite: {shown}", where)
+    return numbers

@@ -8,8 +8,13 @@ from multigpu.formats.molecules.pockets.autogrid import AUTOGRID, AUTOGRID_MAP
 from multigpu.formats.molecules.pockets.mrc import MRC
 from multigpu.formats.molecules.pockets.numpy_grid import NUMPY
 from multigpu.formats.molecules.pockets.opendx import OPENDX
-from multigpu.formats.molecules.pockets.pocket import Pocket, check_pocket
-from multigpu.formats.molecules.pockets.pocket_format import PocketFile, PocketFormat, Vector
+from multigpu.formats.molecules.pockets.pocket import (
+    Pocket,
+    PocketFile,
+    PocketFormat,
+    Vector,
+    check_pocket,
+)
 from multigpu.formats.storage.sources import Kind, expand, inspect_source, suffix_of
 
 POCKET_FORMATS: dict[str, PocketFormat] = {
@@ -25,7 +30,7 @@ NO_GRID = (
 
 def _layout(path: str, start: bytes) -> str:
     for each in POCKET_FORMATS.values():
-        if each.is_marked(start):
+        if each.is_marked and each.is_marked(start):
             return each.name
     if suffix := suffix_of(Path(path).name, POCKETS):
         return SUFFIXES[suffix].name

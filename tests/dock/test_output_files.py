@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.dock.output.pose_files import check_poses, pose_output, tables_beside
+from multigpu.dock.output.files import check_poses, pose_output, tables_beside
 from multigpu.formats.tables.texts import Texts
 
 

@@ -3,7 +3,7 @@
 import pytest
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ
 
-from multigpu.formats.molecules.ligand_checks import is_drawn, lacks_hydrogens
+from multigpu.dock.ligands import is_drawn, lacks_hydrogens
 from multigpu.formats.molecules.registry import parse
 
 CODE = b"              3D"
