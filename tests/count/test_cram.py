@@ -99,4 +99,4 @@ def test_cram__of_version_2_0_has_no_end_marker(tmp_path: Path, refused: Run) ->
 
 def test_cram__without_pysam(cram: str, refused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "pysam")
-    assert refused(cram) == "BAM and CRAM files need the package pysam: pip install pysam"
+    assert refused(cram) == "CRAM files need the package pysam: pip install pysam"

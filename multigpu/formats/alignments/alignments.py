@@ -60,13 +60,13 @@ def inspect_alignments(path: str) -> Alignments:
     magic = start[:4]
     if start.decode("latin-1").startswith(misread.SAM):
         raise InputError(path, misread.advise_on_sam(path))
-    if magic not in (bam.MAGIC, cram.MAGIC):
-        raise InputError(path, "is neither BAM nor CRAM")
-    kind: Literal["bam", "cram"] = "bam" if magic == bam.MAGIC else "cram"
-    (bam if kind == "bam" else cram).check_end(path)
-    with bam.open_file(path) as file:
-        references = tuple(zip(file.references, file.lengths, strict=True))
-    return Alignments(path, kind, references, _index_of(path, kind))
+    if magic == cram.MAGIC:
+        cram.check_end(path)
+        return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
+    if magic == bam.MAGIC:
+        bam.check_end(path)
+        return Alignments(path, "bam", tuple(bam.references(path)), _index_of(path, "bam"))
+    raise InputError(path, "is neither BAM nor CRAM")
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
@@ -82,9 +82,12 @@ def files_of(paths: Sequence[str]) -> list[str]:
 
 def sample_of(file: Alignments) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
-    with bam.open_file(file.path) as opened:
-        groups = opened.header.to_dict().get("RG", [])
-    found: dict[str, None] = dict.fromkeys(group["SM"] for group in groups if "SM" in group)
+    text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
+    groups = [line.split("\t")[1:] for line in text.splitlines() if line.startswith(f"{RG}\t")]
+    found = dict.fromkeys(
+        field.removeprefix("SM:") for fields in groups for field in fields
+        if field.startswith("SM:")
+    )  # fmt: skip
     if len(found) == 1:
         return next(iter(found))
     problem = f"its read groups name {several([*found])}, not one sample"
@@ -238,7 +241,7 @@ def _make_index(file: Alignments, threads: int) -> str:
     pysam = import_pysam("indexes of BAM and CRAM files")
     long = any(length > BAI_LONGEST for _, length in file.references)
     suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
-    path = bam.absolute(file.path)
+    path = cram.absolute(file.path)
     part = Path(f"{path}.{secrets.token_hex(4)}.part")
     options = ["-c"] if suffix == ".csi" else []
     try:

@@ -1,7 +1,9 @@
 """CRAM through pysam. Bases are not asked for, so no reference sequence is needed."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,15 @@ from multigpu.formats.alignments.bam import (
     WHOLE,
     Stretch,
     Unsorted,
-    open_file,
     place,
 )
+from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.sources import read_beginning, read_ending
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
 MAGIC = b"CRAM"
+FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR
 BLOCK = 1 << 16  # reads at a time
 
 # The container that ends a file: from version 2.1 on, in version 3 with checksums.
@@ -30,6 +33,11 @@ END_3 = bytes.fromhex(
 )
 ENDS = {b"\2\1": END_2, b"\3\0": END_3, b"\3\1": END_3}
 FREE = 8  # the byte of it whose upper half has no meaning; htslib clears it, Java may set it
+
+
+def absolute(path: str) -> str:
+    """Return a path for htslib, which takes "s3:x" for an address and "-x" for an option."""
+    return str(Path(path).absolute())
 
 
 def check_end(path: str) -> None:
@@ -43,12 +51,24 @@ def check_end(path: str) -> None:
         raise InputError(path, NO_END)
 
 
+def header(path: str) -> str:
+    """Return the text of the header, as in SAM."""
+    with _opened(path) as file:
+        return str(file.header)
+
+
+def references(path: str) -> list[tuple[str, int]]:
+    """Return name and length of every reference."""
+    with _opened(path) as file:
+        return list(zip(file.references, file.lengths, strict=True))
+
+
 def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
     """Yield the mapped reads of a stretch, block by block; its offset has no meaning here.
 
     ordered  raise InputError where the reads are not sorted by position
     """
-    with open_file(path) as file:
+    with _opened(path) as file:
         found = _found(file, stretch)
         last = (-1, -1)
         while rows := list(islice(found, BLOCK)):
@@ -58,6 +78,16 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
             columns = zip(*rows, strict=True)
             dtypes = READ_DTYPES.values()
             yield Reads(*(np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
+    try:
+        with import_pysam("CRAM files").AlignmentFile(absolute(path), "rc", **options) as file:
+            yield file
+    except (OSError, ValueError) as error:
+        raise InputError(path, f"cannot be decoded: {error}") from error
 
 
 def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
