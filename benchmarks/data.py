@@ -120,7 +120,7 @@ def _write_gzip(target: Path, samples: Path, copies: int) -> None:
 
 def parsed(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the table of a FASTQ's records (see `multigpu.kernels.compiled.text.records`)."""
-    return records.parse(raw, 0, len(raw), "fastq", final=True, offset=33).table
+    return records.parse(raw, "fastq", final=True, offset=33).table
 
 
 def letters_of(samples: Path) -> Letters:
