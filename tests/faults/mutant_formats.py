@@ -100,7 +100,8 @@ def _chosen(path: Path, *ways: Any) -> Any:
 
 
 def _scan(path: Path, signatures: Path) -> Any:
-    most = _chosen(path, None, 7, 60)  # bytes of a chunk
+    # Bytes of a chunk; gigabytes in a bomb would take hours in chunks of some bytes.
+    most = None if path.stat().st_size > MIB >> 4 else _chosen(path, None, 7, 60)
     options = {"hits": "all", "strand": "both", "max_chunk_bytes": most, **ONE}
     return multigpu.scan(path, signatures, **options).to_table().to_pydict()
 

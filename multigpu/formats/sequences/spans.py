@@ -87,9 +87,10 @@ def _next_bytes(
     content: Iterator[Block], left: NDArray[np.uint8], least: int
 ) -> tuple[NDArray[np.uint8], bool]:
     """Return what was left and the next block, or `least` bytes; and whether that is all."""
-    parts = [left]
+    parts, size = [left], len(left)
     while (block := next(content, None)) is not None:
         parts.append(block)
-        if sum(map(len, parts)) >= least:
+        size += len(block)
+        if size >= least:
             break
     return np.concatenate(parts), block is None
