@@ -5,9 +5,10 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.approximate_cases import Case, cases, rows, search, with_edits
+from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import BadBaseError, Patterns
@@ -21,7 +22,7 @@ def cigar(operations: str) -> str:
 
 
 @given(cases())
-@settings(max_examples=300)
+@examples(300)
 def test_mismatches__are_those_of_the_reference(case: Case) -> None:
     chunk, patterns, limits, strict = case
     expected, _ = reference.search(chunk, patterns, limits, edits=False, strict=strict)
@@ -29,7 +30,7 @@ def test_mismatches__are_those_of_the_reference(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=300)
+@examples(300)
 def test_edits__are_those_of_the_reference_with_their_alignments(case: Case) -> None:
     chunk, patterns, limits, strict = case
     expected, operations = reference.search(chunk, patterns, limits, edits=True, strict=strict)
@@ -40,7 +41,7 @@ def test_edits__are_those_of_the_reference_with_their_alignments(case: Case) -> 
 
 @pytest.mark.parametrize("edits", [False, True])
 @given(case=cases())
-@settings(max_examples=60)
+@examples(60)
 def test_first_and_best__are_chosen_among_all(edits: bool, case: Case) -> None:
     every, _ = search(case, edits=edits)
     place = every.end if edits else every.start
@@ -132,7 +133,7 @@ def test_run__is_reported_at_its_first_end_with_the_largest_start() -> None:
 
 
 @given(st.integers(0, 1 << 32), st.booleans(), st.sampled_from([0.0, 0.3, 1.0]))
-@settings(max_examples=200)
+@examples(200)
 def test_pieces__of_a_record_have_the_hits_of_the_whole(
     seed: int, repetitive: bool, ambiguous: float
 ) -> None:

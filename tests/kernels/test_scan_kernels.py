@@ -94,8 +94,7 @@ FIXED = {
     "long, no N": long_ones(0.0),
     "long, 10 % N": long_ones(0.1),
     "long, 60 % N": long_ones(0.6),
-    "long, 96 % N": under_n(0.96),  # more single bases than are listed
-    "long, 99.8 % N": under_n(0.998),
+    "long, 97 % N": under_n(0.97),
 }
 
 
