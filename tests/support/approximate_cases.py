@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from multigpu.kernels import bases
 from multigpu.kernels.scan import Chunk, Patterns
 from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
 from multigpu.kernels.scan.approximate.alignment import align
@@ -62,7 +61,7 @@ def search(
     hits = scanner.scan(chunk)
     if not edits:
         return hits, []
-    found = align(chunk.offsets, bases.encode(chunk.letters), patterns, limits, hits, strict)
+    found = align(chunk.offsets, chunk.letters, patterns, limits, hits, strict)
     started = ErrorHits(
         record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
         errors=hits.errors,

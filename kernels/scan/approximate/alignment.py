@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.bases import encode
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
 from multigpu.kernels.scan.types import Patterns
 
 OPERATIONS = np.frombuffer(b"=XID", np.uint8)
+SETS = encode(np.arange(256, dtype=np.uint8))  # of the letters; 0 for no base
 SAME, DIFFERENT, INSERTION, DELETION = range(4)
 NOWHERE = np.int64(1 << 62)
 EDIT = np.int64(1 << 40)  # the cost of an edit; less by the start, so that the largest is preferred
@@ -34,7 +36,7 @@ class Alignments(NamedTuple):
 
 def align(
     offsets: NDArray[np.int64],
-    sets: NDArray[np.uint8],
+    letters: NDArray[np.uint8],
     patterns: Patterns,
     limits: Limits,
     hits: ErrorHits,
@@ -43,7 +45,7 @@ def align(
     """Return the alignments of hits, of which record, pattern, end and edits are known.
 
     offsets  int64[records + 1]  as in `Chunk`
-    sets     uint8[bases]        sets of bases of the chunk
+    letters  uint8[bases]        as in `Chunk`
 
     Of several alignments with as few edits and as large a start it is the one that, read from its
     end, prefers two bases against each other, then a base of the sample alone, then one of the
@@ -62,7 +64,7 @@ def align(
         costs=np.empty((2, width), np.int64),
         path=np.empty(longest, np.uint8),
     )
-    pairs = Pairs(offsets, sets, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
+    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
     _align_all(pairs, hits.record, hits.pattern, hits.end, hits.errors, strict, scratch, found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
@@ -71,8 +73,8 @@ class Pairs(NamedTuple):
     """Samples and patterns; see `align`."""
 
     records: NDArray[np.int64]
-    samples: NDArray[np.uint8]
-    patterns: NDArray[np.uint8]
+    samples: NDArray[np.uint8]  # letters
+    patterns: NDArray[np.uint8]  # sets of bases
     offsets: NDArray[np.int64]
     prefix: NDArray[np.int64]
     suffix: NDArray[np.int64]
@@ -125,7 +127,7 @@ def _fill_steps(
             best, step = NOWHERE, SAME
             if 0 <= at <= end:
                 if at and before[k] < NOWHERE:
-                    under = sample[at - 1]
+                    under = SETS[sample[at - 1]]
                     agrees = under & ~base == 0 if strict else under & base != 0
                     if agrees:
                         best = before[k]

@@ -72,7 +72,7 @@ class Scanner:
         parts = [self._candidates(sets, chunk.offsets, group) for group in self._groups]
         joined = cpu_edits.Candidates.joined(parts)
         return find_hits(
-            chunk.offsets, sets, self.patterns, self.limits, joined, self._strict, piece
+            chunk.offsets, chunk.letters, self.patterns, self.limits, joined, self._strict, piece
         )
 
     def _candidates(

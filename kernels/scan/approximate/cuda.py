@@ -9,7 +9,6 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels import bases
 from multigpu.kernels.device.launch import launch_blocks, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
@@ -258,9 +257,10 @@ class Scanner:
 
     def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> ErrorHits:
         candidates = self._ends.candidates(found, chunk.offsets)
-        sets = bases.encode(chunk.letters)
         strict = self.rules.strict
-        return find_hits(chunk.offsets, sets, self.patterns, self.limits, candidates, strict, piece)
+        return find_hits(
+            chunk.offsets, chunk.letters, self.patterns, self.limits, candidates, strict, piece
+        )
 
     def seconds(self) -> dict[str, float]:
         """Return how long the parts of this thread's last scan took on the device."""

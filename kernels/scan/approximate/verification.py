@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import lean
-from multigpu.kernels.scan.approximate.alignment import Pairs
+from multigpu.kernels.scan.approximate.alignment import SETS, Pairs
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END, ErrorHits, Limits
 from multigpu.kernels.scan.types import Patterns
@@ -31,7 +31,7 @@ WHOLE = Piece()
 
 def find_hits(
     offsets: NDArray[np.int64],
-    sets: NDArray[np.uint8],
+    letters: NDArray[np.uint8],
     patterns: Patterns,
     limits: Limits,
     candidates: Candidates,
@@ -41,7 +41,7 @@ def find_hits(
     """Return the hits among candidates, of which those of a record and pattern may overlap.
 
     offsets  int64[records + 1]  as in `Chunk`
-    sets     uint8[bases]        sets of bases of the chunk
+    letters  uint8[bases]        as in `Chunk`
 
     The hits have no starts yet: their starts are their ends.
     """
@@ -49,7 +49,7 @@ def find_hits(
     lowest = np.zeros(len(lengths), np.int64)
     lowest[:1] = piece.first
     stretches = _merged(candidates, lowest, lengths)
-    pairs = Pairs(offsets, sets, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
+    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
     column = np.empty(int(patterns.lengths.max(initial=0)) + 1, np.int32)
     # Neighbouring hits are two ends apart or more.
     runs = make_runs(int(((stretches.last - stretches.first) // 2 + 1).sum()))
@@ -137,7 +137,7 @@ def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, column: Any, 
         fell: Any = False
         for at in range(sample.shape[0] + 1):
             if at:
-                _next_column(bases, sample[at - 1], exact, strict, column)
+                _next_column(bases, SETS[sample[at - 1]], exact, strict, column)
             if begin + at < stretches.first[i]:
                 continue
             here = column[bases.shape[0]] if column[bases.shape[0]] <= most[p] else TOO_MANY
