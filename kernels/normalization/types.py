@@ -30,9 +30,9 @@ class NormalizationError(ValueError):
         self.problem, self.sample = problem, sample
 
     def __str__(self) -> str:
-        return self.told()
+        return self.describe()
 
-    def told(self, samples: Sequence[str] | None = None) -> str:
+    def describe(self, samples: Sequence[str] | None = None) -> str:
         """The text with the sample's name in place or, without names, its number from 1 on."""
         if self.sample is None:
             return self.problem

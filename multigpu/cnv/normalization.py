@@ -35,7 +35,7 @@ def size_factors_of_genome(
     try:
         found = normalization.size_factors(values, blocks, how, names, cores())
     except NormalizationError as error:
-        raise UsageError(error.told(cohort.names)) from error
+        raise UsageError(error.describe(cohort.names)) from error
     factors = np.broadcast_to(found.factors, (len(spans), found.factors.shape[1]))
     return factors, found.notes
 

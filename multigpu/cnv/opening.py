@@ -15,7 +15,7 @@ from multigpu.cnv.samples.genomes import X_NAMES, find_genome
 from multigpu.cnv.samples.inputs import check_counting, rename_as_cases
 from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
-from multigpu.formats.alignments.alignments import RG
+from multigpu.formats.alignments.files import RG
 from multigpu.formats.tables.counts import Counts
 
 

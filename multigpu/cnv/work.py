@@ -279,7 +279,7 @@ class CnvSession:
                 **self.backend.kernel_arguments,
             )
         except NormalizationError as error:
-            raise UsageError(error.told(workload.samples[:used])) from error
+            raise UsageError(error.describe(workload.samples[:used])) from error
         factors[:used] = found.factors[0]
         return factors, found.notes
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from multigpu.count.job import CountJob
 from multigpu.count.options import WINDOW, CountOptions
-from multigpu.formats.alignments.alignments import files_of
+from multigpu.formats.alignments.files import files_of
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.job import Paths, path_list
 from multigpu.run.keywords import run_options

@@ -102,7 +102,7 @@ def command(files: tuple[str, ...], output: str | None, **values: Any) -> None:
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
     """
     from multigpu.count.job import CountJob
-    from multigpu.formats.alignments.alignments import files_of
+    from multigpu.formats.alignments.files import files_of
     from multigpu.formats.storage.suffixes import check_table
     from multigpu.formats.tables.counts import write_counts
     from multigpu.run.compiling import compilation_reported

@@ -9,7 +9,7 @@ import numpy as np
 
 from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError
-from multigpu.formats.alignments.alignments import RG, Alignments, numbers_of, sample_of
+from multigpu.formats.alignments.files import RG, Alignments, numbers_of, sample_of
 from multigpu.formats.alignments.regions import Regions, read_bed, windows
 
 

@@ -15,7 +15,7 @@ from multigpu.count.output import fill_columns, notes_of_empty_samples
 from multigpu.count.plan import CountSpan, counted_ranges, plan_chunk_bytes
 from multigpu.count.work import CountPart, CountWorkload
 from multigpu.errors import UsageError
-from multigpu.formats.alignments.alignments import (
+from multigpu.formats.alignments.files import (
     Alignments,
     check_references,
     inspect_alignments,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.count.work import CountPart
-from multigpu.formats.alignments.alignments import Alignments
+from multigpu.formats.alignments.files import Alignments
 
 
 def fill_columns(

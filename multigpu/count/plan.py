@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from multigpu.cluster.engine.plan import balanced
-from multigpu.formats.alignments.alignments import Alignments
 from multigpu.formats.alignments.bam import Stretch
+from multigpu.formats.alignments.files import Alignments
 from multigpu.formats.alignments.regions import Regions
 from multigpu.run.options import RunOptions
 

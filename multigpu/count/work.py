@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
 from multigpu.count.plan import CountSpan
-from multigpu.formats.alignments.alignments import Alignments, reads
+from multigpu.formats.alignments.files import Alignments, reads
 from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter

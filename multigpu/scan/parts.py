@@ -49,7 +49,9 @@ class RowFacts:
     @classmethod
     def of(cls, rows: Batch) -> "RowFacts":
         """Return the facts of a batch."""
-        return cls(hits=len(rows), mostly_ambiguous=rows.unsure, sample_names=rows.named)
+        return cls(
+            hits=len(rows), mostly_ambiguous=rows.mostly_ambiguous, sample_names=rows.sample_names
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

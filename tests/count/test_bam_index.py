@@ -11,7 +11,7 @@ from support.counted import ROWS, Run, in_windows
 from support.program import program
 
 from multigpu import count
-from multigpu.formats.alignments import alignments
+from multigpu.formats.alignments import files
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_index__where_none_can_be_made_the_file_is_read_in_order(
     without_index: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The superuser may write anywhere.
-    monkeypatch.setattr(alignments.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
     with caplog.at_level(logging.WARNING, "multigpu"):
         found = count(without_index, window=7000)
     assert found.values[:, 0].tolist() == in_windows(ROWS, 7000)

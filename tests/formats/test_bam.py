@@ -16,9 +16,9 @@ from support.bgzf_data import bgzf
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments import bam
-from multigpu.formats.alignments.alignments import Alignments, inspect_alignments, reads, stretches
 from multigpu.formats.alignments.bam import WHOLE, Stretch
 from multigpu.formats.alignments.bam_index import read_index
+from multigpu.formats.alignments.files import Alignments, inspect_alignments, reads, stretches
 
 WANTED = {number: (0, length) for number, (_, length) in enumerate(REFERENCES)}
 

@@ -456,7 +456,7 @@ def test_size_factors__need_reads_of_every_sample_and_two_samples(backend: Any) 
 def test_error__tells_the_sample_by_its_name_and_survives_pickling() -> None:
     error = pickle.loads(pickle.dumps(NormalizationError(f"{SAMPLE} has no reads", 1)))
     assert str(error) == "sample 2 has no reads"
-    assert error.told(["NA1", "NA2"]) == "sample NA2 has no reads"
+    assert error.describe(["NA1", "NA2"]) == "sample NA2 has no reads"
     assert str(NormalizationError("no counts")) == "no counts"
 
 

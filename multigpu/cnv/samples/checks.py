@@ -6,7 +6,7 @@ import numpy as np
 
 from multigpu.cnv.options import CnvOptions
 from multigpu.errors import UsageError, quoted, shown
-from multigpu.formats.alignments.alignments import without_chr
+from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 

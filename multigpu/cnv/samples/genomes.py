@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.formats.alignments.alignments import without_chr
+from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
 
 FIRST_NAMES, X_NAMES, Y_NAMES = ("chr1", "1"), ("chrX", "X"), ("chrY", "Y")

@@ -11,7 +11,7 @@ from multigpu.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.count.job import CountJob
 from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError, several, shown
-from multigpu.formats.alignments.alignments import files_of, without_chr
+from multigpu.formats.alignments.files import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning

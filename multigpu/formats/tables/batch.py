@@ -63,12 +63,12 @@ class Batch:
         return Batch(sample=[self.sample[i] for i in order.tolist()], **columns)
 
     @property
-    def unsure(self) -> int:
+    def mostly_ambiguous(self) -> int:
         """Return the number of rows with more than half of the bases under the match ambiguous."""
         return int((2 * self.ambiguous.astype(np.int64) > self.end - self.start).sum())
 
     @property
-    def named(self) -> bytes:
+    def sample_names(self) -> bytes:
         """Return the name of every sample that has rows, one a line; its rows are together."""
         first = np.flatnonzero(np.diff(self.sample_index, prepend=-2))
         return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
