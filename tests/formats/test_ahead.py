@@ -64,7 +64,7 @@ def test_read_ahead__reads_no_more_than_its_depth() -> None:
 
     ahead = ReadAhead(items(), 3)
     assert [next(ahead) for _ in range(5)] == [0, 1, 2, 3, 4]
-    assert sum(given.acquire(timeout=0.3) for _ in range(20)) <= 5 + 3 + 1
+    assert sum(given.acquire(timeout=0.1) for _ in range(12)) <= 5 + 3 + 1
     ahead.close()
     assert next(ahead, None) is None
 

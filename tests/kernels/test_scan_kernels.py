@@ -75,7 +75,7 @@ def under_n(share: float) -> Case:
     rng = np.random.default_rng(int(1000 * share))
     clean = random_letters(rng, 12_000, 0)
     signatures = []
-    for length in (150, 500, 900, 2500, 5000, 7000):
+    for length in (150, 900, 2500, 7000):
         begin = int(rng.integers(len(clean) - length))
         signature = clean[begin : begin + length].copy()
         other = signature.copy()
@@ -151,11 +151,11 @@ def test_scan__is_exact_whatever_the_seeds(
 @pytest.mark.parametrize("device", DEVICES)
 def test_scan__finds_many_short_signatures_in_many_short_reads(device: str) -> None:
     rng = np.random.default_rng(3)
-    signatures = [random_letters(rng, int(rng.integers(16, 33)), 0.02) for _ in range(400)]
-    records = [planted(rng, int(rng.integers(20, 60)), signatures, 0.02) for _ in range(200)]
+    signatures = [random_letters(rng, int(rng.integers(16, 33)), 0.02) for _ in range(200)]
+    records = [planted(rng, int(rng.integers(20, 60)), signatures, 0.02) for _ in range(120)]
     chunk, patterns = chunk_of(records), Patterns.of(signatures)
     expected = reference.scan(chunk, patterns, Rules())
-    assert len(expected) > 50
+    assert len(expected) > 30
     assert_same(scanner(device, patterns, Rules()).scan(chunk), expected)
 
 

@@ -237,6 +237,7 @@ def test_charges__that_are_no_numbers_are_none() -> None:
     assert as_smiles(text) == plain("OC=O")
 
 
+@pytest.mark.slow
 def test_aromatic_systems__too_large_to_be_laid_out_are_refused() -> None:
     atoms = 2400
     bonds = " ".join(f"{i}-{i % atoms + 1}:ar" for i in range(1, atoms + 1))
