@@ -252,14 +252,7 @@ class Scanner:
             if not hasattr(self._own, "lane"):
                 self._own.lane = Lane()
             lane: Lane = self._own.lane
-            try:
-                lane.upload(chunk)
-                lane.search(self, limit)
-                found = lane.result()
-            except MemoryError:
-                lane.stream.synchronize()  # what is queued uses the buffers
-                lane.release()
-                raise
+            found = lane.find(self, chunk, limit)
         return to_hits(found).ordered(self.patterns.strands, self.rules.first)
 
     def seconds(self) -> dict[str, float]:
@@ -307,6 +300,20 @@ class Lane:
         self._found: Any = None
         self._table: Any = None
         self._out: Any = None
+
+    def find(self, scanner: Searcher, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+        """Upload a chunk, search it and return what `result` does.
+
+        Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
+        """
+        try:
+            self.upload(chunk)
+            self.search(scanner, limit)
+            return self.result()
+        except MemoryError:
+            self.stream.synchronize()  # what is queued uses the buffers
+            self.release()
+            raise
 
     def upload(self, chunk: Chunk) -> None:
         """Starts copying; returns at once when the letters lie in pinned memory.

@@ -17,6 +17,7 @@ VARIANTS = [
 ]
 DEFINES: dict[str, dict[str, object]] = {"pack.cu": {}, "search.cu": {**VARIANTS[2]}}
 LAUNCH = re.compile(r'launch_blocks\(\s*[\w.()]+, "(\w+)"')
+LAUNCH_APPROXIMATE = re.compile(r'"(count_mismatches|find_ends)"')
 KERNEL = re.compile(rb"\.text\.(\w+)\0")
 
 
@@ -62,3 +63,27 @@ def test_search__compiles_for_first_and_all_hits_strict_or_not(variant: dict[str
 def test_search__does_not_compile_without_its_constants() -> None:
     with pytest.raises(CompileError, match=r'identifier "STRIDE" is undefined'):
         compile_cubin(source("scan", "search.cu"), "sm_90", {"FIRST": 1, "STRICT": 0})
+
+
+APPROXIMATE = {
+    "mismatches.cu": {"PLACES": 48, "THREADS": 32, "COUNTERS": 6},
+    "edits.cu": {},
+}
+
+
+def test_approximate_sources__are_all_compiled_here() -> None:
+    folder = FOLDER / "approximate"
+    assert sorted(path.name for path in folder.glob("*.cu")) == sorted(APPROXIMATE)
+
+
+@pytest.mark.parametrize("strict", [0, 1])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_approximate_kernels__compile_for_every_architecture(
+    name: str, arch: str, strict: int
+) -> None:
+    defines = {"FIRST": 0, "STRICT": strict, **APPROXIMATE[name]}
+    cubin = compile_cubin(source("scan", f"approximate/{name}"), arch, defines)
+    launched = LAUNCH_APPROXIMATE.findall((FOLDER / "approximate/cuda.py").read_text())
+    assert kernels_of(cubin) <= set(launched)
+    assert kernels_of(cubin)

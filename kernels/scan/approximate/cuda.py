@@ -182,10 +182,10 @@ class Scanner:
             self._ends = EditQueries.of(patterns, limits)
             self._queries = cupy.asarray(self._ends.queries.view(np.uint8))
         else:
-            # More exact bases than a long pattern has make no difference.
-            exact = np.minimum([limits.prefix, limits.suffix], 0xFFFF).astype(np.uint32)
-            most = limits.most.astype(np.uint32)
-            self._limits = cupy.asarray(np.stack([most, exact[0] | exact[1] << 16], axis=1))
+            # More exact bases than a pattern has make no difference.
+            exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
+            four = [limits.most, *exact, np.zeros_like(limits.most)]
+            self._limits = cupy.asarray(np.stack(four, axis=1).astype(np.int32))
             self._sweeps = [
                 (each, cupy.asarray(each.queries.view(np.uint8)), cupy.asarray(each.steps))
                 for each in mismatch_queries(patterns, limits)
@@ -233,14 +233,7 @@ class Scanner:
             if not hasattr(self._own, "lane"):
                 self._own.lane = Lane()
             lane: Lane = self._own.lane
-            try:
-                lane.upload(chunk)
-                lane.search(self)
-                found = lane.result()
-            except MemoryError:
-                lane.stream.synchronize()  # what is queued uses the buffers
-                lane.release()
-                raise
+            found = lane.find(self, chunk)
         hits = self._ends_to_hits(chunk, found, piece) if self.edits else self._to_hits(found)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 

@@ -29,10 +29,9 @@ __device__ __forceinline__ u32 differ_from(uint4 s, u32 set) {
 
 // The mismatches of the whole pattern, or more than it may have; more, too, where an earlier piece
 // of it asks for the same start.
-__device__ int count_all(const Samples& samples, const Patterns& patterns,
-                         const uint2* __restrict__ limits, const Query& query, u32 start) {
-  const int length = patterns.lengths[query.pattern], most = limits[query.pattern].x;
-  const int prefix = limits[query.pattern].y & 0xFFFF, suffix = limits[query.pattern].y >> 16;
+__device__ int count_all(const Samples& samples, const Patterns& patterns, int4 limit,
+                         const Query& query, u32 start) {
+  const int length = patterns.lengths[query.pattern], most = limit.x;
   int count = 0;
   for (int word = 0; word * 32 < length; ++word) {
     const int left = length - word * 32;
@@ -41,7 +40,7 @@ __device__ int count_all(const Samples& samples, const Patterns& patterns,
     const u32 wrong = differ(window(samples.planes, start + word * 32), g) & inside;
     for (u32 rest = wrong; rest; rest &= rest - 1) {
       const int place = word * 32 + __ffs(rest) - 1;
-      if (place < prefix || place >= length - suffix) return most + 1;
+      if (place < limit.y || place >= length - limit.z) return most + 1;
     }
     if (word < int(query.piece) && __popc(wrong) <= int(query.most)) return most + 1;
     count += __popc(wrong);
@@ -50,11 +49,22 @@ __device__ int count_all(const Samples& samples, const Patterns& patterns,
   return count;
 }
 
-// limits: of each pattern the most mismatches, and suffix << 16 | prefix of exact bases.
+// Adds a bit to the counters of all positions, from a plane on; returns which have overflowed.
+__device__ __forceinline__ u32 add(u32* counter, u32 from, u32 carry) {
+#pragma unroll
+  for (u32 plane = from; plane < COUNTERS; ++plane) {
+    const u32 next = counter[plane] & carry;
+    counter[plane] ^= carry;
+    carry = next;
+  }
+  return carry;
+}
+
+// limits: of each pattern the most mismatches, the bases of the exact prefix and the exact suffix.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    count_mismatches(Samples samples, Patterns patterns, Hits hits,
-                     const uint2* __restrict__ limits, const Query* __restrict__ queries,
-                     u32 n_queries, const unsigned short* __restrict__ steps, u32 room) {
+    count_mismatches(Samples samples, Patterns patterns, Hits hits, const int4* __restrict__ limits,
+                     const Query* __restrict__ queries, u32 n_queries,
+                     const unsigned short* __restrict__ steps, u32 room) {
   __shared__ u32 table[ROWS][THREADS];
   const u32 thread = threadIdx.x, word = blockIdx.x * THREADS + thread;
   const u32 words = (samples.bases + 31) / 32, used = min(word, words);
@@ -84,15 +94,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       const u32 one = a ^ b ^ c, two = (a & b) | (c & (a ^ b));
       const u32 over = counter[0] & one;
       counter[0] ^= one;
-      u32 carry = (two & over) | (counter[1] & (two ^ over));
+      const u32 carry = (two & over) | (counter[1] & (two ^ over));
       counter[1] ^= two ^ over;
-#pragma unroll
-      for (u32 plane = 2; plane < COUNTERS; ++plane) {
-        const u32 next = counter[plane] & carry;
-        counter[plane] ^= carry;
-        carry = next;
-      }
-      dead |= carry;
+      dead |= add(counter, 2, carry);
       if (i % CHECKED == CHECKED - 1) any = __any_sync(FULL, dead != ALL);
     }
     if (!any) continue;
@@ -100,17 +104,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       const u32 place = step[i] / 16;
       const u32 from = min(used + place / 32, words), to = min(from + 1, words);
       const uint4 s = shifted(samples.planes[from], samples.planes[to], place & 31);
-      u32 carry = differ_from(s, step[i] % 16);
-      if (i < query.is_exact) dead |= carry;
-      else {
-#pragma unroll
-        for (u32 plane = 0; plane < COUNTERS; ++plane) {
-          const u32 next = counter[plane] & carry;
-          counter[plane] ^= carry;
-          carry = next;
-        }
-        dead |= carry;
-      }
+      const u32 wrong = differ_from(s, step[i] % 16);
+      dead |= i < query.is_exact ? wrong : add(counter, 0, wrong);
     }
     for (u32 found = ~dead; found; found &= found - 1) {
       const u32 bit = __ffs(found) - 1;
@@ -122,8 +117,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       for (u32 plane = 0; plane < COUNTERS; ++plane)
         errors += ((counter[plane] >> bit) & 1) << plane;
       if (query.pieces) {
-        errors = count_all(samples, patterns, limits, query, start);
-        if (errors > int(limits[query.pattern].x)) continue;
+        const int4 limit = limits[query.pattern];
+        errors = count_all(samples, patterns, limit, query, start);
+        if (errors > limit.x) continue;
       }
       const u64 place = atomicAdd(hits.count, 1ull);
       if (place < hits.capacity)
