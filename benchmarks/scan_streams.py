@@ -32,8 +32,7 @@ def _steady_figures(
     runs = [_steady(bench, samples, signatures)[0] for _ in range(bench.runs)]
     size = samples.stat().st_size
     what = f"{what}, {bench.where}"
-    (device,) = runs[0].busy()
-    busy = [ran.busy()[device] for ran in runs]
+    busy = [next(iter(ran.busy().values())) for ran in runs]  # of the only device
     yield Figure(
         part, f"{what}: steady state", "GB/s", [ran.gb_per_s(size) for ran in runs],
         asked if bench.gpu else None, at_most=False,
