@@ -91,7 +91,7 @@ def open_search(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactPart:
-    """What an exact search is asked about.
+    """Bases that an exact search is asked about.
 
     limit       hits must begin before this position
     half        where the part lies in the whole; None for the whole
