@@ -120,12 +120,17 @@ def scan_options(values: Mapping[str, Any]) -> ScanOptions:
     help="File for the rows; -: standard output.  [default: standard output]",
 )  # fmt: skip
 @click.option(
-    "--format", "chosen", type=click.Choice(["tsv", "csv", "text", "bed", "jsonl", "parquet"]),
-    help="Format of the rows.  [default: by the suffix of OUT, else tsv]",
+    "--format", "chosen",
+    type=click.Choice(
+        ["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
+    ),
+    help="Format of the rows; sam, bam and paf are alignments."
+    "  [default: by the suffix of OUT, else tsv]",
 )  # fmt: skip
 @click.option(
     "--ambiguous", is_flag=True,
-    help="Add a last column with the ambiguous sample bases of each match to TSV, CSV and BED.",
+    help="Add a last column with the ambiguous sample bases of each match to TSV, CSV and BED, or"
+    " a tag to SAM, BAM and PAF.",
 )  # fmt: skip
 @options(RUN, SUMMARY, WATCH)
 def command(

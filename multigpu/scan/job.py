@@ -15,6 +15,7 @@ from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.storage.ahead import Streams
 from multigpu.formats.storage.sources import Source, inspect_source, is_repeatable
 from multigpu.formats.tables.batch import Batch
+from multigpu.formats.tables.sam import References
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
@@ -23,7 +24,7 @@ from multigpu.scan.inputs import ScanInputs
 from multigpu.scan.join import Joiner
 from multigpu.scan.notes import notes_after, notes_before
 from multigpu.scan.options import ScanOptions, scan_lanes
-from multigpu.scan.parts import JOURNAL_CLASSES, ScanPart
+from multigpu.scan.parts import JOURNAL_CLASSES, OutputNeeds, ScanPart
 from multigpu.scan.plan import ScanPlan, plan_scan, scan_spans
 from multigpu.scan.work import ScanWorkload
 
@@ -66,6 +67,7 @@ class ScanJob(Job):
         self.options = options
         self.chunk_plan: ScanPlan | None = None
         self.notes: list[str] = []
+        self.references = References()
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
         self.sources = [inspect_source(path) for path in inputs.samples]
@@ -109,8 +111,8 @@ class ScanJob(Job):
             self.options,
         )
 
-    def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
-        """Yield the parts in order, rows as text where `fmt` is a text format.
+    def outcomes(self, needs: OutputNeeds) -> Iterator[Outcome[ScanPart]]:
+        """Yield the parts in order.
 
         Raises what stopped the scan.
         """
@@ -118,7 +120,7 @@ class ScanJob(Job):
             sources = self._sources_by_absolute_path() if self.remote else self.sources
             crew = self.crew(stack, self.worker_files)
             plan = self.plan(crew)
-            about = self._describe(fmt)
+            about = self._describe(needs)
             facts = {"chunk_bytes": plan.chunk_bytes}
             facts = self.open_journal(about, facts, Codec(JOURNAL_CLASSES))
             # A run that is resumed is cut as the one before.
@@ -128,18 +130,22 @@ class ScanJob(Job):
                 sources=sources,
                 signatures=self.signatures,
                 options=self.options,
-                fmt=fmt,
+                needs=needs,
                 expected=crew.expected,
             )
             spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
             yield from self.run_spans(crew, workload, self.skip_finished(spans), **facts)
             check_unchanged(about, self._samples)
 
-    def rows(self, fmt: str | None = None) -> Iterator[Batch | bytes]:
-        """Yield the rows of every part in order, samples numbered through the whole input."""
-        joiner = Joiner(self.sources, self.options)
+    def rows(self, needs: OutputNeeds | None = None) -> Iterator[Batch | bytes]:
+        """Yield the rows of every part in order, samples numbered through the whole input.
+
+        Where the output needs all records, they are added to `references`.
+        """
+        needs = needs or OutputNeeds()
+        joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
         self._note(self._notes_before)
-        for outcome in self.outcomes(fmt):
+        for outcome in self.outcomes(needs):
             for rows in joiner.rows(outcome.part):
                 self.facts.hits = joiner.totals.hits
                 yield rows
@@ -160,14 +166,14 @@ class ScanJob(Job):
             for source in self.sources
         ]
 
-    def _describe(self, fmt: str | None) -> dict[str, str]:
+    def _describe(self, needs: OutputNeeds) -> dict[str, str]:
         """Return what must be equal for another run to continue with the journal of this one."""
         digest = blake2b(repr(list(self.signatures.names)).encode(), digest_size=16)
         digest.update(self.signatures.letters.joined.data)
         return {
             "program": fitness.program(),
             "job": "scan",
-            "rows": fmt or "columns",
+            "rows": str(needs),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "signatures": f"{len(self.signatures):,}, content {digest.hexdigest()[:8]}",
             **describe_inputs(self._samples),

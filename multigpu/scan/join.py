@@ -13,6 +13,7 @@ from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import illegal_base
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
+from multigpu.formats.tables.sam import References
 from multigpu.kernels.scan.approximate.pieces import continue_runs
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
 from multigpu.scan.options import ScanOptions
@@ -54,13 +55,19 @@ class ScanTotals:
 
 
 class Joiner:
-    """Takes the parts in the order of the input and returns their rows."""
+    """Takes the parts in the order of the input and returns their rows.
 
-    def __init__(self, sources: Sequence[Source], options: ScanOptions) -> None:
-        self._sources, self._options = sources, options
+    references  takes all records, where parts list them
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], options: ScanOptions, references: References | None = None
+    ) -> None:
+        self._sources, self._options, self._references = sources, options, references
         self._records_before = 0  # records that began in earlier parts
         self._source = -1
         # The record that has not ended yet: its name, its bases so far and its rows.
+        self._is_waiting = False
         self._name = b""
         self._bases = 0
         self._waiting: list[Batch] = []
@@ -81,6 +88,8 @@ class Joiner:
             self.totals.longest = max(self.totals.longest, self._bases)
         if part.records:
             yield from self.finish()
+        if part.listed is not None:
+            self._list(part.listed.names.split(b"\n")[:-1], part.listed.lengths.tolist())
         self.totals.add(part.facts)
         self.totals.longest = max(self.totals.longest, part.longest)
         if len(part.rows):
@@ -89,19 +98,28 @@ class Joiner:
             raise part.error
         self._records_before += part.records
         if part.tail is not None:
-            self._name, self._bases = part.tail.name, 0
+            self._is_waiting, self._name, self._bases = True, part.tail.name, 0
             self._hold(part.tail, self._records_before - 1)
             self._bases = part.tail.bases
 
     def finish(self) -> Iterator[Batch]:
         """Yield the rows of the waiting record: no more of it comes."""
+        if self._is_waiting:
+            self._list([self._name], [self._bases])
+            self._is_waiting = False
         rows = Batch.concatenate([*self._waiting, *(rows for rows, _ in self._open)])
         self._waiting, self._open = [], []
         if not len(rows):
             return
         rows = rows.take(self._choice(rows))
+        rows = replace(rows, sample_length=np.full(len(rows), self._bases))
         self.totals.add(RowFacts.of(rows))
         yield rows
+
+    def _list(self, names: Sequence[bytes], lengths: Sequence[int]) -> None:
+        """Add records to the references. Raises InputError where they cannot be."""
+        if self._references is not None:
+            self._references.add(self._sources[self._source].path, names, lengths)
 
     def _choice(self, rows: Batch) -> NDArray[np.intp]:
         """Return the numbers of the rows of a record that the options ask for, in order."""

@@ -10,6 +10,27 @@ from multigpu.formats.tables.batch import Batch
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutputNeeds:
+    """Facts that an output needs of the workers.
+
+    fmt      text format in which they render rows; None: rows stay columns
+    cigars   whether rows have alignments also where no edits are searched
+    records  whether parts list all records
+    """
+
+    fmt: str | None = None
+    cigars: bool = False
+    records: bool = False
+
+    def __str__(self) -> str:
+        """Return what a journal says of the rows in it."""
+        if self.fmt is not None:
+            return self.fmt
+        more = {"cigar": self.cigars, "records": self.records}
+        return "+".join(["columns", *(name for name, needed in more.items() if needed)])
+
+
+@dataclass(frozen=True, kw_only=True)
 class IllegalBase:
     """A letter that is no base.
 
@@ -37,6 +58,18 @@ class RecordPiece:
     bases: int
     rows: Batch
     edge: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordList:
+    """Records of a span that no other span has a piece of.
+
+    names    bytes: their names, each with a line end after it
+    lengths  int64[n]: their bases
+    """
+
+    names: bytes
+    lengths: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,6 +107,7 @@ class ScanPart:
     facts         facts of `rows`
     lead          the rest of a record that began in an earlier span, or None
     tail          the last record, which may continue in the next span, or None
+    listed        the records that lie in the span alone, where the output needs them, or None
     error         what stopped the scan in this span, or None
     illegal_lead  an illegal letter in the lead, or None: the record's name stands in another span
     """
@@ -88,8 +122,9 @@ class ScanPart:
     facts: RowFacts
     lead: RecordPiece | None
     tail: RecordPiece | None
+    listed: RecordList | None
     error: InputError | None
     illegal_lead: IllegalBase | None
 
 
-JOURNAL_CLASSES = (ScanPart, RecordPiece, RowFacts, Batch, IllegalBase, InputError)
+JOURNAL_CLASSES = (ScanPart, RecordPiece, RecordList, RowFacts, Batch, IllegalBase, InputError)

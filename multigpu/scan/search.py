@@ -252,7 +252,8 @@ class ErrorSearch:
         number = number[hits.take(number).choice("all", strands, by_end=self._edits)]
         cigars = [b""] * len(number)
         if alignments is not None:
-            cigars = [alignments.text(hit).encode() for hit in number.tolist()]
+            texts = alignments.texts()
+            cigars = [texts[hit] for hit in number.tolist()]
         return Matches(hits=hits.take(number), cigars=cigars, ambiguous=ambiguous[number])
 
     def seconds(self) -> dict[str, float]:

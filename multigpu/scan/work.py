@@ -16,12 +16,22 @@ from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, Span
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.writers import render
+from multigpu.formats.tables.sam import misnamed_query
+from multigpu.formats.tables.writers import render, split_format
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import BadBaseError, Chunk, TooManyPatternsError
+from multigpu.kernels.scan.approximate import ErrorHits
+from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.run.fitness import Expected, require
 from multigpu.scan.options import ScanOptions
-from multigpu.scan.parts import IllegalBase, RecordPiece, RowFacts, ScanPart
+from multigpu.scan.parts import (
+    IllegalBase,
+    OutputNeeds,
+    RecordList,
+    RecordPiece,
+    RowFacts,
+    ScanPart,
+)
 from multigpu.scan.plan import describe_index, expected_bases, index_size
 from multigpu.scan.search import Matches, open_search
 
@@ -30,7 +40,7 @@ from multigpu.scan.search import Matches, open_search
 class ScanWorkload:
     """Everything that a worker needs for a scan.
 
-    fmt       the text format in which workers render rows; None: rows stay columns
+    needs     what the output needs
     expected  requirements for a worker that is not this process
     reached   on the client: the byte up to which each FASTQ source is known to be cut right
     """
@@ -39,7 +49,7 @@ class ScanWorkload:
     sources: Sequence[Source]
     signatures: Signatures
     options: ScanOptions
-    fmt: str | None = None
+    needs: OutputNeeds = field(default_factory=OutputNeeds)
     expected: Expected | None = None
     reached: dict[int, int] = field(default_factory=dict)
 
@@ -190,7 +200,7 @@ class ScanSession:
                 edge=edge[is_tail],
             )
         whole = rows[~(is_lead | is_tail)]
-        fmt = self.workload.fmt
+        facts = RowFacts.of(whole)
         return ScanPart(
             source=pieces.source,
             begin=pieces.begin,
@@ -198,13 +208,34 @@ class ScanSession:
             records=len(pieces.table) - first,
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
-            rows=whole if fmt is None else render(whole, self.workload.signatures.names, fmt),
-            facts=RowFacts.of(whole),
+            rows=self._rendered(whole),
+            facts=facts,
             lead=lead,
             tail=tail,
-            error=error,
+            listed=self._listed(pieces, first, last if has_tail else last + 1),
+            error=self._misnamed(pieces, facts) or error,
             illegal_lead=illegal_lead,
         )
+
+    def _rendered(self, rows: Batch) -> Batch | bytes:
+        """Return rows, as text where the job has a text format."""
+        fmt = self.workload.needs.fmt
+        return rows if fmt is None else render(rows, self.workload.signatures, fmt)
+
+    def _listed(self, pieces: Pieces, first: int, end: int) -> RecordList | None:
+        """Return records of the pieces, from the first to before the end."""
+        if not self.workload.needs.records:
+            return None
+        which = np.arange(first, max(first, end))
+        names = b"".join([name + b"\n" for name in pieces.names(which)])
+        return RecordList(names=names, lengths=pieces.table[which, LENGTH])
+
+    def _misnamed(self, pieces: Pieces, facts: RowFacts) -> InputError | None:
+        """Return the error for the first read with rows whose name the output does not allow."""
+        fmt = self.workload.needs.fmt
+        if fmt is None or split_format(fmt)[0].name != "sam":
+            return None
+        return misnamed_query(self.workload.sources[pieces.source].path, facts.sample_names)
 
     def _problems(
         self, loaded: LoadedPieces, position: int | None
@@ -242,9 +273,22 @@ class ScanSession:
             score=score[kept],
             ambiguous=matches.ambiguous[kept],
             errors=hits.errors,
-            cigar=[matches.cigars[i] for i in np.flatnonzero(kept).tolist()],
+            sample_length=pieces.table[hits.record, LENGTH],
+            cigar=self._cigars(pieces, hits, matches.cigars, kept),
         )
         return rows, hits.edge
+
+    def _cigars(
+        self, pieces: Pieces, hits: ErrorHits, found: list[bytes], kept: NDArray[np.bool_]
+    ) -> list[bytes]:
+        """Return the alignments of the hits that are kept of those found."""
+        options = self.workload.options
+        if self.workload.needs.cigars and not options.max_edits:
+            strict = options.sample_n == "mismatch"
+            return align_without_gaps(
+                pieces.offsets, pieces.letters, self.search.patterns, hits, strict
+            ).texts()
+        return [found[i] for i in np.flatnonzero(kept).tolist()]
 
     def _scores(
         self,

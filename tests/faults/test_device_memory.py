@@ -18,6 +18,7 @@ from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.scan import search
 from multigpu.scan.options import ScanOptions
+from multigpu.scan.parts import OutputNeeds
 from multigpu.scan.work import ScanWorkload
 
 GENEROUS = 1 << 40
@@ -96,7 +97,7 @@ def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> O
         sources=[source],
         signatures=read_signatures([signatures]),
         options=ScanOptions(hits=hits, max_ambiguous=most),
-        fmt="tsv+ambiguous",
+        needs=OutputNeeds(fmt="tsv+ambiguous"),
     )
     worker.WORKER.jobs.admit(workload)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.scanned import signatures_named
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import read_signatures
@@ -88,7 +89,7 @@ class Counted(list[bytes]):
         raise AssertionError("all names are taken")
 
 
-@pytest.mark.parametrize("fmt", ["tsv", "text", "bed", "jsonl", "arrow"])
+@pytest.mark.parametrize("fmt", ["tsv", "text", "bed", "jsonl", "sam", "paf", "arrow"])
 def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
     """Decoding all of a million took far longer than the rows."""
     names = Counted(b"k%d" % i for i in range(1000))
@@ -97,11 +98,14 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
     columns: dict[str, Any] = {
         "sample_index": start, "sample": [b"s"] * 3, "signature": which, "start": start,
         "end": start + 4, "reverse": np.zeros(3, bool), "score": np.full(3, 30.0),
-        "ambiguous": np.zeros(3, np.int32),
+        "ambiguous": np.zeros(3, np.int32), "errors": np.zeros(3, np.int32),
+        "sample_length": start + 9, "cigar": [b"4="] * 3,
     }  # fmt: skip
     batch = replace(Batch.empty(), **columns)
     if fmt == "arrow":
         assert to_arrow(batch, names)["signature"].to_pylist() == ["k7", "k500", "k7"]
     else:
-        assert [line.count(b"k7") for line in render(batch, names, fmt).splitlines()] == [1, 0, 1]
+        signatures = replace(signatures_named([b""] * 1000), names=names)
+        lines = render(batch, signatures, fmt).splitlines()
+        assert [line.count(b"k7") for line in lines] == [1, 0, 1]
     assert names.taken == 2

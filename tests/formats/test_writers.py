@@ -18,11 +18,12 @@ from backports import zstd
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
+from support.scanned import signatures_named
 
 from multigpu.errors import UsageError
 from multigpu.formats.storage import compressed
 from multigpu.formats.storage.compressed import compression_of
-from multigpu.formats.tables import parquet, writers
+from multigpu.formats.tables import columns, parquet
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import (
     FORMATS,
@@ -34,10 +35,12 @@ from multigpu.formats.tables.writers import (
     with_columns,
 )
 
-TEXT_FORMATS = [fmt for fmt in FORMATS if fmt != "parquet"]
+TABLES = [fmt for fmt in FORMATS if fmt not in ("sam", "bam")]  # those that `open_table` writes
+TEXT_FORMATS = [fmt for fmt in TABLES if fmt != "parquet"]
 TEXT_FORMATS += [with_columns(fmt, ("ambiguous",)) for fmt in ("tsv", "csv", "bed")]
 TEXT_FORMATS += [with_columns(fmt, ("edits", "cigar")) for fmt in ("tsv", "bed", "jsonl")]
-NAMES = [b"adapter", b"caf\xc3\xa9", b"\xff"]
+RENDERED = [*TEXT_FORMATS, "sam", with_columns("sam", ("ambiguous",))]
+NAMES = signatures_named([b"adapter", b"caf\xc3\xa9", b"\xff"])
 
 
 def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0) -> Batch:
@@ -53,6 +56,7 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0) -> Ba
         score=np.array(scores, np.float64),
         ambiguous=np.arange(len(rows), dtype=np.int32),
         errors=np.arange(len(rows), dtype=np.int32) + 3,
+        sample_length=np.array(ends, np.int64) + 5,
         cigar=[b"%d=1X" % length for length in range(len(rows))],
     )
 
@@ -79,6 +83,7 @@ def random_rows(count: int, seed: int = 1) -> Batch:
         score=scores,
         ambiguous=draw.integers(0, 13, count).astype(np.int32),
         errors=draw.integers(0, 4, count).astype(np.int32),
+        sample_length=starts + 20,
         cigar=[b"12="] * count,
     )
 
@@ -136,6 +141,10 @@ def test_batch__refuses_columns_of_another_length_or_type() -> None:
         ("hits.gz", "tsv", "gzip"),
         ("hits.pq", "parquet", "none"),
         ("hits.parquet", "parquet", "none"),
+        ("hits.sam", "sam", "none"),
+        ("hits.SAM.gz", "sam", "gzip"),
+        ("hits.bam", "bam", "none"),
+        ("hits.paf.zst", "paf", "zstd"),
     ],
 )
 def test_format_of__goes_by_the_suffix(path: str | None, fmt: str, compression: str) -> None:
@@ -169,7 +178,7 @@ def test_header__stands_above_tsv_and_csv_only() -> None:
 
 
 def test_csv__is_what_a_reader_of_csv_takes_it_for() -> None:
-    names = [b"a,b", b'say "x"', b"plain"]
+    names = signatures_named([b"a,b", b'say "x"', b"plain"])
     rows = batch((b"s,1", 0, 0, 1, False, 1.5), (b's"2', 1, 0, 1, True, math.nan))
     text = (header("csv") + render(rows, names, "csv")).decode()
     assert list(csv.reader(io.StringIO(text)))[1:] == [
@@ -241,7 +250,7 @@ def test_jsonl__survives_any_name() -> None:
 
 @given(st.lists(st.binary().filter(lambda name: b"\n" not in name)))
 def test_names__decoded_together_are_as_decoded_one_by_one(names: list[bytes]) -> None:
-    assert writers._decoded(names, "utf-8") == [name.decode("utf-8", "replace") for name in names]
+    assert columns.decoded(names, "utf-8") == [name.decode("utf-8", "replace") for name in names]
 
 
 @example([-0.0, 0.0])
@@ -255,20 +264,20 @@ def test_tsv__scores_read_back_equal(scores: list[float]) -> None:
     assert "-0.0" not in texts
 
 
-@pytest.mark.parametrize("fmt", TEXT_FORMATS)
+@pytest.mark.parametrize("fmt", RENDERED)
 def test_render__is_the_same_for_any_division(fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = random_rows(1000)
     whole = render(rows, NAMES, fmt)
     assert whole.count(b"\n") == 1000
     assert whole == b"".join(render(rows[at : at + 7], NAMES, fmt) for at in range(0, 1000, 7))
-    monkeypatch.setattr(writers, "PIECE", 13)
+    monkeypatch.setattr(columns, "PIECE", 13)
     assert whole == render(rows, NAMES, fmt)
 
 
-@pytest.mark.parametrize("fmt", TEXT_FORMATS)
+@pytest.mark.parametrize("fmt", RENDERED)
 def test_render__of_no_rows_is_nothing(fmt: str) -> None:
     assert render(Batch.empty(), NAMES, fmt) == b""
-    assert render(Batch.empty(), [], fmt) == b""
+    assert render(Batch.empty(), signatures_named([]), fmt) == b""
 
 
 # ---- files ------------------------------------------------------------------------------------
@@ -335,7 +344,7 @@ def test_zstd__has_a_checksum() -> None:
         zstd.decompress(bytes(stored))
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("fmt", TABLES)
 def test_table__without_rows_makes_a_valid_file(fmt: str) -> None:
     if fmt == "parquet":
         assert pq.read_table(io.BytesIO(written([], fmt, "none"))).num_rows == 0
@@ -349,7 +358,7 @@ def test_table__without_rows_makes_a_valid_file(fmt: str) -> None:
 
 
 def test_arrow__has_the_documented_columns() -> None:
-    table = to_arrow(ROWS, NAMES)
+    table = to_arrow(ROWS, NAMES.names)
     assert {field.name: str(field.type) for field in table.schema} == {
         "sample": "string",
         "sample_index": "int64",
@@ -376,21 +385,21 @@ def test_arrow__has_the_documented_columns() -> None:
 
 
 def test_arrow__has_columns_on_request() -> None:
-    table = to_arrow(ROWS, NAMES, with_columns("parquet", ("edits", "cigar")))
+    table = to_arrow(ROWS, NAMES.names, with_columns("parquet", ("edits", "cigar")))
     assert table.column_names[-3:] == ["edits", "cigar", "ambiguous"]
     assert table["edits"].to_pylist() == [3, 4, 5]
     assert table["cigar"].to_pylist() == ["0=1X", "1=1X", "2=1X"]
 
 
 def test_arrow__replaces_what_is_no_utf8() -> None:
-    table = to_arrow(batch((b"\xff", 2, 0, 1, False, 1.0)), NAMES)
+    table = to_arrow(batch((b"\xff", 2, 0, 1, False, 1.0)), NAMES.names)
     assert table["sample"].to_pylist() == table["signature"].to_pylist() == ["\ufffd"]
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_arrow__of_many_pieces_and_of_none() -> None:
-    assert to_arrow(random_rows(330), NAMES)["sample_index"].to_pylist() == list(range(330))
-    assert to_arrow(Batch.empty(), []).schema == to_arrow(ROWS, NAMES).schema
+    assert to_arrow(random_rows(330), NAMES.names)["sample_index"].to_pylist() == list(range(330))
+    assert to_arrow(Batch.empty(), []).schema == to_arrow(ROWS, NAMES.names).schema
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -402,7 +411,7 @@ def test_parquet__has_full_row_groups_and_dictionaries() -> None:
     assert [group.num_rows for group in groups] == [50] * 6 + [30]
     assert "RLE_DICTIONARY" in groups[0].column(2).encodings
     assert groups[0].column(0).compression == "ZSTD"
-    assert pq.read_table(file).equals(to_arrow(rows, NAMES))
+    assert pq.read_table(file).equals(to_arrow(rows, NAMES.names))
 
 
 def test_parquet__has_the_same_pages_however_rows_are_divided(
@@ -421,7 +430,7 @@ def test_parquet__refuses_a_second_compression_and_text() -> None:
     with pytest.raises(UsageError, match=r"Parquet files are compressed inside"):
         written([], "parquet", "gzip")
     with (
-        pytest.raises(TypeError, match=r"Parquet is written from batches"),
+        pytest.raises(TypeError, match=r"is written from batches"),
         open_table(io.BytesIO(), "parquet", "none", NAMES) as write,
     ):
         write(b"text")

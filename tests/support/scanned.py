@@ -2,12 +2,14 @@
 
 import gzip
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from backports import zstd
 
+from multigpu.formats.sequences.signatures import Joined, Signatures
 from support.bgzf_data import bgzf
 
 HEADER = "sample\tsignature\tstart\tend\tstrand\tscore\n"
@@ -120,6 +122,15 @@ def bed(rows: list[Row]) -> bytes:
 
 def jsonl(rows: list[Row]) -> list[dict[str, Any]]:
     return [dict(zip([*HEADER.split(), "ambiguous"], row, strict=True)) for row in rows]
+
+
+# ---- signatures -------------------------------------------------------------------------------
+
+
+def signatures_named(names: Sequence[bytes], bases: bytes = b"ACGTTGCAACGT") -> Signatures:
+    """Return signatures of these names, all of the same bases."""
+    letters = np.frombuffer(bases * len(names), np.uint8)
+    return Signatures(list(names), Joined(letters, len(bases) * np.arange(len(names) + 1)))
 
 
 # ---- files ------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
-"""Starts and alignments of hits with edits."""
+"""Starts and alignments of hits with edits, and alignments of hits with mismatches."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,11 @@ class Alignments(NamedTuple):
     def text(self, hit: int) -> str:
         """Return the CIGAR of a hit."""
         return self.cigar[self.offsets[hit] : self.offsets[hit + 1]].tobytes().decode()
+
+    def texts(self) -> list[bytes]:
+        """Return the CIGARs of all hits."""
+        joined = self.cigar.tobytes()
+        return [joined[begin:end] for begin, end in pairwise(self.offsets.tolist())]
 
 
 def align(
@@ -66,6 +72,26 @@ def align(
     )
     pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
     _align_all(pairs, hits.record, hits.pattern, hits.end, hits.errors, strict, scratch, found)
+    return found._replace(cigar=found.cigar[: found.offsets[-1]])
+
+
+def align_without_gaps(
+    offsets: NDArray[np.int64],
+    letters: NDArray[np.uint8],
+    patterns: Patterns,
+    hits: ErrorHits,
+    strict: bool,
+) -> Alignments:
+    """Return the alignments of hits without insertions and deletions; see `align`."""
+    longest = int(patterns.lengths.max(initial=0))
+    run_bytes = len(str(longest)) + 1
+    found = Alignments(
+        start=hits.start,
+        cigar=np.empty(int((2 * hits.errors + 1).sum()) * run_bytes, np.uint8),
+        offsets=np.zeros(len(hits) + 1, np.int64),
+    )
+    begins, path = offsets[hits.record] + hits.start, np.empty(longest, np.uint8)
+    _compare_all(letters, begins, patterns.sets, patterns.offsets, hits.pattern, strict, path, found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
 
@@ -155,6 +181,20 @@ def _follow_steps(end: Any, length: Any, errors: Any, scratch: Any) -> Any:
         else:
             row, at = row - 1, at - 1
     return count, at
+
+
+@lean
+def _compare_all(
+    samples: Any, begins: Any, patterns: Any, offsets: Any, pattern: Any, strict: Any, path: Any,
+    found: Any,
+) -> None:  # fmt: skip
+    for i in range(begins.shape[0]):
+        first, length = offsets[pattern[i]], offsets[pattern[i] + 1] - offsets[pattern[i]]
+        for j in range(length):
+            base, under = patterns[first + j], SETS[samples[begins[i] + j]]
+            agrees = under & ~base == 0 if strict else under & base != 0
+            path[length - 1 - j] = SAME if agrees else DIFFERENT
+        found.offsets[i + 1] = _write_cigar(path, length, found.cigar, found.offsets[i])
 
 
 @lean

@@ -16,6 +16,7 @@ DTYPES: dict[str, type[np.generic]] = {
     "score": np.float64,
     "ambiguous": np.int32,
     "errors": np.int32,
+    "sample_length": np.int64,
 }
 TEXTS = ("sample", "cigar")  # columns of bytes objects
 
@@ -24,15 +25,18 @@ TEXTS = ("sample", "cigar")  # columns of bytes objects
 class Batch:
     """Hits, one in each row; all columns have the same length.
 
-    sample_index  int64[n]    order of the sample in the whole input, from 0
-    sample        n bytes     its name as in the file, free of white space
-    signature     int32[n]    index into the names of the signatures
-    start, end    int64[n]    on the sample, from 0, half open
-    reverse       bool[n]     found on the strand -
-    score         float64[n]  finite; NaN where the samples have no quality
-    ambiguous     int32[n]    bases of the sample within the match that are not A, C, G, T or U
-    errors        int32[n]    mismatches or edits; 0 in an exact scan
-    cigar         n bytes     the alignment in operations = X I D; empty unless edits are searched
+    sample_index   int64[n]    order of the sample in the whole input, from 0
+    sample         n bytes     its name as in the file, free of white space
+    signature      int32[n]    index into the names of the signatures
+    start, end     int64[n]    on the sample, from 0, half open
+    reverse        bool[n]     found on the strand -
+    score          float64[n]  finite; NaN where the samples have no quality
+    ambiguous      int32[n]    bases of the sample within the match that are not A, C, G, T or U
+    errors         int32[n]    mismatches or edits; 0 in an exact scan
+    sample_length  int64[n]    bases of the whole sample
+    cigar          n bytes     the alignment along the sample, in operations = X, I for a base of
+                               the sample alone, D for one of the signature; empty unless edits are
+                               searched or the output has alignments
 
     Raises ValueError on any other dtype, shape or length; nothing is converted.
     """
@@ -46,6 +50,7 @@ class Batch:
     score: NDArray[np.float64]
     ambiguous: NDArray[np.int32]
     errors: NDArray[np.int32]
+    sample_length: NDArray[np.int64]
     cigar: list[bytes]
 
     def __post_init__(self) -> None:

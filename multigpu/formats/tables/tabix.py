@@ -25,7 +25,7 @@ def write_indexed_vcf(path: Path, text: Iterable[bytes], end: int) -> None:
     pysam = import_pysam("VCF files")
     # htslib takes "s3:x" for an address.
     name = str(path.absolute())
-    with _full_disk_named(path):
+    with full_disk_named(path.parent):
         with pysam.BGZFile(name, f"w{LEVEL}") as file:
             for piece in text:
                 file.write(piece)
@@ -33,12 +33,12 @@ def write_indexed_vcf(path: Path, text: Iterable[bytes], end: int) -> None:
 
 
 @contextmanager
-def _full_disk_named(path: Path) -> Iterator[None]:
-    """Give errors of htslib on a full disk their number, which htslib leaves out."""
+def full_disk_named(folder: Path) -> Iterator[None]:
+    """Give errors of htslib on a folder's full disk their number, which htslib leaves out."""
     try:
         yield
     except OSError as error:
-        disk: Any = os.statvfs(path.parent)
+        disk: Any = os.statvfs(folder)
         if error.errno is None and disk.f_bavail * disk.f_frsize < FULL:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         raise
