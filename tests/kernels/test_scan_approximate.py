@@ -19,10 +19,12 @@ def cigar(operations: str) -> str:
 
 @given(cases())
 @examples(300)
-def test_mismatches__are_those_of_the_reference(case: Case) -> None:
+def test_mismatches__are_those_of_the_reference_with_their_alignments(case: Case) -> None:
     chunk, patterns, limits, strict = case
-    expected, _ = reference.search(chunk, patterns, limits, edits=False, strict=strict)
-    assert rows(search(case, edits=False)[0]) == rows(expected)
+    expected, operations = reference.search(chunk, patterns, limits, edits=False, strict=strict)
+    hits, cigars = search(case, edits=False)
+    assert rows(hits) == rows(expected)
+    assert cigars == [cigar(each) for each in operations]
 
 
 @given(cases())

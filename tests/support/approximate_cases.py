@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from multigpu.kernels.scan import Chunk, Patterns
 from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
-from multigpu.kernels.scan.approximate.alignment import align
+from multigpu.kernels.scan.approximate.alignment import align, align_without_gaps
 from support.scan_cases import array, chunk_of, random_letters
 
 Case = tuple[Chunk, Patterns, Limits, bool]
@@ -55,12 +55,13 @@ def rows(hits: ErrorHits) -> list[tuple[int, ...]]:
 def search(
     case: Case, *, edits: bool, wanted: Any = "all", backend: Any = cpu
 ) -> tuple[ErrorHits, list[str]]:
-    """Return the hits and, of edits, their CIGARs."""
+    """Return the hits and their CIGARs."""
     chunk, patterns, limits, strict = case
     scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
     hits = scanner.scan(chunk)
     if not edits:
-        return hits, []
+        compared = align_without_gaps(chunk.offsets, chunk.letters, patterns, hits, strict)
+        return hits, [text.decode() for text in compared.texts()]
     found = align(chunk.offsets, chunk.letters, patterns, limits, hits, strict)
     started = ErrorHits(
         record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
