@@ -1,0 +1,379 @@
+"""SAM, BAM and PAF of scans: read back by pysam, and compared with the bases base by base."""
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pysam
+import pytest
+from support.approximate_cases import with_edits
+from support.program import Run
+from support.scan_cases import MEANING, planted, random_letters
+from support.scanned import OTHER, Scan, fasta, fastq
+
+from multigpu.cli import cli
+from multigpu.errors import Failure, InputError, UsageError
+from multigpu.scan.job import ScanJob
+
+pytestmark = pytest.mark.process  # runs whole jobs
+
+Texts = list[tuple[str, str]]
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "first": ("--strand", "both"),
+    "exact": ("--hits", "all", "--strand", "both"),
+    "mismatches": ("--hits", "all", "--strand", "both", "--max-mismatches", "0.2"),
+    "strict mismatches": ("--max-mismatches", "3", "--sample-n", "mismatch", "--strand", "both"),
+    "edits": ("--hits", "all", "--strand", "both", "--max-edits", "0.2"),
+    "best edits": ("--hits", "best", "--strand", "both", "--max-edits", "0.4"),
+}
+CUTS = {"r.fa": ("1", "5", "64", "500"), "r.fq": ("9", "64", "500")}
+
+
+def inputs(seed: int, longest: int = 300) -> tuple[Texts, Texts]:
+    """Return samples and signatures, some of which are alike; one sample is empty."""
+    rng = np.random.default_rng(seed)
+    letters = [random_letters(rng, int(rng.integers(6, 25)), 0.1) for _ in range(8)]
+    samples = []
+    for number in range(5):
+        damaged = [with_edits(rng, each, int(rng.choice([0, 0, 1, 2]))) for each in letters]
+        record = planted(rng, int(rng.integers(60, longest)), damaged, 0.03, plants=12)
+        samples.append((f"r{number} x", record.tobytes().decode()))
+    samples.insert(2, ("empty", ""))
+    return samples, [(f"s{i} y", each.tobytes().decode()) for i, each in enumerate(letters)]
+
+
+def reads_of(samples: Texts) -> bytes:
+    """Return FASTQ of samples, with a quality for each base."""
+    return fastq([
+        (name, bases, "".join(chr(33 + 7 * at % 41) for at in range(len(bases))))
+        for name, bases in samples
+    ])  # fmt: skip
+
+
+def first_word(texts: Texts) -> dict[str, str]:
+    return {name.split()[0]: bases for name, bases in texts}
+
+
+def complement(bases: str) -> str:
+    return "".join(OTHER[base.upper()] for base in reversed(bases))
+
+
+class Given:
+    """Files of samples and signatures, and the rows of a scan of them."""
+
+    def __init__(self, scan: Scan, folder: Path, seed: int = 1) -> None:
+        self._scan, self.folder = scan, folder
+        samples, signatures = inputs(seed)
+        self.samples, self.signatures = first_word(samples), first_word(signatures)
+        (folder / "s.fa").write_bytes(fasta(signatures))
+        (folder / "r.fq").write_bytes(reads_of(samples))
+        (folder / "r.fq.gz").write_bytes(gzip.compress(reads_of(samples)))
+        lines = "".join(
+            f">{name}\n" + "".join(f"{bases[at : at + 50]}\n" for at in range(0, len(bases), 50))
+            for name, bases in samples
+        )
+        (folder / "r.fa").write_text(lines)
+        (folder / "r.fa.gz").write_bytes(gzip.compress(lines.encode()))
+
+    def written(self, sample: str, name: str, *options: str) -> bytes:
+        """Return the bytes of an output of this name."""
+        signatures = ("-s", str(self.folder / "s.fa"))
+        return self._scan(str(self.folder / sample), options=(*signatures, *options), name=name)
+
+    def rows(self, sample: str, *options: str) -> list[dict[str, str]]:
+        """Return the rows of the scan as TSV has them."""
+        lines = self.written(sample, "rows.tsv", *options, "--ambiguous").decode().splitlines()
+        columns = lines[0].split("\t")
+        return [dict(zip(columns, line.split("\t"), strict=True)) for line in lines[1:]]
+
+    def records(self, sample: str, name: str, *options: str) -> tuple[Any, list[Any]]:
+        """Return header and records as pysam reads them."""
+        self.written(sample, name, *options)
+        with pysam.AlignmentFile(str(self.folder / "out" / name), check_sq=False) as file:
+            return file.header, list(file)
+
+
+@pytest.fixture
+def given(scan: Scan, tmp_path: Path) -> Given:
+    return Given(scan, tmp_path)
+
+
+def check_alignment(cigar: str, query: str, reference: str, kind: str) -> tuple[int, int]:
+    """Check an alignment of all of the query with all of the reference, base by base.
+
+    Returns its errors and its matching bases.
+
+    kind  of KINDS; where it is strict, the reference is the sample
+    """
+    q = r = errors = same = 0
+    operations = re.findall(r"(\d+)([=XID])", cigar)
+    assert "".join(map("".join, operations)) == cigar
+    for count, operation in operations:
+        for _ in range(int(count)):
+            if operation in "=X":
+                mine, other = (set(MEANING[text.upper()]) for text in (query[q], reference[r]))
+                agree = other <= mine if "strict" in kind else bool(mine & other)
+                assert agree == (operation == "=")
+            q += operation != "D"
+            r += operation != "I"
+            errors += operation != "="
+            same += operation == "="
+    assert (q, r) == (len(query), len(reference))
+    return errors, same
+
+
+def check_tags(tags: dict[str, Any], row: dict[str, str], errors: int, same: int) -> None:
+    """Check the tags of a row with so many errors and matching bases."""
+    assert errors == int(row.get("edits") or row.get("mismatches") or 0)
+    assert (tags.pop("NM"), tags.pop("AS")) == (errors, same - errors)
+    assert tags.pop("xa") == int(row["ambiguous"])
+    score = tags.pop("qs", None)
+    assert score == (pytest.approx(float(row["score"])) if row["score"] else None)
+    assert not tags
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["a.sam", "a.bam"])
+def test_fasta_samples__are_references_with_the_signatures_aligned(
+    given: Given, kind: str, name: str
+) -> None:
+    options, seen = KINDS[kind], set()
+    rows = given.rows("r.fa", *options)
+    header, records = given.records("r.fa", name, *options, "--ambiguous")
+    assert len(records) == len(rows) > 3
+    expected = [(each, len(bases)) for each, bases in given.samples.items() if bases]
+    assert list(zip(header.references, header.lengths, strict=True)) == expected
+    assert header.to_dict()["HD"] == {"VN": "1.6", "SO": "unsorted"}
+    (program,) = header.to_dict()["PG"]
+    assert (program["ID"], program["PN"]) == ("multigpu", "multigpu")
+    assert program["CL"].startswith("multigpu scan")
+    for record, row in zip(records, rows, strict=True):
+        assert (record.query_name, record.reference_name) == (row["signature"], row["sample"])
+        bases = given.signatures[row["signature"]]
+        sequence = complement(bases) if row["strand"] == "-" else bases
+        assert record.query_sequence == sequence.upper().replace("U", "T")
+        assert (record.mapping_quality, record.query_qualities) == (255, None)
+        first, last = int(row["start"]), int(row["end"])
+        assert record.reference_start == first
+        under = given.samples[row["sample"]][first:last]
+        found = check_alignment(record.cigarstring, record.query_sequence, under, kind)
+        check_tags(dict(record.get_tags()), row, *found)
+        assert record.is_reverse == (row["strand"] == "-")
+        assert record.is_secondary == (row["signature"] in seen)
+        assert record.flag & ~(16 | 256) == 0
+        seen.add(row["signature"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["a.sam", "a.bam"])
+def test_fastq_samples__are_reads_aligned_to_the_signatures(
+    given: Given, kind: str, name: str
+) -> None:
+    options, seen = KINDS[kind], set()
+    rows = given.rows("r.fq", *options)
+    header, records = given.records("r.fq", name, *options, "--ambiguous")
+    assert len(records) == len(rows) > 3
+    lengths = zip(header.references, header.lengths, strict=True)
+    assert list(lengths) == [(each, len(bases)) for each, bases in given.signatures.items()]
+    for record, row in zip(records, rows, strict=True):
+        assert (record.query_name, record.reference_name) == (row["sample"], row["signature"])
+        read = given.samples[row["sample"]]
+        start, end = int(row["start"]), int(row["end"])
+        clips = (start, len(read) - end)
+        under, is_reverse = read[start:end], row["strand"] == "-"
+        if is_reverse:
+            clips, under = clips[::-1], complement(under)
+        text = re.fullmatch(r"(?:(\d+)S)?(.*?)(?:(\d+)S)?", record.cigarstring)
+        assert text is not None
+        assert (int(text[1] or 0), int(text[3] or 0)) == clips
+        swapped = text[2].translate(str.maketrans("ID", "DI"))
+        found = check_alignment(swapped, given.signatures[row["signature"]], under, kind)
+        check_tags(dict(record.get_tags()), row, *found)
+        assert (record.reference_start, record.mapping_quality) == (0, 255)
+        assert record.infer_query_length() == len(read)
+        assert record.query_sequence is record.query_qualities is None
+        assert record.is_reverse == is_reverse
+        assert record.is_secondary == (row["sample"] in seen)
+        seen.add(row["sample"])
+
+
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_paf__has_the_rows(given: Given, kind: str, sample: str) -> None:
+    options = KINDS[kind]
+    rows = given.rows(sample, *options)
+    lines = given.written(sample, "a.paf", *options, "--ambiguous").decode().splitlines()
+    assert len(lines) == len(rows) > 3
+    for line, row in zip(lines, rows, strict=True):
+        signature, bases = given.signatures[row["signature"]], given.samples[row["sample"]]
+        query, length, begin, stop, strand, target, target_length, *more = line.split("\t")
+        assert (query, strand, target) == (row["signature"], row["strand"], row["sample"])
+        assert [int(length), int(begin), int(stop)] == [len(signature), 0, len(signature)]
+        assert int(target_length) == len(bases)
+        start, end, same, columns, quality, *fields = more
+        assert (start, end, quality) == (row["start"], row["end"], "255")
+        tags = {text[:2]: float(text[5:]) if text[3] == "f" else text[5:] for text in fields}
+        tags |= {text[:2]: int(text[5:]) for text in fields if text[3] == "i"}
+        cigar = str(tags.pop("cg"))
+        sequence = complement(signature) if strand == "-" else signature
+        under = bases[int(start) : int(end)]
+        errors, matching = check_alignment(cigar, sequence, under, kind)
+        assert (int(same), int(columns)) == (matching, matching + errors)
+        check_tags(tags, row, errors, matching)
+
+
+# ---- the same bytes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["exact", "mismatches", "edits"])
+@pytest.mark.parametrize("name", ["a.sam", "a.bam", "a.paf"])
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+def test_bytes__do_not_depend_on_the_chunks(
+    given: Given, sample: str, name: str, kind: str
+) -> None:
+    whole = given.written(sample, name, *KINDS[kind])
+    for size in CUTS[sample]:
+        options = (*KINDS[kind], "--max-chunk-bytes", size, "--threads", "2")
+        assert given.written(sample, name, *options) == whole, size
+    compressed = given.written(f"{sample}.gz", name, *KINDS[kind], "--max-chunk-bytes", "99")
+    assert compressed == whole
+
+
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+@pytest.mark.parametrize("fmt", ["sam", "bam", "paf"])
+def test_standard_output__has_the_same_bytes(
+    given: Given, sample: str, fmt: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    expected = given.written(sample, f"a.{fmt}")
+    capfdbinary.readouterr()
+    files = [str(given.folder / sample), "-s", str(given.folder / "s.fa")]
+    command = ["scan", *files, "--gpus", "none", "--format", fmt, "-o", "-"]
+    cli.main(command, standalone_mode=False)
+    assert capfdbinary.readouterr().out == expected
+
+
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+@pytest.mark.parametrize("suffix", ["sam", "paf"])
+def test_compressed__has_the_same_lines(given: Given, sample: str, suffix: str) -> None:
+    plain = given.written(sample, f"a.{suffix}")
+    assert gzip.decompress(given.written(sample, f"a.{suffix}.gz")) == plain
+
+
+@pytest.mark.parametrize("name", ["a.sam", "a.bam", "a.paf"])
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+def test_run__is_resumed(
+    given: Given, sample: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = (*KINDS["edits"], "--max-chunk-bytes", "120", "--threads", "1")
+    whole = given.written(sample, name, *options)
+    (given.folder / "out" / name).unlink()
+    outcomes = ScanJob.outcomes
+
+    def stopped(self: ScanJob, needs: Any) -> Any:
+        for number, outcome in enumerate(outcomes(self, needs)):
+            if number == 4:
+                raise Failure("stopped")
+            yield outcome
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ScanJob, "outcomes", stopped)
+        with pytest.raises(Failure, match="stopped"):
+            given.written(sample, name, *options)
+    assert [path.name for path in (given.folder / "out").glob(".*")] == [f".{name}.journal"]
+    resumed: list[int] = []
+
+    def counted(self: ScanJob, needs: Any) -> Any:
+        yield from outcomes(self, needs)
+        resumed.append(self.facts.resumed)
+
+    monkeypatch.setattr(ScanJob, "outcomes", counted)
+    assert given.written(sample, name, *options, "--resume") == whole
+    assert resumed[0] >= 4
+
+
+def test_program__has_the_options_that_rows_depend_on(given: Given) -> None:
+    options = ("--hits", "all", "--max-edits", "0.1", "--min-score", "3", "--threads", "2")
+    header, _ = given.records("r.fq", "a.sam", *options)
+    (program,) = header.to_dict()["PG"]
+    assert program["CL"] == "multigpu scan --hits all --min-score 3.0 --max-edits 0.1"
+
+
+# ---- what cannot be written -------------------------------------------------------------------
+
+
+def test_empty_sample__that_matches_is_refused(given: Given, scan: Scan) -> None:
+    (given.folder / "e.fa").write_bytes(b">one\nACGT\n>none\n>two\nACGT\n")
+    (given.folder / "g.fa").write_bytes(b">g\nAC\n")
+    options = ("-s", str(given.folder / "g.fa"), "--max-edits", "2")
+    path = str(given.folder / "e.fa")
+    assert scan(path, options=options, name="a.paf").splitlines()[1] == (
+        b"g\t2\t0\t2\t+\tnone\t0\t0\t0\t0\t2\t255\tNM:i:2\tAS:i:-2\tcg:Z:2I"
+    )
+    with pytest.raises(UsageError, match="SAM has no references without a base, but 'none'"):
+        scan(path, options=options, name="a.sam")
+
+
+@pytest.mark.parametrize("size", ["1", "9", "100000"])
+@pytest.mark.parametrize("name", ["a.sam", "a.bam"])
+@pytest.mark.parametrize(
+    ("samples", "signatures", "problem"),
+    [
+        (b">a\nACGT\n>b,c\nGG\n", b">s\nA\n", r"in\.x: record 'b,c': SAM allows names of letters"),
+        (b">a\nACGT\n>b\nGG\n>a\nT\n", b">s\nA\n", r"in\.x: record 'a': SAM allows each name once"),
+        (b">a\nACGT\n", b">s@\nA\n", "--signatures: record 's@': SAM allows names of 1 to 254"),
+        (b"@a\nAC\n+\nII\n@b@c\nGA\n+\nII\n", b">s\nA\n", r"in\.x: record 'b@c': SAM allows names"),
+        (b"@a\nACGT\n+\nIIII\n", b">*s\nA\n", r"--signatures: record '\*s': SAM allows names of l"),
+        (b"@a\nACGT\n+\nIIII\n", b">s\nA\n>s\nT\n", "--signatures: record 's': SAM allows each n"),
+    ],
+)
+def test_name__that_sam_does_not_allow_is_refused(
+    given: Given, scan: Scan, samples: bytes, signatures: bytes, problem: str, name: str, size: str
+) -> None:
+    (given.folder / "in.x").write_bytes(samples)
+    (given.folder / "g.fa").write_bytes(signatures)
+    options = ("-s", str(given.folder / "g.fa"), "--max-chunk-bytes", size)
+    with pytest.raises(InputError, match=problem):
+        scan(str(given.folder / "in.x"), options=options, name=name)
+    assert list((given.folder / "out").iterdir()) == []
+    assert scan(str(given.folder / "in.x"), options=options, name="a.paf")
+
+
+def test_names__of_reads_may_occur_twice(given: Given) -> None:
+    (given.folder / "r.fq").write_bytes(2 * (given.folder / "r.fq").read_bytes())
+    _, records = given.records("r.fq", "a.bam", *KINDS["exact"])
+    half = len(records) // 2
+    assert [str(each) for each in records[:half]] == [str(each) for each in records[half:]]
+
+
+def test_reads_and_references__are_not_mixed(given: Given, main: Run) -> None:
+    both = [str(given.folder / name) for name in ("r.fq", "r.fa")]
+    command = ("-s", str(given.folder / "s.fa"), "--gpus", "none", "-o")
+    for fmt in ("sam", "bam"):
+        ended = main("scan", *both, *command, str(given.folder / f"x.{fmt}"))
+        assert ended.status == 2
+        assert ended.problem == (
+            f"--format {fmt}: FASTQ samples are reads there, and FASTA samples are references:"
+            " scan them one after the other, or choose --format paf"
+        )
+        assert not (given.folder / f"x.{fmt}").exists()
+    assert main("scan", *both, *command, str(given.folder / "x.paf")).status == 0
+    alone = b"".join(given.written(name, "a.paf") for name in ("r.fq", "r.fa"))
+    assert (given.folder / "x.paf").read_bytes() == alone
+
+
+def test_bam__is_not_compressed_again(given: Given) -> None:
+    with pytest.raises(UsageError, match=r"^BAM files are compressed inside: choose a name with"):
+        given.written("r.fa", "a.bam.gz")
+    assert list((given.folder / "out").iterdir()) == []
+
+
+def test_rows__of_many_records_are_sorted_by_samtools(given: Given) -> None:
+    given.written("r.fa", "a.bam", *KINDS["edits"])
+    sorted_path = str(given.folder / "sorted.bam")
+    pysam.sort("-o", sorted_path, str(given.folder / "out" / "a.bam"))
+    pysam.index(sorted_path)
+    with pysam.AlignmentFile(sorted_path) as file:
+        assert file.count("r0") > 0
