@@ -243,3 +243,23 @@ def test_limits__that_cannot_be_are_refused(
     (tmp_path / "s.fa").write_bytes(fasta([("long", "ACGTACGT"), ("short", "ACGTA")]))
     with pytest.raises(UsageError, match=problem):
         multigpu.scan(tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", **options)
+
+
+def test_records_in_pieces__on_workers_and_resumed(tmp_path: Path, scheduler: str) -> None:
+    samples, signatures = inputs(3, longest=600)
+    (tmp_path / "r.fa").write_bytes(fasta(samples))
+    (tmp_path / "s.fa").write_bytes(fasta(signatures))
+    kind = KINDS["2 edits, strict"]
+    expected = answer(samples, signatures, False, kind)
+    paths = (tmp_path / "r.fa", tmp_path / "s.fa")
+    options: dict[str, Any] = {"max_chunk_bytes": 40, "gpus": "none", **kind}
+    whole = multigpu.scan(*paths, **options).to_table()
+    assert whole.num_rows == len(expected)
+    assert multigpu.scan(*paths, scheduler=scheduler, **options).to_table().equals(whole)
+    journal = tmp_path / "journal"
+    batches = iter(multigpu.scan(*paths, journal=journal, threads=1, **options))
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    assert journal.exists()
+    again = multigpu.scan(*paths, journal=journal, resume=True, **options)
+    assert again.to_table().equals(whole)
