@@ -6,9 +6,10 @@ A match as long as its signature belongs to the piece that it begins in, one wit
 that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,45 +44,54 @@ class Matches:
     ambiguous: NDArray[np.int32]
 
 
-class Search(Protocol):
+class Search(ABC):
     """A search for the signatures on a device.
 
     overlap   bases that a piece of a record is read on over its border
     allocate  makes memory for letters
     """
 
-    patterns: Patterns
     overlap: int
     allocate: Allocate
+    _scanner: Any  # of a kernel, on this device
 
+    def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
+        self.patterns, self._options = patterns, options
+
+    @abstractmethod
     def whole(self, pieces: Pieces) -> Any:
         """Return the part with all bases of the pieces that may have matches."""
 
+    @abstractmethod
     def halves(self, part: Any) -> Sequence[Any]:
-        """Return two parts that together have the matches of this one, or none for a small one."""
+        """Return two parts that together have the hits of this one, or none for a small one."""
 
-    def find(self, part: Any) -> Any:
+    @abstractmethod
+    def find(self, part: Any) -> ErrorHits:
         """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
 
-    def join(self, halves: Sequence[Any], hits: Sequence[Any]) -> Any:
+    @abstractmethod
+    def join(self, halves: Sequence[Any], hits: Sequence[ErrorHits]) -> ErrorHits:
         """Return the hits of a part from those of its halves."""
 
-    def matches(self, pieces: Pieces, part: Any, hits: Any) -> Matches:
+    @abstractmethod
+    def matches(self, pieces: Pieces, part: Any, hits: ErrorHits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last search took on the device."""
+        seconds: dict[str, float] = self._scanner.seconds()
+        return seconds
 
-    def give_back(self, part: Any) -> None:
+    def give_back(self, part: Any) -> None:  # noqa: B027 (most lend nothing)
         """Let the memory of a part made by `whole` be used for others."""
 
     def close(self) -> None:
         """Free the memory on the device."""
+        self._scanner.close()
 
 
-def open_search(
-    place: Place, signatures: Signatures, options: ScanOptions, bases: float
-) -> "PlaceSearch | EditSearch":
+def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
     """Return the search that the options ask for; `bases` are expected to be searched."""
     letters, both = signatures.letters, options.strand == "both"
     patterns = Patterns.of_joined(letters.joined, letters.offsets, both)
@@ -109,13 +119,13 @@ class PlacePart:
         return self.half.begin if self.half else 0
 
 
-class PlaceSearch:
+class PlaceSearch(Search):
     """The search for matches as long as their signatures: exact ones, or with mismatches."""
 
     def __init__(
         self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
     ) -> None:
-        self.patterns, self._options = patterns, options
+        super().__init__(patterns, options)
         strict = options.sample_n == "mismatch"
         # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing.
         first = options.hits != "all" and options.max_ambiguous is None
@@ -135,7 +145,6 @@ class PlaceSearch:
             self._windows = Windows(options.max_ambiguous, patterns.lengths)
 
     def whole(self, pieces: Pieces) -> PlacePart:
-        """Return the part with all bases of the pieces that may have matches."""
         chunk = Chunk(pieces.letters, pieces.offsets)
         stretches = None
         if self._windows is not None:
@@ -155,7 +164,6 @@ class PlaceSearch:
         return tuple(PlacePart(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
     def find(self, part: PlacePart) -> ErrorHits:
-        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
         if not self._options.most_errors:
             hits = self._scanner.scan(part.chunk, part.limit)
             return ErrorHits.without_errors(hits, self.patterns.lengths[hits.pattern])
@@ -164,7 +172,6 @@ class PlaceSearch:
         return self._chosen(found.take(inside))
 
     def join(self, halves: Sequence[PlacePart], hits: Sequence[ErrorHits]) -> ErrorHits:
-        """Return the hits of a part from those of its halves."""
         moved = []
         for part, found in zip(halves, hits, strict=True):
             assert part.half is not None
@@ -176,7 +183,6 @@ class PlaceSearch:
         return self._chosen(ErrorHits.joined(moved))
 
     def matches(self, pieces: Pieces, part: PlacePart, hits: ErrorHits) -> Matches:
-        """Return the matches that the options ask for, from the hits of all of the pieces."""
         if part.stretches is not None:
             hits = part.stretches.in_records(hits)
         hits = hits.take(hits.start < pieces.inside[hits.record])
@@ -190,29 +196,22 @@ class PlaceSearch:
     def _chosen(self, hits: ErrorHits) -> ErrorHits:
         return hits.chosen(self._wanted, self.patterns.strands, by_end=False)
 
-    def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last search took on the device."""
-        seconds: dict[str, float] = self._scanner.seconds()
-        return seconds
-
     def give_back(self, part: PlacePart) -> None:
-        """Let the memory of a part made by `whole` be used for others."""
         if part.stretches is not None:
             self._buffers.give(part.stretches.chunk.letters)
 
     def close(self) -> None:
-        """Free the index and the buffers."""
-        self._scanner.close()
+        super().close()
         self._buffers.clear()
 
 
-class EditSearch:
+class EditSearch(Search):
     """The search for matches with insertions and deletions."""
 
     def __init__(
         self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
     ) -> None:
-        self.patterns, self._options = patterns, options
+        super().__init__(patterns, options)
         self._strict = options.sample_n == "mismatch"
         self._limits = limits_of(patterns, options)
         self._scanner, self.allocate = open_error_scanner(
@@ -221,7 +220,6 @@ class EditSearch:
         self.overlap = longest_match(patterns.lengths, options)
 
     def whole(self, pieces: Pieces) -> EditPart:
-        """Return the part with all bases of the pieces."""
         chunk = Chunk(pieces.letters, pieces.offsets)
         is_open = False
         if pieces.tail and len(pieces.inside):
@@ -236,16 +234,13 @@ class EditSearch:
         return part.halves(self.overlap)
 
     def find(self, part: EditPart) -> ErrorHits:
-        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
         hits: ErrorHits = self._scanner.scan(part.chunk, part.piece)
         return hits
 
     def join(self, halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
-        """Return the hits of a part from those of its halves."""
         return join_halves(halves, hits)
 
     def matches(self, pieces: Pieces, part: EditPart, hits: ErrorHits) -> Matches:
-        """Return the matches that the options ask for, from the hits of all of the pieces."""
         options, strands, chunk = self._options, self.patterns.strands, part.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(options.hits, strands, by_end=True)
@@ -266,18 +261,6 @@ class EditSearch:
             cigars=[alignments.text(hit).encode() for hit in number.tolist()],
             ambiguous=ambiguous[number],
         )
-
-    def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last search took on the device."""
-        seconds: dict[str, float] = self._scanner.seconds()
-        return seconds
-
-    def give_back(self, part: EditPart) -> None:
-        """Do nothing: parts are made of the memory of the pieces."""
-
-    def close(self) -> None:
-        """Free the memory on the device."""
-        self._scanner.close()
 
 
 def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
