@@ -19,7 +19,7 @@ struct Query {
 
 struct Column {
   u32 plus, minus;
-  int errors;
+  int over;  // errors, less those that the query may have and one: negative where it is a candidate
 };
 
 __device__ __forceinline__ void go_on(Column& column, u32 equal) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void go_on(Column& column, u32 equal) {
   const u32 horizontal = (((equal & column.plus) + column.plus) ^ column.plus) | equal;
   u32 up = column.minus | ~(horizontal | column.plus);
   u32 down = column.plus & horizontal;
-  column.errors += int(up >> 31) - int(down >> 31);
+  column.over += int(up >> 31) - int(down >> 31);
   up <<= 1;
   down <<= 1;
   column.plus = down | ~(vertical | up);
@@ -65,49 +65,49 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll
   for (u32 q = 0; q < PAIR; ++q) {
     query[q] = queries[min(first_query + q, n_queries - 1)];
-    column[q] = {query[q].rows, 0, int(query[q].length)};
+    column[q] = {query[q].rows, 0, int(query[q].length) - int(query[q].most) - 1};
   }
   int open[PAIR];  // the first end of the run, or -1
 #pragma unroll
   for (u32 q = 0; q < PAIR; ++q)  // before the first base is an end, too
-    open[q] = begin == 0 && column[q].errors <= int(query[q].most) ? 0 : -1;
+    open[q] = begin == 0 && column[q].over < 0 ? 0 : -1;
   for (u32 word = begin < AHEAD ? 0 : begin - AHEAD; word < end; ++word) {
     const uint4 s = samples.planes[word];
-    u32 low[PAIR] = {};
+    u32 low[PAIR] = {};  // which ends are candidates, the last one in bit 0
     if (single(s) == ALL) {
       const u32 low_bits = s.y | s.w, high_bits = s.z | s.w;  // A 00, C 01, G 10, T 11
-#pragma unroll 8
+#pragma unroll
       for (u32 i = 0; i < 32; ++i) {
-        const bool is_low = (low_bits >> i) & 1, is_high = (high_bits >> i) & 1;
+        const bool is_low = low_bits & (1u << i), is_high = high_bits & (1u << i);
 #pragma unroll
         for (u32 q = 0; q < PAIR; ++q) {
           go_on(column[q], is_high ? (is_low ? query[q].equal[3] : query[q].equal[2])
                                    : (is_low ? query[q].equal[1] : query[q].equal[0]));
-          low[q] |= u32(column[q].errors <= int(query[q].most)) << i;
+          low[q] = __funnelshift_l(u32(column[q].over), low[q], 1);
         }
       }
     } else {
+#pragma unroll 1
       for (u32 i = 0; i < 32; ++i) {
         const u32 a = (s.x >> i) & 1, c = (s.y >> i) & 1, g = (s.z >> i) & 1, t = (s.w >> i) & 1;
 #pragma unroll
         for (u32 q = 0; q < PAIR; ++q) {
           go_on(column[q], equal_to(query[q], a, c, g, t));
-          low[q] |= u32(column[q].errors <= int(query[q].most)) << i;
+          low[q] = __funnelshift_l(u32(column[q].over), low[q], 1);
         }
       }
     }
     if (word < begin) continue;
 #pragma unroll
     for (u32 q = 0; q < PAIR; ++q) {
-      if (!low[q] && open[q] < 0) continue;
-      for (u32 i = 0; i < 32; ++i) {
+      const u32 is_low = __brev(low[q]);
+      u32 left = ALL;  // ends that are not looked at yet
+      for (u32 rest; (rest = (open[q] < 0 ? is_low : ~is_low) & left) != 0;) {
+        const u32 i = __ffs(rest) - 1;
         const int here = word * 32 + i + 1;  // the end after this base
-        const bool is_low = (low[q] >> i) & 1;
-        if (is_low && open[q] < 0) open[q] = here;
-        if (!is_low && open[q] >= 0) {
-          keep_run(hits, first_query + q, open[q], here - 1, n_queries);
-          open[q] = -1;
-        }
+        if (open[q] >= 0) keep_run(hits, first_query + q, open[q], here - 1, n_queries);
+        open[q] = open[q] < 0 ? here : -1;
+        left = ALL << i;
       }
     }
   }
