@@ -1,7 +1,6 @@
 """The search with errors on a GPU: `mismatches.cu` and `edits.cu` through CuPy."""
 
 import threading
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
 from multigpu.kernels.device.sources import source
-from multigpu.kernels.scan.approximate.cpu_edits import Candidates
+from multigpu.kernels.scan.approximate.edit_queries import EditQueries
 from multigpu.kernels.scan.approximate.mismatch_queries import (
     MOST_SELECTED,
     STEPS,
@@ -23,21 +22,16 @@ from multigpu.kernels.scan.approximate.verification import WHOLE, Piece, find_hi
 from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
 from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
-WORD = 32  # bases of a piece for edits
 COUNT_THREADS = 64  # as in mismatches.cu
 SELECT_THREADS = 256
-THREADS = 128
-STRETCH = 64  # words, as in edits.cu
-PAIR = 2
+# As in edits.cu: threads of a block, words of each, queries of a block.
+THREADS, STRETCH, GROUP = 128, 64, 4
 
 QUERIES = np.dtype(
     [(name, POINTER) for name in ("queries", "counted", "exact", "sets", "limits")]
     + [(name, "<u4") for name in ("n", "counted_room", "exact_room", "n_sets", "most", "_")]
 )
 SELECTED = np.dtype([("positions", POINTER), ("count", POINTER), ("room", "<u4"), ("_", "<u4")])
-EDIT_QUERY = np.dtype(
-    [("equal", "<u4", 4), ("rows", "<u4"), ("length", "<u4"), ("most", "<u4"), ("_", "<u4")]
-)
 
 
 @cache
@@ -95,63 +89,6 @@ class CountedQueries:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class EditQueries:
-    """Queries of `edits.cu`, and what they are pieces of.
-
-    queries  EDIT_QUERY[n]
-    pattern  int64[n]
-    after    int64[n]  bases of the pattern after the piece
-    slack    int64[n]  by how much the bases after it may be more or fewer in a sample
-    """
-
-    queries: NDArray[Any]
-    pattern: NDArray[np.int64]
-    after: NDArray[np.int64]
-    slack: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, patterns: Patterns, limits: Limits) -> "EditQueries":
-        """Return the pieces of all patterns, one of which has no more than its share of edits."""
-        rows = []
-        for p, length in enumerate(patterns.lengths.tolist()):
-            count = -(-length // WORD)
-            most = int(limits.most[p])
-            for i in range(count):
-                begin, end = length * i // count, length * (i + 1) // count
-                slack = most if end < length else 0
-                rows.append((p, begin, end, most // count, length - end, slack))
-        queries = np.zeros(len(rows), EDIT_QUERY)
-        for query, (p, begin, end, most, _, _) in zip(queries, rows, strict=True):
-            length, first = end - begin, int(patterns.offsets[p])
-            sets = patterns.sets[first + begin : first + end].astype(np.int64)
-            place = np.arange(WORD - length, WORD)
-            inside = int((1 << place).sum())
-            for base in range(4):
-                matching = int(((sets >> base & 1) << place).sum())
-                query["equal"][base] = matching | (~inside & 0xFFFFFFFF)
-            query["rows"], query["length"], query["most"] = inside, length, most
-        columns = np.array(rows, np.int64).T
-        return cls(queries, columns[0].copy(), columns[4].copy(), columns[5].copy())
-
-    def candidates(self, found: NDArray[Any], offsets: NDArray[np.int64]) -> Candidates:
-        """Return candidates in records for runs of ends in a chunk, which may lie in several."""
-        query = found["record"]
-        first = found["pattern"] + self.after[query] - self.slack[query]
-        last = found["start"] + self.after[query] + self.slack[query]
-        lowest = np.searchsorted(offsets[1:], first, "left")
-        highest = np.searchsorted(offsets[:-1], last, "right") - 1
-        count = np.maximum(highest - lowest + 1, 0)
-        row = np.repeat(np.arange(len(found)), count)
-        record = np.arange(len(row)) - np.repeat(np.cumsum(count) - count - lowest, count)
-        return Candidates(
-            record=record.astype(np.int32),
-            pattern=self.pattern[query][row].astype(np.int32),
-            first=first[row] - offsets[record],
-            last=last[row] - offsets[record],
-        )
-
-
 class Scanner:
     """Searches chunks for the same patterns on the current device.
 
@@ -171,7 +108,7 @@ class Scanner:
         n = len(patterns)
         self._patterns = struct(PATTERNS, **self._arrays, n=n, strands=patterns.strands)
         if edits:
-            self._ends = EditQueries.of(patterns, limits)
+            self._ends = EditQueries.of(patterns, limits, strict)
             self._queries = cupy.asarray(self._ends.queries.view(np.uint8))
         else:
             # More exact bases than a pattern has make no difference.
@@ -188,13 +125,13 @@ class Scanner:
         if not bases:
             return
         if self.edits:
-            words, strict = -(-bases // 32), int(self.rules.strict)
-            stretches = -(-words // STRETCH)
-            threads = stretches * -(-len(self._ends.queries) // PAIR)
+            blocks = -(-bases // (32 * STRETCH * THREADS))
+            count = len(self._ends.queries)
+            # The queries say what matches; STRICT makes no difference.
+            module = _module("edits", FIRST=0, STRICT=0)
             launch_blocks(
-                _module("edits", FIRST=0, STRICT=strict), "find_ends", -(-threads // THREADS),
-                THREADS, samples, self._queries, np.uint32(len(self._ends.queries)),
-                np.uint32(stretches), hits,
+                module, "find_ends", blocks * -(-count // GROUP), THREADS, samples, self._queries,
+                np.uint32(count), np.uint32(blocks), hits,
             )  # fmt: skip
             return
         for sweep in self._sweeps:
