@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (u32 word = begin < AHEAD ? 0 : begin - AHEAD; word < end; ++word) {
     const uint4 s = samples.planes[word];
     u32 low[GROUP] = {};  // which ends are candidates, the last one in bit 0
-#pragma unroll
+#pragma unroll 1
     for (u32 from = 0; from < 32; from += 8) {
       const u32 sets = sets_of(s, from);
 #pragma unroll

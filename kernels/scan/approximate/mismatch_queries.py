@@ -22,8 +22,9 @@ WARP_POSITIONS = 1024  # positions that a warp counts together
 RARELY = 0.25  # probability that one of them is left, with which a look for it pays
 
 # What selecting positions takes, in units of counting for one query at as many positions: the look
-# at every position, and laying out the bases after a selected one. Measured on an H200.
-SELECT, GATHER = 18.0, 60.0
+# at every position, and laying out the bases after a selected one. With two exact bases selecting
+# should pay from 17 queries on; on an H200 it did from 16 on.
+SELECT, GATHER = 12.0, 60.0
 # Of all positions; for twice as many there is room.
 MOST_SELECTED = 1 / 16
 
