@@ -116,7 +116,7 @@ def test_selecting__pays_for_many_queries_that_share_rare_bases() -> None:
     gg, g = np.array([4, 4], np.uint8), np.array([4], np.uint8)
     assert not selecting_pays(1, np.repeat(g, 20))
     assert selecting_pays(20, np.repeat(g, 20))
-    assert not selecting_pays(20, gg)
+    assert not selecting_pays(10, gg)
     assert selecting_pays(64, gg)
     assert not selecting_pays(10_000, g)
 
