@@ -126,9 +126,8 @@ class Table:
 
     def several(self) -> NDArray[np.uint16]:
         """Return the sets of several bases, each with its place: place * MOST_SETS + set."""
-        coded = (np.arange(WORD) * MOST_SETS + self.sets).astype(np.uint16)
         is_several = (self.sets & (self.sets - 1) != 0) & (self.sets != ANY_BASE)
-        return np.unique(coded[is_several])
+        return np.unique(_coded(np.arange(WORD), self.sets)[is_several])
 
 
 def plan_sweeps(patterns: Patterns, limits: Limits) -> list[Sweep]:
@@ -165,27 +164,36 @@ def _groups(keys: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 
 def _split(table: Table, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
-    """Yield sweeps whose tables fit into shared memory; one query always does."""
-    several, places = table.several(), table.places
-    if BASES * places + 1 + len(several) > MOST_ROWS - ROUNDED and len(table) > 1:
-        half = len(table) // 2
-        yield from _split(table.take(np.arange(half)), selected)
-        yield from _split(table.take(np.arange(half, len(table))), selected)
-        return
-    row = BASES * np.arange(WORD) + np.bitwise_count(table.sets - 1)  # of single bases
-    coded = (np.arange(WORD) * MOST_SETS + table.sets).astype(np.uint16)
-    is_several = np.isin(coded, several)
-    empty = BASES * places
-    row = np.where(is_several, empty + 1 + np.searchsorted(several, coded), row)
+    """Yield sweeps whose tables fit into shared memory; one query always does.
+
+    selected  uint8[WORD] sets of bases, or none, see `Sweep`
+    """
+    rows = BASES * table.places + 1 + len(table.several())
+    if rows > MOST_ROWS - ROUNDED and len(table) > 1:
+        numbers = np.arange(len(table))
+        for half in np.array_split(numbers, 2):
+            yield from _split(table.take(half), selected)
+    else:
+        yield _make_sweep(table, selected)
+
+
+def _make_sweep(table: Table, selected: NDArray[np.uint8]) -> Sweep:
+    places, several = table.places, table.several()
+    empty, most = BASES * places, int(table.most[0])
+    coded = _coded(np.arange(WORD), table.sets)
+    row = np.where(
+        np.isin(coded, several),
+        empty + 1 + np.searchsorted(several, coded),
+        BASES * np.arange(WORD) + np.bitwise_count(table.sets - 1),
+    )
     is_counted = (table.sets != ANY_BASE) & ~table.is_exact
     counted, counted_blocks = _blocks(row, is_counted, empty)
     exact, exact_blocks = _blocks(row, table.is_exact, empty)
     queries = np.zeros(len(table), QUERY)
     queries["pattern"], queries["piece"] = table.pattern, table.piece
     queries["counted"], queries["exact"] = counted_blocks, exact_blocks
-    most = int(table.most[0])
-    place = np.flatnonzero(selected != ANY_BASE) if len(selected) else np.empty(0, np.int64)
-    yield Sweep(
+    place = np.flatnonzero(selected != ANY_BASE)
+    return Sweep(
         queries=queries,
         counted=counted,
         exact=exact,
@@ -193,8 +201,13 @@ def _split(table: Table, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
         places=places,
         most=most,
         look=_look(is_counted.sum(axis=1), most),
-        selected=(place * MOST_SETS + selected[place]).astype(np.uint16),
+        selected=_coded(place, selected[place]),
     )
+
+
+def _coded(place: NDArray[np.int64], sets: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    """Return sets of bases with their places, as the kernels read them."""
+    return (place * MOST_SETS + sets).astype(np.uint16)
 
 
 def _blocks(
