@@ -243,6 +243,14 @@ def test_bytes__do_not_depend_on_the_chunks(
 
 
 @pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+def test_bytes__are_those_of_other_workers(given: Given, sample: str, scheduler: str) -> None:
+    options = ("--scheduler", scheduler, "--max-chunk-bytes", "200")
+    for kind in ("mismatches", "edits"):
+        here = given.written(sample, "a.bam", *KINDS[kind])
+        assert given.written(sample, "a.bam", *KINDS[kind], *options) == here
+
+
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
 @pytest.mark.parametrize("fmt", ["sam", "bam", "paf"])
 def test_standard_output__has_the_same_bytes(
     given: Given, sample: str, fmt: str, capfdbinary: pytest.CaptureFixture[bytes]
