@@ -145,7 +145,7 @@ def test_full_disk__under_standard_output_is_told(store: Store, signatures: str)
 # ---- options ----------------------------------------------------------------------------------
 
 WRONG_OPTIONS = [
-    ("--hits last", "'--hits': 'last' is not one of 'first', 'all'"),
+    ("--hits last", "'--hits': 'last' is not one of 'first', 'best', 'all'"),
     ("--strand -", "'--strand': '-' is not one of 'forward', 'both'"),
     ("--sample-n both", "'--sample-n': 'both' is not one of 'match', 'mismatch'"),
     ("--min-score high", "'--min-score': 'high' is not a valid float"),
