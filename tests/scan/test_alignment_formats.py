@@ -1,7 +1,9 @@
 """SAM, BAM and PAF of scans: read back by pysam, and compared with the bases base by base."""
 
 import gzip
+import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from support.scanned import OTHER, Scan, fasta, fastq
 from multigpu.cli import cli
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.scan.job import ScanJob
+from multigpu.scan.parts import OutputNeeds
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -270,36 +273,50 @@ def test_compressed__has_the_same_lines(given: Given, sample: str, suffix: str) 
     assert gzip.decompress(given.written(sample, f"a.{suffix}.gz")) == plain
 
 
-@pytest.mark.parametrize("name", ["a.sam", "a.bam", "a.paf"])
-@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
-def test_run__is_resumed(
-    given: Given, sample: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = (*KINDS["edits"], "--max-chunk-bytes", "120", "--threads", "1")
-    whole = given.written(sample, name, *options)
-    (given.folder / "out" / name).unlink()
+@pytest.fixture
+def stop(given: Given, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Begins a scan, which fails after some parts."""
     outcomes = ScanJob.outcomes
 
-    def stopped(self: ScanJob, needs: Any) -> Any:
+    def stopped(self: ScanJob, needs: OutputNeeds) -> Any:
         for number, outcome in enumerate(outcomes(self, needs)):
             if number == 4:
                 raise Failure("stopped")
             yield outcome
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ScanJob, "outcomes", stopped)
-        with pytest.raises(Failure, match="stopped"):
-            given.written(sample, name, *options)
+    def run(*arguments: str) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(ScanJob, "outcomes", stopped)
+            with pytest.raises(Failure, match="stopped"):
+                given.written(*arguments)
+
+    return run
+
+
+RESUMED = (*KINDS["edits"], "--max-chunk-bytes", "120", "--threads", "1")
+
+
+@pytest.mark.parametrize("name", ["a.sam", "a.bam", "a.paf"])
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+def test_run__is_resumed(
+    given: Given, stop: Callable[..., None], sample: str, name: str, tmp_path: Path
+) -> None:
+    whole = given.written(sample, name, *RESUMED)
+    (given.folder / "out" / name).unlink()
+    stop(sample, name, *RESUMED)
     assert [path.name for path in (given.folder / "out").glob(".*")] == [f".{name}.journal"]
-    resumed: list[int] = []
+    summary = tmp_path / "summary.json"
+    resumed = ("--resume", "--summary", str(summary))
+    assert given.written(sample, name, *RESUMED, *resumed) == whole
+    assert json.loads(summary.read_text())["chunks"]["resumed"] >= 4
 
-    def counted(self: ScanJob, needs: Any) -> Any:
-        yield from outcomes(self, needs)
-        resumed.append(self.facts.resumed)
 
-    monkeypatch.setattr(ScanJob, "outcomes", counted)
-    assert given.written(sample, name, *options, "--resume") == whole
-    assert resumed[0] >= 4
+def test_run__is_not_resumed_in_a_format_that_needs_more(
+    given: Given, stop: Callable[..., None]
+) -> None:
+    stop("r.fa", "hits", *RESUMED, "--format", "parquet")
+    with pytest.raises(UsageError, match=r"rows.*columns\+cigar\+records"):
+        given.written("r.fa", "hits", *RESUMED, "--format", "bam", "--resume")
 
 
 def test_program__has_the_options_that_rows_depend_on(given: Given) -> None:
