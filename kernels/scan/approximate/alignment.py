@@ -91,7 +91,8 @@ def align_without_gaps(
         offsets=np.zeros(len(hits) + 1, np.int64),
     )
     begins, path = offsets[hits.record] + hits.start, np.empty(longest, np.uint8)
-    _compare_all(letters, begins, patterns.sets, patterns.offsets, hits.pattern, strict, path, found)
+    sets, borders = patterns.sets, patterns.offsets
+    _compare_all(letters, begins, sets, borders, hits.pattern, strict, path, found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
 
