@@ -1,20 +1,16 @@
 """The search with errors against the plain recurrences, alignments among it."""
 
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from support.approximate_cases import Case, cases, rows, search, with_edits
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import BadBaseError, Patterns
-from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu, reference
-from multigpu.kernels.scan.approximate.types import join_pieces
-from multigpu.kernels.scan.approximate.verification import Piece
+from multigpu.kernels.scan.approximate import Limits, cpu, reference
 
 
 def cigar(operations: str) -> str:
@@ -130,35 +126,3 @@ def test_run__is_reported_at_its_first_end_with_the_largest_start() -> None:
     hits, cigars = search(case, edits=True)
     assert rows(hits) == [(0, 0, 2, 10, 1)]
     assert cigars == ["2=1I5="]
-
-
-@given(st.integers(0, 1 << 32), st.booleans(), st.sampled_from([0.0, 0.3, 1.0]))
-@examples(200)
-def test_pieces__of_a_record_have_the_hits_of_the_whole(
-    seed: int, repetitive: bool, ambiguous: float
-) -> None:
-    """A run of ends may go over several pieces, and fall in the end."""
-    rng = np.random.default_rng(seed)
-    signatures = [random_letters(rng, int(rng.integers(1, 9)), ambiguous / 3) for _ in range(3)]
-    record = random_letters(rng, int(rng.integers(1, 80)), ambiguous)
-    if repetitive:
-        record[rng.random(len(record)) < 0.9] = array("A")[0]
-        signatures[0] = array("AAAAAC")
-    patterns = Patterns.of(signatures, True)
-    limits = Limits.of(patterns, int(rng.integers(0, 4)), int(rng.integers(0, 2)))
-    margin = int((patterns.lengths + limits.most).max())
-    scanner = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted="all")
-    whole = scanner.scan(chunk_of([record]))
-    found = ErrorHits.none()
-    step, begin = int(rng.integers(1, 30)), 0
-    while begin == 0 or begin + margin < len(record):
-        letters = record[begin : begin + step + margin]
-        is_open = begin + len(letters) < len(record)
-        piece = Piece(margin if begin else 0, is_open)
-        hits = scanner.scan(chunk_of([letters]), piece)
-        moved = replace(hits, start=hits.start + begin, end=hits.end + begin)
-        found = join_pieces(found, moved)
-        begin += step
-    ordered = found.chosen("all", 2, by_end=True)
-    assert not ordered.edge.any()
-    assert rows(ordered) == rows(whole)

@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches
+from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
-from multigpu.kernels.scan.approximate.verification import WHOLE, Piece, find_hits
+from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack
 from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
 
@@ -35,7 +36,11 @@ class Scanner:
 
         Raises BadBaseError at the first illegal letter.
         """
-        hits = self._find_edits(chunk, piece) if self.edits else self._find_mismatches(chunk)
+        if self.edits:
+            hits = self._find_edits(chunk, piece)
+        else:
+            hits = self._find_mismatches(chunk)
+            hits = flag_borders(hits, hits.end, chunk.offsets, piece)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
     def _find_mismatches(self, chunk: Chunk) -> ErrorHits:

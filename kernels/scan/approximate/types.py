@@ -1,7 +1,7 @@
 """Limits of errors, and the result of a search with errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -49,8 +49,8 @@ class Limits:
         )
 
 
-# Flags of hits with edits in pieces of a record: whether the run of ends reaches the first end that
-# the piece is asked about, or the last one, after which the record continues.
+# Flags of hits in pieces of a record: whether the run of ends reaches the first end that the piece
+# is asked about, or the last one, after which the record continues. See `pieces.py`.
 AT_BEGIN, AT_END = np.uint8(1), np.uint8(2)
 
 
@@ -83,6 +83,8 @@ class ErrorHits:
     def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "ErrorHits":
         """Return all hits, or one of each record and signature, ordered by these, start and end.
 
+        Hits that reach a border of a piece stay, too, last: whether they are any is known later.
+
         wanted  "first": the lowest start, or with `by_end` the lowest end, the pattern itself
                 before its reverse complement; "best": the fewest errors, then as first
         """
@@ -93,10 +95,11 @@ class ErrorHits:
         place = self.end if by_end else self.start
         keys = (self.pattern, place) if wanted == "first" else (self.pattern, place, self.errors)
         order = np.lexsort((*keys, *pair))
+        order = order[self.edge[order] == 0]
         record, signature = self.record[order], signature[order]
         is_new = np.ones(len(order), bool)
         is_new[1:] = (record[1:] != record[:-1]) | (signature[1:] != signature[:-1])
-        return self.take(order[is_new])
+        return self.take(np.concatenate([order[is_new], np.flatnonzero(self.edge)]))
 
     @classmethod
     def none(cls) -> "ErrorHits":
@@ -118,21 +121,3 @@ class ErrorHits:
             errors=join("errors", np.int32).astype(np.int32),
             edge=join("edge", np.uint8).astype(np.uint8),
         )
-
-
-def join_pieces(left: ErrorHits, right: ErrorHits) -> ErrorHits:
-    """Return the hits of two pieces of one record, with ends in the record, as those of one piece.
-
-    A run at the end of the left piece is a hit only if it is found at the begin of the right one,
-    too, where no base before is known: it falls after that otherwise.
-    """
-    continued = right.take((right.edge & AT_BEGIN) != 0)
-    is_open = (left.edge & AT_END) != 0
-    last = np.zeros(max(left.pattern.max(initial=0), right.pattern.max(initial=0)) + 1, np.uint8)
-    last[continued.pattern] = continued.edge & AT_END
-    kept = left.take(~is_open | np.isin(left.pattern, continued.pattern))
-    was_open = (kept.edge & AT_END) != 0
-    edge = np.where(was_open, kept.edge & AT_BEGIN | last[kept.pattern], kept.edge)
-    return ErrorHits.joined(
-        [replace(kept, edge=edge.astype(np.uint8)), right.take((right.edge & AT_BEGIN) == 0)]
-    )

@@ -8,25 +8,12 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.scan.approximate.alignment import SETS, Pairs
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
-from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END, ErrorHits, Limits
+from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
+from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
 from multigpu.kernels.scan.types import Patterns
 
 ONE_EDIT = np.int32(1)
 TOO_MANY = np.int32(1 << 30)
-
-
-class Piece(NamedTuple):
-    """Ends of a chunk that are asked about, where its records are pieces of longer ones.
-
-    first    the first end in the chunk's first record; 0 where the record begins there
-    is_open  whether the last record continues after the chunk
-    """
-
-    first: int = 0
-    is_open: bool = False
-
-
-WHOLE = Piece()
 
 
 def find_hits(
@@ -55,16 +42,15 @@ def find_hits(
     runs = make_runs(int(((stretches.last - stretches.first) // 2 + 1).sum()))
     count = _find_hits(pairs, limits.most, stretches, strict, column, runs)
     record, end = runs.record[:count], runs.first[:count]
-    at_begin = (record == 0) & (end == piece.first) & (piece.first > 0)
-    at_end = (record == len(lengths) - 1) & (runs.last[:count] == lengths[record]) & piece.is_open
-    return ErrorHits(
+    hits = ErrorHits(
         record=record,
         pattern=runs.pattern[:count],
         start=end,
         end=end,
         errors=runs.errors[:count],
-        edge=(at_begin * AT_BEGIN | at_end * AT_END).astype(np.uint8),
+        edge=np.zeros(count, np.uint8),
     )
+    return flag_borders(hits, runs.last[:count], offsets, piece)
 
 
 class Runs(NamedTuple):

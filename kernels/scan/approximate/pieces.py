@@ -1,0 +1,145 @@
+"""Pieces of records: which ends they are asked about, and how the hits of two are joined.
+
+A piece of a long record goes `margin` bases over its border, as many as a hit may have. Hits
+belong to pieces by their ends: all ends up to the last base are asked about, and the next piece of
+the record, which begins at the border, is asked from `margin` on. So two pieces share one end. A
+run of neighbouring ends with the same number of edits may go on over it: only the next piece knows
+whether more edits follow, which makes it a hit, or fewer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END, ErrorHits
+from multigpu.kernels.scan.types import Chunk
+
+
+class Piece(NamedTuple):
+    """Ends of a chunk that are asked about, where its records are pieces of longer ones.
+
+    first    the first end in the chunk's first record; 0 where the record begins there
+    is_open  whether the last record continues after the chunk
+    """
+
+    first: int = 0
+    is_open: bool = False
+
+
+WHOLE = Piece()
+
+
+def flag_borders(
+    hits: ErrorHits, last: NDArray[np.int64], offsets: NDArray[np.int64], piece: Piece
+) -> ErrorHits:
+    """Return the hits of a chunk that a piece is asked about, with their flags.
+
+    last     int64[n]            the last end of each hit's run
+    offsets  int64[records + 1]  as in `Chunk`
+    """
+    lengths = np.diff(offsets)
+    is_first, is_last = hits.record == 0, hits.record == len(lengths) - 1
+    at_begin = is_first & (hits.end == piece.first) & (piece.first > 0)
+    at_end = is_last & (last == lengths[hits.record]) & piece.is_open
+    edge = (at_begin * AT_BEGIN | at_end * AT_END).astype(np.uint8)
+    return replace(hits, edge=edge).take(~is_first | (hits.end >= piece.first))
+
+
+def continue_runs(
+    edge: NDArray[np.uint8],
+    key: NDArray[np.integer],
+    next_edge: NDArray[np.uint8],
+    next_key: NDArray[np.integer],
+) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
+    """Return which hits of an open piece stay, and their flags, by those of the next piece.
+
+    A run at the end of a piece is a hit only if the next piece has it, too, at its begin, where
+    no base before is known; else fewer edits follow. The hits at the begin of the next piece have
+    then served their purpose.
+
+    key, next_key  whose runs are one: equal numbers for the same pattern
+    """
+    begins = np.flatnonzero((next_edge & AT_BEGIN) != 0)
+    begins = begins[np.argsort(next_key[begins])]
+    place = np.searchsorted(next_key[begins], key)
+    is_open = (edge & AT_END) != 0
+    place[~is_open | (place == len(begins))] = -1
+    goes_on = np.zeros(len(edge), bool)
+    at = begins[place[place >= 0]]
+    goes_on[place >= 0] = next_key[at] == key[place >= 0]
+    flags = edge.copy()
+    flags[goes_on] = (edge[goes_on] & AT_BEGIN) | (next_edge[begins[place[goes_on]]] & AT_END)
+    return ~is_open | goes_on, flags
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorPart:
+    """A part of a chunk, with the ends that it is asked about.
+
+    begin         where in the chunk it begins
+    first_record  the chunk's record that its first one is, or is the rest of
+    cut           how many bases of that record it does not have
+    goes_on       whether its last record continues in the next part of the chunk, which shares an
+                  end with it
+    """
+
+    chunk: Chunk
+    piece: Piece = WHOLE
+    begin: int = 0
+    first_record: int = 0
+    cut: int = 0
+    goes_on: bool = False
+
+    def halves(self, margin: int) -> "tuple[ErrorPart, ...]":
+        """Return two parts that together have the hits of this one; none where it is too small.
+
+        margin  most bases of a hit
+        """
+        letters, offsets = self.chunk.letters, self.chunk.offsets
+        middle = len(letters) // 2
+        if middle <= 2 * margin + 1:
+            return ()
+        record = int(np.searchsorted(offsets, middle, "right")) - 1
+        cut = middle - int(offsets[record])
+        stop, end = middle + margin, int(offsets[record + 1])
+        left_offsets = np.append(offsets[: record + 1], min(stop, end))
+        goes_on = cut > 0 and end >= stop
+        if not cut:
+            stop, left_offsets = middle, offsets[: record + 1]
+        is_last = cut > 0 and record == len(offsets) - 2
+        left = ErrorPart(
+            chunk=Chunk(letters[: int(left_offsets[-1])], left_offsets),
+            piece=Piece(self.piece.first, goes_on or (is_last and self.piece.is_open)),
+            goes_on=goes_on,
+        )
+        right = ErrorPart(
+            chunk=Chunk(letters[middle:], np.maximum(offsets[record:], middle) - middle),
+            piece=Piece(margin if cut else 0, self.piece.is_open),
+            begin=middle,
+            first_record=record,
+            cut=cut,
+        )
+        return left, right
+
+    def moved(self, hits: ErrorHits) -> ErrorHits:
+        """Return the part's hits as hits of the chunk that it is a part of."""
+        cut = np.where(hits.record == 0, self.cut, 0)
+        return replace(
+            hits,
+            record=hits.record + np.int32(self.first_record),
+            start=hits.start + cut,
+            end=hits.end + cut,
+        )
+
+
+def join_halves(halves: Sequence[ErrorPart], hits: Sequence[ErrorHits]) -> ErrorHits:
+    """Return the hits of a part from those of its halves, in no order."""
+    (left_part, right_part), (left, right) = halves, hits
+    if left_part.goes_on:
+        kept, edge = continue_runs(left.edge, left.pattern, right.edge, right.pattern)
+        left = replace(left, edge=edge).take(kept)
+        right = right.take((right.edge & AT_BEGIN) == 0)
+    return ErrorHits.joined([left_part.moved(left), right_part.moved(right)])

@@ -1,0 +1,90 @@
+"""The search with errors in pieces of records and in parts of chunks: the hits of the whole."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from support.approximate_cases import rows
+from support.examples import examples
+from support.scan_cases import array, chunk_of, random_letters
+
+from multigpu.kernels.scan import Chunk, Patterns
+from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
+from multigpu.kernels.scan.approximate.pieces import ErrorPart, Piece, join_halves
+
+Case = tuple[Chunk, Patterns, Limits, int]
+
+
+@st.composite
+def cases(draw: st.DrawFn, edits: bool) -> Case:
+    """A chunk whose matches overlap borders and each other, patterns, and the longest hit."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    ambiguous = draw(st.sampled_from([0.0, 0.3, 1.0]))
+    signatures = [random_letters(rng, int(rng.integers(1, 9)), ambiguous / 3) for _ in range(3)]
+    records = [
+        random_letters(rng, int(rng.integers(0, 80)), ambiguous)
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    if draw(st.booleans()):  # long runs of ends with the same number of edits
+        for record in records:
+            record[rng.random(len(record)) < 0.9] = array("A")[0]
+        signatures[0] = array("AAAAAC")
+    patterns = Patterns.of(signatures, True)
+    limits = Limits.of(patterns, int(rng.integers(0, 4)), int(rng.integers(0, 2)))
+    lengths = patterns.lengths + limits.most if edits else patterns.lengths
+    return chunk_of(records), patterns, limits, int(lengths.max())
+
+
+def found_by_halves(scanner: Any, part: ErrorPart, margin: int) -> ErrorHits:
+    """Return the hits of a part that is cut in two as often as it can be."""
+    halves = part.halves(margin)
+    if not halves:
+        hits: ErrorHits = scanner.scan(part.chunk, part.piece)
+        return hits
+    return join_halves(halves, [found_by_halves(scanner, half, margin) for half in halves])
+
+
+@given(st.booleans().flatmap(lambda edits: st.tuples(st.just(edits), cases(edits))),
+       st.sampled_from(["first", "best", "all"]))  # fmt: skip
+@examples(200)
+def test_halves__have_the_hits_of_the_whole(drawn: tuple[bool, Case], wanted: Any) -> None:
+    edits, (chunk, patterns, limits, margin) = drawn
+    scanner = cpu.Scanner(patterns, limits, edits=edits, strict=False, wanted=wanted)
+    whole = scanner.scan(chunk)
+    found = found_by_halves(scanner, ErrorPart(chunk=chunk), margin)
+    assert not found.edge.any()
+    assert rows(found.chosen(wanted, 2, by_end=edits)) == rows(whole)
+
+
+@given(st.booleans().flatmap(lambda edits: st.tuples(st.just(edits), cases(edits))),
+       st.integers(1, 30), st.booleans())  # fmt: skip
+@examples(200)
+def test_pieces__of_a_record_have_the_hits_of_the_whole(
+    drawn: tuple[bool, Case], step: int, is_known: bool
+) -> None:
+    """Pieces are open where they might go on, or only where they are known to.
+
+    A run of ends may go over several pieces, and fall in the end.
+    """
+    edits, (chunk, patterns, limits, margin) = drawn
+    record = chunk.letters
+    scanner = cpu.Scanner(patterns, limits, edits=edits, strict=False, wanted="all")
+    whole = scanner.scan(chunk_of([record]))
+    begin, parts, hits = 0, [], []
+    while not parts or parts[-1].goes_on:
+        letters = record[begin : begin + step + margin]
+        is_open = begin + len(letters) < len(record) or (
+            not is_known and len(letters) == step + margin
+        )
+        piece = Piece(margin if begin else 0, is_open)
+        parts.append(ErrorPart(chunk=chunk_of([letters]), piece=piece, cut=begin, goes_on=is_open))
+        hits.append(scanner.scan(parts[-1].chunk, piece))
+        begin += step
+    joined, last = hits[0], parts[0]
+    for part, found in zip(parts[1:], hits[1:], strict=True):
+        joined = join_halves((last, part), (joined, found))
+        last = ErrorPart(chunk=part.chunk, piece=part.piece, goes_on=part.goes_on)
+    ordered = joined.chosen("all", 2, by_end=edits)
+    assert not ordered.edge.any()
+    assert rows(ordered) == rows(whole)
