@@ -16,7 +16,7 @@ from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.scan.seeds import SeedPlan
-from multigpu.scan import work as scan
+from multigpu.scan import search
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.work import ScanWorkload
 
@@ -62,14 +62,14 @@ def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
     monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
     monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
-    on_cpu = scan.open_scanner
+    on_cpu = search.open_scanner
 
     def backend(place: Any, *about: Any) -> Any:
         if place.gpu is None:
             return on_cpu(place, *about)
         return cuda.Scanner(*about), lambda size: np.empty(size, np.uint8)
 
-    monkeypatch.setattr(scan, "open_scanner", backend)
+    monkeypatch.setattr(search, "open_scanner", backend)
     yield device
     device.fails = range(0)
 

@@ -43,6 +43,13 @@ class Scanner:
             hits = flag_borders(hits, hits.end, chunk.offsets, piece)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
+    def seconds(self) -> dict[str, float]:
+        """Return nothing: a scan on a CPU has no steps that are timed."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: no memory is kept."""
+
     def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
         illegal, _ = pack(chunk.letters, planes)

@@ -1,0 +1,333 @@
+"""The search of a scan on one device: exact, or with errors. Both give matches of one kind.
+
+A search is asked about a **part** of the loaded records: all of their bases, or, where a device has
+too little memory for them, a half, a quarter and so on. A record may be a piece of a longer one.
+An exact match belongs to the piece that it begins in, one with errors to the piece that it ends in
+(see `multigpu.kernels.scan.approximate.pieces`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.workload import Place
+from multigpu.formats.sequences.pieces import Pieces
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.kernels.device.buffers import Buffers
+from multigpu.kernels.scan import Chunk, Hits, Part, Patterns, Rules, allowed_bases, split
+from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.kernels.scan.approximate import ErrorHits, Limits
+from multigpu.kernels.scan.approximate.alignment import align
+from multigpu.kernels.scan.approximate.pieces import ErrorPart, Piece, join_halves
+from multigpu.kernels.scan.approximate.types import AT_BEGIN
+from multigpu.scan.ambiguity import Stretches, Windows
+from multigpu.scan.options import ScanOptions
+
+Allocate = Callable[[int], NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Matches:
+    """Matches in the records of a span, in the order of the rows.
+
+    hits       where they are; flagged where a match reaches the border of a piece
+    cigars     n texts: their alignments, empty unless edits are searched
+    ambiguous  int32[n]: ambiguous sample bases of each
+    """
+
+    hits: ErrorHits
+    cigars: list[bytes]
+    ambiguous: NDArray[np.int32]
+
+
+class Search(Protocol):
+    """A search for the signatures on a device.
+
+    overlap   bases that a piece of a record is read on over its border
+    allocate  makes memory for letters
+    """
+
+    patterns: Patterns
+    overlap: int
+    allocate: Allocate
+
+    def whole(self, pieces: Pieces) -> Any:
+        """Return the part with all bases of the pieces that may have matches."""
+
+    def halves(self, part: Any) -> Sequence[Any]:
+        """Return two parts that together have the matches of this one, or none for a small one."""
+
+    def find(self, part: Any) -> Any:
+        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
+
+    def join(self, halves: Sequence[Any], hits: Sequence[Any]) -> Any:
+        """Return the hits of a part from those of its halves."""
+
+    def matches(self, pieces: Pieces, part: Any, hits: Any) -> Matches:
+        """Return the matches that the options ask for, from the hits of all of the pieces."""
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last search took on the device."""
+
+    def give_back(self, part: Any) -> None:
+        """Let the memory of a part made by `whole` be used for others."""
+
+    def close(self) -> None:
+        """Free the memory on the device."""
+
+
+def open_search(
+    place: Place, signatures: Signatures, options: ScanOptions, bases: float
+) -> "ExactSearch | ErrorSearch":
+    """Return the search that the options ask for; `bases` are expected to be searched."""
+    letters, both = signatures.letters, options.strand == "both"
+    patterns = Patterns.of_joined(letters.joined, letters.offsets, both)
+    kind = ErrorSearch if options.most_errors else ExactSearch
+    return kind(place, patterns, options, bases)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExactPart:
+    """Bases that an exact search is asked about.
+
+    limit       hits must begin before this position
+    half        where the part lies in the whole; None for the whole
+    stretches   the bases that may have matches, of which the whole is made; None for all of them
+    """
+
+    chunk: Chunk
+    limit: int
+    half: Part | None = None
+    stretches: Stretches | None = None
+
+    @property
+    def begin(self) -> int:
+        """The position where the part begins in the chunk that it is a half of."""
+        return self.half.begin if self.half else 0
+
+
+class ExactSearch:
+    """The search for places without any error."""
+
+    def __init__(
+        self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
+    ) -> None:
+        self.patterns, self._options = patterns, options
+        # The first match is the first with few enough ambiguous bases, which kernels do not count.
+        first = options.hits != "all" and options.max_ambiguous is None
+        self.rules = Rules(first, options.sample_n == "mismatch")
+        self.scanner, self.allocate = open_scanner(place, patterns, self.rules, bases)
+        self.overlap = int(patterns.lengths.max()) - 1
+        self._buffers = Buffers(self.allocate)
+        self._windows: Windows | None = None
+        if options.max_ambiguous is not None:
+            self._windows = Windows(options.max_ambiguous, patterns.lengths)
+
+    def whole(self, pieces: Pieces) -> ExactPart:
+        """Return the part with all bases of the pieces that may have matches."""
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        stretches = None
+        if self._windows is not None:
+            buffer = self._buffers.take(len(chunk.letters))
+            stretches = self._windows.find_stretches(chunk, buffer)
+            if stretches is None:
+                self._buffers.give(buffer)
+            else:
+                chunk = stretches.chunk
+        return ExactPart(chunk=chunk, limit=len(chunk.letters), stretches=stretches)
+
+    def halves(self, part: ExactPart) -> tuple[ExactPart, ...]:
+        """Return two parts that overlap by the longest signature less one base."""
+        if part.limit < 2:
+            return ()
+        halves = split(part.chunk, part.limit, int(self.patterns.lengths.max()))
+        return tuple(ExactPart(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
+
+    def find(self, part: ExactPart) -> Hits:
+        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
+        hits: Hits = self.scanner.scan(part.chunk, part.limit)
+        return hits
+
+    def join(self, halves: Sequence[ExactPart], hits: Sequence[Hits]) -> Hits:
+        """Return the hits of a part from those of its halves."""
+        moved = []
+        for part, found in zip(halves, hits, strict=True):
+            assert part.half is not None
+            moved.append(part.half.moved(found))
+        return Hits.joined(moved).ordered(self.patterns.strands, self.rules.first)
+
+    def matches(self, pieces: Pieces, part: ExactPart, hits: Hits) -> Matches:
+        """Return the matches that the options ask for, from the hits of all of the pieces."""
+        if part.stretches is not None:
+            hits = part.stretches.in_records(hits)
+        hits = hits.where(hits.start < pieces.inside[hits.record])
+        found = ErrorHits.without_errors(hits, self.patterns.lengths[hits.pattern])
+        ambiguous = _count_ambiguous(pieces, found)
+        if self._windows is not None:
+            few = found.take(ambiguous <= _most_ambiguous(found, self._options))
+            wanted = "first" if self._options.hits == "best" else self._options.hits
+            found = few.chosen(wanted, self.patterns.strands, by_end=False)
+            ambiguous = _count_ambiguous(pieces, found)
+        return Matches(hits=found, cigars=[b""] * len(found), ambiguous=ambiguous)
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last search took on the device."""
+        seconds: dict[str, float] = self.scanner.seconds()
+        return seconds
+
+    def give_back(self, part: ExactPart) -> None:
+        """Let the memory of a part made by `whole` be used for others."""
+        if part.stretches is not None:
+            self._buffers.give(part.stretches.chunk.letters)
+
+    def close(self) -> None:
+        """Free the index and the buffers."""
+        self.scanner.close()
+        self._buffers.clear()
+
+
+class ErrorSearch:
+    """The search for places with few mismatches, or few edits."""
+
+    def __init__(
+        self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
+    ) -> None:
+        self.patterns, self._options = patterns, options
+        self._edits = bool(options.max_edits)
+        self._strict = options.sample_n == "mismatch"
+        self.limits = limits_of(patterns, options)
+        # The kernels do not count ambiguous bases, on which a choice depends.
+        wanted = options.hits if options.max_ambiguous is None else "all"
+        self.scanner, self.allocate = open_error_scanner(
+            place, patterns, self.limits, edits=self._edits, strict=self._strict, wanted=wanted
+        )
+        self.overlap = longest_match(patterns.lengths, options)
+
+    def whole(self, pieces: Pieces) -> ErrorPart:
+        """Return the part with all bases of the pieces."""
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        is_open = False
+        if pieces.tail and len(pieces.inside):
+            # A record that ends just there is open, too: the next piece has its last end again.
+            beyond = chunk.offsets[-1] - chunk.offsets[-2] - pieces.inside[-1]
+            is_open = bool(beyond >= self.overlap)
+        piece = Piece(self.overlap if pieces.lead else 0, is_open)
+        return ErrorPart(chunk=chunk, piece=piece)
+
+    def halves(self, part: ErrorPart) -> tuple[ErrorPart, ...]:
+        """Return two parts that overlap by the longest match."""
+        return part.halves(self.overlap)
+
+    def find(self, part: ErrorPart) -> ErrorHits:
+        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
+        hits: ErrorHits = self.scanner.scan(part.chunk, part.piece)
+        return hits
+
+    def join(self, halves: Sequence[ErrorPart], hits: Sequence[ErrorHits]) -> ErrorHits:
+        """Return the hits of a part from those of its halves."""
+        return join_halves(halves, hits)
+
+    def matches(self, pieces: Pieces, part: ErrorPart, hits: ErrorHits) -> Matches:
+        """Return the matches that the options ask for, from the hits of all of the pieces."""
+        options, strands = self._options, self.patterns.strands
+        if options.max_ambiguous is None:
+            hits = hits.chosen(options.hits, strands, by_end=self._edits)
+        alignments = None
+        if self._edits:
+            chunk = part.chunk
+            alignments = align(
+                chunk.offsets, chunk.letters, self.patterns, self.limits, hits, self._strict
+            )
+            hits = replace(hits, start=alignments.start)
+        number = np.arange(len(hits))
+        ambiguous = _count_ambiguous(pieces, hits)
+        if options.max_ambiguous is not None:
+            # A match at the begin of a piece only confirms one of the piece before.
+            few = (ambiguous <= _most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
+            number = number[few]
+            number = number[hits.take(few).choice(options.hits, strands, by_end=self._edits)]
+        number = number[hits.take(number).choice("all", strands, by_end=self._edits)]
+        cigars = [b""] * len(number)
+        if alignments is not None:
+            cigars = [alignments.text(hit).encode() for hit in number.tolist()]
+        return Matches(hits=hits.take(number), cigars=cigars, ambiguous=ambiguous[number])
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last search took on the device."""
+        seconds: dict[str, float] = self.scanner.seconds()
+        return seconds
+
+    def give_back(self, part: ErrorPart) -> None:
+        """Do nothing: parts are made of the memory of the pieces."""
+
+    def close(self) -> None:
+        """Free the memory on the device."""
+        self.scanner.close()
+
+
+def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
+    """Return the errors that each pattern may have."""
+    return Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix)
+
+
+def longest_match(lengths: NDArray[np.int64], options: ScanOptions) -> int:
+    """Return the most bases that a match of patterns of these lengths may have."""
+    most = allowed_bases(options.max_edits or 0, lengths)
+    return int((lengths + most).max())
+
+
+def _count_ambiguous(pieces: Pieces, hits: ErrorHits) -> NDArray[np.int32]:
+    """Return the number of ambiguous sample bases under every hit."""
+    begins = pieces.offsets[hits.record] + hits.start
+    found: NDArray[np.int32] = count_ambiguous(pieces.letters, begins, hits.end - hits.start)
+    return found
+
+
+def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
+    """Return the ambiguous sample bases that every hit may have."""
+    assert options.max_ambiguous is not None
+    return allowed_bases(options.max_ambiguous, hits.end - hits.start)
+
+
+def open_scanner(
+    place: Place, patterns: Patterns, rules: Rules, bases: float
+) -> tuple[Any, Allocate]:
+    """Return the scanner for a device, and what allocates memory for the letters."""
+    if place.gpu is None:
+        from multigpu.kernels.scan import cpu
+
+        return cpu.Scanner(patterns, rules, bases), _unpinned
+    import cupy
+
+    from multigpu.kernels.device.pinned import pinned
+    from multigpu.kernels.scan import cuda
+
+    with cupy.cuda.Device(place.gpu):
+        return cuda.Scanner(patterns, rules, bases), pinned
+
+
+def open_error_scanner(
+    place: Place, patterns: Patterns, limits: Limits, **kind: Any
+) -> tuple[Any, Allocate]:
+    """Return the scanner for a device, and what allocates memory for the letters.
+
+    kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
+    """
+    if place.gpu is None:
+        from multigpu.kernels.scan.approximate import cpu
+
+        return cpu.Scanner(patterns, limits, **kind), _unpinned
+    import cupy
+
+    from multigpu.kernels.device.pinned import pinned
+    from multigpu.kernels.scan.approximate import cuda
+
+    with cupy.cuda.Device(place.gpu):
+        return cuda.Scanner(patterns, limits, **kind), pinned
+
+
+def _unpinned(size: int) -> NDArray[np.uint8]:
+    return np.empty(size, np.uint8)
