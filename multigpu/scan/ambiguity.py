@@ -1,12 +1,13 @@
 """Limits of ambiguous bases: how many a match may have, and where samples have few enough."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan import Chunk, Hits, allowed_bases
+from multigpu.kernels.scan import Chunk, allowed_bases
 from multigpu.kernels.scan.ambiguity import copy_stretches, mark_stretches
+from multigpu.kernels.scan.approximate import ErrorHits
 
 # Lengths up to this many times the shortest one share a window.
 WIDENING = 1.25
@@ -25,9 +26,11 @@ class Stretches:
     record: NDArray[np.int32]
     begin: NDArray[np.int64]
 
-    def in_records(self, hits: Hits) -> Hits:
+    def in_records(self, hits: ErrorHits) -> ErrorHits:
         """Return hits in the stretches as hits in the records; they are no longer in order."""
-        return Hits(self.record[hits.record], hits.pattern, hits.start + self.begin[hits.record])
+        begin = self.begin[hits.record]
+        record = self.record[hits.record]
+        return replace(hits, record=record, start=hits.start + begin, end=hits.end + begin)
 
 
 class Windows:

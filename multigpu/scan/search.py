@@ -2,13 +2,14 @@
 
 A search is asked about a **part** of the loaded records: all of their bases, or, where a device has
 too little memory for them, a half, a quarter and so on. A record may be a piece of a longer one.
-An exact match belongs to the piece that it begins in, one with errors to the piece that it ends in
-(see `multigpu.kernels.scan.approximate.pieces`).
+A match as long as its signature belongs to the piece that it begins in, one with edits to the piece
+that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,12 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan import Chunk, Hits, Part, Patterns, Rules, allowed_bases, split
+from multigpu.kernels.scan import Chunk, Part, Patterns, Rules, allowed_bases, split
 from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.kernels.scan.approximate import ErrorHits, Limits
 from multigpu.kernels.scan.approximate.alignment import align
-from multigpu.kernels.scan.approximate.pieces import ErrorPart, Piece, join_halves
-from multigpu.kernels.scan.approximate.types import AT_BEGIN
+from multigpu.kernels.scan.approximate.pieces import EditPart, Piece, join_halves
+from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
 from multigpu.scan.ambiguity import Stretches, Windows
 from multigpu.scan.options import ScanOptions
 
@@ -43,55 +44,64 @@ class Matches:
     ambiguous: NDArray[np.int32]
 
 
-class Search(Protocol):
+class Search(ABC):
     """A search for the signatures on a device.
 
     overlap   bases that a piece of a record is read on over its border
     allocate  makes memory for letters
     """
 
-    patterns: Patterns
     overlap: int
     allocate: Allocate
+    _scanner: Any  # of a kernel, on this device
 
+    def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
+        self.patterns, self._options = patterns, options
+
+    @abstractmethod
     def whole(self, pieces: Pieces) -> Any:
         """Return the part with all bases of the pieces that may have matches."""
 
+    @abstractmethod
     def halves(self, part: Any) -> Sequence[Any]:
-        """Return two parts that together have the matches of this one, or none for a small one."""
+        """Return two parts that together have the hits of this one, or none for a small one."""
 
-    def find(self, part: Any) -> Any:
+    @abstractmethod
+    def find(self, part: Any) -> ErrorHits:
         """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
 
-    def join(self, halves: Sequence[Any], hits: Sequence[Any]) -> Any:
+    @abstractmethod
+    def join(self, halves: Sequence[Any], hits: Sequence[ErrorHits]) -> ErrorHits:
         """Return the hits of a part from those of its halves."""
 
-    def matches(self, pieces: Pieces, part: Any, hits: Any) -> Matches:
+    @abstractmethod
+    def matches(self, pieces: Pieces, part: Any, hits: ErrorHits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last search took on the device."""
+        seconds: dict[str, float] = self._scanner.seconds()
+        return seconds
 
-    def give_back(self, part: Any) -> None:
+    def give_back(self, part: Any) -> None:  # noqa: B027 (most lend nothing)
         """Let the memory of a part made by `whole` be used for others."""
 
     def close(self) -> None:
         """Free the memory on the device."""
+        self._scanner.close()
 
 
-def open_search(
-    place: Place, signatures: Signatures, options: ScanOptions, bases: float
-) -> "ExactSearch | ErrorSearch":
+def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
     """Return the search that the options ask for; `bases` are expected to be searched."""
     letters, both = signatures.letters, options.strand == "both"
     patterns = Patterns.of_joined(letters.joined, letters.offsets, both)
-    kind = ErrorSearch if options.most_errors else ExactSearch
+    kind = EditSearch if options.max_edits else PlaceSearch
     return kind(place, patterns, options, bases)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ExactPart:
-    """Bases that an exact search is asked about.
+class PlacePart:
+    """Bases that a search for matches as long as their signatures is asked about.
 
     limit       hits must begin before this position
     half        where the part lies in the whole; None for the whole
@@ -109,25 +119,32 @@ class ExactPart:
         return self.half.begin if self.half else 0
 
 
-class ExactSearch:
-    """The search for places without any error."""
+class PlaceSearch(Search):
+    """The search for matches as long as their signatures: exact ones, or with mismatches."""
 
     def __init__(
         self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
     ) -> None:
-        self.patterns, self._options = patterns, options
-        # The first match is the first with few enough ambiguous bases, which kernels do not count.
+        super().__init__(patterns, options)
+        strict = options.sample_n == "mismatch"
+        # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing.
         first = options.hits != "all" and options.max_ambiguous is None
-        self.rules = Rules(first, options.sample_n == "mismatch")
-        self.scanner, self.allocate = open_scanner(place, patterns, self.rules, bases)
+        self._wanted: Wanted = options.hits if first else "all"
+        if options.most_errors:
+            limits = limits_of(patterns, options)
+            self._scanner, self.allocate = open_error_scanner(
+                place, patterns, limits, edits=False, strict=strict, wanted="all"
+            )
+        else:
+            rules = Rules(first, strict)
+            self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
         self.overlap = int(patterns.lengths.max()) - 1
         self._buffers = Buffers(self.allocate)
         self._windows: Windows | None = None
         if options.max_ambiguous is not None:
             self._windows = Windows(options.max_ambiguous, patterns.lengths)
 
-    def whole(self, pieces: Pieces) -> ExactPart:
-        """Return the part with all bases of the pieces that may have matches."""
+    def whole(self, pieces: Pieces) -> PlacePart:
         chunk = Chunk(pieces.letters, pieces.offsets)
         stretches = None
         if self._windows is not None:
@@ -137,77 +154,72 @@ class ExactSearch:
                 self._buffers.give(buffer)
             else:
                 chunk = stretches.chunk
-        return ExactPart(chunk=chunk, limit=len(chunk.letters), stretches=stretches)
+        return PlacePart(chunk=chunk, limit=len(chunk.letters), stretches=stretches)
 
-    def halves(self, part: ExactPart) -> tuple[ExactPart, ...]:
+    def halves(self, part: PlacePart) -> tuple[PlacePart, ...]:
         """Return two parts that overlap by the longest signature less one base."""
         if part.limit < 2:
             return ()
         halves = split(part.chunk, part.limit, int(self.patterns.lengths.max()))
-        return tuple(ExactPart(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
+        return tuple(PlacePart(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
-    def find(self, part: ExactPart) -> Hits:
-        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
-        hits: Hits = self.scanner.scan(part.chunk, part.limit)
-        return hits
+    def find(self, part: PlacePart) -> ErrorHits:
+        if not self._options.most_errors:
+            hits = self._scanner.scan(part.chunk, part.limit)
+            return ErrorHits.without_errors(hits, self.patterns.lengths[hits.pattern])
+        found = self._scanner.scan(part.chunk)
+        inside = part.chunk.offsets[found.record] + found.start < part.limit
+        return self._chosen(found.take(inside))
 
-    def join(self, halves: Sequence[ExactPart], hits: Sequence[Hits]) -> Hits:
-        """Return the hits of a part from those of its halves."""
+    def join(self, halves: Sequence[PlacePart], hits: Sequence[ErrorHits]) -> ErrorHits:
         moved = []
         for part, found in zip(halves, hits, strict=True):
             assert part.half is not None
-            moved.append(part.half.moved(found))
-        return Hits.joined(moved).ordered(self.patterns.strands, self.rules.first)
+            cut = np.where(found.record == 0, part.half.cut, 0)
+            record = found.record + np.int32(part.half.first_record)
+            moved.append(
+                replace(found, record=record, start=found.start + cut, end=found.end + cut)
+            )
+        return self._chosen(ErrorHits.joined(moved))
 
-    def matches(self, pieces: Pieces, part: ExactPart, hits: Hits) -> Matches:
-        """Return the matches that the options ask for, from the hits of all of the pieces."""
+    def matches(self, pieces: Pieces, part: PlacePart, hits: ErrorHits) -> Matches:
         if part.stretches is not None:
             hits = part.stretches.in_records(hits)
-        hits = hits.where(hits.start < pieces.inside[hits.record])
-        found = ErrorHits.without_errors(hits, self.patterns.lengths[hits.pattern])
-        ambiguous = _count_ambiguous(pieces, found)
+        hits = hits.take(hits.start < pieces.inside[hits.record])
+        ambiguous = _count_ambiguous(pieces, hits)
         if self._windows is not None:
-            few = found.take(ambiguous <= _most_ambiguous(found, self._options))
-            wanted = "first" if self._options.hits == "best" else self._options.hits
-            found = few.chosen(wanted, self.patterns.strands, by_end=False)
-            ambiguous = _count_ambiguous(pieces, found)
-        return Matches(hits=found, cigars=[b""] * len(found), ambiguous=ambiguous)
+            few = hits.take(ambiguous <= _most_ambiguous(hits, self._options))
+            hits = few.chosen(self._options.hits, self.patterns.strands, by_end=False)
+            ambiguous = _count_ambiguous(pieces, hits)
+        return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
 
-    def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last search took on the device."""
-        seconds: dict[str, float] = self.scanner.seconds()
-        return seconds
+    def _chosen(self, hits: ErrorHits) -> ErrorHits:
+        return hits.chosen(self._wanted, self.patterns.strands, by_end=False)
 
-    def give_back(self, part: ExactPart) -> None:
-        """Let the memory of a part made by `whole` be used for others."""
+    def give_back(self, part: PlacePart) -> None:
         if part.stretches is not None:
             self._buffers.give(part.stretches.chunk.letters)
 
     def close(self) -> None:
-        """Free the index and the buffers."""
-        self.scanner.close()
+        super().close()
         self._buffers.clear()
 
 
-class ErrorSearch:
-    """The search for places with few mismatches, or few edits."""
+class EditSearch(Search):
+    """The search for matches with insertions and deletions."""
 
     def __init__(
         self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
     ) -> None:
-        self.patterns, self._options = patterns, options
-        self._edits = bool(options.max_edits)
+        super().__init__(patterns, options)
         self._strict = options.sample_n == "mismatch"
-        self.limits = limits_of(patterns, options)
-        # The kernels do not count ambiguous bases, on which a choice depends.
-        wanted = options.hits if options.max_ambiguous is None else "all"
-        self.scanner, self.allocate = open_error_scanner(
-            place, patterns, self.limits, edits=self._edits, strict=self._strict, wanted=wanted
+        self._limits = limits_of(patterns, options)
+        self._scanner, self.allocate = open_error_scanner(
+            place, patterns, self._limits, edits=True, strict=self._strict, wanted="all"
         )
         self.overlap = longest_match(patterns.lengths, options)
 
-    def whole(self, pieces: Pieces) -> ErrorPart:
-        """Return the part with all bases of the pieces."""
+    def whole(self, pieces: Pieces) -> EditPart:
         chunk = Chunk(pieces.letters, pieces.offsets)
         is_open = False
         if pieces.tail and len(pieces.inside):
@@ -215,57 +227,40 @@ class ErrorSearch:
             beyond = chunk.offsets[-1] - chunk.offsets[-2] - pieces.inside[-1]
             is_open = bool(beyond >= self.overlap)
         piece = Piece(self.overlap if pieces.lead else 0, is_open)
-        return ErrorPart(chunk=chunk, piece=piece)
+        return EditPart(chunk=chunk, piece=piece)
 
-    def halves(self, part: ErrorPart) -> tuple[ErrorPart, ...]:
+    def halves(self, part: EditPart) -> tuple[EditPart, ...]:
         """Return two parts that overlap by the longest match."""
         return part.halves(self.overlap)
 
-    def find(self, part: ErrorPart) -> ErrorHits:
-        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
-        hits: ErrorHits = self.scanner.scan(part.chunk, part.piece)
+    def find(self, part: EditPart) -> ErrorHits:
+        hits: ErrorHits = self._scanner.scan(part.chunk, part.piece)
         return hits
 
-    def join(self, halves: Sequence[ErrorPart], hits: Sequence[ErrorHits]) -> ErrorHits:
-        """Return the hits of a part from those of its halves."""
+    def join(self, halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
         return join_halves(halves, hits)
 
-    def matches(self, pieces: Pieces, part: ErrorPart, hits: ErrorHits) -> Matches:
-        """Return the matches that the options ask for, from the hits of all of the pieces."""
-        options, strands = self._options, self.patterns.strands
+    def matches(self, pieces: Pieces, part: EditPart, hits: ErrorHits) -> Matches:
+        options, strands, chunk = self._options, self.patterns.strands, part.chunk
         if options.max_ambiguous is None:
-            hits = hits.chosen(options.hits, strands, by_end=self._edits)
-        alignments = None
-        if self._edits:
-            chunk = part.chunk
-            alignments = align(
-                chunk.offsets, chunk.letters, self.patterns, self.limits, hits, self._strict
-            )
-            hits = replace(hits, start=alignments.start)
-        number = np.arange(len(hits))
+            hits = hits.chosen(options.hits, strands, by_end=True)
+        alignments = align(
+            chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
+        )
+        hits = replace(hits, start=alignments.start)
         ambiguous = _count_ambiguous(pieces, hits)
+        number = np.arange(len(hits))
         if options.max_ambiguous is not None:
             # A match at the begin of a piece only confirms one of the piece before.
             few = (ambiguous <= _most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
             number = number[few]
-            number = number[hits.take(few).choice(options.hits, strands, by_end=self._edits)]
-        number = number[hits.take(number).choice("all", strands, by_end=self._edits)]
-        cigars = [b""] * len(number)
-        if alignments is not None:
-            cigars = [alignments.text(hit).encode() for hit in number.tolist()]
-        return Matches(hits=hits.take(number), cigars=cigars, ambiguous=ambiguous[number])
-
-    def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last search took on the device."""
-        seconds: dict[str, float] = self.scanner.seconds()
-        return seconds
-
-    def give_back(self, part: ErrorPart) -> None:
-        """Do nothing: parts are made of the memory of the pieces."""
-
-    def close(self) -> None:
-        """Free the memory on the device."""
-        self.scanner.close()
+            number = number[hits.take(few).choice(options.hits, strands, by_end=True)]
+        number = number[hits.take(number).choice("all", strands, by_end=True)]
+        return Matches(
+            hits=hits.take(number),
+            cigars=[alignments.text(hit).encode() for hit in number.tolist()],
+            ambiguous=ambiguous[number],
+        )
 
 
 def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:

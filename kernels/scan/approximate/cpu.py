@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches
-from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
+from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack
@@ -36,11 +36,7 @@ class Scanner:
 
         Raises BadBaseError at the first illegal letter.
         """
-        if self.edits:
-            hits = self._find_edits(chunk, piece)
-        else:
-            hits = self._find_mismatches(chunk)
-            hits = flag_borders(hits, hits.end, chunk.offsets, piece)
+        hits = self._find_edits(chunk, piece) if self.edits else self._find_mismatches(chunk)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
     def seconds(self) -> dict[str, float]:

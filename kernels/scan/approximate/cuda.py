@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from multigpu.kernels.device.launch import launch_blocks, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
-from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
+from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
@@ -235,11 +235,7 @@ class Scanner:
                 self._own.lane = Lane()
             lane: Lane = self._own.lane
             found = lane.find(self, chunk)
-        if self.edits:
-            hits = self._ends_to_hits(chunk, found, piece)
-        else:
-            hits = self._to_hits(found)
-            hits = flag_borders(hits, hits.end, chunk.offsets, piece)
+        hits = self._ends_to_hits(chunk, found, piece) if self.edits else self._to_hits(found)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
     def _to_hits(self, found: NDArray[Any]) -> ErrorHits:
