@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from processes import on_cores
 from scan_runs import NAMES, Bench, scan_once, seconds_of
 from scan_streams import part_reads
-from searches import Letters, Piece, cut
+from searches import Letters, Piece, check_hits_are_real, cut
 
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.scan import Chunk, Patterns
@@ -90,6 +90,7 @@ class Search:
             replace(hits, record=hits.record + np.int32(piece.first))
             for piece, hits in zip(pieces, each, strict=True)
         ]
+        scanner.close()
         return ErrorHits.joined(moved)
 
     def starts(self, chunk: Chunk, hits: ErrorHits) -> NDArray[np.int64]:
@@ -111,7 +112,7 @@ def places(hits: ErrorHits, before: int = 1 << 62) -> list[tuple[int, ...]]:
 
 
 def part_search(bench: Bench) -> Iterator[Figure]:
-    """Time the kernels alone, without copies: on a CPU a thread."""
+    """Time kernels without copies, on a CPU one thread."""
     size = round(SEARCHED * bench.scale * (1 if bench.gpu else 0.01))
     one = Shape(1, (size, size), 256, (23, 23), 0.0, 0.0, 1.0, (256, 256), Errors(0.05, 0.05, 0.05))
     made = make_set(one, seed=1, into=_pinned(bench, size))
@@ -192,6 +193,8 @@ def _check_long(made: Set, search: Search, hits: ErrorHits) -> None:
         length = len(made.signatures[number])
         latest = start + length * (1 + float(search.rule.most))
         require(ends.get((record, number), 1 << 62) <= latest, f"{record}, {number}: not found")
+    if search.rule.kind == "mismatches":
+        check_hits_are_real(made.data, search.patterns, hits)
     records = np.unique(np.r_[made.planted[:3, 0], len(made.data) - 1])
     letters = [made.data.record(record) for record in records.tolist()]
     few = Letters(np.concatenate(letters), np.cumsum([0, *map(len, letters)]))
@@ -200,11 +203,11 @@ def _check_long(made: Set, search: Search, hits: ErrorHits) -> None:
     plain = replace(search, patterns=patterns, device="cpu")
     expected = plain.scanner().scan(Chunk(few.letters, few.offsets))
     is_chosen = np.isin(hits.record, records) & np.isin(hits.pattern, chosen)
-    of_gpu = hits.take(is_chosen)
+    found = hits.take(is_chosen)
     renumbered = replace(
-        of_gpu,
-        record=np.searchsorted(records, of_gpu.record),
-        pattern=np.searchsorted(chosen, of_gpu.pattern),
+        found,
+        record=np.searchsorted(records, found.record),
+        pattern=np.searchsorted(chosen, found.pattern),
     )
     require(len(expected) > 0, "no hits")
     require(places(renumbered) == places(expected), "the hits differ")
@@ -218,7 +221,8 @@ def part_guides(bench: Bench) -> Iterator[Figure]:
     genome, rule = _genome(bench), Rule("mismatches", 4, 3)
     for count, asked in ((64, 2.0), (1000, 3.0), (10_000, 8.0)):
         known = PLACES_OF_64 if count == 64 and genome.bases == CHROMOSOME else None
-        yield _on_genome(bench, "guides", genome, genome.guides(count), rule, asked, known)
+        guides = genome.guides(bench.copies(count))
+        yield _on_genome(bench, "guides", genome, guides, rule, asked, known)
 
 
 def part_edits(bench: Bench) -> Iterator[Figure]:
