@@ -37,6 +37,8 @@ LANE_BYTES_DISPATCHED = 768 << 20
 
 # Letters and planes of the bases, offsets and counts of the records.
 DEVICE_BYTES_PER_BYTE = 1.0
+# Places where exact parts of signatures match, in a search with errors.
+ERROR_BYTES_PER_BYTE = 0.5
 # Tables and results, and the index of some thousand signatures.
 FIXED_DEVICE_BYTES = 256 << 20
 
@@ -89,7 +91,8 @@ def plan_scan(
     budget = memory_budget(capacity, run)
     lengths = pattern_lengths(signatures, options)
     index = index_size(lengths, options, expected_bases(sources), capacity.gpu)
-    cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + index.memory)
+    unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.most_errors else 0)
+    cost = Cost(unit_bytes, FIXED_DEVICE_BYTES + index.memory)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
         raise UsageError(
             f"{describe_index(signatures, index.memory)}, and {FIXED_DEVICE_BYTES:,} are needed"

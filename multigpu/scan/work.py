@@ -131,9 +131,10 @@ class ScanSession:
         return SearchResult(hits=hits)
 
     def need(self, loaded: LoadedPieces) -> int:
-        """Return the device memory for letters, planes, offsets and counts, in bytes."""
+        """Return the device memory for letters, planes, places, offsets and counts, in bytes."""
         chunk = loaded.part.chunk
-        return int(1.5 * len(chunk.letters)) + 16 * len(chunk.offsets)
+        base_bytes = 2.0 if self.workload.options.most_errors else 1.5
+        return int(base_bytes * len(chunk.letters)) + 16 * len(chunk.offsets)
 
     def halves(self, loaded: LoadedPieces) -> tuple[LoadedPieces, ...]:
         """Return two pieces that together have all hits."""
