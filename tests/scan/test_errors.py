@@ -154,7 +154,7 @@ def test_fasta__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_p
     (tmp_path / "s.fa").write_bytes(fasta(signatures))
     expected = answer(samples, signatures, False, KINDS[kind])
     assert len(expected) > 3
-    for size in (1, 3, 17, 64, 10_000):
+    for size in (1, 17, 64):
         rows = found(tmp_path / "r.fa", tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
         assert rows == expected, size
 
