@@ -85,6 +85,7 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
             yield script(f"sanitize-{tool}", 300, "sanitize", "--tools", tool, figures=False)
     parts = ("cpu", "gzip", "memory", "hyperscan")
     yield script("others-scan", 300, "scan", *usual, "--only", *parts)
+    yield script("others-sassy", 300, "scan_errors", *usual, "--only", "sassy")
     yield script("others-engine", 120, "engine", "--chunks", "500")
     quick = ("--quick", "--out", str(options.out))
     yield script("others-factors", 300, "scan_factors", *device, *quick, figures=False)
@@ -93,10 +94,13 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
 PARTS = ("tests", "kernels", "scan", "cnv", "dock", "scaling", "sanitize", "others")
 FIGURES = (
     ("kernels-scan", 150, "scan", ("kernels", "records")),
+    ("kernels-errors", 150, "scan_errors", ("search", "long")),
     ("kernels-cnv", 150, "cnv", ("model", "stages", "cohort")),
     ("kernels-dock", 150, "dock", ("nearest", "linear", "cpu")),
     ("scan-process", 240, "scan", ("help", "process")),
     ("scan-steady", 300, "scan", ("stream", "reads")),
+    ("scan-errors", 400, "scan_errors", ("guides", "edits")),
+    ("scan-errors-reads", 300, "scan_errors", ("reads",)),
     ("cnv-process", 240, "cnv", ("process",)),
     ("dock-library", 300, "dock", ("library",)),
 )

@@ -22,9 +22,12 @@ from multigpu.scan import simulate
 GZIP_LEVEL = 1
 READ_BASES = 150
 READS_PER_BLOCK = 250_000
-FOURS = np.frombuffer(b"ACGT", np.uint8)[np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3]
+LETTERS = np.frombuffer(b"ACGT", np.uint8)
+FOURS = LETTERS[np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3]
 FOURS = FOURS.view("<u4").ravel()  # uint32[256]: the four letters that a random byte stands for
 N = ord("N")
+CODES = np.full(256, 255, np.uint8)  # numbers of the four letters
+CODES[LETTERS] = range(4)
 MARKS = (np.arange(256) * 21 // 256 + 33 + 10).astype(np.uint8)  # random byte -> Phred 10..30
 
 
@@ -152,6 +155,21 @@ class ReadSet:
 
         return made(self.folder / "signatures-short.fasta", write)
 
+    def changed_signatures(self, mismatches: int) -> Path:
+        """Return the signatures, each with some other bases than those that were planted."""
+
+        def write(path: Path) -> None:
+            random = np.random.default_rng(8)
+            signatures = read_signatures([str(self.signatures)])
+            with path.open("wb") as out:
+                for name, planted in zip(signatures.names, signatures.letters, strict=True):
+                    letters = planted.copy()
+                    places = random.choice(len(letters), mismatches, replace=False)
+                    letters[places] = other_letters(letters[places], random)
+                    out.write(b">%b\n%b\n" % (name, letters.tobytes()))
+
+        return made(self.folder / f"signatures-short-{mismatches}x.fasta", write)
+
     @property
     def reads(self) -> Path:
         return made(self.folder / f"reads-{self.count}.fastq", self._write)
@@ -209,6 +227,64 @@ def _plant_reads(
     return np.stack([chosen + first, numbers, starts], axis=1)
 
 
+# ---- a genome and guides ----------------------------------------------------------------------
+
+CHROMOSOMES = 25
+LINE_BASES = 50
+
+
+@dataclass(frozen=True)
+class Genome:
+    """Random chromosomes without N, and signatures that nobody planted there; fixed seeds.
+
+    bases  of a chromosome, whole lines
+    """
+
+    folder: Path
+    bases: int
+
+    @property
+    def chromosomes(self) -> Path:
+        """Return a folder of FASTA files."""
+        return made(self.folder / f"genome-{self.bases}", self._write)
+
+    def _write(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        random = np.random.default_rng(1)
+        for number in range(1, CHROMOSOMES + 1):
+            lines = np.full((self.bases // LINE_BASES, LINE_BASES + 1), ord("\n"), np.uint8)
+            lines[:, :-1] = uniform_letters(self.bases, random).reshape(-1, LINE_BASES)
+            with (folder / f"chr{number}.fa").open("wb") as out:
+                out.write(b">chr%d\n" % number)
+                out.write(lines.data)
+
+    def start_of_first(self, size: int) -> NDArray[np.uint8]:
+        """Return the first bases of chr1."""
+        return uniform_letters(size, np.random.default_rng(1))
+
+    def guides(self, count: int) -> Path:
+        """Return guides of 20 bases and the motif NGG; fewer of them are the first of more."""
+        return self._signatures(f"guides-{count}", count, 20, b"NGG", seed=5)
+
+    def signatures(self, count: int) -> Path:
+        """Return signatures of 23 bases."""
+        return self._signatures(f"signatures-23-{count}", count, 23, b"", seed=6)
+
+    def _signatures(self, name: str, count: int, length: int, end: bytes, seed: int) -> Path:
+        def write(path: Path) -> None:
+            random = np.random.default_rng(seed)
+            with path.open("wb") as out:
+                for number in range(count):
+                    letters = LETTERS[random.integers(0, 4, length)].tobytes()
+                    out.write(b">g%d\n%b\n" % (number, letters + end))
+
+        return made(self.folder / f"{name}.fasta", write)
+
+
+def uniform_letters(size: int, random: np.random.Generator) -> NDArray[np.uint8]:
+    return LETTERS[random.integers(0, 4, size, dtype=np.uint8)]
+
+
 # ---- sets in memory ---------------------------------------------------------------------------
 
 
@@ -230,6 +306,36 @@ def put_ns(letters: NDArray[np.uint8], share: float, random: np.random.Generator
 
 
 @dataclass(frozen=True)
+class Errors:
+    """Shares of a planted signature's bases that differ."""
+
+    substitutions: float = 0.0
+    insertions: float = 0.0
+    deletions: float = 0.0
+
+    def apply(self, letters: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
+        """Return letters with errors, none of them at an N."""
+        chance = np.where(letters == N, 1.0, random.random(len(letters)))
+        most = np.cumsum([self.substitutions, self.insertions, self.deletions])
+        kind = np.searchsorted(most, chance, "right")
+        changed = letters.copy()
+        changed[kind == 0] = other_letters(letters[kind == 0], random)
+        copies = np.array([1, 2, 0, 1])[kind]
+        inserted = np.cumsum(copies)[kind == 1] - 1
+        changed = np.repeat(changed, copies)
+        changed[inserted] = random_letters(len(inserted), random)
+        return changed
+
+
+NO_ERRORS = Errors()
+
+
+def other_letters(letters: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
+    """Return another of the four letters for each."""
+    return LETTERS[(CODES[letters] + random.integers(1, 4, len(letters))) % 4]
+
+
+@dataclass(frozen=True)
 class Shape:
     """The eight factors of a data set; lengths and counts are from the first to the second."""
 
@@ -241,6 +347,7 @@ class Shape:
     signature_n: float = 0.1
     matching: float = 20 / 2020
     per_sample: tuple[int, int] = (1, 2)
+    errors: Errors = NO_ERRORS
 
     @property
     def most_bases(self) -> int:
@@ -318,6 +425,8 @@ def _plant(
         at, end = int(offsets[record]), int(offsets[record + 1])
         for number in random.permutation(len(signatures))[:wanted].tolist():
             signature = signatures[number]
+            if shape.errors != NO_ERRORS:
+                signature = shape.errors.apply(signature, random)
             if at + len(signature) > end:
                 break
             place = letters[at : at + len(signature)]

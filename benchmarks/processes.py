@@ -31,7 +31,7 @@ def process(command: Sequence[str], use_cores: int | None = None, limit: float =
     """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}
-    with _on_cores(use_cores):
+    with on_cores(use_cores):
         begin = time.perf_counter()
         child = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
@@ -76,7 +76,7 @@ class _HighestMemory:
 
 
 @contextmanager
-def _on_cores(count: int | None) -> Iterator[None]:
+def on_cores(count: int | None) -> Iterator[None]:
     """Bind this thread, and processes that it starts, to the first `count` cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(before)[:count])

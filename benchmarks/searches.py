@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules
+from multigpu.kernels.scan.approximate import ErrorHits
 
 # Bases that a thread searches at a time, where there are as many for all.
 LEAST_PIECE = 4 << 20
@@ -143,13 +144,16 @@ def first_start(sample: NDArray[np.uint8], pattern: NDArray[np.uint8]) -> int:
     return -1
 
 
-def check_hits_are_real(data: Letters, patterns: Patterns, hits: Hits, most: int = 300) -> None:
-    """Compare up to `most` of the hits base by base."""
+def check_hits_are_real(
+    data: Letters, patterns: Patterns, hits: Hits | ErrorHits, most: int = 300
+) -> None:
+    """Compare up to `most` of the hits base by base: mismatches are as many as they say."""
     for i in np.linspace(0, len(hits) - 1, min(most, len(hits))).astype(int).tolist():
         pattern = pattern_sets(patterns, int(hits.pattern[i]))
         start = int(hits.start[i])
         under = bases.encode(data.record(int(hits.record[i])))[start : start + len(pattern)]
-        real = len(under) == len(pattern) and bool(((under & pattern) != 0).all())
+        errors = int(hits.errors[i]) if isinstance(hits, ErrorHits) else 0
+        real = len(under) == len(pattern) and int(((under & pattern) == 0).sum()) == errors
         require(real, f"hit {i} is no match")
 
 

@@ -27,6 +27,16 @@ def _complements() -> NDArray[np.uint8]:
 COMPLEMENTS = _complements()  # uint8[16]: set -> set of the complements
 
 
+def _letter_sets() -> NDArray[np.uint8]:
+    sets = np.zeros(256, np.uint8)
+    for letter, bases in SETS.items():
+        sets[[ord(letter), ord(letter.lower())]] = bases
+    return sets
+
+
+LETTER_SETS = _letter_sets()  # uint8[256]: the set of each letter (ASCII), 0 for no IUPAC base
+
+
 def encode(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Letters (ASCII) to sets, shape kept; 0 where the letter is no IUPAC base."""
     sets = np.empty(letters.shape, np.uint8)

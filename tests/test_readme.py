@@ -11,9 +11,11 @@ OF_THIS_MACHINE = ("multigpu plan", "multigpu doctor")  # what they print differ
 
 def test_commands__are_found_with_what_they_print() -> None:
     page = "text\n```\n$ a\n1\n2\n$ b\n```\n$ no\n```\n$ c\n3\n$ d <<'END'\n5\nEND\n6\n```\n"
+    page += "```\n$ e \\\n  f\n7\n$ g \\\n h <<'END'\n8\\\nEND\n```\n"
     assert [(c.line, c.text, c.shown) for c in commands(page)] == [
         (3, "a", ("1", "2")), (6, "b", ()), (10, "c", ("3",)),
-        (14, "d <<'END'\n5\nEND", ("6",)),
+        (14, "d <<'END'\n5\nEND", ("6",)), (19, "e \\\n  f", ("7",)),
+        (24, "g \\\n h <<'END'\n8\\\nEND", ()),
     ]  # fmt: skip
 
 

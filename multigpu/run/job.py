@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 STARTING_OVER = "multigpu: starting over; --resume would have continued the interrupted run"
 KEPT = "multigpu: finished chunks are kept: --resume continues from there"
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
+FILES_AT_A_TIME = 8  # of which fingerprints are made
 WARNINGS = {  # of events that concern the user
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
     "retried": "chunk {chunk} is run again: {reason}",
@@ -360,7 +362,11 @@ def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
 
 def describe_inputs(paths: Sequence[str]) -> dict[str, str]:
     """Return entries for the journal by which a changed input file is noticed."""
-    return {f"input {path}": str(fingerprint_or_none(path) or NO_FILE) for path in paths}
+    with ThreadPoolExecutor(FILES_AT_A_TIME) as pool:  # hashing does not hold the interpreter
+        found = pool.map(fingerprint_or_none, paths)
+        return {
+            f"input {path}": str(one or NO_FILE) for path, one in zip(paths, found, strict=True)
+        }
 
 
 def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
@@ -368,10 +374,11 @@ def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
 
     Raises Unreadable for one that cannot be read now: it may be the same later.
     """
-    for path in paths:
-        before = about[f"input {path}"]
-        if before != NO_FILE and _fingerprint_text(path) != before:
-            raise InputError(path, "was changed while it was read")
+    known = [path for path in paths if about[f"input {path}"] != NO_FILE]
+    with ThreadPoolExecutor(FILES_AT_A_TIME) as pool:
+        for path, now in zip(known, pool.map(_fingerprint_text, known), strict=True):
+            if now != about[f"input {path}"]:
+                raise InputError(path, "was changed while it was read")
 
 
 def _fingerprint_text(path: str) -> str:

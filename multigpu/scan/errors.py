@@ -25,9 +25,9 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
     if options.hits == "all" and allowed_bases(options.most_errors, lengths)[at] >= lengths[at]:
         kind = "max_edits" if options.max_edits else "max_mismatches"
         raise UsageError(
-            f"{kind} is {options.most_errors}, as many as the signature"
-            f" {quoted(signatures.names[at])} has bases ({lengths[at]:,}), which then matches"
-            " everywhere: give fewer, a share of the length (e.g. 0.1), or --hits best"
+            f"{kind} is {options.most_errors}, and the signature {quoted(signatures.names[at])}"
+            f" has only {_bases(lengths[at])}: it would match everywhere; give fewer, a share of"
+            " the length (e.g. 0.1), or --hits best"
         )
 
 

@@ -23,6 +23,11 @@ def notes_before(
     yield from _same_files([source.path for source in sources], "sample")
     yield from _same_files(paths, "signature")
     yield from _repeated_signatures(signatures)
+    if not options.most_errors and (options.exact_prefix or options.exact_suffix):
+        yield (
+            "--exact-prefix and --exact-suffix have no effect without --max-mismatches or"
+            " --max-edits: all bases must match"
+        )
     if any(source.layout != "fasta" for source in sources):
         return
     if options.min_score is not None:

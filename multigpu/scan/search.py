@@ -133,7 +133,7 @@ class PlaceSearch(Search):
         if options.most_errors:
             limits = limits_of(patterns, options)
             self._scanner, self.allocate = open_error_scanner(
-                place, patterns, limits, edits=False, strict=strict, wanted="all"
+                place, patterns, limits, edits=False, strict=strict, wanted=self._wanted
             )
         else:
             rules = Rules(first, strict)
@@ -167,9 +167,9 @@ class PlaceSearch(Search):
         if not self._options.most_errors:
             hits = self._scanner.scan(part.chunk, part.limit)
             return ErrorHits.without_errors(hits, self.patterns.lengths[hits.pattern])
-        found = self._scanner.scan(part.chunk)
-        inside = part.chunk.offsets[found.record] + found.start < part.limit
-        return self._chosen(found.take(inside))
+        found: ErrorHits = self._scanner.scan(part.chunk)
+        # What begins later is found in the next part, be it better or not.
+        return found.take(part.chunk.offsets[found.record] + found.start < part.limit)
 
     def join(self, halves: Sequence[PlacePart], hits: Sequence[ErrorHits]) -> ErrorHits:
         moved = []

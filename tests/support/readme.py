@@ -13,6 +13,7 @@ from pathlib import Path
 FENCE = "```"
 PROMPT = "$ "
 END = "END"
+HERE = f"<<'{END}'"
 MARK = "\x1e"  # parts the outputs of commands from each other
 
 
@@ -28,12 +29,13 @@ class Command:
 def commands(page: str) -> Iterator[Command]:
     """Yield the commands in fenced blocks: lines that begin with `$ `, and what follows each.
 
-    A command with `<<'END'` goes on to the line END.
+    A command with `<<'END'` goes on to the line END, one that ends with a backslash to the next.
     """
     inside, here, found, shown, at = False, False, "", [], 0
     for number, line in enumerate(page.splitlines(), 1):
-        if here:
-            found, at, here = f"{found}\n{line}", number, line != END
+        if here or (not shown and found.endswith("\\")):
+            here = line != END if here else line.endswith(HERE)
+            found, at = f"{found}\n{line}", number
             continue
         if inside and not line.startswith((FENCE, PROMPT)):
             shown.append(line)
@@ -45,7 +47,7 @@ def commands(page: str) -> Iterator[Command]:
             inside = not inside
         elif inside:
             found = line.removeprefix(PROMPT)
-            here = found.endswith(f"<<'{END}'")
+            here = found.endswith(HERE)
 
 
 def printed(wanted: list[Command], folder: Path, seconds: float) -> list[list[str]]:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.bases import encode
+from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
 from multigpu.kernels.scan.types import Patterns
 
 OPERATIONS = np.frombuffer(b"=XID", np.uint8)
-SETS = encode(np.arange(256, dtype=np.uint8))  # of the letters; 0 for no base
+SETS = LETTER_SETS
 SAME, DIFFERENT, INSERTION, DELETION = range(4)
 NOWHERE = np.int64(1 << 62)
 EDIT = np.int64(1 << 40)  # the cost of an edit; less by the start, so that the largest is preferred

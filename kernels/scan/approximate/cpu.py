@@ -11,7 +11,7 @@ from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack
 from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
 
-FIRST_ROOM = 1 << 14  # hits, or candidates
+FIRST_ROOM = 1 << 14  # candidates
 
 
 class Scanner:
@@ -51,27 +51,15 @@ class Scanner:
         illegal, _ = pack(chunk.letters, planes)
         if illegal >= 0:
             raise BadBaseError(illegal)
-        done, size, parts = 0, FIRST_ROOM, []
-        while done < len(chunk.offsets) - 1:
-            room = cpu_mismatches.make_room(size)
-            stop = cpu_mismatches.search(
-                planes, chunk.offsets, done, self._target, self._strict, room
-            )
-            count = int(room.filled[0])
-            pattern, start = room.pattern[:count], room.start[:count]
-            parts.append(
-                ErrorHits(
-                    record=room.record[:count],
-                    pattern=pattern,
-                    start=start,
-                    end=start + self.patterns.lengths[pattern],
-                    errors=room.errors[:count],
-                    edge=np.zeros(count, np.uint8),
-                )
-            )
-            size *= 1 if stop > done else 8
-            done = stop
-        return ErrorHits.joined(parts)
+        found = cpu_mismatches.find(planes, chunk.offsets, self._target, self._strict, self._wanted)
+        return ErrorHits(
+            record=found.record,
+            pattern=found.pattern,
+            start=found.start,
+            end=found.start + self.patterns.lengths[found.pattern],
+            errors=found.errors,
+            edge=np.zeros(len(found.record), np.uint8),
+        )
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:
         sets = bases.encode(chunk.letters)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.native import trailing_zeros
-from multigpu.kernels.scan.approximate.types import Limits
+from multigpu.kernels.scan.approximate.types import Limits, Wanted
 from multigpu.kernels.scan.cpu_patterns import ALL
 from multigpu.kernels.scan.types import Patterns
 
@@ -22,6 +22,9 @@ SEGMENT = 64 * AHEAD
 FEW_PLANES = 3  # of counters at least
 MOST_PLANES = 24  # of counters: no pattern has 2^24 bases that differ
 
+FIRST_ROOM = 1 << 14  # hits
+EVERY, FIRST, BEST = range(3)
+CHOICES: dict[Wanted, int] = {"all": EVERY, "first": FIRST, "best": BEST}
 ANY_BASE = 15  # the set that matches everything
 ONE = np.uint64(1)
 
@@ -37,14 +40,20 @@ class Target(NamedTuple):
     most: NDArray[np.int64]  # [n]
 
 
-class Room(NamedTuple):
-    """Room for hits, and scratch memory."""
+class Found(NamedTuple):
+    """Hits in order of their tiles and patterns; `start` is that in the record."""
 
     record: NDArray[np.int32]
     pattern: NDArray[np.int32]
     start: NDArray[np.int64]
     errors: NDArray[np.int32]
+
+
+class Scratch(NamedTuple):
+    """Memory for a search."""
+
     filled: NDArray[np.int64]  # [1] number of hits; more than there is room for: full
+    latest: NDArray[np.int64]  # [patterns] the latest hit of each
     alive: NDArray[np.uint64]  # [TILE]
     carry: NDArray[np.uint64]  # [TILE]
     counters: NDArray[np.uint64]  # [MOST_PLANES, TILE]
@@ -74,91 +83,143 @@ def make_target(patterns: Patterns, limits: Limits) -> Target:
     )
 
 
-def make_room(hits: int) -> Room:
-    """Return room for as many hits."""
-    return Room(
-        record=np.empty(hits, np.int32),
-        pattern=np.empty(hits, np.int32),
-        start=np.empty(hits, np.int64),
-        errors=np.empty(hits, np.int32),
+def find(
+    planes: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    target: Target,
+    strict: bool,
+    wanted: Wanted,
+) -> Found:
+    """Return hits: all, or of each record and pattern the first, or the one with fewest errors.
+
+    planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
+    offsets  int64[records + 1] as in `Chunk`
+    strict   whether a base of a sample must be a subset of the pattern's
+    """
+    scratch = Scratch(
         filled=np.zeros(1, np.int64),
+        latest=np.full(len(target.most), -1, np.int64),
         alive=np.empty(TILE, np.uint64),
         carry=np.empty(TILE, np.uint64),
         counters=np.empty((MOST_PLANES, TILE), np.uint64),
         held=np.empty((4, HELD), np.uint64),
         held_from=np.empty(1, np.int64),
     )
+    found, tile, words = _room(FIRST_ROOM), 0, -(-int(offsets[-1]) // 64)
+    while tile < words:
+        tile = _search(planes, offsets, tile, target, strict, CHOICES[wanted], found, scratch)
+        if tile < words:  # full
+            room = len(found.record)
+            more = _room(4 * room)
+            for name in Found._fields:
+                getattr(more, name)[:room] = getattr(found, name)
+            found = more
+    count = int(scratch.filled[0])
+    return Found(
+        found.record[:count], found.pattern[:count], found.start[:count], found.errors[:count]
+    )
+
+
+def _room(hits: int) -> Found:
+    return Found(
+        record=np.empty(hits, np.int32),
+        pattern=np.empty(hits, np.int32),
+        start=np.empty(hits, np.int64),
+        errors=np.empty(hits, np.int32),
+    )
 
 
 @lean
-def search(planes: Any, offsets: Any, begin: Any, target: Any, strict: Any, room: Any) -> Any:
-    """Search the records from `begin` on; return the first one for which there was no room.
+def _search(
+    planes: Any, offsets: Any, begin: Any, target: Any, strict: Any, choice: Any, found: Any,
+    scratch: Any,
+) -> Any:  # fmt: skip
+    """Search the tiles from word `begin` on; return the first one for which there was no room."""
+    words = (offsets[offsets.shape[0] - 1] + 63) // 64
+    scratch.held_from[0] = -1
+    record = 0
+    for tile in range(begin, words, TILE):
+        while offsets[record + 1] <= 64 * tile:
+            record += 1
+        before = scratch.filled[0]
+        is_inside = offsets[record + 1] >= 64 * (tile + TILE)
+        for p in range(target.most.shape[0]):
+            if choice == FIRST and is_inside and _is_latest(found, scratch, record, p):
+                continue
+            if _fill_alive(scratch.alive, tile, offsets, record, target.lengths[p]):
+                _search_tile(
+                    planes, tile, offsets, record, p, target, strict, choice, found, scratch
+                )
+        if scratch.filled[0] > found.record.shape[0]:
+            scratch.filled[0] = before
+            return tile
+    return words
 
-    planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
-    offsets  int64[records + 1] as in `Chunk`
-    strict   whether a base of a sample must be a subset of the pattern's
-    """
-    room.held_from[0] = -1
-    for record in range(begin, offsets.shape[0] - 1):
-        before = room.filled[0]
-        reach = (record, offsets[record], offsets[record + 1])
-        for tile in range(reach[1] // 64, (reach[2] + 63) // 64, TILE):
-            for p in range(target.most.shape[0]):
-                _search_tile(planes, tile, reach, p, target, strict, room)
-        if room.filled[0] > room.record.shape[0]:
-            room.filled[0] = before
-            return record
-    return offsets.shape[0] - 1
+
+@lean
+def _is_latest(found: Any, scratch: Any, record: Any, p: Any) -> Any:
+    """Return whether the latest hit of pattern p is in the record."""
+    at = scratch.latest[p]
+    # A hit for which there was no room was found, too.
+    is_kept = 0 <= at < min(scratch.filled[0], found.record.shape[0])
+    return is_kept and found.pattern[at] == p and found.record[at] == record
 
 
 @lean
 def _search_tile(
-    planes: Any, tile: Any, reach: Any, p: Any, target: Any, strict: Any, room: Any
-) -> None:
-    """Count the mismatches of pattern p at the positions of the tile that are in the record."""
+    planes: Any, tile: Any, offsets: Any, record: Any, p: Any, target: Any, strict: Any,
+    choice: Any, found: Any, scratch: Any,
+) -> None:  # fmt: skip
+    """Count the mismatches of pattern p at the positions of the tile that are alive."""
     first, stop = target.offsets[p], target.offsets[p + 1]
     most = target.most[p]
-    if not _fill_alive(room.alive, tile, reach[1], reach[2] - target.lengths[p] + 1):
-        return
     n_planes = FEW_PLANES
     while most >> n_planes:
         n_planes += 1
     begin_at = (1 << n_planes) - 1 - most
     for plane in range(n_planes):
         for i in range(TILE):
-            room.counters[plane, i] = ALL if begin_at >> plane & 1 else np.uint64(0)
+            scratch.counters[plane, i] = ALL if begin_at >> plane & 1 else np.uint64(0)
     for i in range(first, stop):
         segment = target.places[i] // SEGMENT
-        if room.held_from[0] != tile + segment * AHEAD:
-            room.held_from[0] = tile + segment * AHEAD
-            _hold(planes, room.held_from[0], room.held)
+        if scratch.held_from[0] != tile + segment * AHEAD:
+            scratch.held_from[0] = tile + segment * AHEAD
+            _hold(planes, scratch.held_from[0], scratch.held)
         offset, bases = target.places[i] - segment * SEGMENT, target.sets[i]
-        _compare(room.held, offset, bases, strict, room.carry)
+        _compare(scratch.held, offset, bases, strict, scratch.carry)
         if i < first + target.n_exact[p]:
-            any_left = _take_out(room.alive, room.carry)
+            any_left = _take_out(scratch.alive, scratch.carry)
         elif n_planes == FEW_PLANES:
-            any_left = _count(room.counters, room.carry, room.alive)
+            any_left = _count(scratch.counters, scratch.carry, scratch.alive)
         else:
             for plane in range(n_planes):
-                _add(room.counters[plane], room.carry)
-            any_left = _take_out(room.alive, room.carry)
+                _add(scratch.counters[plane], scratch.carry)
+            any_left = _take_out(scratch.alive, scratch.carry)
         if not any_left:
             return
-    _keep(room, tile, reach, p, n_planes, begin_at)
+    _keep(tile, offsets, record, p, n_planes, begin_at, choice, found, scratch)
 
 
 @lean
-def _fill_alive(alive: Any, tile: Any, begin: Any, end: Any) -> Any:
-    """Set the positions of the tile within [begin, end); return whether there are any."""
-    any_left = np.uint64(0)
+def _fill_alive(alive: Any, tile: Any, offsets: Any, record: Any, length: Any) -> Any:
+    """Set the positions of a tile at which a pattern may begin; return whether there are any.
+
+    record  the first one with bases in the tile
+    """
     for i in range(TILE):
-        low = max(0, min(64, begin - 64 * (tile + i)))
-        high = max(0, min(64, end - 64 * (tile + i)))
         alive[i] = np.uint64(0)
-        if high > low:
-            alive[i] = (ALL >> np.uint64(64 - (high - low))) << np.uint64(low)
-        any_left |= alive[i]
-    return any_left != 0
+    any_left = False
+    begin, end = 64 * tile, 64 * (tile + TILE)
+    while record < offsets.shape[0] - 1 and offsets[record] < end:
+        low = max(offsets[record], begin) - begin
+        high = min(offsets[record + 1] - length + 1, end) - begin
+        while low < high:
+            inside = min(high - low, 64 - (low & 63))
+            alive[low >> 6] |= (ALL >> np.uint64(64 - inside)) << np.uint64(low & 63)
+            low += inside
+            any_left = True
+        record += 1
+    return any_left
 
 
 @lean
@@ -229,21 +290,31 @@ def _add(counter: Any, carry: Any) -> None:
 
 
 @lean
-def _keep(room: Any, tile: Any, reach: Any, p: Any, n_planes: Any, begin_at: Any) -> None:
-    """Keep the positions that are left as hits."""
+def _keep(
+    tile: Any, offsets: Any, record: Any, p: Any, n_planes: Any, begin_at: Any, choice: Any,
+    found: Any, scratch: Any,
+) -> None:  # fmt: skip
+    """Keep the positions that are left as hits, as far as they are wanted."""
     for i in range(TILE):
-        left = room.alive[i]
+        left = scratch.alive[i]
         while left:
             bit = np.uint64(trailing_zeros(left))
             left &= left - ONE
-            errors = np.int64(0)
+            position = 64 * (tile + i) + np.int64(bit)
+            while offsets[record + 1] <= position:
+                record += 1
+            errors = -begin_at
             for plane in range(n_planes):
-                errors |= np.int64(room.counters[plane, i] >> bit & ONE) << plane
-            at = room.filled[0]
-            if at >= room.record.shape[0]:
-                room.filled[0] = room.record.shape[0] + 1
+                errors += np.int64(scratch.counters[plane, i] >> bit & ONE) << plane
+            at = scratch.filled[0]
+            if choice != EVERY and _is_latest(found, scratch, record, p):
+                at = scratch.latest[p]
+                if choice == FIRST or errors >= found.errors[at]:
+                    continue
+            if at >= found.record.shape[0]:
+                scratch.filled[0] = found.record.shape[0] + 1
                 return
-            room.record[at], room.pattern[at] = reach[0], p
-            room.start[at] = 64 * (tile + i) + np.int64(bit) - reach[1]
-            room.errors[at] = errors - begin_at
-            room.filled[0] = at + 1
+            found.record[at], found.pattern[at] = record, p
+            found.start[at], found.errors[at] = position - offsets[record], errors
+            scratch.latest[p] = at
+            scratch.filled[0] = max(scratch.filled[0], at + 1)
