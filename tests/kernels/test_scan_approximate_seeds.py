@@ -1,0 +1,108 @@
+"""The search with errors by seeds, against the plain recurrences and the sweep."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.approximate_cases import Case, cases, rows, search, with_edits
+from support.examples import examples
+from support.scan_cases import array, chunk_of, random_letters
+
+from multigpu.kernels.scan import Patterns
+from multigpu.kernels.scan.approximate import Limits, cpu, reference, seeds
+
+FREE = replace(
+    seeds.CPU, position=0.0, lookup=0.0, candidate=0.0, entry=0.0, mismatch=1e6, edit=1e6
+)
+NEVER = replace(seeds.CPU, position=1e12)
+
+
+@pytest.fixture
+def by_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pattern that can be is found by seeds."""
+    monkeypatch.setattr(cpu, "COSTS", FREE)
+
+
+def swept(case: Case, edits: bool) -> tuple[Any, list[str]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "COSTS", NEVER)
+        return search(case, edits=edits)
+
+
+def planned(case: Case, edits: bool, costs: seeds.Costs = FREE) -> seeds.Plan:
+    _, patterns, limits, strict = case
+    return seeds.plan_seeds(patterns, limits, costs, edits=edits, strict=strict)
+
+
+@st.composite
+def long_cases(draw: st.DrawFn) -> Case:
+    """Samples and signatures that are long enough for seeds, with errors of every kind."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    ambiguous = draw(st.sampled_from([0.0, 0.02, 0.1, 0.3]))
+    longest = draw(st.sampled_from([8, 40, 120]))
+    lengths = rng.integers(4, longest + 1, int(rng.integers(1, 6)))
+    signatures = [random_letters(rng, int(length), ambiguous / 2) for length in lengths]
+    if draw(st.booleans()):
+        signatures[0][:] = array("A")[0]
+    records = []
+    for _ in range(int(rng.integers(1, 4))):
+        pieces = [random_letters(rng, int(rng.integers(0, 40)), ambiguous)]
+        for number in rng.integers(0, len(signatures), int(rng.integers(0, 4))).tolist():
+            pieces += [with_edits(rng, signatures[number], int(rng.integers(0, 5)))]
+            pieces += [random_letters(rng, int(rng.integers(0, 20)), ambiguous)]
+        records.append(np.concatenate(pieces))
+        records[-1][rng.random(len(records[-1])) < ambiguous] = array("N")[0]
+    patterns = Patterns.of(signatures, draw(st.booleans()))
+    exact = [draw(st.sampled_from([0, 0, 0, 1, 7])) for _ in range(2)]
+    limits = Limits.of(patterns, draw(st.integers(0, 6) | st.floats(0, 0.2)), *exact)
+    return chunk_of(records), patterns, limits, draw(st.booleans())
+
+
+@pytest.mark.usefixtures("by_seeds")
+@pytest.mark.parametrize("edits", [False, True])
+@given(case=cases() | long_cases())
+@examples(300)
+def test_hits__are_those_of_the_reference(edits: bool, case: Case) -> None:
+    chunk, patterns, limits, strict = case
+    expected, _ = reference.search(chunk, patterns, limits, edits=edits, strict=strict)
+    assert rows(search(case, edits=edits)[0]) == rows(expected)
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_short_patterns_with_many_errors__have_no_seeds(edits: bool) -> None:
+    patterns = Patterns.of([array("ACGTACGTACGTACGTACG"), array("ACGTACGTACGTACGTACGT")])
+    limits = Limits.of(patterns, 4)
+    plan = planned((chunk_of([]), patterns, limits, False), edits)
+    assert plan.swept.tolist() == [0]
+    assert [table.k for table in plan.tables] == [4]
+
+
+@pytest.mark.parametrize("edits", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("length", "most"), [(300, 0.05), (700, 2), (2500, 0.04)])
+def test_long_patterns__have_the_hits_of_the_sweep(
+    length: int, most: float, strict: bool, edits: bool, by_seeds: None
+) -> None:
+    """Signatures with Ns, planted with errors where samples have Ns, too, and overlap."""
+    rng = np.random.default_rng(length)
+    signatures = [random_letters(rng, length + extra, 0.03) for extra in (0, 31)]
+    records = [random_letters(rng, 40, 0)]
+    for number in (0, 1, 0):
+        limit = int(length * most) if most < 1 else int(most)
+        copy = with_edits(rng, signatures[number], limit)
+        copy[rng.random(len(copy)) < 0.05] = array("N")[0]
+        records.append(np.concatenate([random_letters(rng, 150, 0.1), copy, copy[: length // 2]]))
+        records[-1] = np.concatenate([records[-1], random_letters(rng, length, 0.0)])
+        substituted = signatures[number].copy()
+        places = rng.choice(length, limit, replace=False)
+        substituted[places] = random_letters(rng, limit, 0)
+        records.append(np.concatenate([substituted, random_letters(rng, 60, 0.0), substituted]))
+    patterns = Patterns.of(signatures, True)
+    case = (chunk_of(records), patterns, Limits.of(patterns, most), strict)
+    assert not len(planned(case, edits).swept)
+    expected, found = swept(case, edits), search(case, edits=edits)
+    assert len(expected[0]) >= 6 or strict
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
