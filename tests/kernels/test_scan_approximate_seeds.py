@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emulation import emulated
+from emulation.device import Gpu
 from hypothesis import given
 from hypothesis import strategies as st
 from support.approximate_cases import Case, cases, rows, search, with_edits
@@ -105,4 +107,73 @@ def test_long_patterns__have_the_hits_of_the_sweep(
     assert not len(planned(case, edits).swept)
     expected, found = swept(case, edits), search(case, edits=edits)
     assert len(expected[0]) >= 6 or strict
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+# ---- on a GPU, emulated -------------------------------------------------------------------------
+
+emulates = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
+
+
+@pytest.fixture(scope="session")
+def machine() -> tuple[Gpu, Any]:
+    gpu, scan = emulated.load("scan")
+    scan.EMPTY_TABLE = 256
+    return emulated.load("scan/approximate", gpu, {"multigpu.kernels.scan.cuda": scan})
+
+
+@pytest.fixture
+def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(machine[1], "COSTS", FREE)
+    return machine[1]
+
+
+def planted(seed: int, lengths: list[int], most: float, ambiguous: float, strict: bool) -> Case:
+    """Return samples in which signatures of these lengths are planted with errors."""
+    rng = np.random.default_rng(seed)
+    signatures = [random_letters(rng, length, ambiguous / 2) for length in lengths]
+    records = [random_letters(rng, 3, 0)]
+    for _ in range(3):
+        pieces = [random_letters(rng, int(rng.integers(0, 200)), ambiguous)]
+        for number in rng.permutation(len(signatures))[:3].tolist():
+            pieces += [with_edits(rng, signatures[number], int(rng.integers(0, 4)))]
+            pieces += [random_letters(rng, int(rng.integers(0, 60)), ambiguous)]
+        records.append(np.concatenate(pieces))
+    patterns = Patterns.of(signatures, bool(rng.integers(2)))
+    exact = rng.choice([0, 0, 1, 3], 2).tolist()
+    return chunk_of(records), patterns, Limits.of(patterns, most, *exact), strict
+
+
+@emulates
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize(
+    ("lengths", "most"), [([8, 11, 24, 33], 1), ([24, 31, 40], 0.1), ([64, 90, 200, 300], 0.05)]
+)
+@pytest.mark.parametrize("edits", [False, True])
+def test_hits_on_a_gpu__are_those_of_cpus(
+    cuda: Any, machine: tuple[Gpu, Any], edits: bool, lengths: list[int], most: float,
+    ambiguous: float, strict: bool,
+) -> None:  # fmt: skip
+    case = planted(len(lengths), lengths, most, ambiguous, strict)
+    expected = swept(case, edits)
+    before = machine[0].launched["find_seeds"]
+    found = search(case, edits=edits, backend=cuda)
+    assert machine[0].launched["find_seeds"] > before
+    assert len(expected[0]) > 0
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+@emulates
+@pytest.mark.parametrize("edits", [False, True])
+def test_samples_full_of_ns__have_the_hits_of_cpus(cuda: Any, edits: bool) -> None:
+    """All choices of a window would be more than the seeds that there are."""
+    rng = np.random.default_rng(1)
+    signatures = [random_letters(rng, length, 0) for length in (24, 40)]
+    records = [random_letters(rng, 120, 0), random_letters(rng, 30, 1.0)]
+    records[0][40:70] = array("N")[0]
+    patterns = Patterns.of(signatures, True)
+    case = (chunk_of(records), patterns, Limits.of(patterns, 2), False)
+    expected, found = swept(case, edits), search(case, edits=edits, backend=cuda)
+    assert len(expected[0]) > 0
     assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])

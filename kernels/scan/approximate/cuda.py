@@ -9,13 +9,15 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import launch_blocks, struct
+from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
+from multigpu.kernels.scan.approximate.seeds import GPU, Plan, plan_seeds
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
+from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
 WORD = 32  # bases of a piece
@@ -27,6 +29,11 @@ THREADS = 128
 STRETCH = 64  # words, as in edits.cu
 PAIR = 2
 ANY_BASE = 15
+COSTS = GPU
+WARP = 32
+SEED_THREADS = 256
+WORDS_OF_WARP = 8  # words of the samples whose windows a warp looks up
+SEEDED = 1  # the mark of ends found by seeds
 
 MISMATCH_QUERY = np.dtype(
     [(name, "<u4") for name in ("pattern", "piece", "pieces", "exact", "triples", "ambiguous")]
@@ -34,6 +41,10 @@ MISMATCH_QUERY = np.dtype(
 )
 EDIT_QUERY = np.dtype(
     [("equal", "<u4", 4), ("rows", "<u4"), ("length", "<u4"), ("most", "<u4"), ("_", "<u4")]
+)
+TABLE = np.dtype(
+    [(name, POINTER) for name in ("known", "heads", "entries", "pattern", "begin", "first")]
+    + [(name, "<u4") for name in ("k", "most", "n", "_")]
 )
 
 
@@ -91,11 +102,13 @@ class MismatchQueries:
         return cls(queries, table, places)
 
 
-def mismatch_queries(patterns: Patterns, limits: Limits) -> list[MismatchQueries]:
+def mismatch_queries(
+    patterns: Patterns, limits: Limits, chosen: NDArray[np.int64]
+) -> list[MismatchQueries]:
     """Return whole patterns, and pieces of long ones of which one has its share of mismatches."""
     whole, pieces = [], []
-    for p, length in enumerate(patterns.lengths.tolist()):
-        most = int(limits.most[p])
+    for p in chosen.tolist():
+        length, most = int(patterns.lengths[p]), int(limits.most[p])
         if length <= LONGEST_WHOLE:
             whole.append((p, 0, 0, length, most))
         else:
@@ -120,12 +133,12 @@ class EditQueries:
     slack: NDArray[np.int64]
 
     @classmethod
-    def of(cls, patterns: Patterns, limits: Limits) -> "EditQueries":
-        """Return the pieces of all patterns, one of which has no more than its share of edits."""
+    def of(cls, patterns: Patterns, limits: Limits, chosen: NDArray[np.int64]) -> "EditQueries":
+        """Return the pieces of patterns, one of which has no more than its share of edits."""
         rows = []
-        for p, length in enumerate(patterns.lengths.tolist()):
+        for p in chosen.tolist():
+            length, most = int(patterns.lengths[p]), int(limits.most[p])
             count = -(-length // WORD)
-            most = int(limits.most[p])
             for i in range(count):
                 begin, end = length * i // count, length * (i + 1) // count
                 slack = most if end < length else 0
@@ -140,7 +153,7 @@ class EditQueries:
                 matching = int(((sets >> base & 1) << place).sum())
                 query["equal"][base] = matching | (~inside & 0xFFFFFFFF)
             query["rows"], query["length"], query["most"] = inside, length, most
-        columns = np.array(rows, np.int64).T
+        columns = np.array(rows, np.int64).reshape(-1, 6).T
         return cls(queries, columns[0].copy(), columns[4].copy(), columns[5].copy())
 
     def candidates(self, found: NDArray[Any], offsets: NDArray[np.int64]) -> Candidates:
@@ -161,14 +174,53 @@ class EditQueries:
         )
 
 
+class Seeding:
+    """Search by tables of seeds on the current device, by `seeds.cu`."""
+
+    def __init__(self, plan: Plan, limits: Any, *, edits: bool, strict: bool) -> None:
+        self._limits = limits
+        self._module = _module("seeds", FIRST=0, STRICT=int(strict), EDITS=int(edits))
+        self._arrays, self._tables = [], []
+        for table in plan.tables:
+            fields = table._asdict()
+            arrays = {
+                name: cupy.asarray(value)
+                for name, value in fields.items()
+                if isinstance(value, np.ndarray)
+            }
+            self._arrays.append(arrays)
+            n = len(table.pattern)
+            self._tables.append(struct(TABLE, **arrays, k=table.k, most=table.most, n=n))
+
+    def search(
+        self, samples: NDArray[Any], patterns: NDArray[Any], hits: NDArray[Any], bases: int
+    ) -> None:
+        """Queue the search on the current stream; the three are arguments of the kernel."""
+        blocks = -(-bases // (WORD * WORDS_OF_WARP * SEED_THREADS // WARP))
+        for table in self._tables:
+            launch_blocks(
+                self._module, "find_seeds", blocks, SEED_THREADS, samples, patterns, table, hits,
+                self._limits,
+            )  # fmt: skip
+
+
 class Scanner:
     """Searches chunks for the same patterns on the current device.
 
     `scan` may be called from several threads at once: each gets a lane of its own.
+
+    bases  about how many are going to be searched; nothing but speed depends on it
     """
 
     def __init__(
-        self, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool, wanted: Wanted
+        self,
+        patterns: Patterns,
+        limits: Limits,
+        *,
+        edits: bool,
+        strict: bool,
+        wanted: Wanted,
+        bases: float = EXPECTED_BASES,
     ) -> None:
         self.patterns, self.limits, self.edits = patterns, limits, edits
         self.rules = Rules(first=False, strict=strict)
@@ -179,17 +231,19 @@ class Scanner:
         self._arrays = pattern_arrays(patterns, cupy.asarray)
         n = len(patterns)
         self._patterns = struct(PATTERNS, **self._arrays, n=n, strands=patterns.strands)
+        # More exact bases than a pattern has make no difference.
+        exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
+        four = [limits.most, *exact, np.zeros_like(limits.most)]
+        self._limits = cupy.asarray(np.stack(four, axis=1).astype(np.int32))
+        plan = plan_seeds(patterns, limits, COSTS, edits=edits, strict=strict, bases=bases)
+        self._seeding = Seeding(plan, self._limits, edits=edits, strict=strict)
         if edits:
-            self._ends = EditQueries.of(patterns, limits)
+            self._ends = EditQueries.of(patterns, limits, plan.swept)
             self._queries = cupy.asarray(self._ends.queries.view(np.uint8))
         else:
-            # More exact bases than a pattern has make no difference.
-            exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
-            four = [limits.most, *exact, np.zeros_like(limits.most)]
-            self._limits = cupy.asarray(np.stack(four, axis=1).astype(np.int32))
             self._sweeps = [
                 (each, cupy.asarray(each.queries.view(np.uint8)), cupy.asarray(each.steps))
-                for each in mismatch_queries(patterns, limits)
+                for each in mismatch_queries(patterns, limits, plan.swept)
             ]
         cupy.cuda.get_current_stream().synchronize()
 
@@ -198,6 +252,7 @@ class Scanner:
         if not bases:
             return
         words, strict = -(-bases // 32), int(self.rules.strict)
+        self._seeding.search(samples, self._patterns, hits, bases)
         if self.edits:
             stretches = -(-words // STRETCH)
             threads = stretches * -(-len(self._ends.queries) // PAIR)
@@ -254,7 +309,16 @@ class Scanner:
         )
 
     def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> ErrorHits:
-        candidates = self._ends.candidates(found, chunk.offsets)
+        is_seeded = found["errors"] == SEEDED
+        seeded = found[is_seeded]
+        pattern, end = seeded["pattern"], seeded["start"].astype(np.int64)
+        most = self.limits.most[pattern]
+        candidates = Candidates.joined(
+            [
+                Candidates(seeded["record"], pattern, end - most, end + most),
+                self._ends.candidates(found[~is_seeded], chunk.offsets),
+            ]
+        )
         strict = self.rules.strict
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, candidates, strict, piece
