@@ -88,3 +88,9 @@ def test_approximate_kernels__compile_for_every_architecture(
     launched = LAUNCH_APPROXIMATE.findall((FOLDER / "approximate/cuda.py").read_text())
     assert kernels_of(cubin) <= set(launched)
     assert kernels_of(cubin)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_seeds__compile_for_edits(arch: str) -> None:
+    defines = {"FIRST": 0, "STRICT": 0, "EDITS": 1}
+    assert kernels_of(compile_cubin(source("scan", "approximate/seeds.cu"), arch, defines))

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import lean
-from multigpu.kernels.compiled.native import popcount
+from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.seeds import CHECKED, Table
 from multigpu.kernels.scan.approximate.types import Limits
 from multigpu.kernels.scan.cpu_patterns import ALL, pack_patterns, single, window
 from multigpu.kernels.scan.types import Patterns
 
 ONE = np.uint64(1)
+ROWS = 32  # bases after a piece that are aligned
 NO_HIT = -1
 
 
@@ -34,6 +35,7 @@ class Search(NamedTuple):
     offsets  int64[records + 1] as in `Chunk`
     found    int64[room, 4]: record, pattern, start and mismatches; of edits the end of a hit with
              as many insertions after the seed as deletions, and 0
+    left     int64[pieces], scratch
     """
 
     planes: NDArray[np.uint64]
@@ -43,6 +45,7 @@ class Search(NamedTuple):
     edits: bool
     strict: bool
     found: NDArray[np.int64]
+    left: NDArray[np.int64]
 
 
 def make_target(patterns: Patterns, limits: Limits) -> Target:
@@ -69,9 +72,10 @@ def search(
     room: int,
 ) -> NDArray[np.int64]:
     """Return what is found in all records, as in `Search`."""
+    left = np.empty(len(table.pattern), np.int64)
     while True:
         found = np.empty((room, 4), np.int64)
-        count = int(_search(Search(planes, offsets, target, table, edits, strict, found)))
+        count = int(_search(Search(planes, offsets, target, table, edits, strict, found, left)))
         if count <= room:
             return found[:count]
         room = count
@@ -80,22 +84,27 @@ def search(
 @lean
 def _search(search: Any) -> Any:
     """Look every window up; return how much is found, even if there is no room for all."""
-    count, k = 0, search.table.k
-    k_bits = (ONE << np.uint64(k)) - ONE
+    table = search.table
+    count, k = 0, table.k
     for record in range(search.offsets.shape[0] - 1):
         position, stop = search.offsets[record], search.offsets[record + 1] - k + 1
         while position < stop:
             word = position >> 6
             here, after = _bits_of(search.planes, word), _bits_of(search.planes, word + 1)
-            word_stop = min(64 * (word + 1), stop)
-            while position < word_stop:
-                bases = _bases_at(here, after, np.uint64(position & 63))
-                if not bases[0] & k_bits:
-                    key = (bases[1] & k_bits) | (bases[2] & k_bits) << np.uint64(k)
-                    count = _look_up(search, record, position, bases, key, count)
-                elif not search.strict:
-                    count = _try_choices(search, record, position, bases, bases[0] & k_bits, count)
-                position += 1
+            wanted = _wanted(here, after, k, search.strict, table.known)
+            wanted &= ALL << np.uint64(position & 63)
+            if stop - 64 * word < 64:
+                wanted &= (ONE << np.uint64(stop & 63)) - ONE
+            while wanted:
+                at = trailing_zeros(wanted)
+                wanted &= wanted - ONE
+                bases = _bases_at(here, after, np.uint64(at))
+                most = NO_HIT if search.edits else table.most
+                left = _follow(bases, k, most, table.known, table.heads, table.entries,
+                               search.left)  # fmt: skip
+                for piece in search.left[:left]:
+                    count = _settle(search, record, 64 * word + at, piece, count)
+            position = 64 * (word + 1)
     return count
 
 
@@ -118,23 +127,51 @@ def _bases_at(here: Any, after: Any, shift: Any) -> Any:
 
 
 @lean
-def _try_choices(search: Any, record: Any, position: Any, bases: Any, mask: Any, count: Any) -> Any:
-    """Follow the seeds that match a window with ambiguous bases, those of `mask`."""
-    table = search.table
-    choices = ONE << np.uint64(2 * popcount(mask))
-    if choices > np.uint64(table.entries.shape[0]):
-        for entry in range(table.entries.shape[0]):
-            count = _compare_entry(search, record, position, bases, entry, count)
-        return count
-    k_bits = (ONE << np.uint64(table.k)) - ONE
+def _key_of(low: Any, high: Any, k: Any) -> Any:
+    return low | high << np.uint64(k)
+
+
+@lean
+def _is_known(known: Any, key: Any) -> Any:
+    """1 where a seed has this key, else 0."""
+    return np.uint64(known[key >> np.uint64(5)]) >> (key & np.uint64(31)) & ONE
+
+
+@lean
+def _wanted(here: Any, after: Any, k: Any, strict: Any, known: Any) -> Any:
+    """Return the positions of a word whose windows a seed has, or may have by a choice of bases."""
+    k_bits = (ONE << np.uint64(k)) - ONE
+    wanted = np.uint64(0)
+    for at in range(64):
+        shift = np.uint64(at)
+        ambiguous, low, high = _bases_at(here, after, shift)
+        is_known = _is_known(known, _key_of(low & k_bits, high & k_bits, k))
+        if ambiguous & k_bits:
+            is_known = np.uint64(not strict)
+        wanted |= is_known << shift
+    return wanted
+
+
+@lean
+def _follow(bases: Any, k: Any, most: Any, known: Any, heads: Any, entries: Any, left: Any) -> Any:
+    """Set the pieces that the bases may be those of, without an error; return their number.
+
+    most  mismatches in the bases of an entry; NO_HIT for edits
+    """
+    k_bits = (ONE << np.uint64(k)) - ONE
+    mask = bases[0] & k_bits
+    count = np.int64(0)
+    if ONE << np.uint64(2 * popcount(mask)) > np.uint64(entries.shape[0]):
+        return _compare(bases, most, entries, 0, entries.shape[0], left, count)
     low, high = bases[1] & k_bits & ~mask, bases[2] & k_bits & ~mask
     # Subtracting the mask steps through all choices of the bits in it.
     of_low = np.uint64(0)
     while True:
         of_high = np.uint64(0)
         while True:
-            key = (low | of_low) | (high | of_high) << np.uint64(table.k)
-            count = _look_up(search, record, position, bases, key, count)
+            key = _key_of(low | of_low, high | of_high, k)
+            if _is_known(known, key):
+                count = _compare(bases, most, entries, heads[key], heads[key + ONE], left, count)
             of_high = (of_high - mask) & mask
             if not of_high:
                 break
@@ -145,30 +182,50 @@ def _try_choices(search: Any, record: Any, position: Any, bases: Any, mask: Any,
 
 
 @lean
-def _look_up(search: Any, record: Any, position: Any, bases: Any, key: Any, count: Any) -> Any:
-    """Follow all seeds with this key."""
-    table = search.table
-    if not table.known[key >> np.uint64(5)] >> np.uint32(key & np.uint64(31)) & np.uint32(1):
-        return count
-    for entry in range(table.heads[key], table.heads[key + ONE]):
-        count = _compare_entry(search, record, position, bases, entry, count)
+def _compare(
+    bases: Any, most: Any, entries: Any, first: Any, stop: Any, left: Any, count: Any
+) -> Any:
+    for entry in range(first, stop):
+        row = (entries[entry, 0], entries[entry, 1], entries[entry, 2])
+        differ = _differ(bases, row)
+        if popcount(differ) <= most or (most == NO_HIT and _has_one_edit(bases, row, differ)):
+            left[count] = entries[entry, 3]
+            count += 1
     return count
 
 
 @lean
-def _compare_entry(
-    search: Any, record: Any, position: Any, bases: Any, entry: Any, count: Any
-) -> Any:
-    """Compare the bases from a seed on; keep what is found by it."""
-    row = search.table.entries[entry]
+def _differ(bases: Any, row: Any) -> Any:
+    """Return which bases of an entry differ from those of a sample."""
     differ = (bases[1] ^ np.uint64(row[0])) | (bases[2] ^ np.uint64(row[1]))
-    if popcount(differ & np.uint64(row[2]) & ~bases[0]) > search.table.most:
-        return count
-    seed = np.int64(row[3])
-    p = search.table.pattern[seed]
-    start = position - search.table.begin[seed]
+    return differ & np.uint64(row[2]) & ~bases[0]
+
+
+@lean
+def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
+    """Whether a piece has no error, and the next one at most one edit; of the bases of an entry."""
+    own = _below(np.int64(row[0] >> np.uint32(CHECKED)))
+    both = _below(np.int64(row[1] >> np.uint32(CHECKED)))
+    differ &= both
+    if differ & own:
+        return False
+    # The first base that differs is the one after which there is no other.
+    rest = both & ~(differ ^ (differ - ONE))
+    if not differ & rest:
+        return True
+    inserted = (bases[0] >> ONE, bases[1] >> ONE, bases[2] >> ONE)
+    deleted = (bases[0] << ONE, bases[1] << ONE, bases[2] << ONE)
+    at = differ & (~differ + ONE)
+    return not _differ(inserted, row) & (rest | at) or not _differ(deleted, row) & rest
+
+
+@lean
+def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> Any:
+    """Keep what is found by a piece at a position."""
+    p = search.table.pattern[own]
+    start = position - search.table.begin[own]
     if search.edits:
-        if not _may_follow(search, record, position, seed):
+        if not _may_follow(search, record, position, own):
             return count
         errors = 0
         place = start + search.target.lengths[p]
@@ -176,7 +233,7 @@ def _compare_entry(
         end = start + search.target.lengths[p]
         if start < search.offsets[record] or end > search.offsets[record + 1]:
             return count
-        errors = _count_errors(search, p, seed, start)
+        errors = _count_errors(search, p, own, start)
         if errors == NO_HIT:
             return count
         place = start
@@ -190,14 +247,14 @@ def _compare_entry(
 
 
 @lean
-def _count_errors(search: Any, p: Any, seed: Any, start: Any) -> Any:
+def _count_errors(search: Any, p: Any, own: Any, start: Any) -> Any:
     """Return the mismatches at a start; NO_HIT for too many, and where another piece reports it."""
     table, length = search.table, search.target.lengths[p]
     first, stop = np.int64(table.first[p]), np.int64(table.first[p + 1])
-    left = np.int64(0)  # pieces from the seed's on, less their mismatches
+    left = np.int64(0)  # pieces from the own one on, less their mismatches
     lowest = stop - first
     for step in range(stop - first):
-        piece = seed + step
+        piece = own + step
         if piece >= stop:
             piece -= stop - first
             lowest = min(lowest, left)
@@ -241,30 +298,30 @@ def _below(count: Any) -> Any:
 
 
 @lean
-def _may_follow(search: Any, record: Any, position: Any, seed: Any) -> Any:
+def _may_follow(search: Any, record: Any, position: Any, piece: Any) -> Any:
     """Whether the bases after a piece without an error may be those of a hit.
 
-    Of l pieces after it fewer than l + 1 edits are asked. The first bases after it are aligned in a
-    column of bits (Myers 1999), to all that follows in the sample.
+    The first bases after it are aligned in a column of bits (Myers 1999), to all that follows in
+    the sample. They have at most one edit for each piece that they are of.
     """
     table, target = search.table, search.target
-    p = table.pattern[seed]
-    place = np.int64(table.begin[seed])
-    is_last = seed + 1 == table.first[p + 1]
-    end = target.lengths[p] if is_last else np.int64(table.begin[seed + 1])
+    p = table.pattern[piece]
+    place = np.int64(table.begin[piece])
+    stop = np.int64(table.first[p + 1])
+    end = np.int64(table.begin[piece + 1]) if piece + 1 < stop else target.lengths[p]
     compared = min(np.int64(CHECKED), end - place)
-    end = search.offsets[record + 1]
-    if position + compared > end:
+    record_end = search.offsets[record + 1]
+    if position + compared > record_end:
         return False
-    rows = min(np.int64(CHECKED), target.lengths[p] - place - compared)
-    if rows == 0:
-        return True
-    most = (CHECKED - 1) // table.k + 1  # so many pieces may begin there
+    rows = min(np.int64(ROWS), target.lengths[p] - place - compared)
+    most = 0
+    while piece + 1 + most < stop and table.begin[piece + 1 + most] < place + compared + rows:
+        most += 1
     a, c, g, t = window(target.planes, target.words[p], place + compared)
     plus, minus, errors = ALL, np.uint64(0), rows
-    last = np.uint64(rows - 1)
+    last = np.uint64(max(0, rows - 1))
     at = position + compared
-    stop = min(end, at + rows + most)
+    stop = min(record_end, at + rows + most)
     while errors > most and at < stop:
         equal = _rows_equal(search.planes, at, (a, c, g, t), search.strict)
         vertical = equal | minus

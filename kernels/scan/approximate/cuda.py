@@ -189,7 +189,7 @@ class Seeding:
                 if isinstance(value, np.ndarray)
             }
             self._arrays.append(arrays)
-            n = len(table.pattern)
+            n = len(table.entries)
             self._tables.append(struct(TABLE, **arrays, k=table.k, most=table.most, n=n))
 
     def search(

@@ -4,7 +4,8 @@
 
 #include "../scan.cuh"
 
-constexpr u32 CHECKED = 32;  // bases from a seed on that stand in the table
+constexpr u32 CHECKED = 27;  // bases from a seed on that stand in the table
+constexpr u32 ROWS = 32;  // bases after a piece that are aligned
 constexpr int NO_HIT = -1;
 
 // See seeds.py.
@@ -53,14 +54,14 @@ __device__ int count_mismatches(const Search& search, u32 p, int4 limit, u32 sta
 }
 
 // The mismatches at a start; NO_HIT for too many, and where another piece reports it.
-__device__ int count_errors(const Search& search, u32 p, int seed, u32 start) {
+__device__ int count_errors(const Search& search, u32 p, int own, u32 start) {
   const Table& table = search.table;
   const int4 limit = search.limits[p];
   const int first = table.first[p], stop = table.first[p + 1], pieces = stop - first;
-  int left = 0;  // pieces from the seed's on, less their mismatches
+  int left = 0;  // pieces from the own one on, less their mismatches
   int lowest = pieces;
   for (int step = 0; step < pieces; ++step) {
-    int piece = seed + step;
+    int piece = own + step;
     if (piece >= stop) {
       piece -= pieces;
       lowest = min(lowest, left);
@@ -85,29 +86,48 @@ __device__ __forceinline__ u32 rows_equal(uint4 rows, uint4 s, u32 bit) {
   return (rows.x & a) | (rows.y & c) | (rows.z & g) | (rows.w & t);
 }
 
-// Whether the bases after a piece without an error may be those of a hit: of l pieces after it fewer
-// than l + 1 edits are asked. The first of them are aligned in a column of bits (Myers 1999), to all
-// that follows in the sample.
-__device__ bool may_follow(const Search& search, u32 position, u32 record_end, u32 p, int seed) {
+// Which bases of an entry differ from those of a sample.
+__device__ __forceinline__ u32 differ_at(Bases bases, uint4 row) {
+  return ((bases.low ^ row.x) | (bases.high ^ row.y)) & row.z & ~bases.ambiguous;
+}
+
+// Whether a piece has no error, and the next one at most one edit; of the bases of an entry.
+__device__ __forceinline__ bool has_one_edit(Bases bases, uint4 row, u32 wrong) {
+  const u32 both = below(row.y >> CHECKED);
+  wrong &= both;
+  if (wrong & below(row.x >> CHECKED)) return false;
+  // The first base that differs is the one after which there is no other.
+  const u32 rest = both & ~(wrong ^ (wrong - 1)), at = wrong & (0 - wrong);
+  if (!(wrong & rest)) return true;
+  const Bases inserted = {bases.ambiguous >> 1, bases.low >> 1, bases.high >> 1};
+  if (!(differ_at(inserted, row) & (rest | at))) return true;
+  const Bases deleted = {bases.ambiguous << 1, bases.low << 1, bases.high << 1};
+  return !(differ_at(deleted, row) & rest);
+}
+
+// Whether the bases after a piece without an error may be those of a hit. The first of them are
+// aligned in a column of bits (Myers 1999), to all that follows in the sample. They have at most one
+// edit for each piece that they are of.
+__device__ bool may_follow(const Search& search, u32 position, u32 record_end, u32 p, int piece) {
   const Table& table = search.table;
-  const int length = search.patterns.lengths[p], place = table.begin[seed];
-  const int end = seed + 1 == table.first[p + 1] ? length : table.begin[seed + 1];
+  const int length = search.patterns.lengths[p], place = table.begin[piece];
+  const int stop = table.first[p + 1], end = piece + 1 < stop ? table.begin[piece + 1] : length;
   const int compared = min(int(CHECKED), end - place);
   if (position + compared > record_end) return false;
-  const int rows = min(int(CHECKED), length - place - compared);
-  if (rows == 0) return true;
-  const int most = (CHECKED - 1) / table.k + 1;  // so many pieces may begin there
+  const int rows = min(int(ROWS), length - place - compared);
+  int most = 0;
+  while (piece + 1 + most < stop && table.begin[piece + 1 + most] < place + compared + rows) ++most;
   const uint4 bases =
       window(search.patterns.planes + search.patterns.words[p], u32(place + compared));
   u32 plus = ALL, minus = 0, at = position + compared;
-  const u32 stop = min(record_end, at + rows + most);
+  const u32 last = max(0, rows - 1), at_end = min(record_end, at + rows + most);
   int errors = rows;
-  while (errors > most && at < stop) {
+  while (errors > most && at < at_end) {
     const u32 equal = rows_equal(bases, search.samples.planes[at >> 5], at & 31);
     const u32 vertical = equal | minus;
     const u32 horizontal = (((equal & plus) + plus) ^ plus) | equal;
     u32 up = minus | ~(horizontal | plus), down = plus & horizontal;
-    errors += int((up >> (rows - 1)) & 1) - int((down >> (rows - 1)) & 1);
+    errors += int((up >> last) & 1) - int((down >> last) & 1);
     up = up << 1 | 1;
     down <<= 1;
     plus = down | ~(vertical | up);
@@ -120,19 +140,19 @@ __device__ bool may_follow(const Search& search, u32 position, u32 record_end, u
 // ---- looking up ----
 
 // Keeps record, pattern, start and mismatches; of edits the end of a hit with as many insertions after
-// the seed as deletions, and a mark that tells it from what the sweep finds.
-__device__ void settle(const Search& search, u32 position, int seed) {
-  const u32 p = search.table.pattern[seed];
-  const int start = int(position) - search.table.begin[seed];
+// the piece as deletions, and a mark that tells it from what the sweep finds.
+__device__ void settle(const Search& search, u32 position, int piece) {
+  const u32 p = search.table.pattern[piece];
+  const int start = int(position) - search.table.begin[piece];
   u32 record;
   int4 found;
   if (EDITS) {
     record = record_of(search.samples, position);
-    if (!may_follow(search, position, search.samples.offsets[record + 1], p, seed)) return;
+    if (!may_follow(search, position, search.samples.offsets[record + 1], p, piece)) return;
     found = make_int4(record, p, start + search.patterns.lengths[p], 1);
   } else {
     if (!inside(search.samples, search.patterns, p, start, record)) return;
-    const int errors = count_errors(search, p, seed, start);
+    const int errors = count_errors(search, p, piece, start);
     if (errors == NO_HIT) return;
     found = make_int4(record, p, start, errors);
   }
@@ -145,8 +165,9 @@ __device__ void settle(const Search& search, u32 position, int seed) {
 __device__ __forceinline__ void compare_entry(const Search& search, u32 position, Bases bases,
                                               u32 entry) {
   const uint4 row = search.table.entries[entry];
-  const u32 wrong = ((bases.low ^ row.x) | (bases.high ^ row.y)) & row.z & ~bases.ambiguous;
-  if (__popc(wrong) <= search.table.most) settle(search, position, row.w);
+  const u32 wrong = differ_at(bases, row);
+  if (EDITS ? has_one_edit(bases, row, wrong) : __popc(wrong) <= search.table.most)
+    settle(search, position, row.w);
 }
 
 __device__ __forceinline__ void look_up(const Search& search, u32 position, Bases bases, u32 key) {
