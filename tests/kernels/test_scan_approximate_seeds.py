@@ -14,7 +14,8 @@ from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits, cpu, reference, seeds
+from multigpu.kernels.scan.approximate import Limits, cpu, cpu_seeds, reference, seeds
+from multigpu.kernels.scan.cpu_patterns import pack
 
 FREE = replace(
     seeds.CPU, position=0.0, lookup=0.0, candidate=0.0, entry=0.0, mismatch=1e6, edit=1e6
@@ -66,7 +67,7 @@ def long_cases(draw: st.DrawFn) -> Case:
 @pytest.mark.usefixtures("by_seeds")
 @pytest.mark.parametrize("edits", [False, True])
 @given(case=cases() | long_cases())
-@examples(300)
+@examples(120)
 def test_hits__are_those_of_the_reference(edits: bool, case: Case) -> None:
     chunk, patterns, limits, strict = case
     expected, _ = reference.search(chunk, patterns, limits, edits=edits, strict=strict)
@@ -108,6 +109,63 @@ def test_long_patterns__have_the_hits_of_the_sweep(
     expected, found = swept(case, edits), search(case, edits=edits)
     assert len(expected[0]) >= 6 or strict
     assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+def found_by_seeds(case: Case, edits: bool) -> Any:
+    """Return the rows of `cpu_seeds.Search`."""
+    chunk, patterns, limits, strict = case
+    (table,) = planned(case, edits).tables
+    planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
+    pack(chunk.letters, planes)
+    target = cpu_seeds.make_target(patterns, limits)
+    return cpu_seeds.search(
+        planes, chunk.offsets, target, table, edits=edits, strict=strict, room=1
+    )
+
+
+@pytest.mark.parametrize("edits", [False, True])
+@given(st.integers(0, 1 << 32))
+@examples(200)
+def test_errors_in_all_pieces_but_few__leave_a_seed(edits: bool, seed: int) -> None:
+    """As many errors as there may be, each in a piece of its own where it does most harm."""
+    rng = np.random.default_rng(seed)
+    most = int(rng.integers(0, 12))
+    signature = random_letters(rng, (most + 4) * int(rng.integers(6, 40)), 0)
+    signature[rng.random(len(signature)) < 0.02] = array("N")[0]
+    patterns = Patterns.of([signature])
+    limits = Limits.of(patterns, most)
+    plan = planned((chunk_of([]), patterns, limits, False), edits)
+    assert not len(plan.swept)
+    (table,) = plan.tables
+    hurt = np.sort(rng.choice(len(table.begin), most, replace=False))[::-1]
+    copy = signature.tolist()
+    for begin in table.begin[hurt].tolist():
+        at, kind = begin + int(rng.integers(0, table.k)), int(rng.integers(3)) if edits else 0
+        letter = int(rng.choice(np.setdiff1d(array("ACGT"), signature[at])))
+        copy[at : at + (kind != 1)] = [letter] if kind < 2 else []
+    before = random_letters(rng, int(rng.integers(0, 50)), 0)
+    record = np.concatenate([before, np.array(copy, np.uint8), random_letters(rng, 7, 0)])
+    found = found_by_seeds((chunk_of([record]), patterns, limits, False), edits)
+    end = len(before) + len(copy)
+    if edits:
+        assert np.abs(found[:, 2] - end).min() <= most
+    else:
+        assert found[:, 2:].tolist() == [[len(before), most]]
+
+
+@pytest.mark.parametrize("edits", [False, True])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.1])
+def test_samples_without_hits__leave_next_to_no_candidates(ambiguous: float, edits: bool) -> None:
+    """Each filter is sharp: one that lets all pass would find the same hits, slowly."""
+    rng = np.random.default_rng(7)
+    signatures = [random_letters(rng, 2000, ambiguous) for _ in range(10)]
+    patterns = Patterns.of(signatures)
+    case = (
+        chunk_of([random_letters(rng, 200_000, ambiguous)]),
+        patterns,
+        Limits.of(patterns, 0.05),
+    )
+    assert len(found_by_seeds((*case, False), edits)) <= 3
 
 
 # ---- on a GPU, emulated -------------------------------------------------------------------------
