@@ -23,6 +23,7 @@ from multigpu.kernels.scan.types import (
     Patterns,
     Rules,
     TooManyPatternsError,
+    allowed_bases,
     split,
 )
 
@@ -34,5 +35,6 @@ __all__ = [
     "Patterns",
     "Rules",
     "TooManyPatternsError",
+    "allowed_bases",
     "split",
 ]

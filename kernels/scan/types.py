@@ -11,6 +11,20 @@ from numpy.typing import NDArray
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.jit import lean
 
+# 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
+SLACK = 1e-9
+
+
+def allowed_bases(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return int64[n]: the limit for patterns of these lengths, at most all of their bases.
+
+    limit  a number of bases, or, as a float, a share of the length, rounded down
+    """
+    if isinstance(limit, int):
+        return np.minimum(min(limit, int(lengths.max(initial=0))), lengths)
+    most: NDArray[np.int64] = np.floor(limit * lengths + SLACK).astype(np.int64)
+    return most
+
 
 class BadBaseError(ValueError):
     """A letter that is no IUPAC base, at this position of the chunk's bases."""

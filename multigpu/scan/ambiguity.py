@@ -1,29 +1,16 @@
 """Limits of ambiguous bases: how many a match may have, and where samples have few enough."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan import Chunk, Hits
+from multigpu.kernels.scan import Chunk, allowed_bases
 from multigpu.kernels.scan.ambiguity import copy_stretches, mark_stretches
+from multigpu.kernels.scan.approximate import ErrorHits
 
 # Lengths up to this many times the shortest one share a window.
 WIDENING = 1.25
-# 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
-SLACK = 1e-9
-
-
-def allowed_ambiguous(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return int64[n]: most ambiguous bases of matches of these lengths.
-
-    limit  a number of bases, or, as a float, a share of the length, rounded down
-    """
-    if isinstance(limit, int):
-        # A limit of any size: no match has more ambiguous bases than bases.
-        return np.full(len(lengths), min(limit, int(lengths.max(initial=0))), np.int64)
-    most: NDArray[np.int64] = np.floor(limit * lengths + SLACK).astype(np.int64)
-    return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +26,11 @@ class Stretches:
     record: NDArray[np.int32]
     begin: NDArray[np.int64]
 
-    def in_records(self, hits: Hits) -> Hits:
+    def in_records(self, hits: ErrorHits) -> ErrorHits:
         """Return hits in the stretches as hits in the records; they are no longer in order."""
-        return Hits(self.record[hits.record], hits.pattern, hits.start + self.begin[hits.record])
+        begin = self.begin[hits.record]
+        record = self.record[hits.record]
+        return replace(hits, record=record, start=hits.start + begin, end=hits.end + begin)
 
 
 class Windows:
@@ -53,11 +42,11 @@ class Windows:
     """
 
     def __init__(self, limit: float, lengths: NDArray[np.int64]) -> None:
-        """Take the limit (see `allowed_ambiguous`) and the lengths of the patterns."""
+        """Take the limit (see `allowed_bases`) and the lengths of the patterns."""
         distinct = np.unique(lengths)
         windows: list[tuple[int, int]] = []
         for length, most in zip(
-            distinct.tolist(), allowed_ambiguous(limit, distinct).tolist(), strict=True
+            distinct.tolist(), allowed_bases(limit, distinct).tolist(), strict=True
         ):
             if windows and (most == windows[-1][1] or length < WIDENING * windows[-1][0]):
                 windows[-1] = (windows[-1][0], most)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.writers import to_arrow
+from multigpu.formats.tables.writers import to_arrow, with_columns
 from multigpu.run.job import Paths, journal_path, path_list
 from multigpu.run.keywords import run_options
 from multigpu.scan.inputs import expand_inputs
@@ -46,7 +46,8 @@ class ScanResult:
 
     def to_table(self) -> "pa.Table":
         """Return all rows as a pyarrow table with the columns of the Parquet output."""
-        return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names)
+        fmt = with_columns("parquet", self._job.options.error_columns)
+        return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names, fmt)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all rows as a pandas frame with the columns of the Parquet output."""
@@ -66,6 +67,10 @@ def scan(
     min_score: float | None = None,
     phred_offset: int = 33,
     max_ambiguous: float | None = None,
+    max_mismatches: float | None = None,
+    max_edits: float | None = None,
+    exact_prefix: int = 0,
+    exact_suffix: int = 0,
     **run: Any,
 ) -> ScanResult:
     """Return which signatures occur where in which samples, with the mean quality of each match.
@@ -75,13 +80,18 @@ def scan(
     client               a `dask.distributed.Client` to use instead of this machine
     journal              a file that keeps what is finished, until all rows were taken; with
                          `resume=True` a scan that was stopped continues from it
-    hits                 "first": the lowest start of each sample and signature, or "all"
+    hits                 "first": the lowest start of each sample and signature (with edits the
+                         lowest end), "best": the fewest errors, then as first, or "all"
     strand               "forward" or "both"
     sample_n             "match" or "mismatch": whether ambiguous sample bases may match others
     min_score            drop rows with a lower mean quality
     phred_offset         33, or 64 for old files
     max_ambiguous        most ambiguous sample bases of a match: an int, or as a float below 1 a
                          share of its length
+    max_mismatches       most bases of a signature that do not match, likewise
+    max_edits            most substitutions, insertions and deletions; one of the two
+    exact_prefix         bases at the begin of a signature that must match, without a gap inside
+    exact_suffix         and at its end
     run                  fields of `multigpu.run.options.RunOptions`, and `workers`: the number of
                          worker processes on this machine
 
@@ -95,6 +105,10 @@ def scan(
         min_score=min_score,
         phred_offset=phred_offset,
         max_ambiguous=max_ambiguous,
+        max_mismatches=max_mismatches,
+        max_edits=max_edits,
+        exact_prefix=exact_prefix,
+        exact_suffix=exact_suffix,
     )
     running = run_options(scan, {"gpus": gpus, **run})
     place = journal_path(journal)

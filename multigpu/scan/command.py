@@ -62,8 +62,9 @@ SCAN = (
         help="FASTA file with signatures; may be given several times.",
     ),
     click.option(
-        "--hits", type=click.Choice(["first", "all"]), default="first", show_default=True,
-        help="Report the lowest start of every sample and signature, or every occurrence.",
+        "--hits", type=click.Choice(["first", "best", "all"]), default="first", show_default=True,
+        help="Report the lowest start of every sample and signature, the match with the fewest"
+        " errors, or every match.",
     ),
     click.option(
         "--strand", type=click.Choice(["forward", "both"]), default="forward", show_default=True,
@@ -85,6 +86,24 @@ SCAN = (
         "--max-ambiguous", type=_bases_or_share, metavar="K",
         help="Most ambiguous sample bases of a match, e.g. 2, or a share of its length, e.g. 0.1."
         "  [default: no limit]",
+    ),
+    click.option(
+        "--max-mismatches", type=_bases_or_share, metavar="K",
+        help="Find matches with up to K wrong bases, e.g. 2, or a share of the signature, e.g."
+        " 0.05.  [default: 0]",
+    ),
+    click.option(
+        "--max-edits", type=_bases_or_share, metavar="K",
+        help="Find matches with up to K substitutions, insertions and deletions, likewise."
+        "  [default: 0]",
+    ),
+    click.option(
+        "--exact-prefix", type=int, default=0, metavar="N",
+        help="First bases of a signature that must match without an error.  [default: 0]",
+    ),
+    click.option(
+        "--exact-suffix", type=int, default=0, metavar="N",
+        help="Last bases of a signature that must match without an error.  [default: 0]",
     ),
 )  # fmt: skip
 
@@ -137,7 +156,7 @@ def command(
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.cluster.engine.output import is_replaced
-        from multigpu.formats.tables.writers import format_of, with_ambiguous
+        from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.run.summary import write_summary
         from multigpu.scan.job import ScanJob
         from multigpu.scan.output import write_matches
@@ -158,10 +177,12 @@ def command(
         refuse_strays(arguments, samples, job.sources, job.signatures)
         if ambiguous and fmt == "text":
             logger.warning("multigpu: --ambiguous has no effect: text has no columns")
-        has_column = ambiguous or scanning.max_ambiguous is not None
+        columns = list(scanning.error_columns)
+        if ambiguous or scanning.max_ambiguous is not None:
+            columns.append("ambiguous")
         found = partial(_matches_found, job)
         with watch(job, reporting, name="scan", results=found, rows_to=output), job.keep_journal():
-            write_matches(job, output, with_ambiguous(fmt) if has_column else fmt)
+            write_matches(job, output, with_columns(fmt, columns))
             job.published = True
             if reporting.summary:
                 write_summary(reporting.summary, job, output, fmt, started)

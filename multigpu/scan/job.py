@@ -18,6 +18,7 @@ from multigpu.formats.tables.batch import Batch
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
+from multigpu.scan.errors import check_errors
 from multigpu.scan.inputs import ScanInputs
 from multigpu.scan.join import Joiner
 from multigpu.scan.notes import notes_after, notes_before
@@ -66,6 +67,7 @@ class ScanJob(Job):
         self.chunk_plan: ScanPlan | None = None
         self.notes: list[str] = []
         self.signatures = read_signatures(inputs.signatures)
+        check_errors(self.signatures, options)
         self.sources = [inspect_source(path) for path in inputs.samples]
         self._samples = inputs.samples
         self._notes_before = list(
@@ -104,7 +106,7 @@ class ScanJob(Job):
             self.signatures,
             crew.capacity if crew else self.capacity,
             self.run,
-            strands=2 if self.options.strand == "both" else 1,
+            self.options,
         )
 
     def outcomes(self, fmt: str | None = None) -> Iterator[Outcome[ScanPart]]:
@@ -143,7 +145,7 @@ class ScanJob(Job):
                 yield rows
         yield from joiner.finish()
         self.facts.hits = joiner.totals.hits
-        self._note(notes_after(self.signatures, joiner.totals))
+        self._note(notes_after(self.signatures, self.options, joiner.totals))
 
     def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""

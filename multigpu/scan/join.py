@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import illegal_base
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
+from multigpu.kernels.scan.approximate.pieces import continue_runs
+from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.parts import RecordPiece, RowFacts, ScanPart
 
@@ -54,13 +57,15 @@ class Joiner:
     """Takes the parts in the order of the input and returns their rows."""
 
     def __init__(self, sources: Sequence[Source], options: ScanOptions) -> None:
-        self._sources, self._first_only = sources, options.hits == "first"
+        self._sources, self._options = sources, options
         self._records_before = 0  # records that began in earlier parts
         self._source = -1
         # The record that has not ended yet: its name, its bases so far and its rows.
         self._name = b""
         self._bases = 0
         self._waiting: list[Batch] = []
+        # Its rows, and their flags, that only the next piece confirms.
+        self._open: list[tuple[Batch, NDArray[np.uint8]]] = []
         self.totals = ScanTotals()
 
     def rows(self, part: ScanPart) -> Iterator[Batch | bytes]:
@@ -90,30 +95,47 @@ class Joiner:
 
     def finish(self) -> Iterator[Batch]:
         """Yield the rows of the waiting record: no more of it comes."""
-        if not self._waiting:
+        rows = Batch.concatenate([*self._waiting, *(rows for rows, _ in self._open)])
+        self._waiting, self._open = [], []
+        if not len(rows):
             return
-        rows = Batch.concatenate(self._waiting)
-        self._waiting = []
-        order = np.lexsort((rows.reverse, rows.start, rows.signature))
-        if self._first_only:
-            signature = rows.signature[order]
-            order = order[np.r_[True, signature[1:] != signature[:-1]]]
-        rows = rows.take(order)
+        rows = rows.take(self._choice(rows))
         self.totals.add(RowFacts.of(rows))
         yield rows
+
+    def _choice(self, rows: Batch) -> NDArray[np.intp]:
+        """Return the numbers of the rows of a record that the options ask for, in order."""
+        if self._options.hits != "all":
+            place = rows.end if self._options.max_edits else rows.start
+            errors = rows.errors if self._options.hits == "best" else np.zeros_like(rows.errors)
+            order = np.lexsort((rows.reverse, place, errors, rows.signature))
+            signature = rows.signature[order]
+            return order[np.r_[True, signature[1:] != signature[:-1]]]
+        return np.lexsort((rows.reverse, rows.end, rows.start, rows.signature))
 
     def _hold(self, piece: RecordPiece, sample_index: int) -> None:
         """Keep the rows of a piece of the waiting record until the record has ended."""
         rows = piece.rows
-        if len(rows):
-            held = replace(
-                rows,
-                sample_index=np.full(len(rows), sample_index),
-                sample=[self._name] * len(rows),
-                start=rows.start + self._bases,
-                end=rows.end + self._bases,
-            )
-            self._waiting.append(held)
+        held = replace(
+            rows,
+            sample_index=np.full(len(rows), sample_index),
+            sample=[self._name] * len(rows),
+            start=rows.start + self._bases,
+            end=rows.end + self._bases,
+        )
+        borders, self._open = self._open, []
+        for before, edge in borders:
+            stay, edge = continue_runs(edge, _key(before), piece.edge, _key(rows))
+            self._keep(before[stay], edge[stay])
+        is_new = (piece.edge & AT_BEGIN) == 0
+        self._keep(held[is_new], piece.edge[is_new])
+
+    def _keep(self, rows: Batch, edge: NDArray[np.uint8]) -> None:
+        """Keep rows; those that reach the end of their piece until the next one confirms them."""
+        is_open = (edge & AT_END) != 0
+        self._waiting.append(rows[~is_open])
+        if is_open.any():
+            self._open.append((rows[is_open], edge[is_open]))
 
     def _numbered(self, rows: Batch | bytes) -> Batch | bytes:
         """Return rows with the numbers of samples in the whole input; text has no such numbers."""
@@ -127,3 +149,8 @@ class Joiner:
         position = self._bases + part.illegal_lead.position
         path = self._sources[part.source].path
         return illegal_base(path, self._name, part.illegal_lead.letter, position)
+
+
+def _key(rows: Batch) -> NDArray[np.int64]:
+    """Return a number for each row that is equal for the same pattern."""
+    return 2 * rows.signature.astype(np.int64) + rows.reverse

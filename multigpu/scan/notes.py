@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-import numpy as np
-
 from multigpu.errors import quoted
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.inlets import STDIN, is_remote, status_of
 from multigpu.formats.storage.sources import Source, inspect_source, is_regular
+from multigpu.kernels.scan import allowed_bases
 from multigpu.scan.join import ScanTotals
 from multigpu.scan.options import ScanOptions
 
@@ -36,9 +35,9 @@ def notes_before(
             )
 
 
-def notes_after(signatures: Signatures, totals: ScanTotals) -> Iterator[str]:
+def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals) -> Iterator[str]:
     """Yield the notes on the rows and on the lengths of the samples."""
-    yield from _too_long(signatures, totals.longest)
+    yield from _too_long(signatures, options, totals.longest)
     if totals.repeated:
         yield (
             f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
@@ -83,10 +82,11 @@ def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
         )
 
 
-def _too_long(signatures: Signatures, longest: int) -> Iterator[str]:
+def _too_long(signatures: Signatures, options: ScanOptions, longest: int) -> Iterator[str]:
     """Yield a note on signatures that are longer than every sample."""
-    lengths = np.fromiter(map(len, signatures.letters), np.int64, len(signatures))
-    count = int((lengths > longest).sum())
+    lengths = signatures.letters.lengths
+    shortest_matches = lengths - allowed_bases(options.max_edits or 0, lengths)
+    count = int((shortest_matches > longest).sum())
     if not count:
         return
     rest = f"longer than the longest sample ({longest:,} bases)"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError
 from multigpu.run.options import Lanes
-from multigpu.run.values import check_choice, convert_fields, number, shown
+from multigpu.run.values import check_choice, convert_fields, number, shown, whole
 
 PHRED_OFFSETS = (33, 64)
 HIGHEST_QUALITY = 126  # '~', the last quality character
@@ -31,26 +31,35 @@ def scan_lanes(plain_bytes: int) -> Lanes:
 class ScanOptions:
     """Rules for matches and rows; docs/scan.md has the meaning of each option.
 
-    hits           "first": the lowest start of every sample and signature, or "all"
+    hits           "first": the lowest start of every sample and signature (with edits the lowest
+                   end), "best": the fewest errors, then as first, or "all"
     strand         "forward", or "both": reverse complements too
     sample_n       "match" or "mismatch": whether ambiguous sample bases may match others
     min_score      lowest score of a row, or None
     phred_offset   quality character of score 0: 33 or 64
     max_ambiguous  most ambiguous sample bases of a match: an int, or a float below 1, which is a
                    share of its length
+    max_mismatches most bases of a signature that do not match: an int, or a share of its length
+    max_edits      most substitutions, insertions and deletions, likewise; one of the two
+    exact_prefix   bases at the begin of a signature that must match, without a gap inside
+    exact_suffix   and at its end
     """
 
-    hits: Literal["first", "all"] = "first"
+    hits: Literal["first", "best", "all"] = "first"
     strand: Literal["forward", "both"] = "forward"
     sample_n: Literal["match", "mismatch"] = "match"
     min_score: float | None = None
     phred_offset: int = 33
     max_ambiguous: int | float | None = None
+    max_mismatches: int | float | None = None
+    max_edits: int | float | None = None
+    exact_prefix: int = 0
+    exact_suffix: int = 0
 
     def __post_init__(self) -> None:
         """Raise UsageError for impossible options."""
         for name, choices in (
-            ("hits", ("first", "all")),
+            ("hits", ("first", "best", "all")),
             ("strand", ("forward", "both")),
             ("sample_n", ("match", "mismatch")),
             ("phred_offset", PHRED_OFFSETS),
@@ -60,7 +69,26 @@ class ScanOptions:
         if self.min_score is not None and self.min_score != self.min_score:
             raise UsageError("min_score is not a number")
         self._check_min_score()
-        self._check_max_ambiguous()
+        for name in ("max_ambiguous", "max_mismatches", "max_edits"):
+            self._check_bases(name, "match" if name == "max_ambiguous" else "signature")
+        if self.max_mismatches is not None and self.max_edits is not None:
+            raise UsageError("max_mismatches and max_edits exclude each other: give one of them")
+        convert_fields(self, whole, "exact_prefix", "exact_suffix")
+        for name in ("exact_prefix", "exact_suffix"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more bases")
+
+    @property
+    def most_errors(self) -> int | float:
+        """Most errors of a match: a number, or, as a float, a share of the signature's length."""
+        return self.max_mismatches or self.max_edits or 0
+
+    @property
+    def error_columns(self) -> tuple[str, ...]:
+        """The columns that describe the errors of a match; none in an exact scan."""
+        if not self.most_errors:
+            return ()
+        return ("edits", "cigar") if self.max_edits else ("mismatches",)
 
     def _check_min_score(self) -> None:
         """Raise UsageError for a score that no row can have."""
@@ -71,17 +99,17 @@ class ScanOptions:
                 f" score of qualities from offset {self.phred_offset}"
             )
 
-    def _check_max_ambiguous(self) -> None:
+    def _check_bases(self, name: str, whole_of: str) -> None:
         """Raise UsageError for what is neither a number of bases nor a share of them."""
-        value: Any = self.max_ambiguous
+        value: Any = getattr(self, name)
         if value is None:
             return
         is_share = isinstance(value, float) and 0 <= value < 1
         is_count = isinstance(value, Integral) and not isinstance(value, bool)
         if is_count and int(value) >= 0:
-            object.__setattr__(self, "max_ambiguous", int(value))
+            object.__setattr__(self, name, int(value))
         elif not is_share:
             raise UsageError(
-                f"max_ambiguous is {shown(value)}; it must be a whole number of bases,"
-                " or a share of the match from 0.0 to below 1"
+                f"{name} is {shown(value)}; it must be a whole number of bases,"
+                f" or a share of the {whole_of} from 0.0 to below 1"
             )

@@ -3,7 +3,7 @@
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.formats.storage.compressed import compression_of
-from multigpu.formats.tables.writers import open_table
+from multigpu.formats.tables.writers import is_text, open_table
 from multigpu.scan.job import ScanJob
 
 
@@ -17,7 +17,7 @@ def write_matches(job: ScanJob, path: str | None, fmt: str) -> None:
         atomic_output(path) as file,
         open_table(file, fmt, compression_of(path), job.signatures.names) as write,
     ):
-        for rows in job.rows(None if fmt == "parquet" else fmt):
+        for rows in job.rows(fmt if is_text(fmt) else None):
             begin = now()
             write(rows)
             job.emit(Event("written", facts={"begin": begin}))

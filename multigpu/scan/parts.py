@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from multigpu.errors import InputError
 from multigpu.formats.tables.batch import Batch
 
@@ -26,11 +29,14 @@ class RecordPiece:
     name   of the record; empty where its header stands in an earlier span
     bases  length of the piece
     rows   starts are counted from the first base of the piece
+    edge   uint8[rows]: flags of rows that reach a border of the piece, as in
+           `multigpu.kernels.scan.approximate.pieces`
     """
 
     name: bytes
     bases: int
     rows: Batch
+    edge: NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -37,8 +37,14 @@ LANE_BYTES_DISPATCHED = 768 << 20
 
 # Letters and planes of the bases, offsets and counts of the records.
 DEVICE_BYTES_PER_BYTE = 1.0
+# Places where exact parts of signatures match, in a search with errors.
+ERROR_BYTES_PER_BYTE = 0.5
 # Tables and results, and the index of some thousand signatures.
 FIXED_DEVICE_BYTES = 256 << 20
+
+# Of the search with errors: a pattern with its pieces, and the steps of a comparison.
+PATTERN_BYTES = 256
+STEP_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,16 +82,17 @@ def plan_scan(
     signatures: Signatures,
     capacity: Capacity,
     run: RunOptions,
-    strands: int = 1,
+    options: ScanOptions,
 ) -> ScanPlan:
     """Return the plan for the device with least memory.
 
     Raises UsageError where there is too little memory for the signatures.
     """
     budget = memory_budget(capacity, run)
-    lengths = np.repeat(signatures.letters.lengths, strands)
-    index = index_size(lengths, expected_bases(sources), capacity.gpu)
-    cost = Cost(DEVICE_BYTES_PER_BYTE, FIXED_DEVICE_BYTES + index.memory)
+    lengths = pattern_lengths(signatures, options)
+    index = index_size(lengths, options, expected_bases(sources), capacity.gpu)
+    unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.most_errors else 0)
+    cost = Cost(unit_bytes, FIXED_DEVICE_BYTES + index.memory)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
         raise UsageError(
             f"{describe_index(signatures, index.memory)}, and {FIXED_DEVICE_BYTES:,} are needed"
@@ -145,9 +152,18 @@ def expected_bases(sources: Sequence[Source]) -> float:
     return sum(size or 0 for size in sizes) / 2 if sizes else EXPECTED_BASES
 
 
-def index_size(lengths: NDArray[np.int64], bases: float, gpu: bool) -> Size:
+def pattern_lengths(signatures: Signatures, options: ScanOptions) -> NDArray[np.int64]:
+    """Return the length of each pattern, which are signatures and reverse complements."""
+    return np.repeat(signatures.letters.lengths, 2 if options.strand == "both" else 1)
+
+
+def index_size(lengths: NDArray[np.int64], options: ScanOptions, bases: float, gpu: bool) -> Size:
     """Return the size of the index of patterns of these lengths; `bases` are searched."""
-    return size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
+    size = size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
+    if options.most_errors:
+        memory = PATTERN_BYTES * len(lengths) + STEP_BYTES * int(lengths.sum())
+        return replace(size, entries=0, memory=memory)
+    return size
 
 
 def describe_index(signatures: Signatures, memory: int) -> str:

@@ -1,8 +1,8 @@
 """The scan as a workload: spans of sample files in, rows out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,12 @@ from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import render
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
-from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan import (
-    BadBaseError,
-    Chunk,
-    Hits,
-    Part,
-    Patterns,
-    Rules,
-    TooManyPatternsError,
-    split,
-)
-from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.kernels.scan import BadBaseError, Chunk, TooManyPatternsError
 from multigpu.run.fitness import Expected, require
-from multigpu.scan.ambiguity import Stretches, Windows, allowed_ambiguous
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.parts import IllegalBase, RecordPiece, RowFacts, ScanPart
 from multigpu.scan.plan import describe_index, expected_bases, index_size
+from multigpu.scan.search import Matches, open_search
 
 
 @dataclass(eq=False, kw_only=True)
@@ -89,117 +78,67 @@ class ScanWorkload:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedPieces:
-    """Records of a span in host memory.
-
-    part       the half of the chunk to search, or None for all of it
-    stretches  the bases that may have matches, or None for all of them
-    """
+    """Records of a span in host memory, and what of them is searched (see `Search`)."""
 
     pieces: Pieces
-    part: Part | None = None
-    stretches: Stretches | None = None
-
-    @property
-    def chunk(self) -> Chunk:
-        """All bases that may have matches, for the kernels."""
-        if self.stretches is not None:
-            return self.stretches.chunk
-        return Chunk(self.pieces.letters, self.pieces.offsets)
-
-    @property
-    def searched(self) -> tuple[Chunk, int]:
-        """Bases to search, and the position before which a hit must begin."""
-        if self.part is not None:
-            return self.part.chunk, self.part.limit
-        return self.chunk, len(self.chunk.letters)
+    part: Any
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SearchResult:
-    """Hits in the loaded bases.
+    """Hits in the loaded bases, as the search gives them.
 
     illegal  position of a letter that is no base, for which there are no hits; or None
     """
 
-    hits: Hits
+    hits: Any = None
     illegal: int | None = None
 
 
-class Scanner(Protocol):
-    """A backend of `multigpu.kernels.scan`."""
-
-    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
-        """Return the hits that begin before `limit`."""
-
-    def seconds(self) -> dict[str, float]:
-        """Return how long the steps of the last search took on the device."""
-
-    def close(self) -> None:
-        """Free the memory of the index."""
-
-
 class ScanSession:
-    """A scan on one device of a worker: the index of the signatures, and buffers."""
+    """A scan on one device of a worker: the search for the signatures, and buffers."""
 
     def __init__(self, workload: ScanWorkload, place: Place) -> None:
         self.workload = workload
-        options = workload.options
-        # The first match is the first with few enough ambiguous bases, which kernels do not count.
-        first = options.hits == "first" and options.max_ambiguous is None
-        self.rules = Rules(first, options.sample_n == "mismatch")
-        letters, both = workload.signatures.letters, options.strand == "both"
-        self.patterns = Patterns.of_joined(letters.joined, letters.offsets, both)
         bases = expected_bases(workload.sources)
-        self._index_bytes = index_size(self.patterns.lengths, bases, place.gpu is not None).memory
-        self.scanner, allocate = open_scanner(place, self.patterns, self.rules, bases)
-        overlap = int(self.patterns.lengths.max()) - 1
+        self.search = open_search(place, workload.signatures, workload.options, bases)
+        lengths = self.search.patterns.lengths
+        self._index_bytes = index_size(
+            lengths, workload.options, bases, place.gpu is not None
+        ).memory
         self.reader = SpanReader(
             workload.sources,
-            overlap=overlap,
-            phred_offset=options.phred_offset,
-            allocate=allocate,
+            overlap=self.search.overlap,
+            phred_offset=workload.options.phred_offset,
+            allocate=self.search.allocate,
         )
-        self._stretch_buffers = Buffers(allocate)
-        self._windows: Windows | None = None
-        if options.max_ambiguous is not None:
-            self._windows = Windows(options.max_ambiguous, self.patterns.lengths)
 
     def load(self, span: Span) -> LoadedPieces:
         """Read and parse the span."""
-        loaded = LoadedPieces(pieces=self.reader.read(span))
-        if self._windows is None:
-            return loaded
-        buffer = self._stretch_buffers.take(len(loaded.pieces.letters))
-        stretches = self._windows.find_stretches(loaded.chunk, buffer)
-        if stretches is None:
-            self._stretch_buffers.give(buffer)
-        return replace(loaded, stretches=stretches)
+        pieces = self.reader.read(span)
+        return LoadedPieces(pieces=pieces, part=self.search.whole(pieces))
 
     def compute(self, loaded: LoadedPieces) -> SearchResult:
-        """Find all hits in the loaded bases, also those that begin after the span."""
-        chunk, limit = loaded.searched
+        """Find all hits in the loaded bases, also those that belong to the next span."""
         try:
-            hits = self.scanner.scan(chunk, limit)
+            hits = self.search.find(loaded.part)
         except BadBaseError as problem:
-            return SearchResult(hits=Hits.none(), illegal=problem.position)
+            return SearchResult(illegal=problem.position)
         except TooManyPatternsError as problem:
             needs = describe_index(self.workload.signatures, self._index_bytes)
             raise Failure(f"{needs}: {problem}") from problem
-        add_device_steps(self.scanner.seconds())
+        add_device_steps(self.search.seconds())
         return SearchResult(hits=hits)
 
     def need(self, loaded: LoadedPieces) -> int:
-        """Return the device memory for letters, planes, offsets and counts, in bytes."""
-        chunk, _ = loaded.searched
-        return int(1.5 * len(chunk.letters)) + 16 * len(chunk.offsets)
+        """Return the device memory for letters, planes, places, offsets and counts, in bytes."""
+        chunk = loaded.part.chunk
+        base_bytes = 2.0 if self.workload.options.most_errors else 1.5
+        return int(base_bytes * len(chunk.letters)) + 16 * len(chunk.offsets)
 
     def halves(self, loaded: LoadedPieces) -> tuple[LoadedPieces, ...]:
-        """Return two pieces that overlap by the longest signature less one base."""
-        chunk, limit = loaded.searched
-        if limit < 2:
-            return ()
-        parts = split(chunk, limit, int(self.patterns.lengths.max()))
-        return tuple(replace(loaded, part=part) for part in parts)
+        """Return two pieces that together have all hits."""
+        return tuple(replace(loaded, part=part) for part in self.search.halves(loaded.part))
 
     def joined(
         self,
@@ -208,24 +147,20 @@ class ScanSession:
         computed: Sequence[SearchResult],
     ) -> SearchResult:
         """Return the hits of both halves as hits of the whole, or the first illegal letter."""
-        hits = []
         for half, found in zip(halves, computed, strict=True):
-            assert half.part is not None
             if found.illegal is not None:
-                return SearchResult(hits=Hits.none(), illegal=half.part.begin + found.illegal)
-            hits.append(half.part.moved(found.hits))
-        ordered = Hits.joined(hits).ordered(self.patterns.strands, self.rules.first)
-        return SearchResult(hits=ordered)
+                return SearchResult(illegal=half.part.begin + found.illegal)
+        parts = [half.part for half in halves]
+        return SearchResult(hits=self.search.join(parts, [found.hits for found in computed]))
 
     def finish(self, loaded: LoadedPieces, computed: SearchResult) -> ScanPart:
         """Return the part, rows as text where the job has a text format."""
-        pieces, hits = loaded.pieces, computed.hits
-        if loaded.stretches is not None:
-            hits = loaded.stretches.in_records(hits)
-        rows = self._rows(pieces, hits.where(hits.start < pieces.inside[hits.record]))
-        part = self._part(pieces, rows, *self._problems(loaded, computed.illegal))
-        if loaded.stretches is not None:
-            self._stretch_buffers.give(loaded.stretches.chunk.letters)
+        pieces = loaded.pieces
+        rows, edge = Batch.empty(), np.empty(0, np.uint8)
+        if computed.illegal is None:
+            rows, edge = self._rows(pieces, self.search.matches(pieces, loaded.part, computed.hits))
+        part = self._part(pieces, rows, edge, *self._problems(loaded, computed.illegal))
+        self.search.give_back(loaded.part)
         self.reader.give_back(pieces)
         return part
 
@@ -233,6 +168,7 @@ class ScanSession:
         self,
         pieces: Pieces,
         rows: Batch,
+        edge: NDArray[np.uint8],
         error: InputError | None,
         illegal_lead: IllegalBase | None,
     ) -> ScanPart:
@@ -244,10 +180,15 @@ class ScanSession:
         rows = replace(rows, sample_index=rows.sample_index - first)
         lead = tail = None
         if pieces.lead:
-            lead = RecordPiece(name=b"", bases=int(pieces.inside[0]), rows=rows[is_lead])
+            lead = RecordPiece(
+                name=b"", bases=int(pieces.inside[0]), rows=rows[is_lead], edge=edge[is_lead]
+            )
         if has_tail:
             tail = RecordPiece(
-                name=pieces.name(last), bases=int(pieces.inside[-1]), rows=rows[is_tail]
+                name=pieces.name(last),
+                bases=int(pieces.inside[-1]),
+                rows=rows[is_tail],
+                edge=edge[is_tail],
             )
         whole = rows[~(is_lead | is_tail)]
         fmt = self.workload.fmt
@@ -276,71 +217,59 @@ class ScanSession:
         pieces = loaded.pieces
         if position is None:
             return pieces.error, None
-        illegal = _illegal_base_at(loaded.chunk, position)
+        illegal = _illegal_base_at(loaded.part.chunk, position)
         if pieces.lead and illegal.piece == 0:
             return None, illegal
         path, name = self.workload.sources[pieces.source].path, pieces.name(illegal.piece)
         return illegal_base(path, name, illegal.letter, illegal.position), None
 
-    def _rows(self, pieces: Pieces, hits: Hits) -> Batch:
-        """Return the hits that the options ask for, with names and scores."""
-        strands = self.patterns.strands
-        if self._windows is not None:
-            hits = self._with_few_ambiguous(pieces, hits)
-        lengths = self.patterns.lengths[hits.pattern]
-        ambiguous = _count_ambiguous(pieces, hits, lengths)
-        score = self._scores(pieces, hits, lengths)
+    def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
+        """Return matches with names and scores, without low scores, and the flags of each."""
+        hits, strands = matches.hits, self.search.patterns.strands
+        score = self._scores(pieces, hits.record, hits.start, hits.end - hits.start)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
-        record, start = hits.record[kept].astype(np.int64), hits.start[kept]
-        unique, row = np.unique(record, return_inverse=True)
+        hits = hits.take(kept)
+        unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
         names = pieces.names(unique)
-        return Batch(
-            sample_index=record,
+        rows = Batch(
+            sample_index=hits.record.astype(np.int64),
             sample=[names[i] for i in row.tolist()],
-            signature=(hits.pattern[kept] // strands).astype(np.int32),
-            start=start,
-            end=start + lengths[kept],
-            reverse=hits.pattern[kept] % strands == 1,
+            signature=(hits.pattern // strands).astype(np.int32),
+            start=hits.start,
+            end=hits.end,
+            reverse=hits.pattern % strands == 1,
             score=score[kept],
-            ambiguous=ambiguous[kept],
+            ambiguous=matches.ambiguous[kept],
+            errors=hits.errors,
+            cigar=[matches.cigars[i] for i in np.flatnonzero(kept).tolist()],
         )
-
-    def _with_few_ambiguous(self, pieces: Pieces, hits: Hits) -> Hits:
-        """Return the hits with few enough ambiguous bases, in order; of a pair only the first."""
-        options = self.workload.options
-        assert options.max_ambiguous is not None
-        lengths = self.patterns.lengths[hits.pattern]
-        most = allowed_ambiguous(options.max_ambiguous, lengths)
-        few = hits.where(_count_ambiguous(pieces, hits, lengths) <= most)
-        return few.ordered(self.patterns.strands, options.hits == "first")
+        return rows, hits.edge
 
     def _scores(
-        self, pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]
+        self,
+        pieces: Pieces,
+        record: NDArray[np.int32],
+        start: NDArray[np.int64],
+        lengths: NDArray[np.int64],
     ) -> NDArray[np.float64]:
-        """Return the mean quality under every hit: an exact sum, divided once. NaN for FASTA."""
-        rows = pieces.table[hits.record]
-        if not len(hits) or rows[0, QUALITY] < 0:
-            return np.full(len(hits), np.nan)
-        total = pieces.text.sum_qualities(rows, hits.start, lengths)
-        total -= lengths * self.workload.options.phred_offset
-        score: NDArray[np.float64] = total / lengths
+        """Return the mean quality under every match: an exact sum, divided once.
+
+        NaN for FASTA, and for a match without a base of the sample.
+        """
+        table = pieces.table[record]
+        score = np.full(len(table), np.nan)
+        if len(table) and table[0, QUALITY] >= 0:
+            total = pieces.text.sum_qualities(table, start, lengths)
+            total -= lengths * self.workload.options.phred_offset
+            np.divide(total, lengths, out=score, where=lengths > 0)
         return score
 
     def close(self) -> None:
-        """Free the index and the buffers."""
-        self.scanner.close()
+        """Free the search's memory and the buffers."""
+        self.search.close()
         self.reader.clear()
-        self._stretch_buffers.clear()
-
-
-def _count_ambiguous(pieces: Pieces, hits: Hits, lengths: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the number of ambiguous sample bases under every hit."""
-    found: NDArray[np.int32] = count_ambiguous(
-        pieces.letters, pieces.offsets[hits.record] + hits.start, lengths
-    )
-    return found
 
 
 def _illegal_base_at(chunk: Chunk, position: int) -> IllegalBase:
@@ -348,20 +277,3 @@ def _illegal_base_at(chunk: Chunk, position: int) -> IllegalBase:
     piece = int(np.searchsorted(chunk.offsets, position, "right")) - 1
     letter = chunk.letters[position : position + 1].tobytes()
     return IllegalBase(piece=piece, position=position - int(chunk.offsets[piece]), letter=letter)
-
-
-def open_scanner(
-    place: Place, patterns: Patterns, rules: Rules, bases: float
-) -> tuple[Scanner, Callable[[int], NDArray[np.uint8]]]:
-    """Return the scanner for a device, and what allocates memory for the letters."""
-    if place.gpu is None:
-        from multigpu.kernels.scan import cpu
-
-        return cpu.Scanner(patterns, rules, bases), lambda size: np.empty(size, np.uint8)
-    import cupy
-
-    from multigpu.kernels.device.pinned import pinned
-    from multigpu.kernels.scan import cuda
-
-    with cupy.cuda.Device(place.gpu):
-        return cuda.Scanner(patterns, rules, bases), pinned

@@ -393,8 +393,19 @@ inline unsigned __brev(unsigned x) {
   for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1u) << (31 - bit);
   return reversed;
 }
+// Each of four digits of `which` says which of the eight bytes goes there.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned which) {
+  const unsigned long long bytes = ((unsigned long long)high << 32) | low;
+  unsigned chosen = 0;
+  for (int i = 0; i < 4; ++i)
+    chosen |= unsigned(bytes >> (which >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+  return chosen;
+}
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return unsigned((((unsigned long long)high << 32) | low) >> (shift & 31));
+}
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  return unsigned((((unsigned long long)high << 32) | low) << (shift & 31) >> 32);
 }
 inline long long __double_as_longlong(double x) {
   long long bits;

@@ -1,6 +1,7 @@
 """Device memory that runs out, at every allocation in turn: the scan on the emulated GPU."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,11 +17,17 @@ from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.scan.seeds import SeedPlan
-from multigpu.scan import work as scan
+from multigpu.scan import search
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.work import ScanWorkload
 
 GENEROUS = 1 << 40
+OPTIONS: dict[str, dict[str, Any]] = {
+    "any": {},
+    "none ambiguous": {"max_ambiguous": 0},
+    "mismatch": {"max_mismatches": 1},
+    "edit": {"max_edits": 1, "strand": "both"},
+}
 
 
 class Scarce:
@@ -40,8 +47,10 @@ class Scarce:
 
 
 @pytest.fixture(scope="module")
-def machine() -> tuple[Gpu, Any]:
-    return emulated.load("scan")
+def machine() -> tuple[Gpu, Any, Any]:
+    gpu, cuda = emulated.load("scan")
+    _, approximate = emulated.load("scan/approximate", gpu, {"multigpu.kernels.scan.cuda": cuda})
+    return gpu, cuda, approximate
 
 
 def synchronize(gpu: Gpu) -> None:
@@ -51,8 +60,8 @@ def synchronize(gpu: Gpu) -> None:
 
 
 @pytest.fixture
-def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Scarce]:
-    gpu, cuda = machine
+def scarce(machine: tuple[Gpu, Any, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Scarce]:
+    gpu, cuda, approximate = machine
     device = Scarce(gpu)
     monkeypatch.setattr(gpu, "allocate", device.allocate)
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 2048)
@@ -62,16 +71,16 @@ def scarce(machine: tuple[Gpu, Any], monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
     monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
     monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
-    on_cpu = scan.open_scanner
-
-    def backend(place: Any, *about: Any) -> Any:
-        if place.gpu is None:
-            return on_cpu(place, *about)
-        return cuda.Scanner(*about), lambda size: np.empty(size, np.uint8)
-
-    monkeypatch.setattr(scan, "open_scanner", backend)
+    for name, module in (("open_scanner", cuda), ("open_error_scanner", approximate)):
+        monkeypatch.setattr(search, name, partial(backend, getattr(search, name), module))
     yield device
     device.fails = range(0)
+
+
+def backend(on_cpu: Any, module: Any, place: Any, *about: Any, **more: Any) -> Any:
+    if place.gpu is None:
+        return on_cpu(place, *about, **more)
+    return module.Scanner(*about, **more), lambda size: np.empty(size, np.uint8)
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +97,15 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(folder / "samples.fq"), str(folder / "signatures.fa")
 
 
-def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> Outcome[Any]:
+def run(files: tuple[str, str], hits: Any = "all", **options: Any) -> Outcome[Any]:
     samples, signatures = files
     source = inspect_source(samples)
     workload = ScanWorkload(
         key="scarce",
         sources=[source],
         signatures=read_signatures([signatures]),
-        options=ScanOptions(hits=hits, max_ambiguous=most),
-        fmt="tsv+ambiguous",
+        options=ScanOptions(hits=hits, **options),
+        fmt="tsv+mismatches+cigar+ambiguous",
     )
     worker.WORKER.jobs.admit(workload)
     try:
@@ -106,19 +115,19 @@ def run(files: tuple[str, str], hits: Any = "all", most: int | None = None) -> O
         worker.WORKER.jobs.dismiss("scarce")
 
 
-@pytest.mark.parametrize("most", [None, 0], ids=["any", "none ambiguous"])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
 @pytest.mark.parametrize("hits", ["first", "all"])
 @pytest.mark.parametrize("often", [1, 3, 10_000], ids=["once", "three times", "for ever"])
 def test_scan__gives_the_same_whichever_allocation_fails(
-    files: tuple[str, str], scarce: Scarce, hits: str, often: int, most: int | None
+    files: tuple[str, str], scarce: Scarce, hits: str, often: int, options: dict[str, Any]
 ) -> None:
-    whole = run(files, hits, most)
+    whole = run(files, hits, **options)
     assert (whole.device, whole.events) == ("gpu0", ())
-    assert whole.part.facts.hits > (20 if most is None else 5)
+    assert whole.part.facts.hits > (5 if "max_ambiguous" in options else 20)
     happened = set()
     for failing in range(scarce.allocations):
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)
-        outcome = run(files, hits, most)
+        outcome = run(files, hits, **options)
         assert outcome.part.rows == whole.part.rows
         assert outcome.events
         happened |= {event.name for event in outcome.events}

@@ -31,18 +31,17 @@ from multigpu.formats.tables.writers import (
     open_table,
     render,
     to_arrow,
-    with_ambiguous,
+    with_columns,
 )
 
 TEXT_FORMATS = [fmt for fmt in FORMATS if fmt != "parquet"]
-TEXT_FORMATS += [
-    with_ambiguous(name) for name, each in FORMATS.items() if each.ambiguous_on_request
-]
+TEXT_FORMATS += [with_columns(fmt, ("ambiguous",)) for fmt in ("tsv", "csv", "bed")]
+TEXT_FORMATS += [with_columns(fmt, ("edits", "cigar")) for fmt in ("tsv", "bed", "jsonl")]
 NAMES = [b"adapter", b"caf\xc3\xa9", b"\xff"]
 
 
 def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0) -> Batch:
-    """Rows of sample, signature, start, end, reverse, score; row i has i ambiguous bases."""
+    """Rows of these columns; row i has i ambiguous bases and 3 + i errors."""
     samples, signatures, starts, ends, reverses, scores = zip(*rows, strict=True)
     return Batch(
         sample_index=np.arange(first, first + len(rows)),
@@ -53,6 +52,8 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0) -> Ba
         reverse=np.array(reverses, np.bool_),
         score=np.array(scores, np.float64),
         ambiguous=np.arange(len(rows), dtype=np.int32),
+        errors=np.arange(len(rows), dtype=np.int32) + 3,
+        cigar=[b"%d=1X" % length for length in range(len(rows))],
     )
 
 
@@ -77,6 +78,8 @@ def random_rows(count: int, seed: int = 1) -> Batch:
         reverse=draw.random(count) < 0.5,
         score=scores,
         ambiguous=draw.integers(0, 13, count).astype(np.int32),
+        errors=draw.integers(0, 4, count).astype(np.int32),
+        cigar=[b"12="] * count,
     )
 
 
@@ -159,7 +162,9 @@ def test_format_of__refuses_a_suffix_that_promises_something_else(name: str) -> 
 def test_header__stands_above_tsv_and_csv_only() -> None:
     assert header("tsv") == b"sample\tsignature\tstart\tend\tstrand\tscore\n"
     assert header("csv") == b"sample,signature,start,end,strand,score\n"
-    assert header(with_ambiguous("csv")) == b"sample,signature,start,end,strand,score,ambiguous\n"
+    assert header(with_columns("csv", ("ambiguous", "mismatches"))) == (
+        b"sample,signature,start,end,strand,score,mismatches,ambiguous\n"
+    )
     assert {header(fmt) for fmt in FORMATS if fmt not in ("tsv", "csv")} == {b""}
 
 
@@ -174,13 +179,16 @@ def test_csv__is_what_a_reader_of_csv_takes_it_for() -> None:
     assert plain == b"s,plain,3,4,+,2.0\n"
 
 
-def test_ambiguous__is_the_last_column_where_it_is_asked_for() -> None:
-    for fmt, column in (("tsv", b"\t1"), ("bed", b"\t1"), ("csv", b",1")):
-        plain, more = (render(ROWS[1:2], NAMES, kind) for kind in (fmt, with_ambiguous(fmt)))
-        assert more == plain.removesuffix(b"\n") + column + b"\n"
-    assert [with_ambiguous(fmt) for fmt in ("text", "jsonl", "parquet")] == [
+def test_columns__on_request_are_the_last_ones() -> None:
+    for fmt, cut in (("tsv", "\t"), ("bed", "\t"), ("csv", ",")):
+        asked = with_columns(fmt, ("cigar", "ambiguous", "edits"))
+        plain, more = (render(ROWS[1:2], NAMES, kind) for kind in (fmt, asked))
+        assert more == plain.removesuffix(b"\n") + f"{cut}4{cut}1=1X{cut}1\n".encode()
+    assert [with_columns(fmt, ("ambiguous",)) for fmt in ("text", "jsonl", "parquet")] == [
         "text", "jsonl", "parquet"
     ]  # fmt: skip
+    line = render(ROWS[1:2], NAMES, with_columns("jsonl", ("edits", "cigar")))
+    assert line.endswith(b',"score":10.0,"edits":4,"cigar":"1=1X","ambiguous":1}\n')
 
 
 def test_tsv__has_the_shortest_decimal_that_reads_back_equal() -> None:
@@ -365,6 +373,13 @@ def test_arrow__has_the_documented_columns() -> None:
         "score": [21.85, 10.0, None],
         "ambiguous": [0, 1, 2],
     }
+
+
+def test_arrow__has_columns_on_request() -> None:
+    table = to_arrow(ROWS, NAMES, with_columns("parquet", ("edits", "cigar")))
+    assert table.column_names[-3:] == ["edits", "cigar", "ambiguous"]
+    assert table["edits"].to_pylist() == [3, 4, 5]
+    assert table["cigar"].to_pylist() == ["0=1X", "1=1X", "2=1X"]
 
 
 def test_arrow__replaces_what_is_no_utf8() -> None:

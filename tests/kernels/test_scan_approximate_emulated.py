@@ -10,7 +10,7 @@ from support.approximate_cases import Case, rows, search, with_edits
 from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import BadBaseError, Patterns
-from multigpu.kernels.scan.approximate import Limits
+from multigpu.kernels.scan.approximate import Limits, mismatch_queries
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -84,6 +84,41 @@ def test_borders__of_stretches_and_blocks_are_no_borders(cuda: Any, edits: bool)
     expected, found = search(case, edits=edits), search(case, edits=edits, backend=cuda)
     assert len(expected[0]) >= 8
     assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+def guides(seed: int, sample: str, ambiguous: float, strict: bool) -> Case:
+    """Return guides with a PAM, in a sample in which every position or some match it."""
+    rng = np.random.default_rng(seed)
+    pams = [array(each) for each in ("NGG", "RGG", "YGG")]
+    guides = [
+        np.concatenate([random_letters(rng, length, ambiguous / 4), pams[length % 3]])
+        for length in rng.integers(8, 33, 12).tolist()
+    ]
+    record = random_letters(rng, 4000, ambiguous)
+    record[rng.random(len(record)) < (0.9 if sample == "rich" else 0.0)] = array("G")[0]
+    for guide in guides:
+        at = int(rng.integers(len(record) - len(guide)))
+        record[at : at + len(guide)] = guide
+    patterns = Patterns.of([*guides, array("ACGG"), array("GG")], True)
+    return chunk_of([record, record[:70]]), patterns, Limits.of(patterns, 4, 0, 3), strict
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("sample", ["random", "rich"])
+def test_positions__are_selected_by_exact_bases(
+    cuda: Any, sample: str, ambiguous: float, strict: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich samples have more positions than there is room for, and are searched everywhere."""
+    for name in ("SELECT", "GATHER"):
+        monkeypatch.setattr(mismatch_queries, name, 0.0)
+    case = guides(4, sample, ambiguous, strict)
+    sweeps = mismatch_queries.plan_sweeps(*case[1:3])
+    assert sum(len(each.queries) for each in sweeps if len(each.selected)) > 10
+    expected, _ = search(case, edits=False)
+    found, _ = search(case, edits=False, backend=cuda)
+    assert len(expected) > 0
+    assert rows(found) == rows(expected)
 
 
 @pytest.mark.parametrize("edits", [False, True])

@@ -1,4 +1,4 @@
-"""The search with errors in pieces of records and in parts of chunks: the hits of the whole."""
+"""The search with edits in pieces of records and in parts of chunks: the hits of the whole."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import Chunk, Patterns
 from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
-from multigpu.kernels.scan.approximate.pieces import ErrorPart, Piece, join_halves
+from multigpu.kernels.scan.approximate.pieces import EditPart, Piece, join_halves
 
 Case = tuple[Chunk, Patterns, Limits, int]
 
 
 @st.composite
-def cases(draw: st.DrawFn, edits: bool) -> Case:
+def cases(draw: st.DrawFn) -> Case:
     """A chunk whose matches overlap borders and each other, patterns, and the longest hit."""
     rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
     ambiguous = draw(st.sampled_from([0.0, 0.3, 1.0]))
@@ -32,11 +32,10 @@ def cases(draw: st.DrawFn, edits: bool) -> Case:
         signatures[0] = array("AAAAAC")
     patterns = Patterns.of(signatures, True)
     limits = Limits.of(patterns, int(rng.integers(0, 4)), int(rng.integers(0, 2)))
-    lengths = patterns.lengths + limits.most if edits else patterns.lengths
-    return chunk_of(records), patterns, limits, int(lengths.max())
+    return chunk_of(records), patterns, limits, int((patterns.lengths + limits.most).max())
 
 
-def found_by_halves(scanner: Any, part: ErrorPart, margin: int) -> ErrorHits:
+def found_by_halves(scanner: Any, part: EditPart, margin: int) -> ErrorHits:
     """Return the hits of a part that is cut in two as often as it can be."""
     halves = part.halves(margin)
     if not halves:
@@ -45,31 +44,29 @@ def found_by_halves(scanner: Any, part: ErrorPart, margin: int) -> ErrorHits:
     return join_halves(halves, [found_by_halves(scanner, half, margin) for half in halves])
 
 
-@given(st.booleans().flatmap(lambda edits: st.tuples(st.just(edits), cases(edits))),
-       st.sampled_from(["first", "best", "all"]))  # fmt: skip
+@given(cases(), st.sampled_from(["first", "best", "all"]))
 @examples(200)
-def test_halves__have_the_hits_of_the_whole(drawn: tuple[bool, Case], wanted: Any) -> None:
-    edits, (chunk, patterns, limits, margin) = drawn
-    scanner = cpu.Scanner(patterns, limits, edits=edits, strict=False, wanted=wanted)
+def test_halves__have_the_hits_of_the_whole(case: Case, wanted: Any) -> None:
+    chunk, patterns, limits, margin = case
+    scanner = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted=wanted)
     whole = scanner.scan(chunk)
-    found = found_by_halves(scanner, ErrorPart(chunk=chunk), margin)
+    found = found_by_halves(scanner, EditPart(chunk=chunk), margin)
     assert not found.edge.any()
-    assert rows(found.chosen(wanted, 2, by_end=edits)) == rows(whole)
+    assert rows(found.chosen(wanted, 2, by_end=True)) == rows(whole)
 
 
-@given(st.booleans().flatmap(lambda edits: st.tuples(st.just(edits), cases(edits))),
-       st.integers(1, 30), st.booleans())  # fmt: skip
+@given(cases(), st.integers(1, 30), st.booleans())
 @examples(200)
 def test_pieces__of_a_record_have_the_hits_of_the_whole(
-    drawn: tuple[bool, Case], step: int, is_known: bool
+    case: Case, step: int, is_known: bool
 ) -> None:
     """Pieces are open where they might go on, or only where they are known to.
 
     A run of ends may go over several pieces, and fall in the end.
     """
-    edits, (chunk, patterns, limits, margin) = drawn
+    chunk, patterns, limits, margin = case
     record = chunk.letters
-    scanner = cpu.Scanner(patterns, limits, edits=edits, strict=False, wanted="all")
+    scanner = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted="all")
     whole = scanner.scan(chunk_of([record]))
     begin, parts, hits = 0, [], []
     while not parts or parts[-1].goes_on:
@@ -78,13 +75,13 @@ def test_pieces__of_a_record_have_the_hits_of_the_whole(
             not is_known and len(letters) == step + margin
         )
         piece = Piece(margin if begin else 0, is_open)
-        parts.append(ErrorPart(chunk=chunk_of([letters]), piece=piece, cut=begin, goes_on=is_open))
+        parts.append(EditPart(chunk=chunk_of([letters]), piece=piece, cut=begin, goes_on=is_open))
         hits.append(scanner.scan(parts[-1].chunk, piece))
         begin += step
     joined, last = hits[0], parts[0]
     for part, found in zip(parts[1:], hits[1:], strict=True):
         joined = join_halves((last, part), (joined, found))
-        last = ErrorPart(chunk=part.chunk, piece=part.piece, goes_on=part.goes_on)
-    ordered = joined.chosen("all", 2, by_end=edits)
+        last = EditPart(chunk=part.chunk, piece=part.piece, goes_on=part.goes_on)
+    ordered = joined.chosen("all", 2, by_end=True)
     assert not ordered.edge.any()
     assert rows(ordered) == rows(whole)

@@ -26,8 +26,8 @@ from support.scanned import (
 )
 
 import multigpu
+from multigpu.kernels.scan import allowed_bases
 from multigpu.kernels.scan.ambiguity import count_ambiguous
-from multigpu.scan.ambiguity import allowed_ambiguous
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -163,7 +163,7 @@ def test_limit__finds_what_stands_after_the_n_of_a_consensus(scan: Scan, store: 
 def test_limit__of_a_share_of_a_length_is_exact() -> None:
     lengths = np.arange(1, 400)
     for hundredths in range(100):
-        most = allowed_ambiguous(hundredths / 100, lengths)
+        most = allowed_bases(hundredths / 100, lengths)
         assert most.tolist() == [hundredths * length // 100 for length in range(1, 400)]
 
 

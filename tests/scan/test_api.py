@@ -91,7 +91,7 @@ def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
         ({"samples": "-", "signatures": "-"}, "-: standard input can be given only once"),
         ({"min_score": "x"}, "min_score is 'x'; it must be a number"),
         ({"min_score": True}, "min_score is True; it must be a number"),
-        ({"hits": ["all"]}, r"hits is \['all'\]; it can be first or all"),
+        ({"hits": ["all"]}, r"hits is \['all'\]; it can be first or best or all"),
         ({"phred_offset": "33"}, "phred_offset is '33'; it can be 33 or 64"),
         ({"journal": 5}, "journal is 5; it must be a path"),
         ({"threads": 1.5}, r"threads is 1\.5; it must be a whole number"),
@@ -145,7 +145,7 @@ def test_api__takes_an_existing_client_and_leaves_it_open(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"hits": "last"}, r"hits is 'last'; it can be first or all"),
+        ({"hits": "last"}, r"hits is 'last'; it can be first or best or all"),
         ({"strand": "reverse"}, r"strand is 'reverse'; it can be forward or both"),
         ({"sample_n": "no"}, r"sample_n is 'no'; it can be match or mismatch"),
         ({"phred_offset": 50}, r"phred_offset is 50; it can be 33 or 64"),

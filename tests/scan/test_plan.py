@@ -13,6 +13,7 @@ from multigpu.formats.sequences.signatures import Joined, Signatures
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source, plain_bytes
 from multigpu.run.options import RunOptions
+from multigpu.scan.options import ScanOptions
 from multigpu.scan.plan import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU
@@ -21,7 +22,7 @@ SIGNATURES = Signatures([b"s"], Joined(np.frombuffer(b"ACGT", np.uint8), np.arra
 
 
 def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
-    return plan_scan([source], SIGNATURES, here, RunOptions(**run))
+    return plan_scan([source], SIGNATURES, here, RunOptions(**run), ScanOptions())
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,8 @@ def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
         r"^1,000,000 signatures of 31,000,000 bases need [3-5]\d\d,\d{3},\d{3} bytes of memory"
     )
     with pytest.raises(UsageError, match=message):
-        plan_scan([MUCH], many, here, RunOptions())
-    planned = plan_scan([MUCH], many, replace(here, free=2 << 30), RunOptions())
+        plan_scan([MUCH], many, here, RunOptions(), ScanOptions())
+    planned = plan_scan([MUCH], many, replace(here, free=2 << 30), RunOptions(), ScanOptions())
     assert planned.host_bytes > planned.index.memory > planned.index.entries >= 10**6
 
 

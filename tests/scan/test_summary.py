@@ -29,7 +29,8 @@ def test_summary__says_what_was_done(scan: Scan, store: Any, tmp_path: Path) -> 
     assert {"python", "numpy", "numba"} <= set(facts["program"])
     assert facts["options"] == {
         "hits": "all", "strand": "both", "sample_n": "match", "min_score": None, "phred_offset": 33,
-        "max_ambiguous": None,
+        "max_ambiguous": None, "max_mismatches": None, "max_edits": None, "exact_prefix": 0,
+        "exact_suffix": 0,
     }  # fmt: skip
     described = [
         {key: source[key] for key in ("path", "size", "compression", "layout")}

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches, cpu_seeds, seeds
-from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
+from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack
@@ -51,12 +51,15 @@ class Scanner:
 
         Raises BadBaseError at the first illegal letter.
         """
-        if self.edits:
-            hits = self._find_edits(chunk, piece)
-        else:
-            hits = self._find_mismatches(chunk)
-            hits = flag_borders(hits, hits.end, chunk.offsets, piece)
+        hits = self._find_edits(chunk, piece) if self.edits else self._find_mismatches(chunk)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
+
+    def seconds(self) -> dict[str, float]:
+        """Return nothing: a scan on a CPU has no steps that are timed."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: no memory is kept."""
 
     def _pack(self, chunk: Chunk) -> NDArray[np.uint64]:
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)

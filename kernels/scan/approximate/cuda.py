@@ -1,7 +1,7 @@
-"""The search with errors on a GPU: `mismatches.cu` and `edits.cu` through CuPy."""
+"""The search with errors on a GPU: `seeds.cu`, `mismatches.cu` and `edits.cu` through CuPy."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,36 +12,35 @@ from numpy.typing import NDArray
 from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
-from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
-from multigpu.kernels.scan.approximate.seeds import GPU, Plan, plan_seeds
+from multigpu.kernels.scan.approximate.edit_queries import EditQueries
+from multigpu.kernels.scan.approximate.mismatch_queries import (
+    MOST_SELECTED,
+    STEPS,
+    Sweep,
+    plan_sweeps,
+)
+from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
+from multigpu.kernels.scan.approximate.seeds import GPU, Plan, plan_seeds, select
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
-WORD = 32  # bases of a piece
-LONGEST_WHOLE = 48  # bases of a pattern that is searched as a whole for mismatches
-SHARED_BYTES = 48 << 10  # of a block
-BLOCKS_OF_THREADS = (128, 64, 32)
-EMPTY_STEPS = 12  # steps of the queries are padded to a multiple of it
-THREADS = 128
-STRETCH = 64  # words, as in edits.cu
-PAIR = 2
-ANY_BASE = 15
 COSTS = GPU
-WARP = 32
 SEED_THREADS = 256
 WORDS_OF_WARP = 8  # words of the samples whose windows a warp looks up
 SEEDED = 1  # the mark of ends found by seeds
+COUNT_THREADS = 64  # as in mismatches.cu
+SELECT_THREADS = 256
+# As in edits.cu: threads of a block, words of each, queries of a block.
+THREADS, STRETCH, GROUP = 128, 64, 4
 
-MISMATCH_QUERY = np.dtype(
-    [(name, "<u4") for name in ("pattern", "piece", "pieces", "exact", "triples", "ambiguous")]
-    + [("is_exact", "<u4"), ("most", "<u4")]
+QUERIES = np.dtype(
+    [(name, POINTER) for name in ("queries", "counted", "exact", "sets", "limits")]
+    + [(name, "<u4") for name in ("n", "counted_room", "exact_room", "n_sets", "most", "_")]
 )
-EDIT_QUERY = np.dtype(
-    [("equal", "<u4", 4), ("rows", "<u4"), ("length", "<u4"), ("most", "<u4"), ("_", "<u4")]
-)
+SELECTED = np.dtype([("positions", POINTER), ("count", POINTER), ("room", "<u4"), ("_", "<u4")])
 TABLE = np.dtype(
     [(name, POINTER) for name in ("known", "heads", "entries", "pattern", "begin", "first")]
     + [(name, "<u4") for name in ("k", "most", "n", "_")]
@@ -54,154 +53,86 @@ def _module(name: str, **defines: int) -> Any:
     return cupy.RawModule(code=source("scan", f"approximate/{name}.cu"), options=options)
 
 
-@dataclass(frozen=True, eq=False)
-class MismatchQueries:
-    """Queries of `mismatches.cu` that are searched together.
+class SeedTables:
+    """Tables of seeds on the current device.
 
-    queries  MISMATCH_QUERY[n]
-    steps    uint16[n, room]
-    places   bases of the longest
+    limits  int32[patterns, 4] on the device, as in `seeds.cu`
     """
-
-    queries: NDArray[Any]
-    steps: NDArray[np.uint16]
-    places: int
-
-    @classmethod
-    def of(
-        cls, patterns: Patterns, limits: Limits, pieces: list[tuple[int, int, int, int, int]]
-    ) -> "MismatchQueries":
-        """Return the queries for pieces: pattern, number, pieces, bases, most mismatches."""
-        places = max(length for *_, length, _ in pieces)
-        queries, steps = np.zeros(len(pieces), MISMATCH_QUERY), []
-        for query, (p, piece, count, length, most) in zip(queries, pieces, strict=True):
-            begin = int(patterns.offsets[p]) + piece * WORD
-            sets = patterns.sets[begin : begin + length]
-            place = np.arange(length)
-            is_exact = np.zeros(length, bool)
-            if not count:
-                whole = int(patterns.lengths[p])
-                is_exact = (place < limits.prefix[p]) | (place >= whole - limits.suffix[p])
-            single = (sets & (sets - 1)) == 0
-            ambiguous = (sets != ANY_BASE) & ~single
-            coded = 4 * place + np.log2(np.maximum(sets, 1)).astype(int)
-            exact, counted = coded[single & is_exact], coded[single & ~is_exact]
-            triples = -(-len(counted) // 3)
-            empty = np.full(3 * triples - len(counted), 4 * places)
-            coded = 16 * place + sets
-            rest = [*coded[ambiguous & is_exact], *coded[ambiguous & ~is_exact]]
-            query["pattern"], query["piece"], query["pieces"] = p, piece, count
-            query["exact"], query["triples"] = len(exact), triples
-            query["ambiguous"], query["is_exact"] = len(rest), (ambiguous & is_exact).sum()
-            query["most"] = most
-            steps.append(np.concatenate([exact, counted, empty, rest]).astype(np.uint16))
-        room = max(1, *map(len, steps))
-        table = np.zeros((len(steps), room), np.uint16)
-        for row, each in zip(table, steps, strict=True):
-            row[: len(each)] = each
-        return cls(queries, table, places)
-
-
-def mismatch_queries(
-    patterns: Patterns, limits: Limits, chosen: NDArray[np.int64]
-) -> list[MismatchQueries]:
-    """Return whole patterns, and pieces of long ones of which one has its share of mismatches."""
-    whole, pieces = [], []
-    for p in chosen.tolist():
-        length, most = int(patterns.lengths[p]), int(limits.most[p])
-        if length <= LONGEST_WHOLE:
-            whole.append((p, 0, 0, length, most))
-        else:
-            count = min(length // WORD, most + 1)
-            pieces += [(p, piece, count, WORD, most // count) for piece in range(count)]
-    return [MismatchQueries.of(patterns, limits, each) for each in (whole, pieces) if each]
-
-
-@dataclass(frozen=True, eq=False)
-class EditQueries:
-    """Queries of `edits.cu`, and what they are pieces of.
-
-    queries  EDIT_QUERY[n]
-    pattern  int64[n]
-    after    int64[n]  bases of the pattern after the piece
-    slack    int64[n]  by how much the bases after it may be more or fewer in a sample
-    """
-
-    queries: NDArray[Any]
-    pattern: NDArray[np.int64]
-    after: NDArray[np.int64]
-    slack: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, patterns: Patterns, limits: Limits, chosen: NDArray[np.int64]) -> "EditQueries":
-        """Return the pieces of patterns, one of which has no more than its share of edits."""
-        rows = []
-        for p in chosen.tolist():
-            length, most = int(patterns.lengths[p]), int(limits.most[p])
-            count = -(-length // WORD)
-            for i in range(count):
-                begin, end = length * i // count, length * (i + 1) // count
-                slack = most if end < length else 0
-                rows.append((p, begin, end, most // count, length - end, slack))
-        queries = np.zeros(len(rows), EDIT_QUERY)
-        for query, (p, begin, end, most, _, _) in zip(queries, rows, strict=True):
-            length, first = end - begin, int(patterns.offsets[p])
-            sets = patterns.sets[first + begin : first + end].astype(np.int64)
-            place = np.arange(WORD - length, WORD)
-            inside = int((1 << place).sum())
-            for base in range(4):
-                matching = int(((sets >> base & 1) << place).sum())
-                query["equal"][base] = matching | (~inside & 0xFFFFFFFF)
-            query["rows"], query["length"], query["most"] = inside, length, most
-        columns = np.array(rows, np.int64).reshape(-1, 6).T
-        return cls(queries, columns[0].copy(), columns[4].copy(), columns[5].copy())
-
-    def candidates(self, found: NDArray[Any], offsets: NDArray[np.int64]) -> Candidates:
-        """Return candidates in records for runs of ends in a chunk, which may lie in several."""
-        query = found["record"]
-        first = found["pattern"] + self.after[query] - self.slack[query]
-        last = found["start"] + self.after[query] + self.slack[query]
-        lowest = np.searchsorted(offsets[1:], first, "left")
-        highest = np.searchsorted(offsets[:-1], last, "right") - 1
-        count = np.maximum(highest - lowest + 1, 0)
-        row = np.repeat(np.arange(len(found)), count)
-        record = np.arange(len(row)) - np.repeat(np.cumsum(count) - count - lowest, count)
-        return Candidates(
-            record=record.astype(np.int32),
-            pattern=self.pattern[query][row].astype(np.int32),
-            first=first[row] - offsets[record],
-            last=last[row] - offsets[record],
-        )
-
-
-class Seeding:
-    """Search by tables of seeds on the current device, by `seeds.cu`."""
 
     def __init__(self, plan: Plan, limits: Any, *, edits: bool, strict: bool) -> None:
         self._limits = limits
         self._module = _module("seeds", FIRST=0, STRICT=int(strict), EDITS=int(edits))
-        self._arrays, self._tables = [], []
-        for table in plan.tables:
-            fields = table._asdict()
-            arrays = {
+        self._arrays = [
+            {
                 name: cupy.asarray(value)
-                for name, value in fields.items()
+                for name, value in table._asdict().items()
                 if isinstance(value, np.ndarray)
             }
-            self._arrays.append(arrays)
-            n = len(table.entries)
-            self._tables.append(struct(TABLE, **arrays, k=table.k, most=table.most, n=n))
+            for table in plan.tables
+        ]
+        self._tables = [
+            struct(TABLE, **arrays, k=table.k, most=table.most, n=len(table.entries))
+            for table, arrays in zip(plan.tables, self._arrays, strict=True)
+        ]
 
     def search(
         self, samples: NDArray[Any], patterns: NDArray[Any], hits: NDArray[Any], bases: int
     ) -> None:
-        """Queue the search on the current stream; the three are arguments of the kernel."""
-        blocks = -(-bases // (WORD * WORDS_OF_WARP * SEED_THREADS // WARP))
+        """Queue the search on the current stream; all but `bases` are arguments of the kernel."""
         for table in self._tables:
             launch_blocks(
-                self._module, "find_seeds", blocks, SEED_THREADS, samples, patterns, table, hits,
-                self._limits,
+                self._module, "find_seeds", -(-bases // (WORDS_OF_WARP * SEED_THREADS)),
+                SEED_THREADS, samples, patterns, table, hits, self._limits,
             )  # fmt: skip
+
+
+class CountedQueries:
+    """A sweep of `mismatches.cu` on the current device.
+
+    limits  int32[patterns, 4] on the device, as in `mismatches.cu`
+    """
+
+    def __init__(self, sweep: Sweep, limits: Any, strict: bool) -> None:
+        # An array of no elements has no address.
+        padded = [np.append(each, np.uint16(0)) for each in (sweep.sets, sweep.selected)]
+        queries, counted, exact, sets, self._selected = self._arrays = [
+            cupy.asarray(each)
+            for each in (sweep.queries.view(np.uint8), sweep.counted, sweep.exact, *padded)
+        ]
+        self._n_selected = len(sweep.selected)
+        self._queries = struct(
+            QUERIES, queries=queries, counted=counted, exact=exact, sets=sets, limits=limits,
+            n=len(sweep.queries), counted_room=sweep.counted.shape[1] // STEPS,
+            exact_room=sweep.exact.shape[1] // STEPS, n_sets=len(sweep.sets), most=sweep.most,
+        )  # fmt: skip
+        self._module = _module(
+            "mismatches", FIRST=0, STRICT=int(strict), PLACES=sweep.places, ROWS=sweep.rows,
+            COUNTERS=sweep.counters, LOOK=sweep.look,
+        )  # fmt: skip
+
+    def search(
+        self, samples: NDArray[Any], patterns: NDArray[Any], hits: NDArray[Any], bases: int
+    ) -> None:
+        """Queue the search on the current stream; all but `bases` are arguments of the kernels."""
+        words = -(-bases // 32)
+        selected = np.zeros((), SELECTED)
+        if self._n_selected:
+            room = int(2 * MOST_SELECTED * bases) + 1
+            positions, count = cupy.empty(room, np.uint32), cupy.empty(1, np.uint32)
+            count.data.memset_async(0, count.nbytes)
+            selected = struct(SELECTED, positions=positions, count=count, room=room)
+            launch_blocks(
+                self._module, "select_positions", -(-words // SELECT_THREADS), SELECT_THREADS,
+                samples, self._selected, np.uint32(self._n_selected), selected,
+            )  # fmt: skip
+            launch_blocks(
+                self._module, "count_selected", -(-room // (32 * COUNT_THREADS)), COUNT_THREADS,
+                samples, patterns, hits, self._queries, selected,
+            )  # fmt: skip
+        launch_blocks(
+            self._module, "count_everywhere", -(-words // COUNT_THREADS), COUNT_THREADS,
+            samples, patterns, hits, self._queries, selected,
+        )  # fmt: skip
 
 
 class Scanner:
@@ -236,48 +167,36 @@ class Scanner:
         four = [limits.most, *exact, np.zeros_like(limits.most)]
         self._limits = cupy.asarray(np.stack(four, axis=1).astype(np.int32))
         plan = plan_seeds(patterns, limits, COSTS, edits=edits, strict=strict, bases=bases)
-        self._seeding = Seeding(plan, self._limits, edits=edits, strict=strict)
+        self._seeds = SeedTables(plan, self._limits, edits=edits, strict=strict)
+        swept = select(patterns, limits, plan.swept)
         if edits:
-            self._ends = EditQueries.of(patterns, limits, plan.swept)
-            self._queries = cupy.asarray(self._ends.queries.view(np.uint8))
+            ends = EditQueries.of(*swept, strict)
+            self._ends = replace(ends, pattern=plan.swept[ends.pattern])
+            self._queries = cupy.asarray(ends.queries.view(np.uint8))
         else:
-            self._sweeps = [
-                (each, cupy.asarray(each.queries.view(np.uint8)), cupy.asarray(each.steps))
-                for each in mismatch_queries(patterns, limits, plan.swept)
-            ]
+            sweeps = plan_sweeps(*swept) if len(plan.swept) else []
+            for sweep in sweeps:
+                sweep.queries["pattern"] = plan.swept[sweep.queries["pattern"]]
+            self._sweeps = [CountedQueries(each, self._limits, strict) for each in sweeps]
         cupy.cuda.get_current_stream().synchronize()
 
     def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
         """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
         if not bases:
             return
-        words, strict = -(-bases // 32), int(self.rules.strict)
-        self._seeding.search(samples, self._patterns, hits, bases)
+        self._seeds.search(samples, self._patterns, hits, bases)
         if self.edits:
-            stretches = -(-words // STRETCH)
-            threads = stretches * -(-len(self._ends.queries) // PAIR)
+            blocks = -(-bases // (32 * STRETCH * THREADS))
+            count = len(self._ends.queries)
+            # The queries say what matches; STRICT makes no difference.
+            module = _module("edits", FIRST=0, STRICT=0)
             launch_blocks(
-                _module("edits", FIRST=0, STRICT=strict), "find_ends", -(-threads // THREADS),
-                THREADS, samples, self._queries, np.uint32(len(self._ends.queries)),
-                np.uint32(stretches), hits,
+                module, "find_ends", blocks * -(-count // GROUP), THREADS, samples, self._queries,
+                np.uint32(count), np.uint32(blocks), hits,
             )  # fmt: skip
             return
-        for sweep, queries, steps in self._sweeps:
-            block = next(
-                each
-                for each in BLOCKS_OF_THREADS
-                if (4 * sweep.places + 1) * 4 * each <= SHARED_BYTES
-            )
-            counters = max(2, int(sweep.queries["most"].max()).bit_length())
-            module = _module(
-                "mismatches", FIRST=0, STRICT=strict, PLACES=sweep.places, THREADS=block,
-                COUNTERS=counters,
-            )  # fmt: skip
-            launch_blocks(
-                module, "count_mismatches", -(-words // block), block, samples, self._patterns,
-                hits, self._limits, queries, np.uint32(len(sweep.queries)), steps,
-                np.uint32(sweep.steps.shape[1]),
-            )  # fmt: skip
+        for sweep in self._sweeps:
+            sweep.search(samples, self._patterns, hits, bases)
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> ErrorHits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
@@ -290,11 +209,7 @@ class Scanner:
                 self._own.lane = Lane()
             lane: Lane = self._own.lane
             found = lane.find(self, chunk)
-        if self.edits:
-            hits = self._ends_to_hits(chunk, found, piece)
-        else:
-            hits = self._to_hits(found)
-            hits = flag_borders(hits, hits.end, chunk.offsets, piece)
+        hits = self._ends_to_hits(chunk, found, piece) if self.edits else self._to_hits(found)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
     def _to_hits(self, found: NDArray[Any]) -> ErrorHits:

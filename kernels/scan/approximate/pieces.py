@@ -1,4 +1,4 @@
-"""Pieces of records: which ends they are asked about, and how the hits of two are joined.
+"""Pieces of records in a search with edits: which ends are whose, and how hits are joined.
 
 A piece of a long record goes `margin` bases over its border, as many as a hit may have. Hits
 belong to pieces by their ends: all ends up to the last base are asked about, and the next piece of
@@ -76,7 +76,7 @@ def continue_runs(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorPart:
+class EditPart:
     """A part of a chunk, with the ends that it is asked about.
 
     begin         where in the chunk it begins
@@ -93,7 +93,7 @@ class ErrorPart:
     cut: int = 0
     goes_on: bool = False
 
-    def halves(self, margin: int) -> "tuple[ErrorPart, ...]":
+    def halves(self, margin: int) -> "tuple[EditPart, ...]":
         """Return two parts that together have the hits of this one; none where it is too small.
 
         margin  most bases of a hit
@@ -110,12 +110,12 @@ class ErrorPart:
         if not cut:
             stop, left_offsets = middle, offsets[: record + 1]
         is_last = cut > 0 and record == len(offsets) - 2
-        left = ErrorPart(
+        left = EditPart(
             chunk=Chunk(letters[: int(left_offsets[-1])], left_offsets),
             piece=Piece(self.piece.first, goes_on or (is_last and self.piece.is_open)),
             goes_on=goes_on,
         )
-        right = ErrorPart(
+        right = EditPart(
             chunk=Chunk(letters[middle:], np.maximum(offsets[record:], middle) - middle),
             piece=Piece(margin if cut else 0, self.piece.is_open),
             begin=middle,
@@ -135,7 +135,7 @@ class ErrorPart:
         )
 
 
-def join_halves(halves: Sequence[ErrorPart], hits: Sequence[ErrorHits]) -> ErrorHits:
+def join_halves(halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
     """Return the hits of a part from those of its halves, in no order."""
     (left_part, right_part), (left, right) = halves, hits
     if left_part.goes_on:

@@ -7,12 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Hits, Patterns, allowed_bases
 
 Wanted = Literal["first", "best", "all"]
-
-# 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
-SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,14 +33,9 @@ class Limits:
 
         most  a number of errors, or, as a float, a share of the pattern's length, rounded down
         """
-        lengths = patterns.lengths
-        if isinstance(most, int):
-            errors = np.full(len(lengths), most, np.int64)
-        else:
-            errors = np.floor(most * lengths + SLACK).astype(np.int64)
-        is_reverse = np.arange(len(lengths)) % patterns.strands == 1
+        is_reverse = np.arange(len(patterns)) % patterns.strands == 1
         return cls(
-            most=np.minimum(errors, lengths),
+            most=allowed_bases(most, patterns.lengths),
             prefix=np.where(is_reverse, exact_suffix, exact_prefix).astype(np.int64),
             suffix=np.where(is_reverse, exact_prefix, exact_suffix).astype(np.int64),
         )
@@ -81,7 +73,13 @@ class ErrorHits:
         return ErrorHits(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "ErrorHits":
-        """Return all hits, or one of each record and signature, ordered by these, start and end.
+        """Return the hits of `choice`."""
+        return self.take(self.choice(wanted, strands, by_end))
+
+    def choice(self, wanted: Wanted, strands: int, by_end: bool) -> NDArray[np.intp]:
+        """Return the numbers of all hits, or of one of each record and signature.
+
+        They are in the order of record, signature, start and end.
 
         Hits that reach a border of a piece stay, too, last: whether they are any is known later.
 
@@ -91,7 +89,7 @@ class ErrorHits:
         signature = self.pattern // strands
         pair = (signature, self.record)
         if wanted == "all":
-            return self.take(np.lexsort((self.pattern, self.end, self.start, *pair)))
+            return np.lexsort((self.pattern, self.end, self.start, *pair))
         place = self.end if by_end else self.start
         keys = (self.pattern, place) if wanted == "first" else (self.pattern, place, self.errors)
         order = np.lexsort((*keys, *pair))
@@ -99,7 +97,19 @@ class ErrorHits:
         record, signature = self.record[order], signature[order]
         is_new = np.ones(len(order), bool)
         is_new[1:] = (record[1:] != record[:-1]) | (signature[1:] != signature[:-1])
-        return self.take(np.concatenate([order[is_new], np.flatnonzero(self.edge)]))
+        return np.concatenate([order[is_new], np.flatnonzero(self.edge)])
+
+    @classmethod
+    def without_errors(cls, hits: Hits, lengths: NDArray[np.int64]) -> "ErrorHits":
+        """Return the hits of an exact search; lengths: int64[n], of their patterns."""
+        return cls(
+            record=hits.record,
+            pattern=hits.pattern,
+            start=hits.start,
+            end=hits.start + lengths,
+            errors=np.zeros(len(hits), np.int32),
+            edge=np.zeros(len(hits), np.uint8),
+        )
 
     @classmethod
     def none(cls) -> "ErrorHits":

@@ -15,7 +15,9 @@ DTYPES: dict[str, type[np.generic]] = {
     "reverse": np.bool_,
     "score": np.float64,
     "ambiguous": np.int32,
+    "errors": np.int32,
 }
+TEXTS = ("sample", "cigar")  # columns of bytes objects
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,6 +31,8 @@ class Batch:
     reverse       bool[n]     found on the strand -
     score         float64[n]  finite; NaN where the samples have no quality
     ambiguous     int32[n]    bases of the sample within the match that are not A, C, G, T or U
+    errors        int32[n]    mismatches or edits; 0 in an exact scan
+    cigar         n bytes     the alignment in operations = X I D; empty unless edits are searched
 
     Raises ValueError on any other dtype, shape or length; nothing is converted.
     """
@@ -41,9 +45,13 @@ class Batch:
     reverse: NDArray[np.bool_]
     score: NDArray[np.float64]
     ambiguous: NDArray[np.int32]
+    errors: NDArray[np.int32]
+    cigar: list[bytes]
 
     def __post_init__(self) -> None:
         _check_columns(self, {name: (dtype, ()) for name, dtype in DTYPES.items()})
+        if len(self.cigar) != len(self):
+            raise ValueError("columns of different length")
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -54,13 +62,20 @@ class Batch:
     def __getitem__(self, rows: "slice | NDArray[np.bool_]") -> "Batch":
         """Return some of the rows; those of a slice are views."""
         if isinstance(rows, np.ndarray):
+            if rows.all():
+                return self
             return self.take(np.flatnonzero(rows))
         return Batch(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def take(self, order: NDArray[np.intp]) -> "Batch":
         """Return the rows of these indices, in this order."""
         columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
-        return Batch(sample=[self.sample[i] for i in order.tolist()], **columns)
+        rows = order.tolist()
+        texts: dict[str, Any] = {
+            name: [column[i] for i in rows]
+            for name, column in ((name, getattr(self, name)) for name in TEXTS)
+        }
+        return Batch(**columns, **texts)
 
     @property
     def mostly_ambiguous(self) -> int:
@@ -76,15 +91,20 @@ class Batch:
     @classmethod
     def empty(cls) -> Self:
         columns: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
-        return cls(sample=[], **columns)
+        return cls(sample=[], cigar=[], **columns)
 
     @classmethod
     def concatenate(cls, batches: Sequence["Batch"]) -> Self:
         """Return all rows in the order given; no batches make an empty one."""
         if not batches:
             return cls.empty()
-        columns = {name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES}
-        return cls(sample=[name for batch in batches for name in batch.sample], **columns)
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES
+        }
+        texts: dict[str, Any] = {
+            name: [text for batch in batches for text in getattr(batch, name)] for name in TEXTS
+        }
+        return cls(**columns, **texts)
 
 
 POSE_DTYPES: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {

@@ -5,7 +5,7 @@ batches: text is cut into blocks again before it is compressed, Parquet into row
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,27 +27,29 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
-AMBIGUOUS = "ambiguous"  # a column that some formats have on request only
-WITH_AMBIGUOUS = f"+{AMBIGUOUS}"  # what the name of such a format then ends with
+# Columns on request, in their order. The name of a format with some of them is, e.g.,
+# "tsv+edits+cigar".
+REQUESTED = ("mismatches", "edits", "cigar", "ambiguous")
 
 PIECE = 1 << 14  # rows rendered at a time: their Python objects stay in the processor's cache
 
 
 Names = Sequence[bytes]
 Columns = tuple[list[str], list[str], list[int], list[int], list[str]]
+Requested = tuple[str, ...]  # some of `REQUESTED`
 
 
-def _separated(batch: Batch, signature_names: Names, ambiguous: bool, separator: str) -> bytes:
+def _separated(batch: Batch, signature_names: Names, more: Requested, separator: str) -> bytes:
     decode = _csv_strings if separator == "," else _latin1
-    scores, last = _per_row(batch.score, repr, ""), _last(batch, ambiguous, separator)
+    scores, last = _per_row(batch.score, repr, ""), _last(batch, more, separator)
     rows, cut = zip(*_columns(batch, signature_names, decode), scores, last, strict=True), separator
     return "".join(
-        f"{sample}{cut}{signature}{cut}{start}{cut}{end}{cut}{strand}{cut}{score}{more}\n"
-        for sample, signature, start, end, strand, score, more in rows
+        f"{sample}{cut}{signature}{cut}{start}{cut}{end}{cut}{strand}{cut}{score}{rest}\n"
+        for sample, signature, start, end, strand, score, rest in rows
     ).encode("latin-1")
 
 
-def _text(batch: Batch, signature_names: Names, _: bool) -> bytes:
+def _text(batch: Batch, signature_names: Names, _: Requested) -> bytes:
     scores = _per_row(batch.score, "{:.3f}".format, "-")
     rows = zip(*_columns(batch, signature_names), scores, strict=True)
     return "".join(
@@ -55,24 +57,31 @@ def _text(batch: Batch, signature_names: Names, _: bool) -> bytes:
     ).encode("latin-1")
 
 
-def _bed(batch: Batch, signature_names: Names, ambiguous: bool) -> bytes:
+def _bed(batch: Batch, signature_names: Names, more: Requested) -> bytes:
     scores = np.clip(np.rint(np.nan_to_num(batch.score) * 10), 0, 1000).astype(np.int64)
-    last = _last(batch, ambiguous, "\t")
+    last = _last(batch, more, "\t")
     rows = zip(*_columns(batch, signature_names), scores.tolist(), last, strict=True)
     return "".join(
-        f"{sample}\t{start}\t{end}\t{signature}\t{score}\t{strand}{more}\n"
-        for sample, signature, start, end, strand, score, more in rows
+        f"{sample}\t{start}\t{end}\t{signature}\t{score}\t{strand}{rest}\n"
+        for sample, signature, start, end, strand, score, rest in rows
     ).encode("latin-1")
 
 
-def _jsonl(batch: Batch, signature_names: Names, _: bool) -> bytes:
+def _jsonl(batch: Batch, signature_names: Names, more: Requested) -> bytes:
     scores = _per_row(batch.score, repr, "null")
     columns = _columns(batch, signature_names, _json_strings)
-    rows = zip(*columns, scores, batch.ambiguous.tolist(), strict=True)
+    last = [""] * len(batch)
+    for name in more:
+        quote = '"' if name == "cigar" else ""
+        texts = _texts(batch, name)
+        last = [
+            f'{rest},"{name}":{quote}{text}{quote}' for rest, text in zip(last, texts, strict=True)
+        ]
+    rows = zip(*columns, scores, last, strict=True)
     return "".join(
         f'{{"sample":{sample},"signature":{signature},"start":{start},"end":{end}'
-        f',"strand":"{strand}","score":{score},"ambiguous":{ambiguous}}}\n'
-        for sample, signature, start, end, strand, score, ambiguous in rows
+        f',"strand":"{strand}","score":{score}{rest}}}\n'
+        for sample, signature, start, end, strand, score, rest in rows
     ).encode()
 
 
@@ -89,11 +98,24 @@ def _csv_strings(names: Sequence[bytes]) -> list[str]:
     ]
 
 
-def _last(batch: Batch, ambiguous: bool, separator: str) -> list[str]:
-    """Return the column `ambiguous`, each with the separator before it; else empty texts."""
-    if not ambiguous:
+def _last(batch: Batch, more: Requested, separator: str) -> list[str]:
+    """Return the columns on request as one text a row, each with the separator before it."""
+    if not more:
         return [""] * len(batch)
-    return [f"{separator}{count}" for count in batch.ambiguous.tolist()]
+    columns = [_texts(batch, name) for name in more]
+    return [separator + separator.join(row) for row in zip(*columns, strict=True)]
+
+
+def _texts(batch: Batch, name: str) -> list[str]:
+    """Return a column on request as texts."""
+    if name == "cigar":
+        return _latin1(batch.cigar)
+    return list(map(str, _numbers(batch, name).tolist()))
+
+
+def _numbers(batch: Batch, name: str) -> NDArray[np.int32]:
+    """Return a column on request that is made of numbers."""
+    return batch.ambiguous if name == "ambiguous" else batch.errors
 
 
 def _json_strings(names: Sequence[bytes]) -> list[str]:
@@ -141,35 +163,36 @@ def _per_row(scores: NDArray[np.float64], show: Callable[[float], str], missing:
 class TableFormat:
     """A format of the rows of a scan. Adding one to `FORMATS` is all that a new one needs.
 
-    suffixes              of names that ask for it
-    lines                 makes lines of rows, of signature names, and of whether they have the
-                          column `ambiguous`; None for Parquet, which workers do not render
-    separator             of the names in a header line; empty where there is no header
-    ambiguous_on_request  whether it has the column `ambiguous` on request only
+    suffixes    of names that ask for it
+    lines       makes lines of rows, of signature names, and of the columns on request; None for
+                Parquet, which workers do not render
+    separator   of the names in a header line; empty where there is no header
+    has_always  columns of `REQUESTED` that it has without a request
+    has_more    whether it has columns on request at all
     """
 
     name: str
     suffixes: tuple[str, ...]
-    lines: Callable[[Batch, Names, bool], bytes] | None
+    lines: Callable[[Batch, Names, Requested], bytes] | None
     separator: str = ""
-    ambiguous_on_request: bool = False
+    has_always: Requested = ()
+    has_more: bool = True
 
 
 _tsv, _csv = partial(_separated, separator="\t"), partial(_separated, separator=",")
+_ambiguous = ("ambiguous",)
 
 FORMATS: dict[str, TableFormat] = {
     each.name: each
     for each in (
+        TableFormat(name="tsv", suffixes=(".tsv",), lines=_tsv, separator="\t"),
+        TableFormat(name="csv", suffixes=(".csv",), lines=_csv, separator=","),
+        TableFormat(name="text", suffixes=(".txt",), lines=_text, has_more=False),
+        TableFormat(name="bed", suffixes=(".bed",), lines=_bed),
         TableFormat(
-            name="tsv", suffixes=(".tsv",), lines=_tsv, separator="\t", ambiguous_on_request=True
+            name="jsonl", suffixes=(".json", ".jsonl"), lines=_jsonl, has_always=_ambiguous
         ),
-        TableFormat(
-            name="csv", suffixes=(".csv",), lines=_csv, separator=",", ambiguous_on_request=True
-        ),
-        TableFormat(name="text", suffixes=(".txt",), lines=_text),
-        TableFormat(name="bed", suffixes=(".bed",), lines=_bed, ambiguous_on_request=True),
-        TableFormat(name="jsonl", suffixes=(".json", ".jsonl"), lines=_jsonl),
-        TableFormat(name="parquet", suffixes=PARQUET, lines=None),
+        TableFormat(name="parquet", suffixes=PARQUET, lines=None, has_always=_ambiguous),
     )
 }
 
@@ -194,24 +217,31 @@ def format_of(path: str | None, chosen: str | None) -> str:
     return by_suffix.get(suffix, "tsv")
 
 
-def with_ambiguous(fmt: str) -> str:
-    """Return the format with the column `ambiguous`, where it has that on request only."""
-    return fmt + WITH_AMBIGUOUS if FORMATS[fmt].ambiguous_on_request else fmt
+def with_columns(fmt: str, names: Iterable[str]) -> str:
+    """Return the format with columns of `REQUESTED`, as far as it can have them."""
+    kind = FORMATS[fmt]
+    asked = set(names) - set(kind.has_always) if kind.has_more else set()
+    return "+".join([fmt, *(name for name in REQUESTED if name in asked)])
 
 
-def _split(fmt: str) -> tuple[TableFormat, bool]:
-    """Return a format, and whether its name asks for the column `ambiguous`."""
-    name = fmt.removesuffix(WITH_AMBIGUOUS)
-    return FORMATS[name], name != fmt
+def _split(fmt: str) -> tuple[TableFormat, Requested]:
+    """Return a format, and the columns of `REQUESTED` that it has."""
+    name, *names = fmt.split("+")
+    kind = FORMATS[name]
+    return kind, tuple(each for each in REQUESTED if each in (*names, *kind.has_always))
+
+
+def is_text(fmt: str) -> bool:
+    """Return whether `render` makes lines of this format."""
+    return _split(fmt)[0].lines is not None
 
 
 def header(fmt: str) -> bytes:
     """Return the line above the rows: the names of the columns, or nothing."""
-    kind, ambiguous = _split(fmt)
+    kind, more = _split(fmt)
     if not kind.separator:
         return b""
-    columns = (*COLUMNS, AMBIGUOUS) if ambiguous else COLUMNS
-    return (kind.separator.join(columns) + "\n").encode()
+    return (kind.separator.join([*COLUMNS, *more]) + "\n").encode()
 
 
 def render(batch: Batch, signature_names: Sequence[bytes], fmt: str) -> bytes:
@@ -226,35 +256,40 @@ def render(batch: Batch, signature_names: Sequence[bytes], fmt: str) -> bytes:
     jsonl  an object with the tsv columns and `ambiguous` on each line; names that are no UTF-8 get
            U+FFFD; the score is null without quality
 
-    tsv, csv and bed have `ambiguous` as the last column where `with_ambiguous` is the format.
+    All but text have the columns on request that the format names (see `with_columns`) last.
     """
-    kind, ambiguous = _split(fmt)
+    kind, more = _split(fmt)
     assert kind.lines is not None
     pieces = (batch[at : at + PIECE] for at in range(0, len(batch), PIECE))
-    return b"".join([kind.lines(piece, signature_names, ambiguous) for piece in pieces])
+    return b"".join([kind.lines(piece, signature_names, more) for piece in pieces])
 
 
 # ---- Arrow ------------------------------------------------------------------------------------
 
 
-def to_arrow(batch: Batch, signature_names: Names) -> "pa.Table":
+def to_arrow(batch: Batch, signature_names: Names, fmt: str = "parquet") -> "pa.Table":
     """Return the rows as a table with the columns of the Parquet files (see `_schema`).
 
     Names that are no UTF-8 get U+FFFD; the score is null without quality.
     """
     pa = pyarrow()
-    schema = _schema(pa)
+    more = _split(fmt)[1]
+    schema = _schema(pa, more)
     # In pieces, because one array of strings holds 2 GiB at most.
     pieces = [
         pa.Table.from_arrays(
-            _arrays(batch[at : at + parquet.ROW_GROUP], signature_names), schema=schema
+            _arrays(batch[at : at + parquet.ROW_GROUP], signature_names, more), schema=schema
         )
         for at in range(0, len(batch), parquet.ROW_GROUP)
     ]
     return pa.concat_tables(pieces) if pieces else pa.Table.from_batches([], schema)
 
 
-def _schema(pa: Any) -> "pa.Schema":
+def _schema(pa: Any, more: Requested) -> "pa.Schema":
+    requested = [
+        pa.field(name, pa.string() if name == "cigar" else pa.int32(), nullable=False)
+        for name in more
+    ]
     return pa.schema(
         [
             pa.field("sample", pa.string(), nullable=False),
@@ -265,12 +300,12 @@ def _schema(pa: Any) -> "pa.Schema":
             pa.field("end", pa.int64(), nullable=False),
             pa.field("strand", pa.string(), nullable=False),
             pa.field("score", pa.float64()),
-            pa.field("ambiguous", pa.int32(), nullable=False),
+            *requested,
         ]
     )
 
 
-def _arrays(batch: Batch, signature_names: Names) -> list["pa.Array"]:
+def _arrays(batch: Batch, signature_names: Names, more: Requested) -> list["pa.Array"]:
     """Return the columns in the order of the schema."""
     which, rows = np.unique(batch.signature, return_inverse=True)
     names = strings(_decoded([signature_names[i] for i in which.tolist()], "utf-8"))
@@ -283,7 +318,10 @@ def _arrays(batch: Batch, signature_names: Names) -> list["pa.Array"]:
         numbers(batch.end),
         strings(["+", "-"]).take(numbers(batch.reverse.astype(np.int8))),
         numbers(batch.score, nan_is_null=True),
-        numbers(batch.ambiguous),
+        *(
+            strings(_texts(batch, name)) if name == "cigar" else numbers(_numbers(batch, name))
+            for name in more
+        ),
     ]
 
 
@@ -299,12 +337,13 @@ def open_table(
     `raw` stays open: who opened it closes it. What is written is complete when the block ends
     without an error. Raises UsageError for compressed Parquet.
     """
-    if fmt == "parquet":
+    kind, more = _split(fmt)
+    if kind.lines is None:
         if compression != "none":
             raise UsageError(parquet.COMPRESSED_INSIDE)
         repeated = ["sample", "signature", "strand"]
-        with RowGroups(raw, _schema(pyarrow()), repeated) as groups:
-            yield lambda rows: groups.write(to_arrow(_batch(rows), signature_names))
+        with RowGroups(raw, _schema(pyarrow(), more), repeated) as groups:
+            yield lambda rows: groups.write(to_arrow(_batch(rows), signature_names, fmt))
         return
     lines = Compressed(raw, compression)
     lines.write(header(fmt))

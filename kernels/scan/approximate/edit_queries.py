@@ -1,0 +1,88 @@
+"""Queries of `edits.cu`, and what their ends say about the patterns they are pieces of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.scan.approximate.cpu_edits import Candidates
+from multigpu.kernels.scan.approximate.types import Limits
+from multigpu.kernels.scan.types import Patterns
+
+WORD = 32  # bases of the longest query
+SETS = np.arange(16, dtype=np.uint8)  # of bases
+
+QUERY = np.dtype(
+    [("equal", "<u4", len(SETS)), ("rows", "<u4"), ("length", "<u4"), ("most", "<u4"), ("_", "<u4")]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class EditQueries:
+    """Pieces of patterns.
+
+    queries  QUERY[n]
+    pattern  int64[n]
+    after    int64[n]  bases of the pattern after the piece
+    slack    int64[n]  by how much the bases after it may be more or fewer in a sample
+    """
+
+    queries: NDArray[np.void]
+    pattern: NDArray[np.int64]
+    after: NDArray[np.int64]
+    slack: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, patterns: Patterns, limits: Limits, strict: bool) -> "EditQueries":
+        """Return the pieces of all patterns, one of which has no more than its share of edits."""
+        count = -(-patterns.lengths // WORD)
+        pattern = np.repeat(np.arange(len(patterns)), count)
+        piece = np.arange(len(pattern)) - np.repeat(np.cumsum(count) - count, count)
+        length, pieces = patterns.lengths[pattern], count[pattern]
+        begin, end = length * piece // pieces, length * (piece + 1) // pieces
+        # The last base of a piece is in bit 31.
+        place = np.arange(WORD) + (end - WORD)[:, None]
+        is_inside = place >= begin[:, None]
+        at = patterns.offsets[pattern][:, None] + np.maximum(place, 0)
+        queries = np.zeros(len(pattern), QUERY)
+        queries["equal"] = _equal(patterns.sets[at], is_inside, strict)
+        queries["rows"] = _bits(is_inside)
+        queries["length"], queries["most"] = end - begin, limits.most[pattern] // pieces
+        slack = np.where(end < length, limits.most[pattern], 0)
+        return cls(queries, pattern, length - end, slack)
+
+    def candidates(self, found: NDArray[Any], offsets: NDArray[np.int64]) -> Candidates:
+        """Return candidates in records for runs of ends in a chunk, which may lie in several.
+
+        found    its fields record, pattern and start are query, first and last end
+        offsets  int64[records + 1]  as in `Chunk`
+        """
+        query = found["record"]
+        first = found["pattern"] + self.after[query] - self.slack[query]
+        last = found["start"] + self.after[query] + self.slack[query]
+        lowest = np.searchsorted(offsets[1:], first, "left")
+        highest = np.searchsorted(offsets[:-1], last, "right") - 1
+        count = np.maximum(highest - lowest + 1, 0)
+        row = np.repeat(np.arange(len(found)), count)
+        record = np.arange(len(row)) - np.repeat(np.cumsum(count) - count - lowest, count)
+        return Candidates(
+            record=record.astype(np.int32),
+            pattern=self.pattern[query][row].astype(np.int32),
+            first=first[row] - offsets[record],
+            last=last[row] - offsets[record],
+        )
+
+
+def _equal(
+    bases: NDArray[np.uint8], is_inside: NDArray[np.bool_], strict: bool
+) -> NDArray[np.uint32]:
+    """Return the bases of each query that match each set of bases, a bit each."""
+    of_sample, bases = SETS[:, None], bases[:, None, :]
+    agrees = (of_sample & ~bases) == 0 if strict else (of_sample & bases) != 0
+    return _bits(agrees | ~is_inside[:, None, :])
+
+
+def _bits(values: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Return truth values as the bits of words, the first as the lowest."""
+    return np.packbits(values, axis=-1, bitorder="little").view("<u4")[..., 0]

@@ -1,0 +1,328 @@
+"""The search of a scan on one device: exact, or with errors. Both give matches of one kind.
+
+A search is asked about a **part** of the loaded records: all of their bases, or, where a device has
+too little memory for them, a half, a quarter and so on. A record may be a piece of a longer one.
+A match as long as its signature belongs to the piece that it begins in, one with edits to the piece
+that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.workload import Place
+from multigpu.formats.sequences.pieces import Pieces
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.kernels.device.buffers import Buffers
+from multigpu.kernels.scan import Chunk, Part, Patterns, Rules, allowed_bases, split
+from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.kernels.scan.approximate import ErrorHits, Limits
+from multigpu.kernels.scan.approximate.alignment import align
+from multigpu.kernels.scan.approximate.pieces import EditPart, Piece, join_halves
+from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
+from multigpu.scan.ambiguity import Stretches, Windows
+from multigpu.scan.options import ScanOptions
+
+Allocate = Callable[[int], NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Matches:
+    """Matches in the records of a span, in the order of the rows.
+
+    hits       where they are; flagged where a match reaches the border of a piece
+    cigars     n texts: their alignments, empty unless edits are searched
+    ambiguous  int32[n]: ambiguous sample bases of each
+    """
+
+    hits: ErrorHits
+    cigars: list[bytes]
+    ambiguous: NDArray[np.int32]
+
+
+class Search(ABC):
+    """A search for the signatures on a device.
+
+    overlap   bases that a piece of a record is read on over its border
+    allocate  makes memory for letters
+    """
+
+    overlap: int
+    allocate: Allocate
+    _scanner: Any  # of a kernel, on this device
+
+    def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
+        self.patterns, self._options = patterns, options
+
+    @abstractmethod
+    def whole(self, pieces: Pieces) -> Any:
+        """Return the part with all bases of the pieces that may have matches."""
+
+    @abstractmethod
+    def halves(self, part: Any) -> Sequence[Any]:
+        """Return two parts that together have the hits of this one, or none for a small one."""
+
+    @abstractmethod
+    def find(self, part: Any) -> ErrorHits:
+        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
+
+    @abstractmethod
+    def join(self, halves: Sequence[Any], hits: Sequence[ErrorHits]) -> ErrorHits:
+        """Return the hits of a part from those of its halves."""
+
+    @abstractmethod
+    def matches(self, pieces: Pieces, part: Any, hits: ErrorHits) -> Matches:
+        """Return the matches that the options ask for, from the hits of all of the pieces."""
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last search took on the device."""
+        seconds: dict[str, float] = self._scanner.seconds()
+        return seconds
+
+    def give_back(self, part: Any) -> None:  # noqa: B027 (most lend nothing)
+        """Let the memory of a part made by `whole` be used for others."""
+
+    def close(self) -> None:
+        """Free the memory on the device."""
+        self._scanner.close()
+
+
+def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
+    """Return the search that the options ask for; `bases` are expected to be searched."""
+    letters, both = signatures.letters, options.strand == "both"
+    patterns = Patterns.of_joined(letters.joined, letters.offsets, both)
+    kind = EditSearch if options.max_edits else PlaceSearch
+    return kind(place, patterns, options, bases)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlacePart:
+    """Bases that a search for matches as long as their signatures is asked about.
+
+    limit       hits must begin before this position
+    half        where the part lies in the whole; None for the whole
+    stretches   the bases that may have matches, of which the whole is made; None for all of them
+    """
+
+    chunk: Chunk
+    limit: int
+    half: Part | None = None
+    stretches: Stretches | None = None
+
+    @property
+    def begin(self) -> int:
+        """The position where the part begins in the chunk that it is a half of."""
+        return self.half.begin if self.half else 0
+
+
+class PlaceSearch(Search):
+    """The search for matches as long as their signatures: exact ones, or with mismatches."""
+
+    def __init__(
+        self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
+    ) -> None:
+        super().__init__(patterns, options)
+        strict = options.sample_n == "mismatch"
+        # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing.
+        first = options.hits != "all" and options.max_ambiguous is None
+        self._wanted: Wanted = options.hits if first else "all"
+        if options.most_errors:
+            limits = limits_of(patterns, options)
+            self._scanner, self.allocate = open_error_scanner(
+                place, patterns, limits, edits=False, strict=strict, wanted="all"
+            )
+        else:
+            rules = Rules(first, strict)
+            self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
+        self.overlap = int(patterns.lengths.max()) - 1
+        self._buffers = Buffers(self.allocate)
+        self._windows: Windows | None = None
+        if options.max_ambiguous is not None:
+            self._windows = Windows(options.max_ambiguous, patterns.lengths)
+
+    def whole(self, pieces: Pieces) -> PlacePart:
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        stretches = None
+        if self._windows is not None:
+            buffer = self._buffers.take(len(chunk.letters))
+            stretches = self._windows.find_stretches(chunk, buffer)
+            if stretches is None:
+                self._buffers.give(buffer)
+            else:
+                chunk = stretches.chunk
+        return PlacePart(chunk=chunk, limit=len(chunk.letters), stretches=stretches)
+
+    def halves(self, part: PlacePart) -> tuple[PlacePart, ...]:
+        """Return two parts that overlap by the longest signature less one base."""
+        if part.limit < 2:
+            return ()
+        halves = split(part.chunk, part.limit, int(self.patterns.lengths.max()))
+        return tuple(PlacePart(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
+
+    def find(self, part: PlacePart) -> ErrorHits:
+        if not self._options.most_errors:
+            hits = self._scanner.scan(part.chunk, part.limit)
+            return ErrorHits.without_errors(hits, self.patterns.lengths[hits.pattern])
+        found = self._scanner.scan(part.chunk)
+        inside = part.chunk.offsets[found.record] + found.start < part.limit
+        return self._chosen(found.take(inside))
+
+    def join(self, halves: Sequence[PlacePart], hits: Sequence[ErrorHits]) -> ErrorHits:
+        moved = []
+        for part, found in zip(halves, hits, strict=True):
+            assert part.half is not None
+            cut = np.where(found.record == 0, part.half.cut, 0)
+            record = found.record + np.int32(part.half.first_record)
+            moved.append(
+                replace(found, record=record, start=found.start + cut, end=found.end + cut)
+            )
+        return self._chosen(ErrorHits.joined(moved))
+
+    def matches(self, pieces: Pieces, part: PlacePart, hits: ErrorHits) -> Matches:
+        if part.stretches is not None:
+            hits = part.stretches.in_records(hits)
+        hits = hits.take(hits.start < pieces.inside[hits.record])
+        ambiguous = _count_ambiguous(pieces, hits)
+        if self._windows is not None:
+            few = hits.take(ambiguous <= _most_ambiguous(hits, self._options))
+            hits = few.chosen(self._options.hits, self.patterns.strands, by_end=False)
+            ambiguous = _count_ambiguous(pieces, hits)
+        return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
+
+    def _chosen(self, hits: ErrorHits) -> ErrorHits:
+        return hits.chosen(self._wanted, self.patterns.strands, by_end=False)
+
+    def give_back(self, part: PlacePart) -> None:
+        if part.stretches is not None:
+            self._buffers.give(part.stretches.chunk.letters)
+
+    def close(self) -> None:
+        super().close()
+        self._buffers.clear()
+
+
+class EditSearch(Search):
+    """The search for matches with insertions and deletions."""
+
+    def __init__(
+        self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
+    ) -> None:
+        super().__init__(patterns, options)
+        self._strict = options.sample_n == "mismatch"
+        self._limits = limits_of(patterns, options)
+        self._scanner, self.allocate = open_error_scanner(
+            place, patterns, self._limits, edits=True, strict=self._strict, wanted="all"
+        )
+        self.overlap = longest_match(patterns.lengths, options)
+
+    def whole(self, pieces: Pieces) -> EditPart:
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        is_open = False
+        if pieces.tail and len(pieces.inside):
+            # A record that ends just there is open, too: the next piece has its last end again.
+            beyond = chunk.offsets[-1] - chunk.offsets[-2] - pieces.inside[-1]
+            is_open = bool(beyond >= self.overlap)
+        piece = Piece(self.overlap if pieces.lead else 0, is_open)
+        return EditPart(chunk=chunk, piece=piece)
+
+    def halves(self, part: EditPart) -> tuple[EditPart, ...]:
+        """Return two parts that overlap by the longest match."""
+        return part.halves(self.overlap)
+
+    def find(self, part: EditPart) -> ErrorHits:
+        hits: ErrorHits = self._scanner.scan(part.chunk, part.piece)
+        return hits
+
+    def join(self, halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
+        return join_halves(halves, hits)
+
+    def matches(self, pieces: Pieces, part: EditPart, hits: ErrorHits) -> Matches:
+        options, strands, chunk = self._options, self.patterns.strands, part.chunk
+        if options.max_ambiguous is None:
+            hits = hits.chosen(options.hits, strands, by_end=True)
+        alignments = align(
+            chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
+        )
+        hits = replace(hits, start=alignments.start)
+        ambiguous = _count_ambiguous(pieces, hits)
+        number = np.arange(len(hits))
+        if options.max_ambiguous is not None:
+            # A match at the begin of a piece only confirms one of the piece before.
+            few = (ambiguous <= _most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
+            number = number[few]
+            number = number[hits.take(few).choice(options.hits, strands, by_end=True)]
+        number = number[hits.take(number).choice("all", strands, by_end=True)]
+        return Matches(
+            hits=hits.take(number),
+            cigars=[alignments.text(hit).encode() for hit in number.tolist()],
+            ambiguous=ambiguous[number],
+        )
+
+
+def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
+    """Return the errors that each pattern may have."""
+    return Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix)
+
+
+def longest_match(lengths: NDArray[np.int64], options: ScanOptions) -> int:
+    """Return the most bases that a match of patterns of these lengths may have."""
+    most = allowed_bases(options.max_edits or 0, lengths)
+    return int((lengths + most).max())
+
+
+def _count_ambiguous(pieces: Pieces, hits: ErrorHits) -> NDArray[np.int32]:
+    """Return the number of ambiguous sample bases under every hit."""
+    begins = pieces.offsets[hits.record] + hits.start
+    found: NDArray[np.int32] = count_ambiguous(pieces.letters, begins, hits.end - hits.start)
+    return found
+
+
+def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
+    """Return the ambiguous sample bases that every hit may have."""
+    assert options.max_ambiguous is not None
+    return allowed_bases(options.max_ambiguous, hits.end - hits.start)
+
+
+def open_scanner(
+    place: Place, patterns: Patterns, rules: Rules, bases: float
+) -> tuple[Any, Allocate]:
+    """Return the scanner for a device, and what allocates memory for the letters."""
+    if place.gpu is None:
+        from multigpu.kernels.scan import cpu
+
+        return cpu.Scanner(patterns, rules, bases), _unpinned
+    import cupy
+
+    from multigpu.kernels.device.pinned import pinned
+    from multigpu.kernels.scan import cuda
+
+    with cupy.cuda.Device(place.gpu):
+        return cuda.Scanner(patterns, rules, bases), pinned
+
+
+def open_error_scanner(
+    place: Place, patterns: Patterns, limits: Limits, **kind: Any
+) -> tuple[Any, Allocate]:
+    """Return the scanner for a device, and what allocates memory for the letters.
+
+    kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
+    """
+    if place.gpu is None:
+        from multigpu.kernels.scan.approximate import cpu
+
+        return cpu.Scanner(patterns, limits, **kind), _unpinned
+    import cupy
+
+    from multigpu.kernels.device.pinned import pinned
+    from multigpu.kernels.scan.approximate import cuda
+
+    with cupy.cuda.Device(place.gpu):
+        return cuda.Scanner(patterns, limits, **kind), pinned
+
+
+def _unpinned(size: int) -> NDArray[np.uint8]:
+    return np.empty(size, np.uint8)

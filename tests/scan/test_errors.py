@@ -1,0 +1,266 @@
+"""Scans with errors: mismatches and edits, against the plain recurrences on whole records."""
+
+import gzip
+import json
+import math
+from functools import partial, partialmethod
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from support.approximate_cases import with_edits
+from support.scan_cases import array, chunk_of, planted, random_letters
+from support.scanned import Scan, fasta, fastq
+
+import multigpu
+from multigpu import Batch, UsageError
+from multigpu.kernels.scan import Patterns
+from multigpu.kernels.scan.approximate import Limits, reference
+from multigpu.scan.search import EditSearch, PlaceSearch
+
+pytestmark = pytest.mark.process  # runs whole jobs
+
+Row = tuple[Any, ...]
+Texts = list[tuple[str, str]]
+
+KINDS: dict[str, dict[str, Any]] = {
+    "2 mismatches": {"max_mismatches": 2},
+    "a tenth mismatches": {"max_mismatches": 0.1, "hits": "all", "strand": "both"},
+    "best mismatches": {"max_mismatches": 0.3, "hits": "best", "strand": "both"},
+    "exact suffix": {"max_mismatches": 3, "exact_suffix": 2, "hits": "all", "strand": "both"},
+    "2 edits": {"max_edits": 2},
+    "2 edits, strict": {"max_edits": 2, "hits": "all", "strand": "both", "sample_n": "mismatch"},
+    "best edits": {"max_edits": 0.3, "hits": "best", "strand": "both"},
+    "exact prefix": {"max_edits": 3, "exact_prefix": 3, "hits": "all", "strand": "both"},
+    "as many as bases": {"max_edits": 40, "hits": "best"},
+    "few ambiguous": {"max_edits": 0.2, "max_ambiguous": 1, "hits": "best", "strand": "both"},
+}
+
+
+def inputs(seed: int, longest: int = 200) -> tuple[Texts, Texts]:
+    """Return samples and signatures, some of which are alike."""
+    rng = np.random.default_rng(seed)
+    letters = [random_letters(rng, int(rng.integers(6, 25)), 0.1) for _ in range(8)]
+    samples = []
+    for number in range(6):
+        damaged = [with_edits(rng, each, int(rng.integers(0, 4))) for each in letters]
+        record = planted(rng, int(rng.integers(0, longest)), damaged, 0.03, plants=6)
+        if number == 2:  # long runs of ends with the same number of edits
+            record[rng.random(len(record)) < 0.8] = array("A")[0]
+        samples.append((f"r{number}", record.tobytes().decode()))
+    signatures = [(f"s{i}", each.tobytes().decode()) for i, each in enumerate(letters)]
+    return samples, [*signatures, ("a", "AAAAAAC")]
+
+
+def quality_of(number: int, bases: str) -> list[int]:
+    """Return some quality of a sample's bases."""
+    return [(7 * at + number) % 41 for at in range(len(bases))]
+
+
+def answer(samples: Texts, signatures: Texts, scored: bool, options: dict[str, Any]) -> list[Row]:
+    """Return the rows of a scan, from the reference on whole records."""
+    edits, strands = "max_edits" in options, 1 + (options.get("strand") == "both")
+    patterns = Patterns.of([array(bases) for _, bases in signatures], strands == 2)
+    most = options.get("max_edits") or options["max_mismatches"]
+    exact = (options.get("exact_prefix", 0), options.get("exact_suffix", 0))
+    limits = Limits.of(patterns, most, *exact)
+    hits, operations = reference.search(
+        chunk_of([array(bases) for _, bases in samples]),
+        patterns,
+        limits,
+        edits=edits,
+        strict=options.get("sample_n") == "mismatch",
+    )
+    rows = []
+    for at in range(len(hits)):
+        record, pattern = int(hits.record[at]), int(hits.pattern[at])
+        start, end = int(hits.start[at]), int(hits.end[at])
+        name, bases = samples[record]
+        unclear = sum(base.upper() not in "ACGTU" for base in bases[start:end])
+        if unclear > options.get("max_ambiguous", math.inf):
+            continue
+        values = quality_of(record, bases)[start:end] if scored else []
+        score = sum(values) / len(values) if values else None
+        strand = "-" if pattern % strands else "+"
+        errors = int(hits.errors[at])
+        runs = "".join(f"{len(list(run))}{kind}" for kind, run in groupby(operations[at]))
+        more = (errors, runs) if edits else (errors,)
+        rows.append((name, signatures[pattern // strands][0], start, end, strand, score, *more))
+    if options.get("hits") == "all":
+        return rows
+
+    def rank(row: Row) -> Row:
+        place = row[3] if edits else row[2]
+        return (row[6], place, row[4]) if options.get("hits") == "best" else (place, row[4])
+
+    pairs = groupby(rows, key=lambda row: row[:2])
+    return [min(group, key=rank) for _, group in pairs]
+
+
+def found(samples: str | Path, signatures: str | Path, **options: Any) -> list[Row]:
+    """Return the rows that the program finds."""
+    result = multigpu.scan(samples, signatures, gpus="none", threads=2, **options)
+    edits = "max_edits" in options
+    rows: list[Row] = []
+    for batch in result:
+        assert isinstance(batch, Batch)
+        for i in range(len(batch)):
+            score = None if math.isnan(batch.score[i]) else float(batch.score[i])
+            more: Row = (int(batch.errors[i]),)
+            more += (batch.cigar[i].decode(),) if edits else ()
+            rows.append(
+                (
+                    batch.sample[i].decode(),
+                    result.signature_names[batch.signature[i]],
+                    int(batch.start[i]),
+                    int(batch.end[i]),
+                    "-" if batch.reverse[i] else "+",
+                    score,
+                    *more,
+                )
+            )
+    return rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fastq__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_path: Path) -> None:
+    samples, signatures = inputs(1)
+    reads = [
+        (name, bases, "".join(chr(33 + value) for value in quality_of(number, bases)))
+        for number, (name, bases) in enumerate(samples)
+    ]
+    (tmp_path / "r.fq").write_bytes(fastq(reads))
+    (tmp_path / "r.fq.gz").write_bytes(gzip.compress(fastq(reads)))
+    (tmp_path / "s.fa").write_bytes(fasta(signatures))
+    expected = answer(samples, signatures, True, KINDS[kind])
+    assert len(expected) > 3
+    for name, size in (("r.fq", 10_000), ("r.fq", 90), ("r.fq.gz", 90)):
+        rows = found(tmp_path / name, tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
+        assert rows == expected, (name, size)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fasta__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_path: Path) -> None:
+    width = 7
+    samples, signatures = inputs(width)
+    text = "".join(
+        f">{name}\n" + "".join(f"{bases[at : at + width]}\n" for at in range(0, len(bases), width))
+        for name, bases in samples
+    )
+    (tmp_path / "r.fa").write_text(text)
+    (tmp_path / "s.fa").write_bytes(fasta(signatures))
+    expected = answer(samples, signatures, False, KINDS[kind])
+    assert len(expected) > 3
+    for size in (1, 3, 17, 64, 10_000):
+        rows = found(tmp_path / "r.fa", tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
+        assert rows == expected, size
+
+
+@pytest.mark.parametrize("kind", ["2 mismatches", "2 edits, strict", "few ambiguous"])
+def test_rows__are_the_same_where_a_device_has_little_memory(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples, signatures = inputs(5, longest=900)
+    (tmp_path / "r.fa").write_bytes(fasta(samples))
+    (tmp_path / "s.fa").write_bytes(fasta(signatures))
+    largest = []
+
+    def find_in_little(find: Any, search: Any, part: Any) -> Any:
+        if len(part.chunk.letters) > 250:
+            raise MemoryError
+        largest.append(len(part.chunk.letters))
+        return find(search, part)
+
+    for kind_of_search in (PlaceSearch, EditSearch):
+        little = partialmethod(partial(find_in_little, kind_of_search.find))
+        monkeypatch.setattr(kind_of_search, "find", little)
+    rows = found(tmp_path / "r.fa", tmp_path / "s.fa", **KINDS[kind])
+    assert rows == answer(samples, signatures, False, KINDS[kind])
+    assert len(largest) > 8
+
+
+def test_no_errors__are_the_exact_scan_to_the_byte(scan: Scan, reads: str) -> None:
+    exact = scan(reads, options=("--hits", "all"))
+    for option in ("--max-mismatches", "--max-edits"):
+        for none in ("0", "0.0"):
+            assert scan(reads, options=("--hits", "all", option, none)) == exact
+    assert scan(reads, options=("--hits", "best")) == scan(reads)
+
+
+def test_formats__have_the_columns_of_errors(scan: Scan, tmp_path: Path) -> None:
+    (tmp_path / "r.fq").write_bytes(fastq([("r", "CCGATTGACACC", "I" * 12)]))
+    (tmp_path / "g.fa").write_bytes(fasta([("g", "GATTACA")]))
+    sample, options = str(tmp_path / "r.fq"), ("-s", str(tmp_path / "g.fa"))
+    edits = (*options, "--max-edits", "1")
+    header = b"sample\tsignature\tstart\tend\tstrand\tscore\t"
+    row = b"r\tg\t2\t10\t+\t40.0\t1\t4=1I3="
+    assert scan(sample, options=edits) == header + b"edits\tcigar\n" + row + b"\n"
+    both = scan(sample, options=(*edits, "--ambiguous"))
+    assert both == header + b"edits\tcigar\tambiguous\n" + row + b"\t0\n"
+    assert scan(sample, options=edits, name="a.bed") == b"r\t2\t10\tg\t400\t+\t1\t4=1I3=\n"
+    line = json.loads(scan(sample, options=edits, name="a.jsonl"))
+    assert (line["edits"], line["cigar"]) == (1, "4=1I3=")
+    scan(sample, options=edits, name="a.parquet")
+    table = pq.read_table(tmp_path / "out" / "a.parquet").to_pydict()
+    assert (table["edits"], table["cigar"]) == ([1], ["4=1I3="])
+    mismatches = scan(sample, options=(*options, "--max-mismatches", "3"))
+    assert mismatches == header + b"mismatches\nr\tg\t2\t9\t+\t40.0\t3\n"
+    frame = multigpu.scan(sample, options[1], gpus="none", max_mismatches=3).to_pandas()
+    assert frame["mismatches"].tolist() == [3]
+
+
+def test_match_without_a_base_of_the_sample_has_no_score(scan: Scan, tmp_path: Path) -> None:
+    (tmp_path / "r.fq").write_bytes(fastq([("r", "TT", "II")]))
+    (tmp_path / "g.fa").write_bytes(fasta([("g", "AC")]))
+    options = ("-s", str(tmp_path / "g.fa"), "--max-edits", "2", "--min-score", "3")
+    lines = scan(str(tmp_path / "r.fq"), options=options).splitlines()
+    assert lines[1:] == [b"r\tg\t0\t0\t+\t\t2\t2D"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"max_mismatches": -1}, (r"^max_mismatches is -1; it must be a whole number of bases, or a"
+         r" share of the signature from 0\.0 to below 1$")),
+        ({"max_edits": 1.5}, r"^max_edits is 1\.5; it must be"),
+        ({"max_edits": "2"}, "^max_edits is '2'; it must be"),
+        ({"max_edits": math.nan}, "^max_edits is nan; it must be"),
+        ({"max_edits": 1, "max_mismatches": 1}, "exclude each other: give one of them$"),
+        ({"exact_suffix": -3}, "^exact_suffix is -3; it must be 0 or more bases$"),
+        ({"exact_suffix": 2.0}, r"^exact_suffix is 2\.0; it must be a whole number$"),
+        ({"max_edits": 2, "exact_prefix": 6}, ("^exact_prefix is 6, more than the 5 bases of the"
+         " signature 'short'$")),
+        ({"max_mismatches": 5, "hits": "all"}, ("^max_mismatches is 5, as many as the signature"
+         r" 'short' has bases \(5\), which then matches everywhere: give fewer")),
+    ],
+)  # fmt: skip
+def test_limits__that_cannot_be_are_refused(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    (tmp_path / "r.fa").write_bytes(fasta([("r", "ACGTACGT")]))
+    (tmp_path / "s.fa").write_bytes(fasta([("long", "ACGTACGT"), ("short", "ACGTA")]))
+    with pytest.raises(UsageError, match=problem):
+        multigpu.scan(tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", **options)
+
+
+def test_records_in_pieces__on_workers_and_resumed(tmp_path: Path, scheduler: str) -> None:
+    samples, signatures = inputs(3, longest=600)
+    (tmp_path / "r.fa").write_bytes(fasta(samples))
+    (tmp_path / "s.fa").write_bytes(fasta(signatures))
+    kind = KINDS["2 edits, strict"]
+    expected = answer(samples, signatures, False, kind)
+    paths = (tmp_path / "r.fa", tmp_path / "s.fa")
+    options: dict[str, Any] = {"max_chunk_bytes": 40, "gpus": "none", **kind}
+    whole = multigpu.scan(*paths, **options).to_table()
+    assert whole.num_rows == len(expected)
+    assert multigpu.scan(*paths, scheduler=scheduler, **options).to_table().equals(whole)
+    journal = tmp_path / "journal"
+    batches = iter(multigpu.scan(*paths, journal=journal, threads=1, **options))
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    assert journal.exists()
+    again = multigpu.scan(*paths, journal=journal, resume=True, **options)
+    assert again.to_table().equals(whole)
