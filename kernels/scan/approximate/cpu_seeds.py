@@ -147,7 +147,8 @@ def _wanted(here: Any, after: Any, k: Any, strict: Any, known: Any) -> Any:
         ambiguous, low, high = _bases_at(here, after, shift)
         is_known = _is_known(known, _key_of(low & k_bits, high & k_bits, k))
         if ambiguous & k_bits:
-            is_known = np.uint64(not strict)
+            # With `strict` only the one base of a seed that may be ambiguous matches such a base.
+            is_known = np.uint64(not strict or popcount(ambiguous & k_bits) == 1)
         wanted |= is_known << shift
     return wanted
 
@@ -162,7 +163,7 @@ def _follow(bases: Any, k: Any, most: Any, known: Any, heads: Any, entries: Any,
     mask = bases[0] & k_bits
     count = np.int64(0)
     if ONE << np.uint64(2 * popcount(mask)) > np.uint64(entries.shape[0]):
-        return _compare(bases, most, entries, 0, entries.shape[0], left, count)
+        return _compare(bases, k_bits, most, entries, 0, entries.shape[0], left, count)
     low, high = bases[1] & k_bits & ~mask, bases[2] & k_bits & ~mask
     # Subtracting the mask steps through all choices of the bits in it.
     of_low = np.uint64(0)
@@ -171,7 +172,9 @@ def _follow(bases: Any, k: Any, most: Any, known: Any, heads: Any, entries: Any,
         while True:
             key = _key_of(low | of_low, high | of_high, k)
             if _is_known(known, key):
-                count = _compare(bases, most, entries, heads[key], heads[key + ONE], left, count)
+                count = _compare(
+                    bases, k_bits, most, entries, heads[key], heads[key + ONE], left, count
+                )
             of_high = (of_high - mask) & mask
             if not of_high:
                 break
@@ -183,12 +186,13 @@ def _follow(bases: Any, k: Any, most: Any, known: Any, heads: Any, entries: Any,
 
 @lean
 def _compare(
-    bases: Any, most: Any, entries: Any, first: Any, stop: Any, left: Any, count: Any
+    bases: Any, k_bits: Any, most: Any, entries: Any, first: Any, stop: Any, left: Any, count: Any
 ) -> Any:
     for entry in range(first, stop):
         row = (entries[entry, 0], entries[entry, 1], entries[entry, 2])
         differ = _differ(bases, row)
-        if popcount(differ) <= most or (most == NO_HIT and _has_one_edit(bases, row, differ)):
+        is_left = popcount(differ) <= most or (most == NO_HIT and _has_one_edit(bases, row, differ))
+        if is_left and not _has_other_choice(bases, row, k_bits):
             left[count] = entries[entry, 3]
             count += 1
     return count
@@ -199,6 +203,14 @@ def _differ(bases: Any, row: Any) -> Any:
     """Return which bases of an entry differ from those of a sample."""
     differ = (bases[1] ^ np.uint64(row[0])) | (bases[2] ^ np.uint64(row[1]))
     return differ & np.uint64(row[2]) & ~bases[0]
+
+
+@lean
+def _has_other_choice(bases: Any, row: Any, k_bits: Any) -> Any:
+    """Whether another entry of a seed with an ambiguous base stands for the sample's base there."""
+    known = ~bases[0]
+    other = (bases[1] & known ^ np.uint64(row[0])) | (bases[2] & known ^ np.uint64(row[1]))
+    return other & k_bits & ~np.uint64(row[2]) != 0
 
 
 @lean

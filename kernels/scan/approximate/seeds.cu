@@ -91,6 +91,13 @@ __device__ __forceinline__ u32 differ_at(Bases bases, uint4 row) {
   return ((bases.low ^ row.x) | (bases.high ^ row.y)) & row.z & ~bases.ambiguous;
 }
 
+// Whether another entry of a seed with an ambiguous base stands for the sample's base there.
+__device__ __forceinline__ bool has_other_choice(Bases bases, uint4 row, u32 k) {
+  const u32 known = ~bases.ambiguous;
+  const u32 other = ((bases.low & known) ^ row.x) | ((bases.high & known) ^ row.y);
+  return other & ~row.z & below(k);
+}
+
 // Whether a piece has no error, and the next one at most one edit; of the bases of an entry.
 __device__ __forceinline__ bool has_one_edit(Bases bases, uint4 row, u32 wrong) {
   const u32 both = below(row.y >> CHECKED);
@@ -166,8 +173,9 @@ __device__ __forceinline__ void compare_entry(const Search& search, u32 position
                                               u32 entry) {
   const uint4 row = search.table.entries[entry];
   const u32 wrong = differ_at(bases, row);
-  if (EDITS ? has_one_edit(bases, row, wrong) : __popc(wrong) <= search.table.most)
-    settle(search, position, row.w);
+  const bool is_left =
+      EDITS ? has_one_edit(bases, row, wrong) : __popc(wrong) <= search.table.most;
+  if (is_left && !has_other_choice(bases, row, search.table.k)) settle(search, position, row.w);
 }
 
 __device__ __forceinline__ void look_up(const Search& search, u32 position, Bases bases, u32 key) {
@@ -219,8 +227,10 @@ extern "C" __global__ void __launch_bounds__(256)
     const bool is_clean = !(own.ambiguous & k_bits);
     if (is_inside && is_clean)
       look_up(search, word * 32 + lane, own, (own.low & k_bits) | (own.high & k_bits) << table.k);
-    if (STRICT) continue;
-    for (u32 rest = __ballot_sync(FULL, is_inside && !is_clean); rest; rest &= rest - 1) {
+    // With STRICT only the one base of a seed that may be ambiguous matches such a base.
+    const bool is_wanted =
+        is_inside && !is_clean && (!STRICT || __popc(own.ambiguous & k_bits) == 1);
+    for (u32 rest = __ballot_sync(FULL, is_wanted); rest; rest &= rest - 1) {
       const u32 shift = __ffs(rest) - 1;
       const Bases bases = bases_at(ambiguous, low, high, shift);
       try_choices(search, word * 32 + shift, bases, bases.ambiguous & k_bits);

@@ -1,13 +1,14 @@
 """The plan of seeds: which patterns are found by pieces without an error, and a table of these.
 
-A pattern that may have K errors is cut into K + 1 pieces, each of which begins with a seed, k
-unambiguous bases. Imagine the pieces in a ring. Of every hit one piece has no error, and l pieces
-from it on have fewer than l together, for every l: the sum of 1 - errors over the whole ring is at
-least 1, so it is above 0 all along from the last place where it is lowest when it begins at the
-first piece. So
+A pattern that may have K errors is cut into K + 1 pieces, each of which begins with a seed, k bases
+of which at most one is ambiguous. Imagine the pieces in a ring. Of every hit one piece has no
+error, and l pieces from it on have fewer than l together, for every l: the sum of 1 - errors over
+the whole ring is at least 1, so it is above 0 all along from the last place where it is lowest when
+it begins at the first piece. So
 
 1. every window of k bases of the samples is looked up in a table of 4^k lists of seeds. An
-   ambiguous base of a sample stands for each of its four, one after the other;
+   ambiguous base of a sample stands for all four, one after the other, and so does one of a seed,
+   which has four entries. Where both are ambiguous, A alone counts;
 2. the first bases of the seed's piece and the next one, which stand in the table, are compared.
    They rule almost all out;
 3. mismatches: the ring is followed from the piece on until too many are found. A hit is reported
@@ -17,7 +18,7 @@ first piece. So
    even if the last g are never looked up.
 
 Counted for 1,000 patterns of 6,500 bases with 5 % errors (326,000 pieces of 20 bases) in 330 Mb and
-k = 10: 0.3 entries a position, of which 1e-6 are more than chance; with a tenth of all bases N
+k = 10: 0.3 entries a position, nearly all ruled out by step 2; with a tenth of all bases N
 1.3^10 = 14 lookups and 4 entries. The sweep takes 200 pieces a pattern at every position.
 """
 
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 SHORTEST, LONGEST = 4, 11  # bases of a seed
 CHECKED = 27  # bases from a seed on that stand in the table
+CHOICES = 4  # entries of a seed with an ambiguous base
 GUARDS = 2  # pieces that are never looked up, where edits are searched and there are windows for it
 
 
@@ -69,8 +71,9 @@ class Table(NamedTuple):
 
     A key has the low bits of the bases' codes (A 0, C 1, G 2, T 3) and, above them, the high ones.
     Pieces are numbered pattern by pattern, in the order of their places. An entry is four words:
-    low and high bits of CHECKED bases; which of them to compare; the piece. The upper bits of the
-    first two say how many of the bases the piece has, and how many together with the next one.
+    low and high bits of CHECKED bases, as they were chosen where the seed is ambiguous; which of
+    them to compare; the piece. The upper bits of the first two say how many of the bases the piece
+    has, and how many together with the next one.
     """
 
     k: int
@@ -110,18 +113,22 @@ def plan_seeds(
     strict  an ambiguous base of a sample does not match a single one
     bases   about how many are going to be searched
     """
-    windows = np.zeros((len(patterns), LONGEST + 1), np.int64)
-    _count_windows(patterns.sets, patterns.offsets, windows)
+    windows = np.zeros((LONGEST + 1, len(patterns), 2), np.int64)
+    for k in range(SHORTEST, LONGEST + 1):
+        _count_windows(patterns.sets, patterns.offsets, k, windows[k])
+    clean, blurred = windows[:, :, 0], windows[:, :, 1]
     ambiguous = 0.0 if strict else EXPECTED_N
     swept_work = _sweep_work(patterns.lengths, limits.most, costs, edits)
     pieces = limits.most + 1
+    entries = pieces + (CHOICES - 1) * np.maximum(pieces - clean, 0)
     left, tables, work = np.arange(len(patterns)), [], 0.0
     while True:
         best, chosen, best_k = swept_work[left].sum(), left[:0], 0
         for k in range(SHORTEST, LONGEST + 1):
             chance = ((1 - ambiguous) / 4 + ambiguous) ** k
-            each = pieces[left] * (costs.candidate * chance + costs.entry / bases)
-            is_in = (windows[left, k] >= pieces[left]) & (each < swept_work[left])
+            each = entries[k, left] * (costs.candidate * chance + costs.entry / bases)
+            is_in = (clean + blurred)[k, left] >= pieces[left]
+            is_in &= each < swept_work[left]
             here = costs.position + costs.lookup * (1 + 3 * ambiguous) ** k
             here += costs.entry * 4**k / bases / 32
             total = here + each[is_in].sum() + swept_work[left][~is_in].sum()
@@ -129,7 +136,7 @@ def plan_seeds(
                 best, chosen, best_k = total, left[is_in], k
         if not len(chosen):
             break
-        tables.append(make_table(patterns, limits, chosen, windows[:, best_k], best_k, edits))
+        tables.append(make_table(patterns, limits, chosen, windows[best_k], best_k, edits))
         left = np.setdiff1d(left, chosen)
         work += best - swept_work[left].sum()
     work += swept_work[left].sum()
@@ -177,21 +184,26 @@ def make_table(
 ) -> Table:
     """Return the table of the chosen patterns.
 
-    windows  int64[patterns]  how many windows of k bases each has that do not overlap
+    windows  int64[patterns, 2]  see `_count_windows`
     """
     wanted = limits.most[chosen] + 1
-    guards = np.minimum(GUARDS, windows[chosen] - wanted) if edits else 0
+    guards = np.minimum(GUARDS, windows[chosen].sum(1) - wanted) if edits else 0
     first = np.zeros(len(patterns) + 1, np.int32)
     first[chosen + 1] = wanted + guards
     np.cumsum(first, out=first)
     pattern = np.repeat(np.arange(len(patterns), dtype=np.int32), np.diff(first))
     begin = np.empty(len(pattern), np.int32)
-    _place_seeds(patterns.sets, patterns.offsets, windows, k, first, begin)
+    is_clean = np.empty(len(pattern), bool)
+    _place_seeds(patterns.sets, patterns.offsets, windows, k, first, begin, is_clean)
     is_guard = np.arange(len(pattern)) - first[pattern] > limits.most[pattern]
-    pieces = np.flatnonzero(~is_guard)
-    entries = np.empty((len(pieces), 4), np.uint32)
-    keys = np.empty(len(pieces), np.int64)
-    _fill_entries(patterns.sets, patterns.offsets, pieces, pattern, begin, k, keys, entries)
+    choices = np.where(is_guard, 0, np.where(is_clean, 1, CHOICES))
+    piece = np.repeat(np.arange(len(pattern)), choices)
+    choice = np.arange(len(piece)) - np.repeat(np.cumsum(choices) - choices, choices)
+    entries = np.empty((len(piece), 4), np.uint32)
+    keys = np.empty(len(piece), np.int64)
+    _fill_entries(
+        patterns.sets, patterns.offsets, piece, choice, pattern, begin, k, keys, entries
+    )  # fmt: skip
     order = np.argsort(keys, kind="stable")
     heads = np.zeros(4**k + 1, np.int32)
     np.cumsum(np.bincount(keys, minlength=4**k), out=heads[1:])
@@ -214,43 +226,75 @@ def _is_single(bases: Any) -> Any:
 
 
 @lean
-def _count_windows(sets: Any, offsets: Any, windows: Any) -> None:
-    """Count the windows of each length that do not overlap and have no ambiguous base."""
-    for p in range(offsets.shape[0] - 1):
-        run = 0
-        for i in range(offsets[p], offsets[p + 1] + 1):
-            if i < offsets[p + 1] and _is_single(sets[i]):
-                run += 1
-                continue
-            for k in range(SHORTEST, LONGEST + 1):
-                windows[p, k] += run // k
-            run = 0
+def _next_window(sets: Any, at: Any, end: Any, k: Any, clean: Any) -> Any:
+    """Return the next window of a pattern from `at` on: begin, whether clean, and the next clean.
+
+    Clean windows, of no ambiguous base, are taken as if there were no others; between them those
+    with one ambiguous base are taken. Without another the begin is `end`.
+
+    clean  the next clean window, or a negative number where it is to be found
+    """
+    if clean < at:
+        run, clean = 0, at
+        while clean < end and run < k:
+            run = run + 1 if _is_single(sets[clean]) else 0
+            clean += 1
+        clean = clean - k if run == k else end
+    while at + k <= clean:
+        ambiguous = 0
+        for base in sets[at : at + k]:
+            ambiguous += 1 - _is_single(base)
+        if ambiguous == 1:
+            return at, False, clean
+        at += 1
+    return clean, True, clean
 
 
 @lean
-def _place_seeds(sets: Any, offsets: Any, windows: Any, k: Any, first: Any, begin: Any) -> None:
-    """Choose windows of each pattern, as evenly as there are any."""
+def _count_windows(sets: Any, offsets: Any, k: Any, windows: Any) -> None:
+    """Count the windows of each pattern that do not overlap: clean ones, and others."""
     for p in range(offsets.shape[0] - 1):
-        wanted = first[p + 1] - first[p]
-        placed = window = run = 0
-        for i in range(offsets[p], offsets[p + 1]):
-            if placed == wanted:
-                break
-            run = run + 1 if _is_single(sets[i]) else 0
-            if run < k:
-                continue
-            if window == placed * windows[p] // wanted:
-                begin[first[p] + placed] = i + 1 - k - offsets[p]
-                placed += 1
-            window, run = window + 1, 0
+        end = offsets[p + 1]
+        at, is_clean, clean = _next_window(sets, offsets[p], end, k, -1)
+        while at < end:
+            windows[p, 0 if is_clean else 1] += 1
+            at, is_clean, clean = _next_window(sets, at + k, end, k, clean)
+
+
+@lean
+def _place_seeds(
+    sets: Any, offsets: Any, windows: Any, k: Any, first: Any, begin: Any, is_clean: Any
+) -> None:
+    """Choose windows of each pattern as evenly as there are any, clean ones if they are enough."""
+    for p in range(offsets.shape[0] - 1):
+        place, stop, end = first[p], first[p + 1], offsets[p + 1]
+        wanted_clean = min(np.int64(stop - place), windows[p, 0])
+        wanted_other = stop - place - wanted_clean
+        seen_clean = taken_clean = seen_other = taken_other = 0
+        at, clean = offsets[p], np.int64(-1)
+        while place < stop:
+            at, is_one, clean = _next_window(sets, at, end, k, clean)
+            if is_one:
+                is_taken = seen_clean * wanted_clean >= taken_clean * windows[p, 0]
+                is_taken &= taken_clean < wanted_clean
+                seen_clean, taken_clean = seen_clean + 1, taken_clean + is_taken
+            else:
+                is_taken = seen_other * wanted_other >= taken_other * windows[p, 1]
+                is_taken &= taken_other < wanted_other
+                seen_other, taken_other = seen_other + 1, taken_other + is_taken
+            if is_taken:
+                begin[place], is_clean[place] = at - offsets[p], is_one
+                place += 1
+            at += k
 
 
 @lean
 def _fill_entries(
-    sets: Any, offsets: Any, pieces: Any, pattern: Any, begin: Any, k: Any, keys: Any, entries: Any
-) -> None:
+    sets: Any, offsets: Any, pieces: Any, choices: Any, pattern: Any, begin: Any, k: Any,
+    keys: Any, entries: Any,
+) -> None:  # fmt: skip
     for entry in range(pieces.shape[0]):
-        piece = pieces[entry]
+        piece, choice = pieces[entry], choices[entry]
         p = pattern[piece]
         at, end = offsets[p] + begin[piece], offsets[p + 1]
         low = high = compared = np.uint32(0)
@@ -260,6 +304,9 @@ def _fill_entries(
                 compared |= bit
                 low |= bit if bases & np.uint8(2 | 8) else np.uint32(0)
                 high |= bit if bases & np.uint8(4 | 8) else np.uint32(0)
+            elif i < k:
+                low |= bit if choice & 1 else np.uint32(0)
+                high |= bit if choice & 2 else np.uint32(0)
         inside = (np.uint32(1) << np.uint32(k)) - np.uint32(1)
         keys[entry] = np.int64(low & inside) | np.int64(high & inside) << k
         own = _bases_before(piece + 1, p, at, end, offsets, pattern, begin)
