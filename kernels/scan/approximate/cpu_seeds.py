@@ -236,6 +236,8 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
     """Keep what is found by a piece at a position."""
     p = search.table.pattern[own]
     start = position - search.table.begin[own]
+    if _follows_piece(search, record, p, own, start):
+        return count
     if search.edits:
         if not _may_follow(search, record, position, own):
             return count
@@ -253,6 +255,17 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
         search.found[count, 0], search.found[count, 1] = record, p
         search.found[count, 2], search.found[count, 3] = place - search.offsets[record], errors
     return count + 1
+
+
+@lean
+def _follows_piece(search: Any, record: Any, p: Any, own: Any, start: Any) -> Any:
+    """Whether the piece before has no error there, either, so that it finds what this one does."""
+    if own == search.table.first[p]:
+        return False
+    begin = np.int64(search.table.begin[own - 1])
+    if start + begin < search.offsets[record]:
+        return False
+    return _count_mismatches(search, p, start, begin, np.int64(search.table.begin[own])) == 0
 
 
 # ---- mismatches ---------------------------------------------------------------------------------

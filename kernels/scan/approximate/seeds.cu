@@ -146,19 +146,28 @@ __device__ bool may_follow(const Search& search, u32 position, u32 record_end, u
 
 // ---- looking up ----
 
+// Whether the piece before has no error there, either, so that it finds what this one does.
+__device__ bool follows_piece(const Search& search, u32 record, u32 p, int piece, int start) {
+  if (piece == search.table.first[p]) return false;
+  const int begin = search.table.begin[piece - 1], end = search.table.begin[piece];
+  if (start + begin < int(search.samples.offsets[record])) return false;
+  return !count_mismatches(search, p, search.limits[p], u32(start), begin, end);
+}
+
 // Keeps record, pattern, start and mismatches; of edits the end of a hit with as many insertions after
 // the piece as deletions, and a mark that tells it from what the sweep finds.
 __device__ void settle(const Search& search, u32 position, int piece) {
   const u32 p = search.table.pattern[piece];
   const int start = int(position) - search.table.begin[piece];
-  u32 record;
+  const u32 record = record_of(search.samples, position);
+  if (follows_piece(search, record, p, piece, start)) return;
   int4 found;
   if (EDITS) {
-    record = record_of(search.samples, position);
     if (!may_follow(search, position, search.samples.offsets[record + 1], p, piece)) return;
     found = make_int4(record, p, start + search.patterns.lengths[p], 1);
   } else {
-    if (!inside(search.samples, search.patterns, p, start, record)) return;
+    u32 same;
+    if (!inside(search.samples, search.patterns, p, start, same) || same != record) return;
     const int errors = count_errors(search, p, piece, start);
     if (errors == NO_HIT) return;
     found = make_int4(record, p, start, errors);

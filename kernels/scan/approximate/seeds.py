@@ -11,7 +11,8 @@ it begins at the first piece. So
    which has four entries. Where both are ambiguous, A alone counts;
 2. the first bases of the seed's piece and the next one, which stand in the table, are compared.
    They rule almost all out;
-3. mismatches: the ring is followed from the piece on until too many are found. A hit is reported
+3. a piece that follows one without an error leaves it to that one;
+4. mismatches: the ring is followed from the piece on until too many are found. A hit is reported
    by the last piece at which the sum is lowest, so once. Edits: the bases after the piece are
    aligned, and the ends where a hit may lie become candidates. After a pattern's last pieces there
    is little to compare: with g pieces more the sum is above g, which leaves a piece to begin at
@@ -49,7 +50,7 @@ class Costs:
     position: float  # taking a window of a sample
     lookup: float  # looking up one choice of its bases
     candidate: float  # comparing the bases of one entry
-    mismatch: float  # comparing one base of a pattern in the sweep for mismatches
+    mismatch: float  # comparing one base of a pattern in the sweep, for up to 8 mismatches
     edit: float  # one piece in the sweep for edits
     piece: int  # bases of the sweep's pieces
     whole: int  # bases of a pattern up to which the sweep takes it as a whole
@@ -57,7 +58,7 @@ class Costs:
 
 
 CPU = Costs(  # ns
-    position=1.5, lookup=1.5, candidate=4.0, mismatch=0.015, edit=1.5, piece=64, whole=1 << 62,
+    position=8.0, lookup=6.0, candidate=60.0, mismatch=0.025, edit=1.0, piece=64, whole=1 << 62,
     entry=100.0,
 )  # fmt: skip
 GPU = Costs(  # ps
@@ -171,7 +172,8 @@ def _sweep_work(
     # Three of four bases differ by chance, and of a thousand positions the last one is waited for.
     allowed = most // count + 1
     looked_at = np.minimum(length, allowed / 0.75 + 4 * np.sqrt(allowed) + 4)
-    return np.asarray(costs.mismatch * count * looked_at, np.float64)
+    planes = np.maximum(1.0, np.log2(allowed) / 3)
+    return np.asarray(costs.mismatch * count * looked_at * planes, np.float64)
 
 
 def make_table(
