@@ -85,7 +85,7 @@ def test_short_patterns_with_many_errors__have_no_seeds(edits: bool) -> None:
 
 @pytest.mark.parametrize("edits", [False, True])
 @pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(("length", "most"), [(300, 0.05), (700, 2), (2500, 0.04)])
+@pytest.mark.parametrize(("length", "most"), [(300, 0.05), (700, 2), (2500, 0.04), (9969, 0.02)])
 def test_long_patterns__have_the_hits_of_the_sweep(
     length: int, most: float, strict: bool, edits: bool, by_seeds: None
 ) -> None:

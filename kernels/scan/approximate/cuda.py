@@ -30,6 +30,7 @@ from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 COSTS = GPU
 SEED_THREADS = 256
 WORDS_OF_WARP = 8  # words of the samples whose windows a warp looks up
+SLICE = 1 << 14  # entries that a warp compares with a window
 SEEDED = 1  # the mark of ends found by seeds
 COUNT_THREADS = 64  # as in mismatches.cu
 SELECT_THREADS = 256
@@ -80,9 +81,15 @@ class SeedTables:
     ) -> None:
         """Queue the search on the current stream; all but `bases` are arguments of the kernel."""
         for table in self._tables:
+            common = (samples, patterns, table, hits, self._limits)
             launch_blocks(
                 self._module, "find_seeds", -(-bases // (WORDS_OF_WARP * SEED_THREADS)),
-                SEED_THREADS, samples, patterns, table, hits, self._limits,
+                SEED_THREADS, *common,
+            )  # fmt: skip
+            slices = -(-int(table["n"]) // SLICE)
+            launch_blocks(
+                self._module, "find_crowded", -(-bases // (32 * SEED_THREADS)) * slices,
+                SEED_THREADS, *common, np.uint32(slices),
             )  # fmt: skip
 
 

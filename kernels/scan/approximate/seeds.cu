@@ -1,11 +1,11 @@
-// Hits with mismatches, and candidates with edits, by seeds; see seeds.py. A warp looks up the windows
-// that begin in a word of the samples. Compiled for what counts as an error (EDITS) and for the meaning
-// of ambiguous bases in samples (STRICT).
+// Hits with mismatches, and candidates with edits, by seeds; see seeds.py. Compiled for what counts as
+// an error (EDITS) and for the meaning of ambiguous bases in samples (STRICT).
 
 #include "../scan.cuh"
 
 constexpr u32 CHECKED = 27;  // bases from a seed on that stand in the table
 constexpr u32 ROWS = 32;  // bases after a piece that are aligned
+constexpr u32 CROWDED = 8;  // lookups of choices take as long as comparing so many entries
 constexpr int NO_HIT = -1;
 
 // See seeds.py.
@@ -124,8 +124,8 @@ __device__ bool may_follow(const Search& search, u32 position, u32 record_end, u
   const int rows = min(int(ROWS), length - place - compared);
   int most = 0;
   while (piece + 1 + most < stop && table.begin[piece + 1 + most] < place + compared + rows) ++most;
-  const uint4 bases =
-      window(search.patterns.planes + search.patterns.words[p], u32(place + compared));
+  const uint4 bases = window(search.patterns.planes + search.patterns.words[p],
+                             u32(place + compared));
   u32 plus = ALL, minus = 0, at = position + compared;
   const u32 last = max(0, rows - 1), at_end = min(record_end, at + rows + most);
   int errors = rows;
@@ -182,8 +182,7 @@ __device__ __forceinline__ void compare_entry(const Search& search, u32 position
                                               u32 entry) {
   const uint4 row = search.table.entries[entry];
   const u32 wrong = differ_at(bases, row);
-  const bool is_left =
-      EDITS ? has_one_edit(bases, row, wrong) : __popc(wrong) <= search.table.most;
+  const bool is_left = EDITS ? has_one_edit(bases, row, wrong) : __popc(wrong) <= search.table.most;
   if (is_left && !has_other_choice(bases, row, search.table.k)) settle(search, position, row.w);
 }
 
@@ -195,54 +194,96 @@ __device__ __forceinline__ void look_up(const Search& search, u32 position, Base
     compare_entry(search, position, bases, entry);
 }
 
-__device__ __forceinline__ Bases bases_at(const u32* ambiguous, const u32* low, const u32* high,
-                                          u32 shift) {
-  return {__funnelshift_r(ambiguous[0], ambiguous[1], shift),
-          __funnelshift_r(low[0], low[1], shift), __funnelshift_r(high[0], high[1], shift)};
+// Bases that begin in a word of the samples, as words of bits, and those of the word after it.
+struct Words {
+  u32 ambiguous[2], low[2], high[2];
+};
+
+__device__ __forceinline__ Words words_at(const Samples& samples, u32 word) {
+  const uint4 a = samples.planes[word], b = samples.planes[word + 1];
+  return {{~single(a), ~single(b)}, {a.y | a.w, b.y | b.w}, {a.z | a.w, b.z | b.w}};
+}
+
+__device__ __forceinline__ Bases bases_at(const Words& words, u32 shift) {
+  return {__funnelshift_r(words.ambiguous[0], words.ambiguous[1], shift),
+          __funnelshift_r(words.low[0], words.low[1], shift),
+          __funnelshift_r(words.high[0], words.high[1], shift)};
+}
+
+// Whether a window has so many ambiguous bases that all entries are looked at instead.
+__device__ __forceinline__ bool is_crowded(u32 mask, u32 n) {
+  return (CROWDED << (2 * __popc(mask))) > n;
 }
 
 // The lanes of a warp share the choices of bases in a window's ambiguous places.
 __device__ void try_choices(const Search& search, u32 position, Bases bases, u32 mask) {
-  const u32 lane = threadIdx.x % WARP, k = search.table.k, k_bits = (1u << k) - 1;
-  const u32 choices = 1u << (2 * __popc(mask));
-  if (choices > search.table.n) {
-    for (u32 entry = lane; entry < search.table.n; entry += WARP)
-      compare_entry(search, position, bases, entry);
-    return;
-  }
-  for (u32 choice = lane; choice < choices; choice += WARP) {
-    u32 low = bases.low & k_bits & ~mask, high = bases.high & k_bits & ~mask, rest = choice;
+  const u32 lane = threadIdx.x % WARP, k = search.table.k;
+  const u32 low = bases.low & below(k) & ~mask, high = bases.high & below(k) & ~mask;
+  for (u32 choice = lane; choice >> (2 * __popc(mask)) == 0; choice += WARP) {
+    u32 chosen_low = low, chosen_high = high, rest = choice;
     for (u32 places = mask; places; places &= places - 1, rest >>= 2) {
       const u32 place = places & (0 - places);
-      if (rest & 1) low |= place;
-      if (rest & 2) high |= place;
+      if (rest & 1) chosen_low |= place;
+      if (rest & 2) chosen_high |= place;
     }
-    look_up(search, position, bases, low | high << k);
+    look_up(search, position, bases, chosen_low | chosen_high << k);
   }
 }
 
+// A warp looks up the windows that begin in a word.
 extern "C" __global__ void __launch_bounds__(256)
     find_seeds(Samples samples, Patterns patterns, Table table, Hits hits,
                const int4* __restrict__ limits) {
   const Search search = {samples, patterns, table, hits, limits};
-  const u32 lane = threadIdx.x % WARP, k_bits = (1u << table.k) - 1;
+  const u32 lane = threadIdx.x % WARP, k_bits = below(table.k);
   const u32 words = (samples.bases + 31) / 32, warps = gridDim.x * (blockDim.x / WARP);
   for (u32 word = (blockIdx.x * blockDim.x + threadIdx.x) / WARP; word < words; word += warps) {
-    const uint4 a = samples.planes[word], b = samples.planes[word + 1];
-    const u32 ambiguous[2] = {~single(a), ~single(b)};
-    const u32 low[2] = {a.y | a.w, b.y | b.w}, high[2] = {a.z | a.w, b.z | b.w};
-    const Bases own = bases_at(ambiguous, low, high, lane);
+    const Words here = words_at(samples, word);
+    const Bases own = bases_at(here, lane);
+    const u32 mask = own.ambiguous & k_bits;
     const bool is_inside = word * 32 + lane + table.k <= samples.bases;
-    const bool is_clean = !(own.ambiguous & k_bits);
-    if (is_inside && is_clean)
+    if (is_inside && !mask)
       look_up(search, word * 32 + lane, own, (own.low & k_bits) | (own.high & k_bits) << table.k);
     // With STRICT only the one base of a seed that may be ambiguous matches such a base.
-    const bool is_wanted =
-        is_inside && !is_clean && (!STRICT || __popc(own.ambiguous & k_bits) == 1);
-    for (u32 rest = __ballot_sync(FULL, is_wanted); rest; rest &= rest - 1) {
+    const bool is_wanted = is_inside && mask && (STRICT ? __popc(mask) == 1 : true);
+    for (u32 rest = __ballot_sync(FULL, is_wanted && !is_crowded(mask, table.n)); rest;
+         rest &= rest - 1) {
       const u32 shift = __ffs(rest) - 1;
-      const Bases bases = bases_at(ambiguous, low, high, shift);
+      const Bases bases = bases_at(here, shift);
       try_choices(search, word * 32 + shift, bases, bases.ambiguous & k_bits);
+    }
+  }
+}
+
+// Windows with many ambiguous bases: a warp compares a slice of all entries with those that begin in
+// 32 words.
+extern "C" __global__ void __launch_bounds__(256)
+    find_crowded(Samples samples, Patterns patterns, Table table, Hits hits,
+                 const int4* __restrict__ limits, u32 slices) {
+  const Search search = {samples, patterns, table, hits, limits};
+  const u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * blockDim.x + threadIdx.x) / WARP;
+  const u32 words = (samples.bases + 31) / 32, first_word = warp / slices * WARP;
+  const u32 first = u64(table.n) * (warp % slices) / slices;
+  const u32 stop = u64(table.n) * (warp % slices + 1) / slices;
+  if (first_word >= words) return;
+  u32 crowded = 0;  // positions of the lane's word
+  if (first_word + lane < words) {
+    const Words here = words_at(samples, first_word + lane);
+    const u32 most = min(__popc(here.ambiguous[0]) + __popc(here.ambiguous[1]), int(table.k));
+    for (u32 shift = 0; shift < 32 && is_crowded(below(most), table.n); ++shift) {
+      const u32 mask = bases_at(here, shift).ambiguous & below(table.k);
+      const bool is_inside = (first_word + lane) * 32 + shift + table.k <= samples.bases;
+      const bool is_wanted = is_inside && mask && (STRICT ? __popc(mask) == 1 : true);
+      crowded |= u32(is_wanted && is_crowded(mask, table.n)) << shift;
+    }
+  }
+  for (u32 lanes = __ballot_sync(FULL, crowded != 0); lanes; lanes &= lanes - 1) {
+    const u32 source = __ffs(lanes) - 1;
+    const Words here = words_at(samples, first_word + source);
+    for (u32 rest = __shfl_sync(FULL, crowded, source); rest; rest &= rest - 1) {
+      const u32 shift = __ffs(rest) - 1, position = (first_word + source) * 32 + shift;
+      for (u32 entry = first + lane; entry < stop; entry += WARP)
+        compare_entry(search, position, bases_at(here, shift), entry);
     }
   }
 }
