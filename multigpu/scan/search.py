@@ -133,7 +133,13 @@ class PlaceSearch(Search):
         if options.most_errors:
             limits = limits_of(patterns, options)
             self._scanner, self.allocate = open_error_scanner(
-                place, patterns, limits, edits=False, strict=strict, wanted=self._wanted
+                place,
+                patterns,
+                limits,
+                edits=False,
+                strict=strict,
+                wanted=self._wanted,
+                bases=bases,
             )
         else:
             rules = Rules(first, strict)
@@ -215,7 +221,13 @@ class EditSearch(Search):
         self._strict = options.sample_n == "mismatch"
         self._limits = limits_of(patterns, options)
         self._scanner, self.allocate = open_error_scanner(
-            place, patterns, self._limits, edits=True, strict=self._strict, wanted="all"
+            place,
+            patterns,
+            self._limits,
+            edits=True,
+            strict=self._strict,
+            wanted="all",
+            bases=bases,
         )
         self.overlap = longest_match(patterns.lengths, options)
 

@@ -68,6 +68,7 @@ def test_search__does_not_compile_without_its_constants() -> None:
 APPROXIMATE = {
     "mismatches.cu": {"PLACES": 32, "ROWS": 192, "COUNTERS": 6, "LOOK": 4},
     "edits.cu": {},
+    "seeds.cu": {"EDITS": 0},
 }
 
 
@@ -87,3 +88,9 @@ def test_approximate_kernels__compile_for_every_architecture(
     launched = LAUNCH_APPROXIMATE.findall((FOLDER / "approximate/cuda.py").read_text())
     assert kernels_of(cubin) <= set(launched)
     assert kernels_of(cubin)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_seeds__compile_for_edits(arch: str) -> None:
+    defines = {"FIRST": 0, "STRICT": 0, "EDITS": 1}
+    assert kernels_of(compile_cubin(source("scan", "approximate/seeds.cu"), arch, defines))

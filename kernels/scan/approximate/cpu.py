@@ -4,14 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels import bases
-from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches
+from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches, cpu_seeds, seeds
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack
+from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
 
-FIRST_ROOM = 1 << 14  # candidates
+COSTS = seeds.CPU
+FIRST_ROOM = 1 << 14  # hits of seeds, or candidates
 
 
 class Scanner:
@@ -19,17 +21,30 @@ class Scanner:
 
     edits   whether insertions and deletions count, too, and not mismatches alone
     strict  whether a base of a sample must be a subset of the pattern's
+    bases   about how many are going to be searched; nothing but speed depends on it
     """
 
     def __init__(
-        self, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool, wanted: Wanted
+        self,
+        patterns: Patterns,
+        limits: Limits,
+        *,
+        edits: bool,
+        strict: bool,
+        wanted: Wanted,
+        bases: float = EXPECTED_BASES,
     ) -> None:
         self.patterns, self.limits, self.edits = patterns, limits, edits
         self._strict, self._wanted = strict, wanted
+        self._plan = seeds.plan_seeds(
+            patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
+        )
+        self._seeded = cpu_seeds.make_target(patterns, limits)
+        swept, swept_limits = seeds.select(patterns, limits, self._plan.swept)
         if edits:
-            self._groups = cpu_edits.make_groups(patterns, limits, strict)
-        else:
-            self._target = cpu_mismatches.make_target(patterns, limits)
+            self._groups = cpu_edits.make_groups(swept, swept_limits, strict)
+        elif len(swept):
+            self._target = cpu_mismatches.make_target(swept, swept_limits)
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> ErrorHits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
@@ -46,29 +61,70 @@ class Scanner:
     def close(self) -> None:
         """Do nothing: no memory is kept."""
 
-    def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
+    def _pack(self, chunk: Chunk) -> NDArray[np.uint64]:
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
         illegal, _ = pack(chunk.letters, planes)
         if illegal >= 0:
             raise BadBaseError(illegal)
+        return planes
+
+    def _find_seeds(self, planes: NDArray[np.uint64], chunk: Chunk) -> NDArray[np.int64]:
+        """Return what is found by seeds, see `cpu_seeds.Search`."""
+        parts = [
+            cpu_seeds.search(
+                planes, chunk.offsets, self._seeded, table,
+                edits=self.edits, strict=self._strict, wanted=self._wanted, room=FIRST_ROOM,
+            )
+            for table in self._plan.tables
+        ]  # fmt: skip
+        return np.concatenate([np.empty((0, 4), np.int64), *parts])
+
+    def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
+        planes = self._pack(chunk)
+        record, pattern, start, errors = self._find_seeds(planes, chunk).T
+        seeded = ErrorHits(
+            record=record.astype(np.int32),
+            pattern=pattern.astype(np.int32),
+            start=start,
+            end=start + self.patterns.lengths[pattern],
+            errors=errors.astype(np.int32),
+            edge=np.zeros(len(record), np.uint8),
+        )
+        return ErrorHits.joined([seeded, *self._sweep_mismatches(planes, chunk)])
+
+    def _sweep_mismatches(self, planes: NDArray[np.uint64], chunk: Chunk) -> list[ErrorHits]:
+        """Return the hits of the patterns without seeds, if there are any."""
+        if not len(self._plan.swept):
+            return []
         found = cpu_mismatches.find(planes, chunk.offsets, self._target, self._strict, self._wanted)
-        return ErrorHits(
+        pattern = self._plan.swept[found.pattern]
+        hits = ErrorHits(
             record=found.record,
-            pattern=found.pattern,
+            pattern=pattern.astype(np.int32),
             start=found.start,
-            end=found.start + self.patterns.lengths[found.pattern],
+            end=found.start + self.patterns.lengths[pattern],
             errors=found.errors,
             edge=np.zeros(len(found.record), np.uint8),
         )
+        return [hits]
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:
         sets = bases.encode(chunk.letters)
         if not sets.all():
             raise BadBaseError(int(np.argmin(sets != 0)))
-        parts = [self._candidates(sets, chunk.offsets, group) for group in self._groups]
-        joined = cpu_edits.Candidates.joined(parts)
+        swept = [self._candidates(sets, chunk.offsets, group) for group in self._groups]
+        joined = cpu_edits.Candidates.joined([self._seeded_candidates(chunk), *swept])
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, joined, self._strict, piece
+        )
+
+    def _seeded_candidates(self, chunk: Chunk) -> cpu_edits.Candidates:
+        if not self._plan.tables:
+            return cpu_edits.make_candidates(0)
+        record, pattern, end, _ = self._find_seeds(self._pack(chunk), chunk).T
+        most = self.limits.most[pattern]
+        return cpu_edits.Candidates(
+            record.astype(np.int32), pattern.astype(np.int32), end - most, end + most
         )
 
     def _candidates(
@@ -79,5 +135,6 @@ class Scanner:
             room = cpu_edits.make_candidates(size)
             count = cpu_edits.search(sets, offsets, group, room)
             if count <= size:
-                return room.cut(count)
+                found = room.cut(count)
+                return found._replace(pattern=self._plan.swept[found.pattern].astype(np.int32))
             size = count

@@ -1,6 +1,7 @@
-"""The search with errors on a GPU: `mismatches.cu` and `edits.cu` through CuPy."""
+"""The search with errors on a GPU: `seeds.cu`, `mismatches.cu` and `edits.cu` through CuPy."""
 
 import threading
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
 from multigpu.kernels.device.sources import source
+from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.edit_queries import EditQueries
 from multigpu.kernels.scan.approximate.mismatch_queries import (
     MOST_SELECTED,
@@ -18,11 +20,18 @@ from multigpu.kernels.scan.approximate.mismatch_queries import (
     plan_sweeps,
 )
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
+from multigpu.kernels.scan.approximate.seeds import GPU, Plan, plan_seeds, select
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
+from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
+COSTS = GPU
+SEED_THREADS = 256
+WORDS_OF_WARP = 8  # words of the samples whose windows a warp looks up
+SLICE = 1 << 14  # entries that a warp compares with a window
+SEEDED = 1  # the mark of ends found by seeds
 COUNT_THREADS = 64  # as in mismatches.cu
 SELECT_THREADS = 256
 # As in edits.cu: threads of a block, words of each, queries of a block.
@@ -33,12 +42,55 @@ QUERIES = np.dtype(
     + [(name, "<u4") for name in ("n", "counted_room", "exact_room", "n_sets", "most", "_")]
 )
 SELECTED = np.dtype([("positions", POINTER), ("count", POINTER), ("room", "<u4"), ("_", "<u4")])
+TABLE = np.dtype(
+    [(name, POINTER) for name in ("known", "heads", "entries", "pattern", "begin", "first")]
+    + [(name, "<u4") for name in ("k", "most", "n", "_")]
+)
 
 
 @cache
 def _module(name: str, **defines: int) -> Any:
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in defines.items()))
     return cupy.RawModule(code=source("scan", f"approximate/{name}.cu"), options=options)
+
+
+class SeedTables:
+    """Tables of seeds on the current device.
+
+    limits  int32[patterns, 4] on the device, as in `seeds.cu`
+    """
+
+    def __init__(self, plan: Plan, limits: Any, *, edits: bool, strict: bool) -> None:
+        self._limits = limits
+        self._module = _module("seeds", FIRST=0, STRICT=int(strict), EDITS=int(edits))
+        self._arrays = [
+            {
+                name: cupy.asarray(value)
+                for name, value in table._asdict().items()
+                if isinstance(value, np.ndarray)
+            }
+            for table in plan.tables
+        ]
+        self._tables = [
+            struct(TABLE, **arrays, k=table.k, most=table.most, n=len(table.entries))
+            for table, arrays in zip(plan.tables, self._arrays, strict=True)
+        ]
+
+    def search(
+        self, samples: NDArray[Any], patterns: NDArray[Any], hits: NDArray[Any], bases: int
+    ) -> None:
+        """Queue the search on the current stream; all but `bases` are arguments of the kernel."""
+        for table in self._tables:
+            common = (samples, patterns, table, hits, self._limits)
+            launch_blocks(
+                self._module, "find_seeds", -(-bases // (WORDS_OF_WARP * SEED_THREADS)),
+                SEED_THREADS, *common,
+            )  # fmt: skip
+            slices = -(-int(table["n"]) // SLICE)
+            launch_blocks(
+                self._module, "find_crowded", -(-bases // (32 * SEED_THREADS)) * slices,
+                SEED_THREADS, *common, np.uint32(slices),
+            )  # fmt: skip
 
 
 class CountedQueries:
@@ -94,10 +146,19 @@ class Scanner:
     """Searches chunks for the same patterns on the current device.
 
     `scan` may be called from several threads at once: each gets a lane of its own.
+
+    bases  about how many are going to be searched; nothing but speed depends on it
     """
 
     def __init__(
-        self, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool, wanted: Wanted
+        self,
+        patterns: Patterns,
+        limits: Limits,
+        *,
+        edits: bool,
+        strict: bool,
+        wanted: Wanted,
+        bases: float = EXPECTED_BASES,
     ) -> None:
         self.patterns, self.limits, self.edits = patterns, limits, edits
         self.rules = Rules(first=False, strict=strict)
@@ -108,23 +169,29 @@ class Scanner:
         self._arrays = pattern_arrays(patterns, cupy.asarray)
         n = len(patterns)
         self._patterns = struct(PATTERNS, **self._arrays, n=n, strands=patterns.strands)
+        # More exact bases than a pattern has make no difference.
+        exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
+        four = [limits.most, *exact, np.zeros_like(limits.most)]
+        self._limits = cupy.asarray(np.stack(four, axis=1).astype(np.int32))
+        plan = plan_seeds(patterns, limits, COSTS, edits=edits, strict=strict, bases=bases)
+        self._seeds = SeedTables(plan, self._limits, edits=edits, strict=strict)
+        swept = select(patterns, limits, plan.swept)
         if edits:
-            self._ends = EditQueries.of(patterns, limits, strict)
-            self._queries = cupy.asarray(self._ends.queries.view(np.uint8))
+            ends = EditQueries.of(*swept, strict)
+            self._ends = replace(ends, pattern=plan.swept[ends.pattern])
+            self._queries = cupy.asarray(ends.queries.view(np.uint8))
         else:
-            # More exact bases than a pattern has make no difference.
-            exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
-            four = [limits.most, *exact, np.zeros_like(limits.most)]
-            self._limits = cupy.asarray(np.stack(four, axis=1).astype(np.int32))
-            self._sweeps = [
-                CountedQueries(each, self._limits, strict) for each in plan_sweeps(patterns, limits)
-            ]
+            sweeps = plan_sweeps(*swept) if len(plan.swept) else []
+            for sweep in sweeps:
+                sweep.queries["pattern"] = plan.swept[sweep.queries["pattern"]]
+            self._sweeps = [CountedQueries(each, self._limits, strict) for each in sweeps]
         cupy.cuda.get_current_stream().synchronize()
 
     def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
         """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
         if not bases:
             return
+        self._seeds.search(samples, self._patterns, hits, bases)
         if self.edits:
             blocks = -(-bases // (32 * STRETCH * THREADS))
             count = len(self._ends.queries)
@@ -164,7 +231,16 @@ class Scanner:
         )
 
     def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> ErrorHits:
-        candidates = self._ends.candidates(found, chunk.offsets)
+        is_seeded = found["errors"] == SEEDED
+        seeded = found[is_seeded]
+        pattern, end = seeded["pattern"], seeded["start"].astype(np.int64)
+        most = self.limits.most[pattern]
+        candidates = Candidates.joined(
+            [
+                Candidates(seeded["record"], pattern, end - most, end + most),
+                self._ends.candidates(found[~is_seeded], chunk.offsets),
+            ]
+        )
         strict = self.rules.strict
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, candidates, strict, piece

@@ -1,4 +1,9 @@
-"""Hits among the candidates for patterns with edits, by the table of distances."""
+"""Hits among the candidates for patterns with edits, by the table of distances.
+
+Only the band of the table is computed that a hit with its end in a stretch can go through: what is
+outside of it counts as too many edits, which makes no distance lower and none of a hit higher. Its
+columns are kept as bits, 64 rows a word (Myers 1999), where the pattern has no exact parts.
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.approximate.alignment import SETS, Pairs
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
@@ -14,6 +20,9 @@ from multigpu.kernels.scan.types import Patterns
 
 ONE_EDIT = np.int32(1)
 TOO_MANY = np.int32(1 << 30)
+BLOCK = 64  # rows of the table in a word
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ONE = np.uint64(1)
 
 
 def find_hits(
@@ -37,10 +46,10 @@ def find_hits(
     lowest[:1] = piece.first
     stretches = _merged(candidates, lowest, lengths)
     pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
-    column = np.empty(int(patterns.lengths.max(initial=0)) + 1, np.int32)
+    scratch = make_scratch(patterns, int((stretches.last - stretches.first).max(initial=0)) + 1)
     # Neighbouring hits are two ends apart or more.
     runs = make_runs(int(((stretches.last - stretches.first) // 2 + 1).sum()))
-    count = _find_hits(pairs, limits.most, stretches, strict, column, runs)
+    count = _find_hits(pairs, limits.most, stretches, strict, scratch, runs)
     record, end = runs.record[:count], runs.first[:count]
     hits = ErrorHits(
         record=record,
@@ -71,6 +80,31 @@ def make_runs(room: int) -> Runs:
         first=np.empty(room, np.int64),
         last=np.empty(room, np.int64),
         errors=np.empty(room, np.int32),
+    )
+
+
+class Scratch(NamedTuple):
+    """Memory for one stretch; a block is 64 rows of the table."""
+
+    distances: NDArray[np.int32]  # [ends] of the stretch
+    column: NDArray[np.int32]  # [rows + 1]
+    equal: NDArray[np.uint64]  # [16, blocks] bases of the pattern that match a set of bases
+    plus: NDArray[np.uint64]  # [blocks] rows with one edit more than the row before,
+    minus: NDArray[np.uint64]  # [blocks] and with one less
+    bottom: NDArray[np.int64]  # [blocks] edits at the last row
+
+
+def make_scratch(patterns: Patterns, ends: int) -> Scratch:
+    """Return memory for stretches of as many ends."""
+    longest = int(patterns.lengths.max(initial=0))
+    blocks = -(-longest // BLOCK)
+    return Scratch(
+        distances=np.empty(ends, np.int32),
+        column=np.empty(longest + 1, np.int32),
+        equal=np.empty((16, blocks), np.uint64),
+        plus=np.empty(blocks, np.uint64),
+        minus=np.empty(blocks, np.uint64),
+        bottom=np.empty(blocks, np.int64),
     )
 
 
@@ -108,31 +142,46 @@ def _merge(record: Any, pattern: Any, first: Any, last: Any) -> Any:
 
 
 @lean
-def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, column: Any, runs: Any) -> Any:
+def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any, runs: Any) -> Any:
     """Write the runs that are hits; return how many there are."""
-    count = 0
+    count, laid_out = 0, -1
     for i in range(stretches.first.shape[0]):
         p, r = stretches.pattern[i], stretches.record[i]
         bases = pairs.patterns[pairs.offsets[p] : pairs.offsets[p + 1]]
-        exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
-        # A hit has at most so many bases, so that nothing before them matters.
-        begin = max(0, stretches.first[i] - bases.shape[0] - most[p])
-        sample = pairs.samples[pairs.records[r] + begin : pairs.records[r] + stretches.last[i]]
-        _first_column(exact, column[: bases.shape[0] + 1])
-        value, run = TOO_MANY, 0
-        fell: Any = False
-        for at in range(sample.shape[0] + 1):
-            if at:
-                _next_column(bases, SETS[sample[at - 1]], exact, strict, column)
-            if begin + at < stretches.first[i]:
-                continue
-            here = column[bases.shape[0]] if column[bases.shape[0]] <= most[p] else TOO_MANY
-            if here > value and fell:
-                count = _keep(runs, count, r, p, run, begin + at - 1, value)
-            if here != value:
-                run, fell, value = begin + at, here < value, here
-        if fell:
-            count = _keep(runs, count, r, p, run, stretches.last[i], value)
+        sample = pairs.samples[pairs.records[r] : pairs.records[r + 1]]
+        ends = (stretches.first[i], stretches.last[i])
+        # Diagonals of the band: the end of a cell in the sample less its row.
+        reach = bases.shape[0] + most[p]
+        band = (ends[0] - reach, ends[1] - bases.shape[0] + most[p])
+        if pairs.prefix[p] or pairs.suffix[p]:
+            exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
+            _measure(bases, sample, ends, band, exact, strict, scratch)
+        else:
+            if p != laid_out:
+                _lay_out(bases, strict, scratch.equal)
+                laid_out = p
+            _measure_bits(bases.shape[0], sample, ends, band, scratch)
+        count = _keep_runs(scratch.distances, ends, most[p], r, p, runs, count)
+    return count
+
+
+@lean
+def _keep_runs(
+    distances: Any, ends: Any, most: Any, record: Any, pattern: Any, runs: Any, count: Any
+) -> Any:
+    """Keep the runs of ends with the fewest edits around."""
+    value, run = TOO_MANY, 0
+    fell: Any = False
+    for end in range(ends[0], ends[1] + 1):
+        here = distances[end - ends[0]]
+        if here > most:
+            here = TOO_MANY
+        if here > value and fell:
+            count = _keep(runs, count, record, pattern, run, end - 1, value)
+        if here != value:
+            run, fell, value = end, here < value, here
+    if fell:
+        count = _keep(runs, count, record, pattern, run, ends[1], value)
     return count
 
 
@@ -141,6 +190,29 @@ def _keep(runs: Any, at: Any, record: Any, pattern: Any, first: Any, last: Any, 
     runs.record[at], runs.pattern[at] = record, pattern
     runs.first[at], runs.last[at], runs.errors[at] = first, last, errors
     return at + 1
+
+
+# ---- row by row ---------------------------------------------------------------------------------
+
+
+@lean
+def _measure(
+    bases: Any, sample: Any, ends: Any, band: Any, exact: Any, strict: Any, scratch: Any
+) -> None:
+    """Set the distances of the stretch's ends."""
+    length, column = bases.shape[0], scratch.column
+    begin = max(0, band[0])
+    _first_column(exact, column[: length + 1])
+    deepest = min(length, begin - band[0])
+    if begin == ends[0]:
+        scratch.distances[0] = column[length]
+    for end in range(begin + 1, ends[1] + 1):
+        low, high = max(1, end - band[1]), min(length, end - band[0])
+        if high > deepest:
+            column[high], deepest = TOO_MANY, high
+        _next_column(bases, (low, high), SETS[sample[end - 1]], exact, strict, column)
+        if end >= ends[0]:
+            scratch.distances[end - ends[0]] = column[length]
 
 
 @lean
@@ -153,10 +225,11 @@ def _first_column(exact: Any, column: Any) -> None:
 
 
 @lean
-def _next_column(bases: Any, under: Any, exact: Any, strict: Any, column: Any) -> None:
-    """Go on by a base of the sample."""
-    length, above = bases.shape[0], np.int32(0)
-    for row in range(1, length + 1):
+def _next_column(bases: Any, rows: Any, under: Any, exact: Any, strict: Any, column: Any) -> None:
+    """Go on by a base of the sample, from the first row to the last one of `rows`."""
+    length, above = bases.shape[0], column[rows[0] - 1]
+    column[rows[0] - 1] = np.int32(0) if rows[0] == 1 else TOO_MANY
+    for row in range(rows[0], rows[1] + 1):
         base, here = bases[row - 1], column[row]
         agrees = under & ~base == 0 if strict else under & base != 0
         is_exact = row <= exact[0] or row > exact[1]
@@ -167,3 +240,67 @@ def _next_column(bases: Any, under: Any, exact: Any, strict: Any, column: Any) -
             best = min(best, column[row - 1] + ONE_EDIT)
         column[row] = min(best, TOO_MANY)
         above = here
+
+
+# ---- in bits ------------------------------------------------------------------------------------
+
+
+@lean
+def _lay_out(bases: Any, strict: Any, equal: Any) -> None:
+    """Set which bases of a pattern match each set of bases."""
+    for block in range((bases.shape[0] + BLOCK - 1) // BLOCK):
+        for base in range(4):
+            word = np.uint64(0)
+            for row in range(block * BLOCK, min(bases.shape[0], (block + 1) * BLOCK)):
+                word |= np.uint64(bases[row] >> base & 1) << np.uint64(row - block * BLOCK)
+            equal[1 << base, block] = word
+        for under in range(1, 16):
+            last = under & -under
+            if under == last:
+                continue
+            rest = equal[under - last, block]
+            equal[under, block] = rest & equal[last, block] if strict else rest | equal[last, block]
+
+
+@lean
+def _measure_bits(length: Any, sample: Any, ends: Any, band: Any, scratch: Any) -> None:
+    """Set the distances of the stretch's ends, for a pattern without exact parts."""
+    begin, final = max(0, band[0]), (length - 1) // BLOCK
+    padding = ~(ALL >> np.uint64(BLOCK * (final + 1) - length))
+    top, deepest = 0, -1  # blocks
+    if begin == ends[0]:
+        scratch.distances[0] = length
+    for end in range(begin + 1, ends[1] + 1):
+        while deepest < (min(length, end - band[0]) - 1) // BLOCK:
+            # Until here nothing is known of the block but that its rows may be left out.
+            before = scratch.bottom[deepest] if deepest >= 0 else np.int64(0)
+            deepest += 1
+            scratch.plus[deepest], scratch.minus[deepest] = ALL, np.uint64(0)
+            scratch.bottom[deepest] = before + BLOCK
+        top = max(top, (end - band[1] - 1) // BLOCK)
+        # Row 0 has no edits; of a row above the band it is known that it has at most one more.
+        step = np.int64(0) if top == 0 else np.int64(1)
+        equal = scratch.equal[SETS[sample[end - 1]]]
+        for block in range(top, deepest + 1):
+            step = _next_block(scratch, block, equal[block], step)
+        if end >= ends[0]:
+            errors = scratch.bottom[final] - popcount(scratch.plus[final] & padding)
+            errors += popcount(scratch.minus[final] & padding)
+            scratch.distances[end - ends[0]] = errors
+
+
+@lean
+def _next_block(scratch: Any, block: Any, equal: Any, step: Any) -> Any:
+    """Go on by a base in a block; return the change of its last row, from that of the row above."""
+    last = np.uint64(BLOCK - 1)
+    plus, minus = scratch.plus[block], scratch.minus[block]
+    rises, falls = np.uint64(step > 0), np.uint64(step < 0)
+    vertical = equal | minus
+    equal |= falls
+    horizontal = (((equal & plus) + plus) ^ plus) | equal
+    up, down = minus | ~(horizontal | plus), plus & horizontal
+    change = np.int64(up >> last) - np.int64(down >> last)
+    up, down = up << ONE | rises, down << ONE | falls
+    scratch.plus[block], scratch.minus[block] = down | ~(vertical | up), up & vertical
+    scratch.bottom[block] += change
+    return change

@@ -1,0 +1,391 @@
+"""Hits with mismatches, and candidates with edits, by seeds, on a CPU."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.native import popcount, trailing_zeros
+from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY
+from multigpu.kernels.scan.approximate.seeds import CHECKED, Table
+from multigpu.kernels.scan.approximate.types import Limits, Wanted
+from multigpu.kernels.scan.cpu_patterns import ALL, pack_patterns, single, window
+from multigpu.kernels.scan.types import Patterns
+
+ONE = np.uint64(1)
+ROWS = 32  # bases after a piece that are aligned
+NO_HIT = -1
+
+
+class Target(NamedTuple):
+    """Patterns as they are compared; see `multigpu.kernels.scan.cpu_patterns.Packed`."""
+
+    planes: NDArray[np.uint64]
+    words: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    most: NDArray[np.int64]
+    prefix: NDArray[np.int64]
+    suffix: NDArray[np.int64]
+
+
+class Search(NamedTuple):
+    """Samples, patterns and rules, for all that is found.
+
+    planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
+    offsets  int64[records + 1] as in `Chunk`
+    found    int64[room, 4]: record, pattern, start and mismatches; of edits the end of a hit with
+             as many insertions after the seed as deletions, and 0
+    choice   which of the hits of a record and a pattern are kept, see `cpu_mismatches`
+    latest   int64[patterns, 2]: the record of the latest hit of each pattern, and its number
+    left     int64[pieces], scratch
+    """
+
+    planes: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    target: Target
+    table: Table
+    edits: bool
+    strict: bool
+    choice: int
+    found: NDArray[np.int64]
+    latest: NDArray[np.int64]
+    left: NDArray[np.int64]
+
+
+def make_target(patterns: Patterns, limits: Limits) -> Target:
+    """Return the patterns ready for comparing."""
+    packed = pack_patterns(patterns)
+    return Target(
+        planes=packed.planes,
+        words=packed.words,
+        lengths=patterns.lengths,
+        most=limits.most,
+        prefix=limits.prefix,
+        suffix=limits.suffix,
+    )
+
+
+def search(
+    planes: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    target: Target,
+    table: Table,
+    *,
+    edits: bool,
+    strict: bool,
+    wanted: Wanted,
+    room: int,
+) -> NDArray[np.int64]:
+    """Return what is found in all records, as in `Search`; of edits all candidates."""
+    choice = EVERY if edits else CHOICES[wanted]
+    left = np.empty(len(table.pattern), np.int64)
+    while True:
+        found = np.empty((room, 4), np.int64)
+        latest = np.full((len(target.most), 2), -1, np.int64)
+        search = Search(planes, offsets, target, table, edits, strict, choice, found, latest, left)
+        count = int(_search(search))
+        if count <= room:
+            return found[:count]
+        room = count
+
+
+@lean
+def _search(search: Any) -> Any:
+    """Look every window up; return how much is found, even if there is no room for all."""
+    table = search.table
+    count, k = 0, table.k
+    for record in range(search.offsets.shape[0] - 1):
+        position, stop = search.offsets[record], search.offsets[record + 1] - k + 1
+        while position < stop:
+            word = position >> 6
+            here, after = _bits_of(search.planes, word), _bits_of(search.planes, word + 1)
+            wanted = _wanted(here, after, k, search.strict, table.known)
+            wanted &= ALL << np.uint64(position & 63)
+            if stop - 64 * word < 64:
+                wanted &= (ONE << np.uint64(stop & 63)) - ONE
+            while wanted:
+                at = trailing_zeros(wanted)
+                wanted &= wanted - ONE
+                bases = _bases_at(here, after, np.uint64(at))
+                most = NO_HIT if search.edits else table.most
+                left = _follow(bases, k, most, table.known, table.heads, table.entries,
+                               search.left)  # fmt: skip
+                for piece in search.left[:left]:
+                    count = _settle(search, record, 64 * word + at, piece, count)
+            position = 64 * (word + 1)
+    return count
+
+
+@lean
+def _bits_of(planes: Any, word: Any) -> Any:
+    """Return which bases of a word are ambiguous, and the low and the high bits of their codes."""
+    a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
+    return ~single(a, c, g, t), c | t, g | t
+
+
+@lean
+def _bases_at(here: Any, after: Any, shift: Any) -> Any:
+    """Return the same of the 64 bases from `shift` on."""
+    up = np.uint64(63) - shift
+    return (
+        here[0] >> shift | after[0] << ONE << up,
+        here[1] >> shift | after[1] << ONE << up,
+        here[2] >> shift | after[2] << ONE << up,
+    )
+
+
+@lean
+def _key_of(low: Any, high: Any, k: Any) -> Any:
+    return low | high << np.uint64(k)
+
+
+@lean
+def _is_known(known: Any, key: Any) -> Any:
+    """1 where a seed has this key, else 0."""
+    return np.uint64(known[key >> np.uint64(5)]) >> (key & np.uint64(31)) & ONE
+
+
+@lean
+def _wanted(here: Any, after: Any, k: Any, strict: Any, known: Any) -> Any:
+    """Return the positions of a word whose windows a seed has, or may have by a choice of bases."""
+    k_bits = (ONE << np.uint64(k)) - ONE
+    wanted = np.uint64(0)
+    for at in range(64):
+        shift = np.uint64(at)
+        ambiguous, low, high = _bases_at(here, after, shift)
+        is_known = _is_known(known, _key_of(low & k_bits, high & k_bits, k))
+        if ambiguous & k_bits:
+            # With `strict` only the one base of a seed that may be ambiguous matches such a base.
+            is_known = np.uint64(not strict or popcount(ambiguous & k_bits) == 1)
+        wanted |= is_known << shift
+    return wanted
+
+
+@lean
+def _follow(bases: Any, k: Any, most: Any, known: Any, heads: Any, entries: Any, left: Any) -> Any:
+    """Set the pieces that the bases may be those of, without an error; return their number.
+
+    most  mismatches in the bases of an entry; NO_HIT for edits
+    """
+    k_bits = (ONE << np.uint64(k)) - ONE
+    mask = bases[0] & k_bits
+    count = np.int64(0)
+    if ONE << np.uint64(2 * popcount(mask)) > np.uint64(entries.shape[0]):
+        return _compare(bases, k_bits, most, entries, 0, entries.shape[0], left, count)
+    low, high = bases[1] & k_bits & ~mask, bases[2] & k_bits & ~mask
+    # Subtracting the mask steps through all choices of the bits in it.
+    of_low = np.uint64(0)
+    while True:
+        of_high = np.uint64(0)
+        while True:
+            key = _key_of(low | of_low, high | of_high, k)
+            if _is_known(known, key):
+                count = _compare(
+                    bases, k_bits, most, entries, heads[key], heads[key + ONE], left, count
+                )
+            of_high = (of_high - mask) & mask
+            if not of_high:
+                break
+        of_low = (of_low - mask) & mask
+        if not of_low:
+            break
+    return count
+
+
+@lean
+def _compare(
+    bases: Any, k_bits: Any, most: Any, entries: Any, first: Any, stop: Any, left: Any, count: Any
+) -> Any:
+    for entry in range(first, stop):
+        row = (entries[entry, 0], entries[entry, 1], entries[entry, 2])
+        differ = _differ(bases, row)
+        is_left = popcount(differ) <= most or (most == NO_HIT and _has_one_edit(bases, row, differ))
+        if is_left and not _has_other_choice(bases, row, k_bits):
+            left[count] = entries[entry, 3]
+            count += 1
+    return count
+
+
+@lean
+def _differ(bases: Any, row: Any) -> Any:
+    """Return which bases of an entry differ from those of a sample."""
+    differ = (bases[1] ^ np.uint64(row[0])) | (bases[2] ^ np.uint64(row[1]))
+    return differ & np.uint64(row[2]) & ~bases[0]
+
+
+@lean
+def _has_other_choice(bases: Any, row: Any, k_bits: Any) -> Any:
+    """Whether another entry of a seed with an ambiguous base stands for the sample's base there."""
+    known = ~bases[0]
+    other = (bases[1] & known ^ np.uint64(row[0])) | (bases[2] & known ^ np.uint64(row[1]))
+    return other & k_bits & ~np.uint64(row[2]) != 0
+
+
+@lean
+def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
+    """Whether a piece has no error, and the next one at most one edit; of the bases of an entry."""
+    own = _below(np.int64(row[0] >> np.uint32(CHECKED)))
+    both = _below(np.int64(row[1] >> np.uint32(CHECKED)))
+    differ &= both
+    if differ & own:
+        return False
+    # The first base that differs is the one after which there is no other.
+    rest = both & ~(differ ^ (differ - ONE))
+    if not differ & rest:
+        return True
+    inserted = (bases[0] >> ONE, bases[1] >> ONE, bases[2] >> ONE)
+    deleted = (bases[0] << ONE, bases[1] << ONE, bases[2] << ONE)
+    at = differ & (~differ + ONE)
+    return not _differ(inserted, row) & (rest | at) or not _differ(deleted, row) & rest
+
+
+@lean
+def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> Any:
+    """Keep what is found by a piece at a position."""
+    p = search.table.pattern[own]
+    start = position - search.table.begin[own]
+    if _follows_piece(search, record, p, own, start):
+        return count
+    if search.edits:
+        if not _may_follow(search, record, position, own):
+            return count
+        errors = 0
+        place = start + search.target.lengths[p]
+    else:
+        end = start + search.target.lengths[p]
+        if start < search.offsets[record] or end > search.offsets[record + 1]:
+            return count
+        errors = _count_errors(search, p, own, start)
+        if errors == NO_HIT:
+            return count
+        place = start
+    at = count
+    if search.choice != EVERY and search.latest[p, 0] == record:
+        at = search.latest[p, 1]
+    if at < search.found.shape[0]:
+        kept = search.found[at]
+        place -= search.offsets[record]
+        is_better = place < kept[2]
+        if search.choice == BEST:
+            is_better = errors < kept[3] or (errors == kept[3] and is_better)
+        if at == count or is_better:
+            kept[0], kept[1], kept[2], kept[3] = record, p, place, errors
+    search.latest[p, 0], search.latest[p, 1] = record, at
+    return max(count, at + 1)
+
+
+@lean
+def _follows_piece(search: Any, record: Any, p: Any, own: Any, start: Any) -> Any:
+    """Whether the piece before has no error there, either, so that it finds what this one does."""
+    if own == search.table.first[p]:
+        return False
+    begin = np.int64(search.table.begin[own - 1])
+    if start + begin < search.offsets[record]:
+        return False
+    return _count_mismatches(search, p, start, begin, np.int64(search.table.begin[own])) == 0
+
+
+# ---- mismatches ---------------------------------------------------------------------------------
+
+
+@lean
+def _count_errors(search: Any, p: Any, own: Any, start: Any) -> Any:
+    """Return the mismatches at a start; NO_HIT for too many, and where another piece reports it."""
+    table, length = search.table, search.target.lengths[p]
+    first, stop = np.int64(table.first[p]), np.int64(table.first[p + 1])
+    left = np.int64(0)  # pieces from the own one on, less their mismatches
+    lowest = stop - first
+    for step in range(stop - first):
+        piece = own + step
+        if piece >= stop:
+            piece -= stop - first
+            lowest = min(lowest, left)
+        end = length if piece + 1 == stop else np.int64(table.begin[piece + 1])
+        left += 1 - _count_mismatches(search, p, start, np.int64(table.begin[piece]), end)
+        if piece + 1 == stop:  # the bases before the first seed are the last piece's
+            left -= _count_mismatches(search, p, start, np.int64(0), np.int64(table.begin[first]))
+        if left <= 0:
+            return NO_HIT
+    return stop - first - left if left <= lowest else NO_HIT
+
+
+@lean
+def _count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) -> Any:
+    """Return the mismatches of the bases [first, stop) of a pattern; too many in exact parts."""
+    target, count = search.target, 0
+    exact_stop = target.lengths[p] - target.suffix[p]
+    for place in range(first, stop, 64):
+        a, c, g, t = window(search.planes, 0, start + place)
+        pa, pc, pg, pt = window(target.planes, target.words[p], place)
+        if search.strict:
+            wrong = (a & ~pa) | (c & ~pc) | (g & ~pg) | (t & ~pt)
+        else:
+            wrong = ~((a & pa) | (c & pc) | (g & pg) | (t & pt))
+        wrong &= _below(stop - place)
+        count += popcount(wrong)
+        if wrong & (_below(target.prefix[p] - place) | ~_below(exact_stop - place)):
+            return target.most[p] + 1
+    return count
+
+
+@lean
+def _below(count: Any) -> Any:
+    """Return a word with as many low bits set: none for a negative number, all from 64 on."""
+    if count <= 0:
+        return np.uint64(0)
+    return ALL if count >= 64 else (ONE << np.uint64(count)) - ONE
+
+
+# ---- edits --------------------------------------------------------------------------------------
+
+
+@lean
+def _may_follow(search: Any, record: Any, position: Any, piece: Any) -> Any:
+    """Whether the bases after a piece without an error may be those of a hit.
+
+    The first bases after it are aligned in a column of bits (Myers 1999), to all that follows in
+    the sample. They have at most one edit for each piece that they are of.
+    """
+    table, target = search.table, search.target
+    p = table.pattern[piece]
+    place = np.int64(table.begin[piece])
+    stop = np.int64(table.first[p + 1])
+    end = np.int64(table.begin[piece + 1]) if piece + 1 < stop else target.lengths[p]
+    compared = min(np.int64(CHECKED), end - place)
+    record_end = search.offsets[record + 1]
+    if position + compared > record_end:
+        return False
+    rows = min(np.int64(ROWS), target.lengths[p] - place - compared)
+    most = 0
+    while piece + 1 + most < stop and table.begin[piece + 1 + most] < place + compared + rows:
+        most += 1
+    a, c, g, t = window(target.planes, target.words[p], place + compared)
+    plus, minus, errors = ALL, np.uint64(0), rows
+    last = np.uint64(max(0, rows - 1))
+    at = position + compared
+    stop = min(record_end, at + rows + most)
+    while errors > most and at < stop:
+        equal = _rows_equal(search.planes, at, (a, c, g, t), search.strict)
+        vertical = equal | minus
+        horizontal = (((equal & plus) + plus) ^ plus) | equal
+        up, down = minus | ~(horizontal | plus), plus & horizontal
+        errors += np.int64(up >> last & ONE) - np.int64(down >> last & ONE)
+        up, down = up << ONE | ONE, down << ONE
+        plus, minus = down | ~(vertical | up), up & vertical
+        at += 1
+    return errors <= most
+
+
+@lean
+def _rows_equal(planes: Any, at: Any, rows: Any, strict: Any) -> Any:
+    """Return the bases of a pattern, given by their planes, that match the base of a sample."""
+    word, bit = at >> 6, np.uint64(at & 63)
+    equal = ALL if strict else np.uint64(0)
+    for plane in range(4):
+        is_set = np.uint64(0) - (planes[word, plane] >> bit & ONE)
+        if strict:
+            equal &= rows[plane] | ~is_set
+        else:
+            equal |= rows[plane] & is_set
+    return equal
