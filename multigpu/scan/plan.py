@@ -14,6 +14,11 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
 from multigpu.formats.storage.ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
 from multigpu.formats.storage.sources import Source
+from multigpu.kernels.scan import Patterns
+from multigpu.kernels.scan.approximate import Limits
+from multigpu.kernels.scan.approximate.seeds import CPU as ERRORS_CPU
+from multigpu.kernels.scan.approximate.seeds import GPU as ERRORS_GPU
+from multigpu.kernels.scan.approximate.seeds import plan_seeds
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.run.plan import Plan, largest_chunk, memory_budget
@@ -42,9 +47,9 @@ ERROR_BYTES_PER_BYTE = 0.5
 # Tables and results, and the index of some thousand signatures.
 FIXED_DEVICE_BYTES = 256 << 20
 
-# Of the search with errors: a pattern with its pieces, and the steps of a comparison.
+# Of the search with errors: a pattern with its pieces, and for each base steps and seeds.
 PATTERN_BYTES = 256
-STEP_BYTES = 8
+STEP_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +152,13 @@ def scan_spans(
 
 
 def expected_bases(sources: Sequence[Source]) -> float:
-    """Return about how many bases are searched: half of the bytes, where sizes are known."""
-    sizes = [source.size for source in sources if source.cuttable]
-    return sum(size or 0 for size in sizes) / 2 if sizes else EXPECTED_BASES
+    """Return about how many bases are searched, where sizes are known: half of FASTQ's bytes."""
+    sizes = [
+        (source.size or 0) / (2 if source.layout == "fastq" else 1)
+        for source in sources
+        if source.cuttable
+    ]
+    return sum(sizes) if sizes else EXPECTED_BASES
 
 
 def pattern_lengths(signatures: Signatures, options: ScanOptions) -> NDArray[np.int64]:
@@ -164,6 +173,27 @@ def index_size(lengths: NDArray[np.int64], options: ScanOptions, bases: float, g
         memory = PATTERN_BYTES * len(lengths) + STEP_BYTES * int(lengths.sum())
         return replace(size, entries=0, memory=memory)
     return size
+
+
+def search_seconds(
+    sources: Sequence[Source], signatures: Signatures, options: ScanOptions, gpu: bool
+) -> float:
+    """Return about how long the search with errors takes on one GPU, or on one core.
+
+    Exact parts of signatures, which may make it much shorter, are left out.
+    """
+    letters = signatures.letters
+    patterns = Patterns.of_joined(letters.joined, letters.offsets, options.strand == "both")
+    bases = expected_bases(sources)
+    plan = plan_seeds(
+        patterns,
+        Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix),
+        ERRORS_GPU if gpu else ERRORS_CPU,
+        edits=bool(options.max_edits),
+        strict=options.sample_n == "mismatch",
+        bases=bases,
+    )
+    return plan.work * bases * (1e-12 if gpu else 1e-9)
 
 
 def describe_index(signatures: Signatures, memory: int) -> str:

@@ -52,11 +52,16 @@ def scan(**values: Any) -> None:
     """Show the chunk plan of `multigpu scan` with the same options."""
     from multigpu.scan.inputs import expand_inputs
     from multigpu.scan.job import ScanJob
+    from multigpu.scan.plan import search_seconds
 
     inputs = expand_inputs(values["samples"], values["signatures"])
     job = ScanJob(inputs, scan_options(values), options_from(RunOptions, values))
     planned = plan_job(job, job.worker_files)
     plan, sources = planned.plan, list(zip(job.sources, planned.plan.chunks, strict=True))
+    on_gpu = bool(job.devices) or any(each["gpu"] for each in planned.workers)
+    seconds = None
+    if job.options.most_errors:
+        seconds = search_seconds(job.sources, job.signatures, job.options, on_gpu)
     planned.show(
         values["as_json"],
         {
@@ -72,10 +77,16 @@ def scan(**values: Any) -> None:
             ],
             "signatures": len(job.signatures),
             "index": {"entries": plan.index.entries, "bytes": plan.index.memory},
+            "search_seconds": seconds,
         },
         [
             f"signatures    {len(job.signatures):,}",
             f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
+            *(
+                [f"search        about {seconds:.2g} s on one {'GPU' if on_gpu else 'core'}"]
+                if seconds is not None
+                else []
+            ),
             f"chunk         up to {plan.chunk_bytes:,} bytes of input",
             f"in progress   {plan.lanes} chunks at a time on each worker",
             planned.memory,

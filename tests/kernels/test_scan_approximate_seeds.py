@@ -19,7 +19,14 @@ from multigpu.kernels.scan.approximate.types import Wanted
 from multigpu.kernels.scan.cpu_patterns import pack
 
 FREE = replace(
-    seeds.CPU, position=0.0, lookup=0.0, candidate=0.0, entry=0.0, mismatch=1e6, edit=1e6
+    seeds.CPU,
+    position=0.0,
+    lookup=0.0,
+    candidate=0.0,
+    settled=0.0,
+    entry=0.0,
+    mismatch=1e6,
+    edit=1e6,
 )
 NEVER = replace(seeds.CPU, position=1e12)
 

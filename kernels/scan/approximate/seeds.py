@@ -50,6 +50,7 @@ class Costs:
     position: float  # taking a window of a sample
     lookup: float  # looking up one choice of its bases
     candidate: float  # comparing the bases of one entry
+    settled: float  # finding out on CPUs whether a candidate with edits is a hit
     mismatch: float  # comparing one base of a pattern in the sweep, for up to 8 mismatches
     edit: float  # one piece in the sweep for edits
     piece: int  # bases of the sweep's pieces
@@ -58,12 +59,12 @@ class Costs:
 
 
 CPU = Costs(  # ns
-    position=8.0, lookup=6.0, candidate=60.0, mismatch=0.025, edit=1.0, piece=64, whole=1 << 62,
-    entry=100.0,
+    position=8.0, lookup=6.0, candidate=60.0, settled=1e3, mismatch=0.025, edit=1.0, piece=64,
+    whole=1 << 62, entry=100.0,
 )  # fmt: skip
 GPU = Costs(  # ps
-    position=3.0, lookup=5.0, candidate=15.0, mismatch=0.008, edit=0.9, piece=32, whole=48,
-    entry=1e5,
+    position=3.0, lookup=5.0, candidate=15.0, settled=1e5, mismatch=0.008, edit=0.9, piece=32,
+    whole=32, entry=1e5,
 )  # fmt: skip
 
 
@@ -120,6 +121,7 @@ def plan_seeds(
     clean, blurred = windows[:, :, 0], windows[:, :, 1]
     ambiguous = 0.0 if strict else EXPECTED_N
     swept_work = _sweep_work(patterns.lengths, limits.most, costs, edits)
+    settled_work = _settled_work(patterns.lengths, limits.most, costs, ambiguous)
     pieces = limits.most + 1
     entries = pieces + (CHOICES - 1) * np.maximum(pieces - clean, 0)
     left, tables, work = np.arange(len(patterns)), [], 0.0
@@ -128,6 +130,8 @@ def plan_seeds(
         for k in range(SHORTEST, LONGEST + 1):
             chance = ((1 - ambiguous) / 4 + ambiguous) ** k
             each = entries[k, left] * (costs.candidate * chance + costs.entry / bases)
+            if edits:
+                each = each + settled_work[left]
             is_in = (clean + blurred)[k, left] >= pieces[left]
             is_in &= each < swept_work[left]
             here = costs.position + costs.lookup * (1 + 3 * ambiguous) ** k
@@ -174,6 +178,19 @@ def _sweep_work(
     looked_at = np.minimum(length, allowed / 0.75 + 4 * np.sqrt(allowed) + 4)
     planes = np.maximum(1.0, np.log2(allowed) / 3)
     return np.asarray(costs.mismatch * count * looked_at * planes, np.float64)
+
+
+def _settled_work(
+    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: Costs, ambiguous: float
+) -> NDArray[np.float64]:
+    """Return the expected time for settling candidates with edits of each pattern at a position.
+
+    By chance a piece has no error and the next one up to one edit, which can be one of about eight
+    at each base.
+    """
+    piece = lengths / (most + 1)
+    chance = 8 * piece * ((1 - ambiguous) / 4 + ambiguous) ** (2 * piece)
+    return np.asarray(costs.settled * (most + 1) * np.minimum(chance, 1.0), np.float64)
 
 
 def make_table(
