@@ -12,7 +12,6 @@ from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
 from multigpu.kernels.scan.types import Patterns
 
 OPERATIONS = np.frombuffer(b"=XID", np.uint8)
-SETS = LETTER_SETS
 SAME, DIFFERENT, INSERTION, DELETION = range(4)
 NOWHERE = np.int64(1 << 62)
 EDIT = np.int64(1 << 40)  # the cost of an edit; less by the start, so that the largest is preferred
@@ -154,7 +153,7 @@ def _fill_steps(
             best, step = NOWHERE, SAME
             if 0 <= at <= end:
                 if at and before[k] < NOWHERE:
-                    under = SETS[sample[at - 1]]
+                    under = LETTER_SETS[sample[at - 1]]
                     agrees = under & ~base == 0 if strict else under & base != 0
                     if agrees:
                         best = before[k]
@@ -192,7 +191,7 @@ def _compare_all(
     for i in range(begins.shape[0]):
         first, length = offsets[pattern[i]], offsets[pattern[i] + 1] - offsets[pattern[i]]
         for j in range(length):
-            base, under = patterns[first + j], SETS[samples[begins[i] + j]]
+            base, under = patterns[first + j], LETTER_SETS[samples[begins[i] + j]]
             agrees = under & ~base == 0 if strict else under & base != 0
             path[length - 1 - j] = SAME if agrees else DIFFERENT
         found.offsets[i + 1] = _write_cigar(path, length, found.cigar, found.offsets[i])

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.native import popcount
-from multigpu.kernels.scan.approximate.alignment import SETS, Pairs
+from multigpu.kernels.scan.approximate.alignment import Pairs
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
@@ -210,7 +211,7 @@ def _measure(
         low, high = max(1, end - band[1]), min(length, end - band[0])
         if high > deepest:
             column[high], deepest = TOO_MANY, high
-        _next_column(bases, (low, high), SETS[sample[end - 1]], exact, strict, column)
+        _next_column(bases, (low, high), LETTER_SETS[sample[end - 1]], exact, strict, column)
         if end >= ends[0]:
             scratch.distances[end - ends[0]] = column[length]
 
@@ -280,7 +281,7 @@ def _measure_bits(length: Any, sample: Any, ends: Any, band: Any, scratch: Any) 
         top = max(top, (end - band[1] - 1) // BLOCK)
         # Row 0 has no edits; of a row above the band it is known that it has at most one more.
         step = np.int64(0) if top == 0 else np.int64(1)
-        equal = scratch.equal[SETS[sample[end - 1]]]
+        equal = scratch.equal[LETTER_SETS[sample[end - 1]]]
         for block in range(top, deepest + 1):
             step = _next_block(scratch, block, equal[block], step)
         if end >= ends[0]:
