@@ -401,6 +401,7 @@ def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_chunk__that_kills_every_worker_ends_in_a_failure() -> None:
     deadly = {("compute", 3): lambda: os.kill(os.getpid(), signal.SIGKILL)}
     with (

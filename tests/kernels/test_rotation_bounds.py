@@ -47,7 +47,7 @@ def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: Se
         assert (found[decided & (exact >= floor)] >= threshold).all()
 
 
-@examples(50)
+@examples(25)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "nearest"]),
@@ -64,7 +64,7 @@ def test_error__of_every_decided_pose_is_within_the_bound(
     assert_within_bounds(device, field, ligands, search)
 
 
-@examples(30)
+@examples(15)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "nearest"]),

@@ -75,7 +75,7 @@ def long_cases(draw: st.DrawFn) -> Case:
 @pytest.mark.usefixtures("by_seeds")
 @pytest.mark.parametrize("edits", [False, True])
 @given(case=cases() | long_cases())
-@examples(120)
+@examples(60)
 def test_hits__are_those_of_the_reference(edits: bool, case: Case) -> None:
     chunk, patterns, limits, strict = case
     expected, _ = reference.search(chunk, patterns, limits, edits=edits, strict=strict)

@@ -193,7 +193,9 @@ def pipelines(golden: Path) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "device", [DEVICES[0], pytest.param("emulated", marks=pytest.mark.slow), *DEVICES[2:]]
+)
 def test_segment__pipelines_as_in_r(backend: Any, golden: Path) -> None:
     checked = 0
     for folder in pipelines(golden):
