@@ -19,12 +19,12 @@ from multigpu.formats.tables.sam import References
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
-from multigpu.scan.errors import check_errors
 from multigpu.scan.inputs import ScanInputs
 from multigpu.scan.join import Joiner
 from multigpu.scan.notes import notes_after, notes_before
 from multigpu.scan.options import ScanOptions, scan_lanes
 from multigpu.scan.parts import JOURNAL_CLASSES, OutputNeeds, ScanPart
+from multigpu.scan.patterns import check_errors
 from multigpu.scan.plan import ScanPlan, plan_scan, scan_spans
 from multigpu.scan.work import ScanWorkload
 

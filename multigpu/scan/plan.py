@@ -14,15 +14,11 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
 from multigpu.formats.storage.ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
 from multigpu.formats.storage.sources import Source
-from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits
-from multigpu.kernels.scan.approximate.seeds import CPU as ERRORS_CPU
-from multigpu.kernels.scan.approximate.seeds import GPU as ERRORS_GPU
-from multigpu.kernels.scan.approximate.seeds import plan_seeds
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.run.plan import Plan, largest_chunk, memory_budget
 from multigpu.scan.options import ScanOptions
+from multigpu.scan.patterns import pattern_lengths
 
 # Python, NumPy, Numba while it compiles, PyArrow.
 PROGRAM_BYTES = 400 << 20
@@ -161,11 +157,6 @@ def expected_bases(sources: Sequence[Source]) -> float:
     return sum(sizes) if sizes else EXPECTED_BASES
 
 
-def pattern_lengths(signatures: Signatures, options: ScanOptions) -> NDArray[np.int64]:
-    """Return the length of each pattern, which are signatures and reverse complements."""
-    return np.repeat(signatures.letters.lengths, 2 if options.strand == "both" else 1)
-
-
 def index_size(lengths: NDArray[np.int64], options: ScanOptions, bases: float, gpu: bool) -> Size:
     """Return the size of the index of patterns of these lengths; `bases` are searched."""
     size = size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
@@ -173,27 +164,6 @@ def index_size(lengths: NDArray[np.int64], options: ScanOptions, bases: float, g
         memory = PATTERN_BYTES * len(lengths) + STEP_BYTES * int(lengths.sum())
         return replace(size, entries=0, memory=memory)
     return size
-
-
-def search_seconds(
-    sources: Sequence[Source], signatures: Signatures, options: ScanOptions, gpu: bool
-) -> float:
-    """Return about how long the search with errors takes on one GPU, or on one core.
-
-    Exact parts of signatures, which may make it much shorter, are left out.
-    """
-    letters = signatures.letters
-    patterns = Patterns.of_joined(letters.joined, letters.offsets, options.strand == "both")
-    bases = expected_bases(sources)
-    plan = plan_seeds(
-        patterns,
-        Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix),
-        ERRORS_GPU if gpu else ERRORS_CPU,
-        edits=bool(options.max_edits),
-        strict=options.sample_n == "mismatch",
-        bases=bases,
-    )
-    return plan.work * bases * (1e-12 if gpu else 1e-9)
 
 
 def describe_index(signatures: Signatures, memory: int) -> str:

@@ -26,6 +26,7 @@ from multigpu.kernels.scan.approximate.pieces import EditPart, Piece, join_halve
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
 from multigpu.scan.ambiguity import Stretches, Windows
 from multigpu.scan.options import ScanOptions
+from multigpu.scan.patterns import limits_of, longest_match, patterns_of
 
 Allocate = Callable[[int], NDArray[np.uint8]]
 
@@ -93,10 +94,8 @@ class Search(ABC):
 
 def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
     """Return the search that the options ask for; `bases` are expected to be searched."""
-    letters, both = signatures.letters, options.strand == "both"
-    patterns = Patterns.of_joined(letters.joined, letters.offsets, both)
     kind = EditSearch if options.max_edits else PlaceSearch
-    return kind(place, patterns, options, bases)
+    return kind(place, patterns_of(signatures, options), options, bases)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -172,7 +171,8 @@ class PlaceSearch(Search):
     def find(self, part: PlacePart) -> ErrorHits:
         if not self._options.most_errors:
             hits = self._scanner.scan(part.chunk, part.limit)
-            return ErrorHits.without_errors(hits, self.patterns.lengths[hits.pattern])
+            exact, lengths = np.zeros(len(hits), np.int32), self.patterns.lengths
+            return ErrorHits.at_places(hits.record, hits.pattern, hits.start, exact, lengths)
         found: ErrorHits = self._scanner.scan(part.chunk)
         # What begins later is found in the next part, be it better or not.
         return found.take(part.chunk.offsets[found.record] + found.start < part.limit)
@@ -274,17 +274,6 @@ class EditSearch(Search):
             cigars=[texts[hit] for hit in number.tolist()],
             ambiguous=ambiguous[number],
         )
-
-
-def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
-    """Return the errors that each pattern may have."""
-    return Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix)
-
-
-def longest_match(lengths: NDArray[np.int64], options: ScanOptions) -> int:
-    """Return the most bases that a match of patterns of these lengths may have."""
-    most = allowed_bases(options.max_edits or 0, lengths)
-    return int((lengths + most).max())
 
 
 def _count_ambiguous(pieces: Pieces, hits: ErrorHits) -> NDArray[np.int32]:

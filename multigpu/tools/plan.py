@@ -20,6 +20,7 @@ from multigpu.scan.command import SCAN, scan_options
 if TYPE_CHECKING:
     from multigpu.cnv.plan import CnvPlan
     from multigpu.run.job import Job
+    from multigpu.scan.job import ScanJob
 
 # Entries of docking's summary that are known before the run.
 PLANNED = (
@@ -52,7 +53,6 @@ def scan(**values: Any) -> None:
     """Show the chunk plan of `multigpu scan` with the same options."""
     from multigpu.scan.inputs import expand_inputs
     from multigpu.scan.job import ScanJob
-    from multigpu.scan.plan import search_seconds
 
     inputs = expand_inputs(values["samples"], values["signatures"])
     job = ScanJob(inputs, scan_options(values), options_from(RunOptions, values))
@@ -61,7 +61,7 @@ def scan(**values: Any) -> None:
     on_gpu = bool(job.devices) or any(each["gpu"] for each in planned.workers)
     seconds = None
     if job.options.most_errors:
-        seconds = search_seconds(job.sources, job.signatures, job.options, on_gpu)
+        seconds = _search_seconds(job, on_gpu)
     planned.show(
         values["as_json"],
         {
@@ -235,6 +235,27 @@ def plan_job(job: Any, files: Sequence[str]) -> PlannedJob:
         crew = job.crew(stack, files)
         workers = [{"worker": name, **asdict(fit)} for name, fit in crew.fitness.items()]
         return PlannedJob(job=job, plan=job.plan(crew), workers=workers)
+
+
+def _search_seconds(job: "ScanJob", gpu: bool) -> float:
+    """Return about how long the search with errors takes on one GPU, or on one core.
+
+    Exact parts of signatures, which may make it much shorter, are left out.
+    """
+    from multigpu.kernels.scan.approximate import seeds
+    from multigpu.scan.patterns import limits_of, patterns_of
+    from multigpu.scan.plan import expected_bases
+
+    patterns, bases = patterns_of(job.signatures, job.options), expected_bases(job.sources)
+    plan = seeds.plan_seeds(
+        patterns,
+        limits_of(patterns, job.options),
+        seeds.GPU if gpu else seeds.CPU,
+        edits=bool(job.options.max_edits),
+        strict=job.options.sample_n == "mismatch",
+        bases=bases,
+    )
+    return plan.work * bases * (1e-12 if gpu else 1e-9)
 
 
 def _processes(where: Deployment) -> str:

@@ -82,31 +82,18 @@ class Scanner:
     def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
         planes = self._pack(chunk)
         record, pattern, start, errors = self._find_seeds(planes, chunk).T
-        seeded = ErrorHits(
-            record=record.astype(np.int32),
-            pattern=pattern.astype(np.int32),
-            start=start,
-            end=start + self.patterns.lengths[pattern],
-            errors=errors.astype(np.int32),
-            edge=np.zeros(len(record), np.uint8),
-        )
-        return ErrorHits.joined([seeded, *self._sweep_mismatches(planes, chunk)])
-
-    def _sweep_mismatches(self, planes: NDArray[np.uint64], chunk: Chunk) -> list[ErrorHits]:
-        """Return the hits of the patterns without seeds, if there are any."""
-        if not len(self._plan.swept):
-            return []
-        found = cpu_mismatches.find(planes, chunk.offsets, self._target, self._strict, self._wanted)
-        pattern = self._plan.swept[found.pattern]
-        hits = ErrorHits(
-            record=found.record,
-            pattern=pattern.astype(np.int32),
-            start=found.start,
-            end=found.start + self.patterns.lengths[pattern],
-            errors=found.errors,
-            edge=np.zeros(len(found.record), np.uint8),
-        )
-        return [hits]
+        parts = [ErrorHits.at_places(record, pattern, start, errors, self.patterns.lengths)]
+        if len(self._plan.swept):
+            found = cpu_mismatches.find(
+                planes, chunk.offsets, self._target, self._strict, self._wanted
+            )
+            pattern = self._plan.swept[found.pattern]
+            parts.append(
+                ErrorHits.at_places(
+                    found.record, pattern, found.start, found.errors, self.patterns.lengths
+                )
+            )
+        return ErrorHits.joined(parts)
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:
         sets = bases.encode(chunk.letters)

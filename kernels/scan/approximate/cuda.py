@@ -216,19 +216,13 @@ class Scanner:
                 self._own.lane = Lane()
             lane: Lane = self._own.lane
             found = lane.find(self, chunk)
-        hits = self._ends_to_hits(chunk, found, piece) if self.edits else self._to_hits(found)
+        if self.edits:
+            hits = self._ends_to_hits(chunk, found, piece)
+        else:
+            record, pattern, start = found["record"], found["pattern"], found["start"]
+            lengths = self.patterns.lengths
+            hits = ErrorHits.at_places(record, pattern, start, found["errors"], lengths)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
-
-    def _to_hits(self, found: NDArray[Any]) -> ErrorHits:
-        start = found["start"].astype(np.int64)
-        return ErrorHits(
-            record=found["record"].copy(),
-            pattern=found["pattern"].copy(),
-            start=start,
-            end=start + self.patterns.lengths[found["pattern"]],
-            errors=found["errors"].copy(),
-            edge=np.zeros(len(found), np.uint8),
-        )
 
     def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> ErrorHits:
         is_seeded = found["errors"] == SEEDED

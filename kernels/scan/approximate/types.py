@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.types import Hits, Patterns, allowed_bases
+from multigpu.kernels.scan.types import Patterns, allowed_bases
 
 Wanted = Literal["first", "best", "all"]
 
@@ -100,15 +100,22 @@ class ErrorHits:
         return np.concatenate([order[is_new], np.flatnonzero(self.edge)])
 
     @classmethod
-    def without_errors(cls, hits: Hits, lengths: NDArray[np.int64]) -> "ErrorHits":
-        """Return the hits of an exact search; lengths: int64[n], of their patterns."""
+    def at_places(
+        cls,
+        record: NDArray[np.integer],
+        pattern: NDArray[np.integer],
+        start: NDArray[np.integer],
+        errors: NDArray[np.integer],
+        lengths: NDArray[np.int64],
+    ) -> "ErrorHits":
+        """Return hits that are as long as their patterns; lengths: int64[patterns]."""
         return cls(
-            record=hits.record,
-            pattern=hits.pattern,
-            start=hits.start,
-            end=hits.start + lengths,
-            errors=np.zeros(len(hits), np.int32),
-            edge=np.zeros(len(hits), np.uint8),
+            record=record.astype(np.int32),
+            pattern=pattern.astype(np.int32),
+            start=start.astype(np.int64),
+            end=start + lengths[pattern],
+            errors=errors.astype(np.int32),
+            edge=np.zeros(len(record), np.uint8),
         )
 
     @classmethod

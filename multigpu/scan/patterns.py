@@ -1,11 +1,35 @@
-"""Limits of errors in a scan: what signatures they make sense for."""
+"""Signatures as the patterns that are searched, on one strand or both; limits of errors."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.kernels.scan import allowed_bases
+from multigpu.kernels.scan import Patterns, allowed_bases
+from multigpu.kernels.scan.approximate import Limits
 from multigpu.scan.options import ScanOptions
+
+
+def patterns_of(signatures: Signatures, options: ScanOptions) -> Patterns:
+    """Return the patterns of the signatures."""
+    letters = signatures.letters
+    return Patterns.of_joined(letters.joined, letters.offsets, options.strand == "both")
+
+
+def pattern_lengths(signatures: Signatures, options: ScanOptions) -> NDArray[np.int64]:
+    """Return the length of each pattern, without making the patterns."""
+    return np.repeat(signatures.letters.lengths, 2 if options.strand == "both" else 1)
+
+
+def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
+    """Return the errors that each pattern may have."""
+    return Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix)
+
+
+def longest_match(lengths: NDArray[np.int64], options: ScanOptions) -> int:
+    """Return the most bases that a match of patterns of these lengths may have."""
+    most = allowed_bases(options.max_edits or 0, lengths)
+    return int((lengths + most).max())
 
 
 def check_errors(signatures: Signatures, options: ScanOptions) -> None:
