@@ -7,6 +7,11 @@ using i64 = long long;
 
 constexpr u32 ALL = 0xFFFFFFFFu;
 
+// A word with as many low bits set: none for a negative number, all from 32 on.
+__device__ __forceinline__ u32 below(int count) {
+  return count <= 0 ? 0 : count >= 32 ? ALL : (1u << count) - 1;
+}
+
 // Which positions stand for exactly one base.
 __device__ __forceinline__ u32 single(uint4 p) {
   return ~((p.x & p.y) | ((p.x | p.y) & (p.z | p.w)) | (p.z & p.w));

@@ -243,11 +243,14 @@ def _search_seconds(job: "ScanJob", gpu: bool) -> float:
     Exact parts of signatures, which may make it much shorter, are left out.
     """
     from multigpu.kernels.scan.approximate import seeds
+    from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows
+    from multigpu.kernels.scan.cpu_patterns import pack_patterns
     from multigpu.scan.patterns import limits_of, patterns_of
     from multigpu.scan.plan import expected_bases
 
     patterns, bases = patterns_of(job.signatures, job.options), expected_bases(job.sources)
     plan = seeds.plan_seeds(
+        count_windows(pack_patterns(patterns)),
         patterns,
         limits_of(patterns, job.options),
         seeds.GPU if gpu else seeds.CPU,

@@ -255,6 +255,9 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         array.data.memset_async(0, array.nbytes)
         return array
 
+    def cumsum(values: Array, dtype: Any) -> Array:
+        return asarray(np.cumsum(values.get(), dtype=dtype))
+
     def flatnonzero(values: Array) -> Array:
         return asarray(np.flatnonzero(values.get()))
 
@@ -308,6 +311,7 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
         asarray=asarray,
         asnumpy=lambda array, stream=None: array.get(stream),
         cuda=cuda,
+        cumsum=cumsum,
         empty=empty,
         flatnonzero=flatnonzero,
         get_default_memory_pool=Pool,

@@ -17,7 +17,7 @@ VARIANTS = [
 ]
 DEFINES: dict[str, dict[str, object]] = {"pack.cu": {}, "search.cu": {**VARIANTS[2]}}
 LAUNCH = re.compile(r'launch_blocks\(\s*[\w.()]+, "(\w+)"')
-LAUNCH_APPROXIMATE = re.compile(r'"((?:count|select|find)_\w+)"')
+LAUNCH_APPROXIMATE = re.compile(r'"((?:count|select|find|place|fill)_\w+)"')
 KERNEL = re.compile(rb"\.text\.(\w+)\0")
 
 
@@ -68,6 +68,7 @@ def test_search__does_not_compile_without_its_constants() -> None:
 APPROXIMATE = {
     "mismatches.cu": {"PLACES": 32, "ROWS": 192, "COUNTERS": 6, "LOOK": 4},
     "edits.cu": {},
+    "seed_tables.cu": {},
     "seeds.cu": {"EDITS": 0},
 }
 

@@ -15,8 +15,9 @@ from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import Patterns
 from multigpu.kernels.scan.approximate import Limits, cpu, cpu_seeds, reference, seeds
+from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
 from multigpu.kernels.scan.approximate.types import Wanted
-from multigpu.kernels.scan.cpu_patterns import pack
+from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
 
 FREE = replace(
     seeds.CPU,
@@ -45,7 +46,8 @@ def swept(case: Case, edits: bool) -> tuple[Any, list[str]]:
 
 def planned(case: Case, edits: bool, costs: seeds.Costs = FREE) -> seeds.Plan:
     _, patterns, limits, strict = case
-    return seeds.plan_seeds(patterns, limits, costs, edits=edits, strict=strict)
+    windows = count_windows(pack_patterns(patterns))
+    return seeds.plan_seeds(windows, patterns, limits, costs, edits=edits, strict=strict)
 
 
 @st.composite
@@ -130,10 +132,12 @@ def test_long_patterns__have_the_hits_of_the_sweep(
 def found_by_seeds(case: Case, edits: bool) -> Any:
     """Return the rows of `cpu_seeds.Search`."""
     chunk, patterns, limits, strict = case
-    (table,) = planned(case, edits).tables
+    packed = pack_patterns(patterns)
+    (plan,) = planned(case, edits).tables
+    table = make_table(packed, limits, plan)
     planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
     pack(chunk.letters, planes)
-    target = cpu_seeds.make_target(patterns, limits)
+    target = cpu_seeds.make_target(packed, limits)
     return cpu_seeds.search(
         planes, chunk.offsets, target, table, edits=edits, strict=strict, wanted="all", room=1
     )
@@ -152,7 +156,7 @@ def test_errors_in_all_pieces_but_few__leave_a_seed(edits: bool, seed: int) -> N
     limits = Limits.of(patterns, most)
     plan = planned((chunk_of([]), patterns, limits, False), edits)
     assert not len(plan.swept)
-    (table,) = plan.tables
+    table = make_table(pack_patterns(patterns), limits, plan.tables[0])
     hurt = np.sort(rng.choice(len(table.begin), most, replace=False))[::-1]
     copy = signature.tolist()
     for begin in table.begin[hurt].tolist():
@@ -236,6 +240,37 @@ def test_hits_on_a_gpu__are_those_of_cpus(
     assert machine[0].launched["find_seeds"] > before
     assert len(expected[0]) > 0
     assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+
+
+@emulates
+@pytest.mark.parametrize("edits", [False, True])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.5])
+def test_tables_made_on_a_gpu__are_those_of_cpus(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, ambiguous: float, edits: bool
+) -> None:
+    """The order of the entries of a key is the only difference."""
+    made = []
+    make_on_gpu = cuda.SeededPatterns.make_table
+
+    def make(patterns: Any, plan: seeds.TablePlan) -> Any:
+        made.append((plan, make_on_gpu(patterns, plan)))
+        return made[-1][1]
+
+    monkeypatch.setattr(cuda.SeededPatterns, "make_table", make)
+    _, patterns, limits, strict = planted(1, [4, 9, 31, 64, 150, 500], 0.05, ambiguous, False)
+    cuda.Scanner(patterns, limits, edits=edits, strict=strict, wanted="all")
+    packed = pack_patterns(patterns)
+    assert made
+    for plan, (_, arrays) in made:
+        assert np.array_equal(plan.windows, count_windows(packed)[plan.k])
+        expected = make_table(packed, limits, plan)
+        found = {name: array.get() for name, array in arrays.items()}
+        keys = np.repeat(np.arange(4**plan.k), np.diff(found["heads"]))
+        order = np.lexsort((found["entries"][:, 3], keys))
+        found["entries"] = found["entries"][order]
+        assert len(found["entries"]) > 0
+        for name, found_array in found.items():
+            assert np.array_equal(found_array, getattr(expected, name)), name
 
 
 @emulates

@@ -5,10 +5,11 @@ from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches, cpu_seeds, seeds
+from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
-from multigpu.kernels.scan.cpu_patterns import pack
+from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
 
@@ -36,10 +37,12 @@ class Scanner:
     ) -> None:
         self.patterns, self.limits, self.edits = patterns, limits, edits
         self._strict, self._wanted = strict, wanted
+        packed = pack_patterns(patterns)
         self._plan = seeds.plan_seeds(
-            patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
+            count_windows(packed), patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
         )
-        self._seeded = cpu_seeds.make_target(patterns, limits)
+        self._tables = [make_table(packed, limits, table) for table in self._plan.tables]
+        self._seeded = cpu_seeds.make_target(packed, limits)
         swept, swept_limits = seeds.select(patterns, limits, self._plan.swept)
         if edits:
             self._groups = cpu_edits.make_groups(swept, swept_limits, strict)
@@ -75,7 +78,7 @@ class Scanner:
                 planes, chunk.offsets, self._seeded, table,
                 edits=self.edits, strict=self._strict, wanted=self._wanted, room=FIRST_ROOM,
             )
-            for table in self._plan.tables
+            for table in self._tables
         ]  # fmt: skip
         return np.concatenate([np.empty((0, 4), np.int64), *parts])
 
@@ -106,7 +109,7 @@ class Scanner:
         )
 
     def _seeded_candidates(self, chunk: Chunk) -> cpu_edits.Candidates:
-        if not self._plan.tables:
+        if not self._tables:
             return cpu_edits.make_candidates(0)
         record, pattern, end, _ = self._find_seeds(self._pack(chunk), chunk).T
         most = self.limits.most[pattern]

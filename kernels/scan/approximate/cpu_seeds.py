@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY
-from multigpu.kernels.scan.approximate.seeds import CHECKED, Table
+from multigpu.kernels.scan.approximate.cpu_seed_tables import Table
+from multigpu.kernels.scan.approximate.seeds import CHECKED
 from multigpu.kernels.scan.approximate.types import Limits, Wanted
-from multigpu.kernels.scan.cpu_patterns import ALL, pack_patterns, single, window
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.cpu_patterns import ALL, Packed, single, window
 
 ONE = np.uint64(1)
 ROWS = 32  # bases after a piece that are aligned
@@ -53,13 +53,12 @@ class Search(NamedTuple):
     left: NDArray[np.int64]
 
 
-def make_target(patterns: Patterns, limits: Limits) -> Target:
+def make_target(packed: Packed, limits: Limits) -> Target:
     """Return the patterns ready for comparing."""
-    packed = pack_patterns(patterns)
     return Target(
         planes=packed.planes,
         words=packed.words,
-        lengths=patterns.lengths,
+        lengths=packed.lengths,
         most=limits.most,
         prefix=limits.prefix,
         suffix=limits.suffix,

@@ -1,6 +1,7 @@
-"""The search with errors on a GPU: `seeds.cu`, `mismatches.cu` and `edits.cu` through CuPy."""
+"""The search with errors on a GPU: `seed_tables.cu`, `seeds.cu`, `mismatches.cu` and `edits.cu`."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -20,7 +21,14 @@ from multigpu.kernels.scan.approximate.mismatch_queries import (
     plan_sweeps,
 )
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
-from multigpu.kernels.scan.approximate.seeds import GPU, Plan, plan_seeds, select
+from multigpu.kernels.scan.approximate.seeds import (
+    GPU,
+    LONGEST,
+    SHORTEST,
+    TablePlan,
+    plan_seeds,
+    select,
+)
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
@@ -29,6 +37,7 @@ from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
 COSTS = GPU
 SEED_THREADS = 256
+THREADS_OF_FEW = 32  # where there is one thread for each pattern
 WORDS_OF_WARP = 8  # words of the samples whose windows a warp looks up
 SLICE = 1 << 14  # entries that a warp compares with a window
 SEEDED = 1  # the mark of ends found by seeds
@@ -42,6 +51,13 @@ QUERIES = np.dtype(
     + [(name, "<u4") for name in ("n", "counted_room", "exact_room", "n_sets", "most", "_")]
 )
 SELECTED = np.dtype([("positions", POINTER), ("count", POINTER), ("room", "<u4"), ("_", "<u4")])
+SEEDED_PATTERNS = np.dtype(
+    [(name, POINTER) for name in ("planes", "words", "lengths")] + [("n", "<u4"), ("_", "<u4")]
+)
+PIECES = np.dtype(
+    [(name, POINTER) for name in ("windows", "first", "pattern", "begin", "choices")]
+    + [("n", "<u4"), ("k", "<u4")]
+)
 TABLE = np.dtype(
     [(name, POINTER) for name in ("known", "heads", "entries", "pattern", "begin", "first")]
     + [(name, "<u4") for name in ("k", "most", "n", "_")]
@@ -54,27 +70,59 @@ def _module(name: str, **defines: int) -> Any:
     return cupy.RawModule(code=source("scan", f"approximate/{name}.cu"), options=options)
 
 
-class SeedTables:
-    """Tables of seeds on the current device.
+class SeededPatterns:
+    """Patterns on the current device of which tables of seeds are made.
 
-    limits  int32[patterns, 4] on the device, as in `seeds.cu`
+    arrays   as `pattern_arrays` returns them
+    limits   int32[patterns, 4] on the device, as in `seeds.cu`
+    windows  int32[LONGEST + 1, patterns, 2], see `plan_seeds`
     """
 
-    def __init__(self, plan: Plan, limits: Any, *, edits: bool, strict: bool) -> None:
-        self._limits = limits
+    def __init__(self, arrays: dict[str, Any], limits: Any) -> None:
+        self.limits = limits
+        self._module = _module("seed_tables")
+        self._count = len(limits)
+        fields = {name: arrays[name] for name in ("planes", "words", "lengths")}
+        self._patterns = struct(SEEDED_PATTERNS, **fields, n=self._count)
+        self._windows = cupy.zeros((LONGEST + 1, self._count, 2), np.int32)
+        threads = (LONGEST + 1 - SHORTEST) * self._count
+        lengths = np.uint32(SHORTEST), np.uint32(LONGEST)
+        self._launch("count_windows", threads, *lengths, self._windows)
+        self.windows = self._windows.get()
+
+    def make_table(self, plan: TablePlan) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Return the table as an argument of kernels, and its arrays."""
+        count, keys = int(plan.first[-1]), 4**plan.k
+        arrays = {name: cupy.empty(count, np.int32) for name in ("pattern", "begin", "choices")}
+        arrays["first"] = cupy.asarray(plan.first)
+        pieces = struct(PIECES, **arrays, windows=self._windows[plan.k], n=count, k=plan.k)
+        self._launch("place_seeds", self._count, pieces, self.limits)
+        arrays["known"] = cupy.zeros(keys // 32, np.uint32)
+        heads = cupy.zeros(keys + 1, np.int32)
+        self._launch("count_entries", count, pieces, arrays["known"], heads)
+        arrays["heads"] = cupy.cumsum(heads, dtype=np.int32)
+        n = int(arrays["heads"][-1:].get()[0])
+        arrays["entries"] = cupy.empty((n, 4), np.uint32)
+        self._launch("fill_entries", count, pieces, arrays["heads"].copy(), arrays["entries"])
+        del arrays["choices"]
+        return struct(TABLE, **arrays, k=plan.k, most=plan.most, n=n), arrays
+
+    def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
+        blocks = -(-threads // THREADS_OF_FEW)
+        launch_blocks(self._module, kernel, blocks, THREADS_OF_FEW, self._patterns, *arguments)
+
+
+class SeedTables:
+    """Tables of seeds on the current device."""
+
+    def __init__(
+        self, patterns: SeededPatterns, plans: Sequence[TablePlan], *, edits: bool, strict: bool
+    ) -> None:
+        self._limits = patterns.limits
         self._module = _module("seeds", FIRST=0, STRICT=int(strict), EDITS=int(edits))
-        self._arrays = [
-            {
-                name: cupy.asarray(value)
-                for name, value in table._asdict().items()
-                if isinstance(value, np.ndarray)
-            }
-            for table in plan.tables
-        ]
-        self._tables = [
-            struct(TABLE, **arrays, k=table.k, most=table.most, n=len(table.entries))
-            for table, arrays in zip(plan.tables, self._arrays, strict=True)
-        ]
+        made = [patterns.make_table(plan) for plan in plans]
+        self._tables = [table for table, _ in made]
+        self._arrays = [arrays for _, arrays in made]
 
     def search(
         self, samples: NDArray[Any], patterns: NDArray[Any], hits: NDArray[Any], bases: int
@@ -173,8 +221,11 @@ class Scanner:
         exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
         four = [limits.most, *exact, np.zeros_like(limits.most)]
         self._limits = cupy.asarray(np.stack(four, axis=1).astype(np.int32))
-        plan = plan_seeds(patterns, limits, COSTS, edits=edits, strict=strict, bases=bases)
-        self._seeds = SeedTables(plan, self._limits, edits=edits, strict=strict)
+        seeded = SeededPatterns(self._arrays, self._limits)
+        plan = plan_seeds(
+            seeded.windows, patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
+        )
+        self._seeds = SeedTables(seeded, plan.tables, edits=edits, strict=strict)
         swept = select(patterns, limits, plan.swept)
         if edits:
             ends = EditQueries.of(*swept, strict)

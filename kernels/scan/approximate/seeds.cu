@@ -32,10 +32,6 @@ struct Search {
   const int4* limits;  // of each pattern the most errors, the bases of exact prefix and suffix
 };
 
-__device__ __forceinline__ u32 below(int count) {
-  return count <= 0 ? 0 : count >= 32 ? ALL : (1u << count) - 1;
-}
-
 // ---- mismatches ----
 
 // The mismatches of the bases [first, stop) of a pattern; too many in exact parts.
