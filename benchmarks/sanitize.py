@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -22,9 +23,10 @@ import common
 import numpy as np
 from common import markdown, require, say
 from processes import python
-from searches import same_hits
+from searches import places, same_hits
 
 from multigpu.kernels import cnmops, normalization, rotation, scan, segmentation
+from multigpu.kernels.scan import approximate
 
 TOOLS = ("memcheck", "racecheck", "initcheck")
 PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/local/cuda/compute-sanitizer")
@@ -64,6 +66,37 @@ def scan_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
         found = scanner.scan(chunk)
         require(same_hits(found, expected), "the hits differ")
         yield f"{share:.0%} N, first {first}, strict {strict}: {len(expected)} hits"
+
+
+def approximate_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    """Compare sweeps and seeds, short and long patterns, and selection by an exact end."""
+    found_alone = replace(backend.COSTS, mismatch=1e6, edit=1e6)
+    never_found = replace(backend.COSTS, position=1e12)
+    for costs, edits, share, strict, suffix in product(
+        (never_found, found_alone), (False, True), (0.0, 0.1, 0.6), (True, False), (0, 3)
+    ):
+        lengths = [8, 20, 23, 31, 33, 64, 100]
+        signatures = [letters(random, length, share / 2) for length in lengths]
+        for signature in signatures[:3]:
+            signature[-2:] = ord("G")
+        planted = [np.concatenate([letters(random, 30, share), each]) for each in signatures]
+        records = [*planted[:3], np.concatenate(planted[3:])]
+        for record in records:
+            record[random.integers(0, len(record), 3)] = ord("A")
+        offsets = np.concatenate([[0], np.cumsum([len(record) for record in records])])
+        chunk = scan.Chunk(np.concatenate(records), offsets.astype(np.int64))
+        patterns = scan.Patterns.of(signatures, both_strands=True)
+        limits = approximate.Limits.of(patterns, 0.1, 0, suffix)
+        expected, _ = approximate.reference.search(
+            chunk, patterns, limits, edits=edits, strict=strict
+        )
+        backend.COSTS = costs
+        scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted="all")
+        found = scanner.scan(chunk)
+        require(places(found) == places(expected), "the hits differ")
+        way = "seeds" if costs is found_alone else "sweep"
+        kind = "edits" if edits else "mismatches"
+        yield f"{way}, {kind}, {share:.0%} N, strict {strict}, exact {suffix}: {len(found)} hits"
 
 
 def letters(random: np.random.Generator, size: int, share: float) -> Any:
@@ -164,6 +197,7 @@ NOT_OURS = ("cupy_", "cub", "thrust")
 
 CASES: dict[str, Case] = {
     "scan": scan_cases,
+    "scan.approximate": approximate_cases,
     "rotation": rotation_cases,
     "cnmops": cnmops_cases,
     "normalization": normalization_cases,

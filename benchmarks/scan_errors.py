@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from processes import on_cores
 from scan_runs import NAMES, Bench, scan_once, seconds_of
 from scan_streams import part_reads
-from searches import Letters, Piece, check_hits_are_real, cut
+from searches import Letters, Piece, check_hits_are_real, cut, places
 
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.scan import Chunk, Patterns
@@ -102,13 +102,6 @@ class Search:
 
 def device_of(bench: Bench) -> Literal["cpu", "cuda"]:
     return "cuda" if bench.gpu else "cpu"
-
-
-def places(hits: ErrorHits, before: int = 1 << 62) -> list[tuple[int, ...]]:
-    """Return record, pattern, end and errors of hits that end before a base, in order."""
-    columns = (hits.record, hits.pattern, hits.end, hits.errors)
-    rows = zip(*(column[hits.end < before].tolist() for column in columns), strict=True)
-    return sorted(rows)
 
 
 def part_search(bench: Bench) -> Iterator[Figure]:

@@ -116,6 +116,13 @@ class GpuSearch:
 # ---- checks -----------------------------------------------------------------------------------
 
 
+def places(hits: ErrorHits, before: int = 1 << 62) -> list[tuple[int, ...]]:
+    """Return record, pattern, end and errors of hits that end before a base, in order."""
+    columns = (hits.record, hits.pattern, hits.end, hits.errors)
+    rows = zip(*(column[hits.end < before].tolist() for column in columns), strict=True)
+    return sorted(rows)
+
+
 def same_hits(a: Hits, b: Hits) -> bool:
     return all(np.array_equal(getattr(a, n), getattr(b, n)) for n in ("record", "pattern", "start"))
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.native import find_byte
 from multigpu.kernels.compiled.text.lines import (
     GREATER,
     NEWLINE,
@@ -56,13 +57,15 @@ def parse_pieces(
             if raw[size - 1] != NEWLINE and at == size and not final:
                 return count, lead, Fault.INCOMPLETE.value
         stop = _record_end(raw, line)
-        reach = stop
-        inside[count] = count_letters(raw, at, min(stop, max(border, at)))
+        cut = min(stop, max(border, at))
+        inside[count] = count_letters(raw, at, cut)
+        row[BASES], row[LENGTH] = at, inside[count]
+        row[QUALITY], row[WRAPPED] = -1, 1
         if stop > border:
-            reach = _pass_letters(raw, max(border, at), stop, overlap)
+            reach = _pass_letters(raw, cut, stop, overlap)
             if stop >= size and reach >= stop and not final:
                 return count, lead, Fault.INCOMPLETE.value
-        _set_bases(raw, at, reach, row)
+            row[LENGTH] += count_letters(raw, cut, reach)
         count += 1
         at = stop
     return count, lead, Fault.NONE.value
@@ -82,10 +85,10 @@ def _sequence_begin(raw: Any, begin: Any) -> Any:
 @lean
 def _record_end(raw: Any, line: Any) -> Any:
     """Return the first line that begins with > at or after a line, or the end of the bytes."""
-    size = raw.shape[0]
-    while line < size and raw[line] != GREATER:
-        line = line_end(raw, line) + 1
-    return min(line, size)
+    at = find_byte(raw, min(line, raw.shape[0]), raw.shape[0], GREATER)
+    while at > line and raw[at - 1] != NEWLINE:
+        at = find_byte(raw, at + 1, raw.shape[0], GREATER)
+    return at if at >= 0 else raw.shape[0]
 
 
 @lean
@@ -108,10 +111,3 @@ def _set_name(raw: Any, at: Any, row: Any) -> Any:
     row[NAME] = at + 1
     row[NAME_END] = end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
     return min(end + 1, raw.shape[0])
-
-
-@lean
-def _set_bases(raw: Any, start: Any, stop: Any, row: Any) -> None:
-    """Set the sequence of a row to the letters in [start, stop)."""
-    row[BASES], row[LENGTH] = start, count_letters(raw, start, stop)
-    row[QUALITY], row[WRAPPED] = -1, 1
