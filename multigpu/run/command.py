@@ -54,7 +54,7 @@ CLUSTER = (
     ),
     click.option(
         "--max-chunk-bytes", type=int, metavar="N",
-        help="Maximum chunk size in bytes.  [default: automatic, 32 to 256 MiB]",
+        help="Maximum chunk size in bytes.  [default: automatic, 48 to 256 MiB]",
     ),
     click.option(
         "--threads", type=int, default=0, metavar="N",

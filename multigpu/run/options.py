@@ -53,7 +53,7 @@ class RunOptions:
     scheduler_file   file of a running Dask scheduler
     connect_timeout  seconds to wait for the scheduler to answer
     memory_fraction  share of a device's free memory to use
-    max_chunk_bytes  maximum chunk size in bytes; None: automatic, 32 to 256 MiB
+    max_chunk_bytes  maximum chunk size in bytes; None: automatic, 48 to 256 MiB
     threads          CPU threads, or chunks in progress on each GPU; 0: automatic
     processes        worker processes on this machine; 0: automatic
     mixed            whether workers without a GPU are used beside those with one

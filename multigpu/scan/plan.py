@@ -27,8 +27,9 @@ BUFFER_SLACK = 9 / 8
 # Input, bases, and on a CPU the planes of these, for each byte of a chunk.
 HOST_BYTES_PER_BYTE = 1.75
 
-# A chunk on the only GPU of this process.
-CHUNK_BYTES_ALONE = 32_000_000
+# A chunk on the only GPU of this process. With smaller ones its threads wait for each other, with
+# larger ones the GPU waits for the first.
+CHUNK_BYTES_ALONE = 48 << 20
 # On several GPUs of this process, whose threads wait for each other at each chunk.
 CHUNK_BYTES_SHARED = 128 << 20
 PROCESS_BYTES_SHARED = 3 << 30

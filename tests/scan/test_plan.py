@@ -28,7 +28,7 @@ def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
 @pytest.mark.parametrize(
     ("here", "chunk"),
     [
-        (Capacity(FREE, 6, 6, gpu=True, in_process=True), 32_000_000),
+        (Capacity(FREE, 6, 6, gpu=True, in_process=True), 48 << 20),
         (Capacity(FREE, 12, 6, gpu=True, in_process=True), 128 << 20),
         (Capacity(FREE, 24, 3, gpu=True, in_process=True), 128 << 20),
         # The chunks in progress of all lanes together are limited.
