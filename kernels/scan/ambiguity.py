@@ -114,3 +114,36 @@ def copy_stretches(
                 count += 1
                 ends[count] = at
             first = stop + 1
+
+
+@lean
+def find_gaps(letters: Any, offsets: Any, longest: Any, cuts: Any) -> Any:
+    """Find the runs of N that are longer than `longest`; return how many there are.
+
+    Returns 0 where a letter is illegal.
+
+    cuts  int64[gaps, 2]  takes the middle of each, without which it is as long as `longest`
+    """
+    count = 0
+    for record in range(offsets.shape[0] - 1):
+        at, end = offsets[record], offsets[record + 1]
+        while at < end:  # every run of this length has one of the bases that are looked at
+            if not _is_n(letters[at]):
+                at += longest
+                continue
+            first = stop = at
+            while first > offsets[record] and _is_n(letters[first - 1]):
+                first -= 1
+            while stop < end and _is_n(letters[stop]):
+                stop += 1
+            if stop - first > longest:
+                cuts[count, 0] = first + longest // 2
+                cuts[count, 1] = stop - (longest - longest // 2)
+                count += 1
+            at = stop + longest
+    return 0 if count and _is_illegal(letters) else count
+
+
+@lean
+def _is_n(letter: Any) -> Any:
+    return letter == ord("N") or letter == ord("n")

@@ -1,4 +1,4 @@
-"""Limits of ambiguous bases: how many a match may have, and where samples have few enough."""
+"""Ambiguous bases of samples: where there are few enough for a match, and long runs of N."""
 
 from dataclasses import dataclass, replace
 
@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.scan import Chunk, allowed_bases
-from multigpu.kernels.scan.ambiguity import copy_stretches, mark_stretches
+from multigpu.kernels.scan.ambiguity import copy_stretches, find_gaps, mark_stretches
 from multigpu.kernels.scan.approximate import ErrorHits
 
+# Runs of N are not made shorter than this.
+LEAST_GAP = 1024
 # Lengths up to this many times the shortest one share a window.
 WIDENING = 1.25
 
@@ -67,3 +69,53 @@ class Windows:
         offsets = np.zeros(found + 1, np.int64)
         copy_stretches(chunk.letters, chunk.offsets, alive, buffer, record, begin, offsets)
         return Stretches(Chunk(buffer[: offsets[-1]], offsets), record, begin)
+
+
+@dataclass(frozen=True, eq=False)
+class ShortGaps:
+    """Records whose long runs of N are made shorter: no match that is asked for spans their middle.
+
+    In a run of N that is longer than a match every place has one without errors. The first of them,
+    and those that reach into the run from before or after, are still there.
+
+    chunk    the letters that are left
+    offsets  int64[records + 1]  of the records as they were
+    cuts     int64[n]      where in `chunk` bases are missing, in order
+    missing  int64[n + 1]  how many are missing before each of these, and at the end
+    """
+
+    chunk: Chunk
+    offsets: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+    missing: NDArray[np.int64]
+
+    @classmethod
+    def find(cls, chunk: Chunk, longest: int, buffer: NDArray[np.uint8]) -> "ShortGaps | None":
+        """Return the records without the middle of runs longer than `longest`, if there are any.
+
+        buffer  uint8[n], as long as the chunk's letters, or longer; the letters that stay lie in it
+        """
+        room = np.empty((len(chunk.letters) // longest + 1, 2), np.int64)
+        middles = room[: find_gaps(chunk.letters, chunk.offsets, longest, room)]
+        if not len(middles):
+            return None
+        at, ends = 0, [*middles[:, 0], len(chunk.letters)]
+        for begin, end in zip([0, *middles[:, 1]], ends, strict=True):
+            buffer[at : at + end - begin] = chunk.letters[begin:end]
+            at += end - begin
+        missing = np.concatenate([[0], np.cumsum(middles[:, 1] - middles[:, 0])])
+        before = missing[np.searchsorted(middles[:, 0], chunk.offsets, "right")]
+        return cls(
+            chunk=Chunk(buffer[:at], chunk.offsets - before),
+            offsets=chunk.offsets,
+            cuts=middles[:, 0] - missing[:-1],
+            missing=missing,
+        )
+
+    def in_records(self, hits: ErrorHits) -> ErrorHits:
+        """Return hits in the short records as hits in the records."""
+        begin, moved = self.offsets[hits.record], self.chunk.offsets[hits.record]
+        start, end = moved + hits.start, moved + hits.end
+        start += self.missing[np.searchsorted(self.cuts, start, "right")]
+        end += self.missing[np.searchsorted(self.cuts, end, "left")]
+        return replace(hits, start=start - begin, end=end - begin)

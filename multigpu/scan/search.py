@@ -24,7 +24,7 @@ from multigpu.kernels.scan.approximate import ErrorHits, Limits
 from multigpu.kernels.scan.approximate.alignment import align
 from multigpu.kernels.scan.approximate.pieces import EditPart, Piece, join_halves
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
-from multigpu.scan.ambiguity import Stretches, Windows
+from multigpu.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.patterns import limits_of, longest_match, patterns_of
 
@@ -58,6 +58,7 @@ class Search(ABC):
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
         self.patterns, self._options = patterns, options
+        self._buffers = Buffers(lambda size: self.allocate(size))
 
     @abstractmethod
     def whole(self, pieces: Pieces) -> Any:
@@ -84,12 +85,25 @@ class Search(ABC):
         seconds: dict[str, float] = self._scanner.seconds()
         return seconds
 
-    def give_back(self, part: Any) -> None:  # noqa: B027 (most lend nothing)
+    def short_gaps(self, chunk: Chunk) -> ShortGaps | None:
+        """Return the records with shorter runs of N where some are longer than matches by far."""
+        if self._options.sample_n == "mismatch":
+            return None
+        buffer = self._buffers.take(len(chunk.letters))
+        found = ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), buffer)
+        if found is None:
+            self._buffers.give(buffer)
+        return found
+
+    def give_back(self, part: Any) -> None:
         """Let the memory of a part made by `whole` be used for others."""
+        if part.origin is not None:
+            self._buffers.give(part.origin.chunk.letters)
 
     def close(self) -> None:
-        """Free the memory on the device."""
+        """Free the memory on the device, and the buffers."""
         self._scanner.close()
+        self._buffers.clear()
 
 
 def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
@@ -102,15 +116,15 @@ def open_search(place: Place, signatures: Signatures, options: ScanOptions, base
 class PlacePart:
     """Bases that a search for matches as long as their signatures is asked about.
 
-    limit       hits must begin before this position
-    half        where the part lies in the whole; None for the whole
-    stretches   the bases that may have matches, of which the whole is made; None for all of them
+    limit   hits must begin before this position
+    half    where the part lies in the whole; None for the whole
+    origin  where the bases of the whole are from; None where they are all that are loaded
     """
 
     chunk: Chunk
     limit: int
     half: Part | None = None
-    stretches: Stretches | None = None
+    origin: Stretches | ShortGaps | None = None
 
     @property
     def begin(self) -> int:
@@ -144,22 +158,23 @@ class PlaceSearch(Search):
             rules = Rules(first, strict)
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
         self.overlap = int(patterns.lengths.max()) - 1
-        self._buffers = Buffers(self.allocate)
         self._windows: Windows | None = None
         if options.max_ambiguous is not None:
             self._windows = Windows(options.max_ambiguous, patterns.lengths)
 
     def whole(self, pieces: Pieces) -> PlacePart:
         chunk = Chunk(pieces.letters, pieces.offsets)
-        stretches = None
+        origin: Stretches | ShortGaps | None = None
         if self._windows is not None:
             buffer = self._buffers.take(len(chunk.letters))
-            stretches = self._windows.find_stretches(chunk, buffer)
-            if stretches is None:
+            origin = self._windows.find_stretches(chunk, buffer)
+            if origin is None:
                 self._buffers.give(buffer)
-            else:
-                chunk = stretches.chunk
-        return PlacePart(chunk=chunk, limit=len(chunk.letters), stretches=stretches)
+        elif self._options.most_errors and self._wanted != "all":
+            origin = self.short_gaps(chunk)
+        if origin is not None:
+            chunk = origin.chunk
+        return PlacePart(chunk=chunk, limit=len(chunk.letters), origin=origin)
 
     def halves(self, part: PlacePart) -> tuple[PlacePart, ...]:
         """Return two parts that overlap by the longest signature less one base."""
@@ -189,8 +204,8 @@ class PlaceSearch(Search):
         return self._chosen(ErrorHits.joined(moved))
 
     def matches(self, pieces: Pieces, part: PlacePart, hits: ErrorHits) -> Matches:
-        if part.stretches is not None:
-            hits = part.stretches.in_records(hits)
+        if part.origin is not None:
+            hits = part.origin.in_records(hits)
         hits = hits.take(hits.start < pieces.inside[hits.record])
         ambiguous = _count_ambiguous(pieces, hits)
         if self._windows is not None:
@@ -202,13 +217,12 @@ class PlaceSearch(Search):
     def _chosen(self, hits: ErrorHits) -> ErrorHits:
         return hits.chosen(self._wanted, self.patterns.strands, by_end=False)
 
-    def give_back(self, part: PlacePart) -> None:
-        if part.stretches is not None:
-            self._buffers.give(part.stretches.chunk.letters)
 
-    def close(self) -> None:
-        super().close()
-        self._buffers.clear()
+@dataclass(frozen=True, kw_only=True)
+class EditWhole(EditPart):
+    """The part with all bases; origin: where they are from, None where they are all loaded."""
+
+    origin: ShortGaps | None = None
 
 
 class EditSearch(Search):
@@ -231,7 +245,7 @@ class EditSearch(Search):
         )
         self.overlap = longest_match(patterns.lengths, options)
 
-    def whole(self, pieces: Pieces) -> EditPart:
+    def whole(self, pieces: Pieces) -> EditWhole:
         chunk = Chunk(pieces.letters, pieces.offsets)
         is_open = False
         if pieces.tail and len(pieces.inside):
@@ -239,7 +253,8 @@ class EditSearch(Search):
             beyond = chunk.offsets[-1] - chunk.offsets[-2] - pieces.inside[-1]
             is_open = bool(beyond >= self.overlap)
         piece = Piece(self.overlap if pieces.lead else 0, is_open)
-        return EditPart(chunk=chunk, piece=piece)
+        origin = self.short_gaps(chunk)
+        return EditWhole(chunk=origin.chunk if origin else chunk, piece=piece, origin=origin)
 
     def halves(self, part: EditPart) -> tuple[EditPart, ...]:
         """Return two parts that overlap by the longest match."""
@@ -252,7 +267,7 @@ class EditSearch(Search):
     def join(self, halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
         return join_halves(halves, hits)
 
-    def matches(self, pieces: Pieces, part: EditPart, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, part: EditWhole, hits: ErrorHits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, part.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(options.hits, strands, by_end=True)
@@ -260,6 +275,8 @@ class EditSearch(Search):
             chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
         )
         hits = replace(hits, start=alignments.start)
+        if part.origin is not None:
+            hits = part.origin.in_records(hits)
         ambiguous = _count_ambiguous(pieces, hits)
         number = np.arange(len(hits))
         if options.max_ambiguous is not None:

@@ -18,8 +18,10 @@ from support.scanned import Scan, fasta, fastq
 
 import multigpu
 from multigpu import Batch, UsageError
-from multigpu.kernels.scan import Patterns
+from multigpu.kernels.scan import Chunk, Patterns
 from multigpu.kernels.scan.approximate import Limits, reference
+from multigpu.scan import search
+from multigpu.scan.ambiguity import ShortGaps
 from multigpu.scan.search import EditSearch, PlaceSearch
 
 pytestmark = pytest.mark.process  # runs whole jobs
@@ -158,6 +160,51 @@ def test_fasta__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_p
     for size in (1, 17, 64):
         rows = found(tmp_path / "r.fa", tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
         assert rows == expected, size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_runs_of_n__have_the_rows_of_the_reference(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gaps at the begin, in the middle, two side by side, at the end, and nothing else."""
+    rng = np.random.default_rng(4)
+    samples, signatures = inputs(4, longest=60)
+    records = [array(bases) for _, bases in samples]
+    gaps = [np.full(int(rng.integers(60, 400)), ord("nN"[i % 2]), np.uint8) for i in range(5)]
+    records[0] = np.concatenate([gaps[0], records[0], gaps[1], array("ACG"), gaps[2]])
+    records[1] = np.concatenate([records[1], gaps[3], records[2], array("T"), gaps[4], records[3]])
+    records[2] = gaps[2]
+    samples = [(f"r{i}", bases.tobytes().decode()) for i, bases in enumerate(records)]
+    (tmp_path / "r.fa").write_bytes(fasta(samples))
+    (tmp_path / "s.fa").write_bytes(fasta(signatures))
+    monkeypatch.setattr(search, "LEAST_GAP", 2)
+    missing = []
+    find = ShortGaps.find
+
+    def find_and_count(chunk: Chunk, longest: int, buffer: Any) -> ShortGaps | None:
+        gaps = find(chunk, longest, buffer)
+        missing.append(0 if gaps is None else gaps.missing[-1])
+        return gaps
+
+    monkeypatch.setattr(ShortGaps, "find", find_and_count)
+    expected = answer(samples, signatures, False, KINDS[kind])
+    for size in (100_000, 150, 64, 17):
+        rows = found(tmp_path / "r.fa", tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
+        assert rows == expected, size
+    options = KINDS[kind]
+    is_shortened = "max_edits" in options or options.get("hits") != "all"
+    assert any(missing) == (is_shortened and options.get("sample_n") != "mismatch")
+
+
+def test_illegal_letter_beside_a_long_run_of_n__is_named_by_its_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "LEAST_GAP", 2)
+    (tmp_path / "r.fa").write_text(">r\nACGT" + "N" * 500 + "AC!GT\n")
+    (tmp_path / "s.fa").write_text(">s\nACGTACGT\n")
+    for options in ({"max_edits": 1}, {"max_mismatches": 1}):
+        with pytest.raises(multigpu.InputError, match="position 506"):
+            found(tmp_path / "r.fa", tmp_path / "s.fa", **options)
 
 
 @pytest.mark.parametrize("kind", ["2 mismatches", "2 edits, strict", "few ambiguous"])
