@@ -66,6 +66,7 @@ def long_cases(draw: st.DrawFn) -> Case:
         for number in rng.integers(0, len(signatures), int(rng.integers(0, 4))).tolist():
             pieces += [with_edits(rng, signatures[number], int(rng.integers(0, 5)))]
             pieces += [random_letters(rng, int(rng.integers(0, 20)), ambiguous)]
+            pieces += [np.full(int(rng.integers(90) * rng.integers(2)), ord("N"), np.uint8)]
         records.append(np.concatenate(pieces))
         records[-1][rng.random(len(records[-1])) < ambiguous] = array("N")[0]
     patterns = Patterns.of(signatures, draw(st.booleans()))
@@ -216,6 +217,7 @@ def planted(seed: int, lengths: list[int], most: float, ambiguous: float, strict
         for number in rng.permutation(len(signatures))[:3].tolist():
             pieces += [with_edits(rng, signatures[number], int(rng.integers(0, 4)))]
             pieces += [random_letters(rng, int(rng.integers(0, 60)), ambiguous)]
+            pieces += [np.full(int(rng.integers(200)), ord("N"), np.uint8)]
         records.append(np.concatenate(pieces))
     patterns = Patterns.of(signatures, bool(rng.integers(2)))
     exact = rng.choice([0, 0, 1, 3], 2).tolist()

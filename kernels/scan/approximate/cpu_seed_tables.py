@@ -32,6 +32,7 @@ class Table(NamedTuple):
 
     k: int
     most: int  # mismatches that an entry may have
+    widest: int  # most bases from a piece to the next one of its pattern
     known: NDArray[np.uint32]  # [4^k / 32] a bit for every key that a seed has
     heads: NDArray[np.int32]  # [4^k + 1] the first entry of each key
     entries: NDArray[np.uint32]  # [entries, 4]
@@ -54,6 +55,7 @@ def make_table(packed: Packed, limits: Limits, plan: TablePlan) -> Table:
     table = Table(
         k=plan.k,
         most=plan.most,
+        widest=0,
         known=np.zeros(keys // 32, np.uint32),
         heads=np.zeros(keys + 1, np.int32),
         entries=np.empty((0, 4), np.uint32),
@@ -65,7 +67,9 @@ def make_table(packed: Packed, limits: Limits, plan: TablePlan) -> Table:
     _place_seeds(packed, limits.most, plan.windows, table, choices)
     _count_entries(packed, table, choices)
     np.cumsum(table.heads, out=table.heads)
-    table = table._replace(entries=np.empty((table.heads[-1], 4), np.uint32))
+    widest = np.diff(table.begin)[np.diff(table.pattern) == 0].max(initial=0)
+    entries = np.empty((table.heads[-1], 4), np.uint32)
+    table = table._replace(widest=int(widest), entries=entries)
     _fill_entries(packed, table, choices, table.heads.copy())
     return table
 

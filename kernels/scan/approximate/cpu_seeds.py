@@ -107,6 +107,9 @@ def _search(search: Any) -> Any:
                 at = trailing_zeros(wanted)
                 wanted &= wanted - ONE
                 bases = _bases_at(here, after, np.uint64(at))
+                if _is_in_gap(search, record, 64 * word + at):
+                    count = _settle_first(search, record, 64 * word + at, count)
+                    continue
                 most = NO_HIT if search.edits else table.most
                 left = _follow(bases, k, most, table.known, table.heads, table.entries,
                                search.left)  # fmt: skip
@@ -240,6 +243,30 @@ def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
 
 
 @lean
+def _is_in_gap(search: Any, record: Any, position: Any) -> Any:
+    """Whether a window and the bases before it match everything, so that a piece there follows."""
+    table, planes = search.table, search.planes
+    if position - table.widest < search.offsets[record]:
+        return False
+    for at in range(position + table.k - 1, position - table.widest - 1, -1):
+        word = at >> 6
+        every = planes[word, 0] & planes[word, 1] & planes[word, 2] & planes[word, 3]
+        if search.strict or not every >> np.uint64(at & 63) & ONE:
+            return False
+    return True
+
+
+@lean
+def _settle_first(search: Any, record: Any, position: Any, count: Any) -> Any:
+    """Keep what is found by the first pieces of patterns at a position: they follow none."""
+    first = search.table.first
+    for p in range(first.shape[0] - 1):
+        if first[p] < first[p + 1]:
+            count = _settle(search, record, position, first[p], count)
+    return count
+
+
+@lean
 def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> Any:
     """Keep what is found by a piece at a position."""
     p = search.table.pattern[own]
@@ -254,6 +281,8 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
     else:
         end = start + search.target.lengths[p]
         if start < search.offsets[record] or end > search.offsets[record + 1]:
+            return count
+        if _is_beaten(search, record, p, start):
             return count
         errors = _count_errors(search, p, own, start)
         if errors == NO_HIT:
@@ -272,6 +301,17 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
             kept[0], kept[1], kept[2], kept[3] = record, p, place, errors
     search.latest[p, 0], search.latest[p, 1] = record, at
     return max(count, at + 1)
+
+
+@lean
+def _is_beaten(search: Any, record: Any, p: Any, start: Any) -> Any:
+    """Whether a hit is kept that is preferred to every one at this start."""
+    if search.choice == EVERY or search.latest[p, 0] != record:
+        return False
+    at = search.latest[p, 1]
+    if at >= search.found.shape[0] or search.found[at, 2] > start - search.offsets[record]:
+        return False
+    return search.choice != BEST or search.found[at, 3] == 0
 
 
 @lean

@@ -60,7 +60,7 @@ PIECES = np.dtype(
 )
 TABLE = np.dtype(
     [(name, POINTER) for name in ("known", "heads", "entries", "pattern", "begin", "first")]
-    + [(name, "<u4") for name in ("k", "most", "n", "_")]
+    + [(name, "<u4") for name in ("k", "most", "n", "widest")]
 )
 
 
@@ -96,7 +96,8 @@ class SeededPatterns:
         arrays = {name: cupy.empty(count, np.int32) for name in ("pattern", "begin", "choices")}
         arrays["first"] = cupy.asarray(plan.first)
         pieces = struct(PIECES, **arrays, windows=self._windows[plan.k], n=count, k=plan.k)
-        self._launch("place_seeds", self._count, pieces, self.limits)
+        widest = cupy.zeros(1, np.int32)
+        self._launch("place_seeds", self._count, pieces, self.limits, widest)
         arrays["known"] = cupy.zeros(keys // 32, np.uint32)
         heads = cupy.zeros(keys + 1, np.int32)
         self._launch("count_entries", count, pieces, arrays["known"], heads)
@@ -105,7 +106,8 @@ class SeededPatterns:
         arrays["entries"] = cupy.empty((n, 4), np.uint32)
         self._launch("fill_entries", count, pieces, arrays["heads"].copy(), arrays["entries"])
         del arrays["choices"]
-        return struct(TABLE, **arrays, k=plan.k, most=plan.most, n=n), arrays
+        sizes = {"k": plan.k, "most": plan.most, "n": n, "widest": int(widest.get()[0])}
+        return struct(TABLE, **arrays, **sizes), arrays
 
     def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
         blocks = -(-threads // THREADS_OF_FEW)

@@ -84,8 +84,9 @@ struct Taking {
 };
 
 // Chooses the seeds of a pattern, clean ones if they are enough: one thread a pattern.
+// widest: the most bases from a piece to the next one of its pattern.
 extern "C" __global__ void place_seeds(Patterns patterns, Pieces pieces,
-                                       const int4* __restrict__ limits) {
+                                       const int4* __restrict__ limits, int* widest) {
   const u32 p = blockIdx.x * blockDim.x + threadIdx.x;
   if (p >= patterns.n) return;
   const int first = pieces.first[p], stop = pieces.first[p + 1];
@@ -99,6 +100,7 @@ extern "C" __global__ void place_seeds(Patterns patterns, Pieces pieces,
     if (!(at.is_clean ? clean : other).take()) continue;
     pieces.pattern[piece] = p;
     pieces.begin[piece] = at.begin;
+    if (piece > first) atomicMax(widest, at.begin - pieces.begin[piece - 1]);
     pieces.choices[piece] = piece - first > limits[p].x ? 0 : at.is_clean ? 1 : CHOICES;
     ++piece;
   }

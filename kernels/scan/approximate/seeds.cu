@@ -16,7 +16,7 @@ struct Table {
   const int* pattern;
   const int* begin;
   const int* first;
-  u32 k, most, n, _;
+  u32 k, most, n, widest;
 };
 
 // Bases of the samples from a position on: which are ambiguous, low and high bits of their codes.
@@ -207,8 +207,22 @@ __device__ __forceinline__ Bases bases_at(const Words& words, u32 shift) {
 }
 
 // Whether a window has so many ambiguous bases that all entries are looked at instead.
-__device__ __forceinline__ bool is_crowded(u32 mask, u32 n) {
-  return (CROWDED << (2 * __popc(mask))) > n;
+__device__ __forceinline__ bool is_crowded(u32 mask, const Table& table) {
+  return __popc(mask) == table.k || (CROWDED << (2 * __popc(mask))) > table.n;
+}
+
+// Whether a window and the bases before it match everything, so that a piece there follows another.
+__device__ bool is_in_gap(const Search& search, u32 position) {
+  const Samples& samples = search.samples;
+  const u32 stop = position + search.table.k, widest = search.table.widest;
+  if (STRICT || position < widest) return false;
+  u32 at = position - widest;
+  if (at < u32(samples.offsets[record_of(samples, position)])) return false;
+  for (; at < stop; at += 32) {
+    const uint4 bases = window(samples.planes, at);
+    if (~(bases.x & bases.y & bases.z & bases.w) & below(stop - at)) return false;
+  }
+  return true;
 }
 
 // The lanes of a warp share the choices of bases in a window's ambiguous places.
@@ -242,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(256)
       look_up(search, word * 32 + lane, own, (own.low & k_bits) | (own.high & k_bits) << table.k);
     // With STRICT only the one base of a seed that may be ambiguous matches such a base.
     const bool is_wanted = is_inside && mask && (STRICT ? __popc(mask) == 1 : true);
-    for (u32 rest = __ballot_sync(FULL, is_wanted && !is_crowded(mask, table.n)); rest;
+    for (u32 rest = __ballot_sync(FULL, is_wanted && !is_crowded(mask, table)); rest;
          rest &= rest - 1) {
       const u32 shift = __ffs(rest) - 1;
       const Bases bases = bases_at(here, shift);
@@ -266,11 +280,11 @@ extern "C" __global__ void __launch_bounds__(256)
   if (first_word + lane < words) {
     const Words here = words_at(samples, first_word + lane);
     const u32 most = min(__popc(here.ambiguous[0]) + __popc(here.ambiguous[1]), int(table.k));
-    for (u32 shift = 0; shift < 32 && is_crowded(below(most), table.n); ++shift) {
+    for (u32 shift = 0; shift < 32 && is_crowded(below(most), table); ++shift) {
       const u32 mask = bases_at(here, shift).ambiguous & below(table.k);
       const bool is_inside = (first_word + lane) * 32 + shift + table.k <= samples.bases;
       const bool is_wanted = is_inside && mask && (STRICT ? __popc(mask) == 1 : true);
-      crowded |= u32(is_wanted && is_crowded(mask, table.n)) << shift;
+      crowded |= u32(is_wanted && is_crowded(mask, table)) << shift;
     }
   }
   for (u32 lanes = __ballot_sync(FULL, crowded != 0); lanes; lanes &= lanes - 1) {
@@ -278,6 +292,11 @@ extern "C" __global__ void __launch_bounds__(256)
     const Words here = words_at(samples, first_word + source);
     for (u32 rest = __shfl_sync(FULL, crowded, source); rest; rest &= rest - 1) {
       const u32 shift = __ffs(rest) - 1, position = (first_word + source) * 32 + shift;
+      if (is_in_gap(search, position)) {
+        for (u32 p = warp % slices * WARP + lane; p < patterns.n; p += slices * WARP)
+          if (table.first[p] < table.first[p + 1]) settle(search, position, table.first[p]);
+        continue;
+      }
       for (u32 entry = first + lane; entry < stop; entry += WARP)
         compare_entry(search, position, bases_at(here, shift), entry);
     }
