@@ -1,13 +1,15 @@
 """Starts and alignments of hits with edits, and alignments of hits with mismatches.
 
-An alignment with edits is a path through a table with a row for each base of the pattern. Its D
-edits keep it within a band of 2 D + 1 cells a row. If the steps to all cells of the band fit
-`BLOCK` bytes, the path is followed back from its end. Else a pass over the rows carries along where
-the path to each cell left the middle row (after Hirschberg 1975), so the path is halved there, and
-each half is treated likewise in a band of its own edits, which is half as wide as both ends of the
-path are known. For a pattern of L bases that takes at most 3 L D cells instead of 2 L D, and 8 MiB,
-L + D bytes for the path and 40 D for rows, instead of 2 L D bytes: 1,000,000 bases with 36,000
-edits take 11 MB.
+An alignment with edits is a path through a table with a row for each base of the pattern. With D
+edits it stays in a band of 2 D + 1 columns, of which a row computes only those from which the end
+can still be reached with D edits. Where the steps to all cells of the band fit `BLOCK` bytes, the
+path is followed back from its end. Elsewhere a pass over the rows carries along in which column the
+path to each cell left the middle row (after Hirschberg 1975). That cell parts the path in two,
+which are found likewise, each in the band of its own edits, half as wide as both ends are known.
+
+A pattern of L bases takes at most 3 L D cells of computing instead of 2 L D. Its memory is 8 MiB
+for steps, L + D bytes for the path and 40 D for rows, instead of 2 L D: 11 MB for 1,000,000 bases
+with 36,000 edits.
 """
 
 from itertools import pairwise
@@ -164,6 +166,7 @@ class Band(NamedTuple):
     shift: int
     width: int
     column: int  # of its end
+    edits: int
 
 
 @lean
@@ -193,14 +196,14 @@ def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
     while last:
         begin, end = points[last - 1], points[last]
         band = _band_between(begin, end)
-        _fill_first_row(table, band, begin[1], scratch.costs)
+        columns = _fill_first_row(table, band, begin[1], scratch.costs)
         rows = band.last - band.first
         if rows == 1 or rows * band.width <= scratch.steps.shape[0]:
-            _fill_steps(table, band, scratch)
+            _fill_steps(table, band, columns, scratch)
             count, begin[1] = _follow_steps(band, scratch, count)
             last -= 1
         else:
-            row, column, cost = _find_crossing(table, band, scratch)
+            row, column, cost = _find_crossing(table, band, columns, scratch)
             begin[1] = (-cost & (EDIT - 1)) // START
             _set_point(points[last + 1], end[0], end[1], end[2])
             _set_point(end, row, row + band.shift + column, begin[2] - (-cost // EDIT))
@@ -222,7 +225,7 @@ def _band_between(begin: Any, end: Any) -> Any:
         surplus = (end[1] - begin[1]) - (end[0] - begin[0])
         insertions, deletions = (edits + surplus) // 2, (edits - surplus) // 2
     shift = end[1] - end[0] - insertions
-    return Band(begin[0], end[0], shift, insertions + deletions + 1, insertions)
+    return Band(begin[0], end[0], shift, insertions + deletions + 1, insertions, edits)
 
 
 @lean
@@ -233,50 +236,84 @@ def _columns(table: Any, band: Any, row: Any) -> Any:
 
 
 @lean
-def _fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> None:
-    """Set the costs of the row that paths begin in, at a position or anywhere."""
-    costs[: band.width + 1] = NOWHERE
+def _fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> Any:
+    """Set the costs of the row that paths begin in; return its columns, see `_narrowed`.
+
+    begin  the position where they begin, or ANYWHERE
+    """
     first, stop = _columns(table, band, band.first)
+    if begin != ANYWHERE:
+        first = begin - band.first - band.shift
+        stop = first + 1
     for k in range(first, stop):
-        at = band.first + band.shift + k
-        if begin in (at, ANYWHERE):
-            costs[k] = -at * START
+        costs[k] = -(band.first + band.shift + k) * START
+    return _narrowed(band, first, stop, costs)
 
 
 @lean
-def _fill_steps(table: Any, band: Any, scratch: Any) -> None:
-    """Find the best step to every cell of a band."""
+def _narrowed(band: Any, first: Any, stop: Any, costs: Any) -> Any:
+    """Return the columns (first, stop) without those at either side that reach no end.
+
+    The cells beside them cost too much, too.
+    """
+    while not _may_reach_end(band, first, costs[first]):
+        first += 1
+    while not _may_reach_end(band, stop - 1, costs[stop - 1]):
+        stop -= 1
+    costs[stop] = NOWHERE
+    if first:
+        costs[first - 1] = NOWHERE
+    return first, stop
+
+
+@lean
+def _may_reach_end(band: Any, column: Any, cost: Any) -> Any:
+    """Whether a path that has come to a column at a cost may have the band's edits at its end."""
+    return cost + abs(column - band.column) * EDIT <= band.edits * EDIT
+
+
+@lean
+def _fill_steps(table: Any, band: Any, columns: Any, scratch: Any) -> None:
+    """Find the best step to every cell of a band; columns: those of its first row."""
     for row in range(band.first + 1, band.last + 1):
         filled = (row - 1 - band.first) * band.width
-        _fill_row(table, band, row, scratch.costs, scratch.steps[filled : filled + band.width])
+        steps = scratch.steps[filled : filled + band.width]
+        columns = _fill_row(table, band, row, columns, scratch.costs, steps)
 
 
 @lean
-def _find_crossing(table: Any, band: Any, scratch: Any) -> Any:
-    """Return the middle row, the column where the path leaves it, and that cell's cost."""
+def _find_crossing(table: Any, band: Any, columns: Any, scratch: Any) -> Any:
+    """Return the middle row, the column where the path leaves it, and that cell's cost.
+
+    columns  those of the first row
+    """
     steps, middle = scratch.steps[: band.width], (band.first + band.last) // 2
     for row in range(band.first + 1, band.last + 1):
-        _fill_row(table, band, row, scratch.costs, steps)
+        columns = first, stop = _fill_row(table, band, row, columns, scratch.costs, steps)
         if row == middle:
-            for k in range(band.width):
+            for k in range(first, stop):
                 scratch.middle[k], scratch.crossings[k] = scratch.costs[k], k
         elif row > middle:
-            first, stop = _columns(table, band, row)
             _move_crossings(steps[first:stop], scratch.crossings[first : stop + 1])
     column = scratch.crossings[band.column]
     return middle, column, scratch.middle[column]
 
 
 @lean
-def _fill_row(table: Any, band: Any, row: Any, costs: Any, steps: Any) -> None:
-    """Replace the costs of the row before by those of this row; set the steps to its cells."""
+def _fill_row(table: Any, band: Any, row: Any, columns: Any, costs: Any, steps: Any) -> Any:
+    """Replace the costs of the row before by those of this row; return its columns.
+
+    columns  those of the row before, see `_narrowed`
+    steps    those to the cells of the row are set
+    """
     length, exact, base = table.bases.shape[0], table.exact, table.bases[row - 1]
     is_exact = row <= exact[0] or row > exact[1]
     may_insert = not (row < exact[0] or row > max(0, exact[1])) or row == length
     differing = (NOWHERE if is_exact else EDIT) + DIFFERENT
     deletion = (NOWHERE if is_exact else EDIT) + DELETION
     insertion = (EDIT if may_insert else NOWHERE) + INSERTION
-    first, stop = _columns(table, band, row)
+    first, end = _columns(table, band, row)
+    first, stop = max(first, columns[0] - 1), min(end, columns[1])
     paired, at = first, row + band.shift + first
     if at == 0:
         costs[first] = min(costs[first + 1] + deletion, NOWHERE)
@@ -284,6 +321,14 @@ def _fill_row(table: Any, band: Any, row: Any, costs: Any, steps: Any) -> None:
     sample = table.sample[at - 1 :]
     _pair_or_delete(sample, base, table.strict, differing, deletion, costs[paired : stop + 1])
     _insert(insertion, costs[first:stop], steps[first:stop])
+    # The path may go on in the row, by insertions, to columns beyond those of the row before.
+    while stop < end:
+        cost = costs[stop - 1] + insertion - INSERTION
+        if not _may_reach_end(band, stop, cost):
+            break
+        costs[stop], steps[stop] = cost, INSERTION
+        stop += 1
+    return _narrowed(band, first, stop, costs)
 
 
 @lean
