@@ -18,14 +18,16 @@ from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Si
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.run.plan import Plan, largest_chunk, memory_budget
 from multigpu.scan.options import ScanOptions
-from multigpu.scan.patterns import pattern_lengths
+from multigpu.scan.patterns import longest_match, pattern_lengths
 
 # Python, NumPy, Numba while it compiles, PyArrow.
 PROGRAM_BYTES = 400 << 20
 # Buffers are made larger than what they are first taken for.
 BUFFER_SLACK = 9 / 8
-# Input, bases, and on a CPU the planes of these, for each byte of a chunk.
-HOST_BYTES_PER_BYTE = 1.75
+# Besides the input, for each base of a chunk: letters, and on a CPU planes.
+BASE_BYTES = 1.5
+# In a search with edits on a CPU they are sets, too.
+SET_BYTES = 1.0
 
 # A chunk on the only GPU of this process. With smaller ones its threads wait for each other, with
 # larger ones the GPU waits for the first.
@@ -44,6 +46,12 @@ ERROR_BYTES_PER_BYTE = 0.5
 # Tables and results, and the index of some thousand signatures.
 FIXED_DEVICE_BYTES = 256 << 20
 
+# Of a search with edits, in each chunk in progress: steps of an alignment; for each base of the
+# longest match bit vectors and a path, for each edit the ends to verify and rows of the alignment.
+ALIGNMENT_BYTES = 8 << 20
+MATCH_BYTES = 12
+EDIT_BYTES = 128
+
 # Of the search with errors: a pattern with its pieces, and for each base steps and seeds.
 PATTERN_BYTES = 256
 STEP_BYTES = 32
@@ -53,12 +61,14 @@ STEP_BYTES = 32
 class ScanPlan(Plan):
     """Sizes of the chunks of a scan; streams are cut into `chunk_bytes` decompressed bytes.
 
-    chunks  number of chunks of each source; None for streams of unknown length
-    index   size of the index of the signatures
+    chunks     number of chunks of each source; None for streams of unknown length
+    index      size of the index of the signatures
+    host_cost  host memory that a chunk in progress takes: for each byte, and besides
     """
 
     chunks: tuple[int | None, ...]
     index: Size
+    host_cost: Cost
 
     def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
         """Return the plan with chunks of another size."""
@@ -71,7 +81,7 @@ class ScanPlan(Plan):
         Streams have blocks besides, read ahead and in line. Rows come on top until they are
         written.
         """
-        chunk = BUFFER_SLACK * (HOST_BYTES_PER_BYTE * self.chunk_bytes + READ_AHEAD)
+        chunk = self.host_cost.unit_bytes * self.chunk_bytes + self.host_cost.fixed_bytes
         blocks = 0
         if None in self.chunks:
             line = BLOCKS_AHEAD + LINE_PER_THREAD * self.process_chunks
@@ -111,7 +121,27 @@ def plan_scan(
         lanes=capacity.lanes,
         process_chunks=capacity.chunks_in_process,
         index=index,
+        host_cost=_host_cost(sources, lengths, options, capacity.gpu),
     )
+
+
+def _host_cost(
+    sources: Sequence[Source], lengths: NDArray[np.int64], options: ScanOptions, gpu: bool
+) -> Cost:
+    """Return the host memory that a chunk in progress takes, with patterns of these lengths."""
+    longest = longest_match(lengths, options)
+    base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
+    is_fasta = any(source.layout == "fasta" for source in sources)
+    unit_bytes = 1 + base_bytes * (1 if is_fasta else 0.5)
+    # Records are read on by the longest match.
+    fixed_bytes = BUFFER_SLACK * max(READ_AHEAD, (1 + base_bytes) * longest)
+    if options.max_edits:
+        edits = longest - int(lengths.max())
+        fixed_bytes += ALIGNMENT_BYTES + MATCH_BYTES * longest + EDIT_BYTES * edits
+    # Pieces of FASTA that do not end within what is read ahead are read twice as far.
+    if is_fasta and longest > READ_AHEAD // 2:
+        unit_bytes += 1
+    return Cost(BUFFER_SLACK * unit_bytes, int(fixed_bytes))
 
 
 def _best_chunk_bytes(capacity: Capacity) -> int:

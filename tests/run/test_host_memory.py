@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.approximate_cases import with_edits
 from support.program import remarks
+from support.scan_cases import random_letters
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cnv import plan as cnv_plan
@@ -99,6 +101,20 @@ def test_scan__takes_no_more_host_memory_than_planned(files: Path, name: str) ->
     used, rows, _ = peak(*arguments)
     assert rows.count(b"\n") == 2
     assert used < most
+
+
+def test_scan__of_a_long_signature_with_edits_takes_no_more_than_planned(tmp_path: Path) -> None:
+    """All steps of its alignment would take 600 MB."""
+    rng = np.random.default_rng(3)
+    signature = random_letters(rng, 80_000, 0)
+    copy = with_edits(rng, signature, 4000)
+    (tmp_path / "signature.fa").write_bytes(b">s\n%s\n" % signature.tobytes())
+    (tmp_path / "samples.fa").write_bytes(b">a\n%s\n>b\nACGT\n" % copy.tobytes())
+    arguments = ["scan", str(tmp_path / "samples.fa"), "-s", str(tmp_path / "signature.fa")]
+    arguments += ["--max-edits", "0.05", "--hits", "best", "--gpus", "none"]
+    used, rows, _ = peak(*arguments)
+    assert rows.count(b"\n") == 2
+    assert used < planned(*arguments)["host_bytes"] < 500e6
 
 
 def test_scan__with_worker_processes_takes_no_more_in_any_of_them(files: Path) -> None:

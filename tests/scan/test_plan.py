@@ -12,6 +12,7 @@ from multigpu.errors import UsageError
 from multigpu.formats.sequences.signatures import Joined, Signatures
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source, plain_bytes
+from multigpu.kernels.scan.approximate import alignment
 from multigpu.run.options import RunOptions
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.plan import ScanPlan, plan_scan
@@ -48,6 +49,22 @@ def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
     eight = plan(Capacity(FREE, 24, 3, gpu=True, in_process=True))
     assert (one.lanes, one.process_chunks) == (eight.lanes, eight.process_chunks // 8) == (3, 3)
     assert eight.host_bytes > one.host_bytes + 21 * 1.75 * eight.chunk_bytes
+
+
+def test_host_memory_counts_what_long_signatures_with_edits_take_in_each_chunk() -> None:
+    here = Capacity(FREE, 4, 4, gpu=False, in_process=True)
+    genome = replace(MUCH, layout="fasta")
+
+    def host_bytes(length: int, **options: Any) -> int:
+        letters = Joined(np.full(length, ord("A"), np.uint8), np.array([0, length]))
+        searched = Signatures([b"s"], letters)
+        planned = plan_scan([genome], searched, here, RunOptions(), ScanOptions(**options))
+        return planned.host_bytes
+
+    short, long = host_bytes(20, max_edits=1), host_bytes(100_000, max_edits=0.05)
+    assert short > host_bytes(20) + 4 * (alignment.BLOCK + (64 << 20))
+    # Linear in the length and in the edits, not in their product of 500 MB.
+    assert 4 * 100_000 * 17 < long - short < 4 * 100_000 * 40
 
 
 def test_signatures_that_do_not_fit_are_refused_with_what_they_need() -> None:
