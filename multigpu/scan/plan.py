@@ -28,6 +28,8 @@ BUFFER_SLACK = 9 / 8
 BASE_BYTES = 1.5
 # In a search with edits on a CPU they are sets, too.
 SET_BYTES = 1.0
+# The letters that are searched, where these are not all that are loaded.
+COPY_BYTES = 1.0
 
 # A chunk on the only GPU of this process. With smaller ones its threads wait for each other, with
 # larger ones the GPU waits for the first.
@@ -131,6 +133,8 @@ def _host_cost(
     """Return the host memory that a chunk in progress takes, with patterns of these lengths."""
     longest = longest_match(lengths, options)
     base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
+    if options.most_errors or options.max_ambiguous is not None:
+        base_bytes += COPY_BYTES
     is_fasta = any(source.layout == "fasta" for source in sources)
     unit_bytes = 1 + base_bytes * (1 if is_fasta else 0.5)
     # Records are read on by the longest match.
