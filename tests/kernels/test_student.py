@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from support.backends import DEVICES, backend_of
 
 from multigpu.kernels.device.sources import source
@@ -42,6 +41,9 @@ def surprises(backend: Any, t2: Any, df: Any) -> Any:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_surprise__is_that_of_scipy(backend: Any) -> None:
+    # Imported here, because every process that collects tests would wait for it.
+    from scipy import stats
+
     rng = np.random.default_rng(8)
     df = np.exp(rng.uniform(0.01, np.log(1e6), 20_000))
     t = np.exp(rng.uniform(np.log(1e-4), np.log(60), 20_000))
