@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of
+from support.examples import trials
 
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.numerics import ln_exp, student
@@ -94,8 +95,8 @@ def test_e_to__is_right_to_two_last_bits(x: float) -> None:
 
 def test_compared__is_certain_only_of_what_is_so() -> None:
     rng = np.random.default_rng(10)
-    certain = 0
-    for _ in range(20_000):
+    certain, count = 0, trials(20_000)
+    for _ in range(count):
         df = float(np.exp(rng.uniform(np.log(1.02), np.log(5000))))
         t2 = float(np.exp(rng.uniform(np.log(1e-6), np.log(1e5))))
         more = float(np.exp(rng.uniform(np.log(1e-3), np.log(2 * df))))
@@ -110,4 +111,4 @@ def test_compared__is_certain_only_of_what_is_so() -> None:
             difference = student.surprise(*pair[:2]) - student.surprise(*pair[2:])
             assert sign * difference >= 0, pair
             certain += sign != 0
-    assert certain > 20_000
+    assert certain > count
