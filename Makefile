@@ -22,7 +22,8 @@ SEED ?= 1
 
 # Processes of pytest; many tests wait for processes of their own.
 TEST_PROCESSES ?= 2
-PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
+# Container images often forbid .pyc files; without them every process rewrites all asserts each time.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 # What coverage is measured of: kernels compiled by Numba and CUDA do not count as run.
 MEASURED = "(unit or golden) and not slow and not gpu"

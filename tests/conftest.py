@@ -1,5 +1,6 @@
 """What every test may use: the `gpu` marker, the golden data, the settings of hypothesis."""
 
+import gc
 import logging
 import os
 import signal
@@ -49,6 +50,17 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_configure() -> None:
     """Ctrl-C reaches what tests start, also where a shell began pytest in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without looking for garbage; what is collected stays, and is not searched later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:

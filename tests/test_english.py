@@ -1,6 +1,7 @@
 """Docstrings that stand alone: each begins with a verb or a noun."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,13 +18,21 @@ MODULES = sorted(
 )
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all statements in it; no definition is within an expression."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from statements(child)
+
+
 def headless(source: str) -> list[str]:
     """Return the first lines of docstrings that do not say what they are about."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
+    words, found = set(HEADLESS.split()), []
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first, *_ = (ast.get_docstring(node) or "").splitlines() or [""]
-            if first.partition(" ")[0].strip(".,:;").lower() in HEADLESS.split():
+            if first.partition(" ")[0].strip(".,:;").lower() in words:
                 found.append(first)
     return found
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import distributed
 import psutil
 import pytest
 from support.toy import Broken, Bulky, Part, Toy, ToySession
@@ -383,10 +382,11 @@ def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: W
 
 def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> None:
     """The second dies long after the first one was replaced."""
+    from distributed import get_worker
 
     def die_in_turn(number: int) -> Callable[[], None]:
         def die() -> None:
-            name = distributed.get_worker().name
+            name = get_worker().name
             dies = name == 0 or (number >= 60 and (tmp_path / "0").exists())
             if dies and not (tmp_path / str(name)).exists():
                 (tmp_path / str(name)).touch()

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cohorts import result
@@ -26,6 +25,9 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
 def test_store__has_every_row_of_every_chromosome(
     lengths: tuple[int, ...], small_chunks: int, tmp_path: Path
 ) -> None:
+    # Imported here, because every process that collects tests would wait for it.
+    import xarray as xr
+
     assert small_chunks == 64
     regions = windows([(f"chr{k}", 10 * n) for k, n in enumerate(lengths)], 10)
     values = np.random.default_rng(1).random((len(regions), 3))

@@ -13,31 +13,34 @@ from multigpu.formats.sequences.spans import block_spans
 from multigpu.formats.storage.ahead import LARGEST_BLOCK, Block, ReadAhead, Streams
 from multigpu.formats.storage.sources import inspect_source
 
-READS = b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % number for number in range(400_000))
+
+@pytest.fixture(scope="module")
+def reads() -> bytes:
+    """Return more than several blocks hold."""
+    return b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % number for number in range(400_000))
 
 
-@pytest.fixture
-def packed(tmp_path: Path) -> str:
-    path = tmp_path / "reads.fq.gz"
-    path.write_bytes(gzip.compress(READS, 1))
+@pytest.fixture(scope="module")
+def packed(reads: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("packed") / "reads.fq.gz"
+    path.write_bytes(gzip.compress(reads, 1))
     return str(path)
 
 
 @pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize("size", [LARGEST_BLOCK, 1 << 20])
-def test_streams__give_the_whole_content(packed: str, begun: bool, size: int) -> None:
+def test_streams__give_the_whole_content(reads: bytes, packed: str, begun: bool, size: int) -> None:
     with Streams() as streams:
         if begun:
             streams.begin([packed, "another.fq"])
         for _ in range(2):  # what was begun is there once
-            assert (
-                b"".join(b.tobytes() for b in streams.blocks(inspect_source(packed), size)) == READS
-            )
+            found = streams.blocks(inspect_source(packed), size)
+            assert b"".join(block.tobytes() for block in found) == reads
 
 
-def test_streams__begin_says_nothing_of_what_is_wrong(tmp_path: Path) -> None:
+def test_streams__begin_says_nothing_of_what_is_wrong(packed: str, tmp_path: Path) -> None:
     damaged = tmp_path / "cut.fq.gz"
-    damaged.write_bytes(gzip.compress(READS, 1)[:-20])
+    damaged.write_bytes(Path(packed).read_bytes()[:-20])
     with Streams() as streams:
         for path in ([], ["missing.fq.gz"], ["-"], ["s3://no/where.gz"], [str(damaged)]):
             streams.begin(path)

@@ -1,5 +1,6 @@
 """The search with errors against the plain recurrences, alignments among it."""
 
+from functools import cache
 from itertools import groupby
 
 import numpy as np
@@ -9,8 +10,8 @@ from support.approximate_cases import Case, cases, rows, search, with_edits
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import BadBaseError, Patterns
-from multigpu.kernels.scan.approximate import Limits, cpu, cpu_mismatches, reference
+from multigpu.kernels.scan import BadBaseError, Chunk, Patterns
+from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu, cpu_mismatches, reference
 from multigpu.kernels.scan.approximate.types import Wanted
 
 
@@ -131,18 +132,24 @@ def test_run__is_reported_at_its_first_end_with_the_largest_start() -> None:
     assert cigars == ["2=1I5="]
 
 
-@pytest.mark.parametrize("wanted", ["first", "best", "all"])
-def test_hits_with_mismatches__of_many_records_and_more_than_there_is_room_for(
-    wanted: Wanted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Records end within a tile, reach over tiles, and are empty."""
-    monkeypatch.setattr(cpu_mismatches, "FIRST_ROOM", 3)
+@cache
+def many_records() -> tuple[Chunk, Patterns, Limits, ErrorHits]:
+    """Return records that end within a tile, reach over tiles and are empty, and all hits."""
     rng = np.random.default_rng(4)
     sizes = [int(rng.choice([0, 3, 50, 150, 2500])) for _ in range(25)]
     chunk = chunk_of([random_letters(rng, size, 0.02) for size in sizes])
     patterns = Patterns.of([random_letters(rng, size, 0.1) for size in (4, 9, 40)], True)
     limits = Limits.of(patterns, 0.5)
     expected, _ = reference.search(chunk, patterns, limits, edits=False, strict=False)
+    return chunk, patterns, limits, expected
+
+
+@pytest.mark.parametrize("wanted", ["first", "best", "all"])
+def test_hits_with_mismatches__of_many_records_and_more_than_there_is_room_for(
+    wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_mismatches, "FIRST_ROOM", 3)
+    chunk, patterns, limits, expected = many_records()
     scanner = cpu.Scanner(patterns, limits, edits=False, strict=False, wanted=wanted)
     hits = scanner.scan(chunk)
     assert rows(hits) == rows(expected.chosen(wanted, 2, by_end=False))

@@ -70,9 +70,9 @@ def test_scan__of_many_short_reads_finds_what_the_reference_finds(
     ambiguous: float, rules: Rules
 ) -> None:
     """Whole reads are passed over; those with a match lie between them."""
-    patterns, chunk = random_patterns(60, 12), reads(120, ambiguous)
+    patterns, chunk = random_patterns(60, 12), reads(60, ambiguous)
     rng = np.random.default_rng(3)
-    for record in range(0, 120, 3):
+    for record in range(0, 60, 3):
         at, p = 150 * record + int(rng.choice([0, 70, 138])), int(rng.integers(60))
         chunk.letters[at : at + 12] = array("-ACMGRSVTWYHKDBN")[patterns.sets[12 * p : 12 * p + 12]]
         chunk.letters[at + 5] = ord(rng.choice(list("NRACGT")))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from support.backends import DEVICES, backend_of
+from support.examples import trials
 
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.numerics import ln_exp, student
@@ -42,6 +42,9 @@ def surprises(backend: Any, t2: Any, df: Any) -> Any:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_surprise__is_that_of_scipy(backend: Any) -> None:
+    # Imported here, because every process that collects tests would wait for it.
+    from scipy import stats
+
     rng = np.random.default_rng(8)
     df = np.exp(rng.uniform(0.01, np.log(1e6), 20_000))
     t = np.exp(rng.uniform(np.log(1e-4), np.log(60), 20_000))
@@ -92,8 +95,8 @@ def test_e_to__is_right_to_two_last_bits(x: float) -> None:
 
 def test_compared__is_certain_only_of_what_is_so() -> None:
     rng = np.random.default_rng(10)
-    certain = 0
-    for _ in range(20_000):
+    certain, count = 0, trials(20_000)
+    for _ in range(count):
         df = float(np.exp(rng.uniform(np.log(1.02), np.log(5000))))
         t2 = float(np.exp(rng.uniform(np.log(1e-6), np.log(1e5))))
         more = float(np.exp(rng.uniform(np.log(1e-3), np.log(2 * df))))
@@ -108,4 +111,4 @@ def test_compared__is_certain_only_of_what_is_so() -> None:
             difference = student.surprise(*pair[:2]) - student.surprise(*pair[2:])
             assert sign * difference >= 0, pair
             certain += sign != 0
-    assert certain > 20_000
+    assert certain > count

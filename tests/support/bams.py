@@ -2,13 +2,16 @@
 
 import random
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pysam
 
 REFERENCES = (("chr1", 300_000), ("chr2", 100_000), ("chrEmpty", 50_000), ("chr3", 70_000))
 
-BASES = "".join(random.Random(1).choices("ACGT", k=1 << 20))  # hardly compressed
+# Random, so that they are hardly compressed.
+BASES = random.Random(1).randbytes(1 << 20).translate(b"ACGT" * 64).decode()
 
 Row = tuple[int, int, int, str, int]  # reference, position, mapping quality, CIGAR, flag
 
@@ -41,6 +44,39 @@ def write_alignments(
     version: str = "3.0",
 ) -> str:
     """Write a BAM file, or a CRAM file where a FASTA file is given; return its path."""
+    if fasta:
+        _write(path, rows, references, fasta, version)
+        if index:
+            pysam.index(str(path))
+        return str(path)
+    content, bai_or_csi = _bam(tuple(rows), tuple(references), index, csi)
+    path.write_bytes(content)
+    if index:
+        Path(f"{path}.{'csi' if csi else 'bai'}").write_bytes(bai_or_csi)
+    return str(path)
+
+
+@cache
+def _bam(
+    rows: tuple[Row, ...], references: tuple[tuple[str, int], ...], index: bool, csi: bool
+) -> tuple[bytes, bytes]:
+    """Return a BAM file and its index, which many tests want of the same rows."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "some.bam"
+        _write(path, rows, references, None, "")
+        if not index:
+            return path.read_bytes(), b""
+        pysam.index(*(["-c"] if csi else []), str(path))
+        return path.read_bytes(), Path(f"{path}.{'csi' if csi else 'bai'}").read_bytes()
+
+
+def _write(
+    path: Path,
+    rows: Iterable[Row],
+    references: Sequence[tuple[str, int]],
+    fasta: Path | None,
+    version: str,
+) -> None:
     header = {
         "HD": {"VN": "1.6", "SO": "coordinate"},
         "SQ": [{"SN": name, "LN": length} for name, length in references],
@@ -50,9 +86,6 @@ def write_alignments(
     with pysam.AlignmentFile(str(path), mode, header=header, **more) as file:
         for number, row in enumerate(rows):
             file.write(_record(f"read{number}", row, file.header))
-    if index:
-        pysam.index(*(["-c"] if csi else []), str(path))
-    return str(path)
 
 
 def _record(name: str, row: Row, header: pysam.AlignmentHeader) -> pysam.AlignedSegment:

@@ -1,5 +1,6 @@
 """PDBQT as AutoDock has it, and back: merged hydrogens, remarks with the molecule, bonds found."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,9 @@ def plain(smiles: str) -> str:
     return min(chem.MolToSmiles(each, isomericSmiles=False) for each in structures)
 
 
+@cache
 def embedded(smiles: str) -> Molecule:
+    """Return a molecule with places that RDKit finds, which takes a while; not to be changed."""
     from rdkit.Chem import AllChem
 
     molecule = chem.AddHs(chem.MolFromSmiles(smiles))
