@@ -17,7 +17,7 @@ VARIANTS = [
 ]
 DEFINES: dict[str, dict[str, object]] = {"pack.cu": {}, "search.cu": {**VARIANTS[2]}}
 LAUNCH = re.compile(r'launch_blocks\(\s*[\w.()]+, "(\w+)"')
-LAUNCH_APPROXIMATE = re.compile(r'"((?:count|select|find|place|fill)_\w+)"')
+LAUNCH_APPROXIMATE = re.compile(r'"((?:count|select|find|place|fill)_\w+|collect)"')
 KERNEL = re.compile(rb"\.text\.(\w+)\0")
 
 
@@ -68,6 +68,7 @@ def test_search__does_not_compile_without_its_constants() -> None:
 APPROXIMATE = {
     "mismatches.cu": {"PLACES": 32, "ROWS": 192, "COUNTERS": 6, "LOOK": 4},
     "edits.cu": {},
+    "collect.cu": {"FIRST": 1, "BEST": 1},
     "seed_tables.cu": {},
     "seeds.cu": {"EDITS": 0},
 }
@@ -84,7 +85,7 @@ def test_approximate_sources__are_all_compiled_here() -> None:
 def test_approximate_kernels__compile_for_every_architecture(
     name: str, arch: str, strict: int
 ) -> None:
-    defines = {"FIRST": 0, "STRICT": strict, **APPROXIMATE[name]}
+    defines = {"FIRST": 0, "BEST": 0, "STRICT": strict, **APPROXIMATE[name]}
     cubin = compile_cubin(source("scan", f"approximate/{name}"), arch, defines)
     launched = LAUNCH_APPROXIMATE.findall((FOLDER / "approximate/cuda.py").read_text())
     assert kernels_of(cubin) <= set(launched)
@@ -93,5 +94,5 @@ def test_approximate_kernels__compile_for_every_architecture(
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_seeds__compile_for_edits(arch: str) -> None:
-    defines = {"FIRST": 0, "STRICT": 0, "EDITS": 1}
+    defines = {"FIRST": 0, "BEST": 0, "STRICT": 0, "EDITS": 1}
     assert kernels_of(compile_cubin(source("scan", "approximate/seeds.cu"), arch, defines))

@@ -15,6 +15,7 @@ from multigpu.kernels.scan.cpu_patterns import ALL, Packed, single, window
 
 ONE = np.uint64(1)
 ROWS = 32  # bases after a piece that are aligned
+GAP_AHEAD = CHECKED + 2 * ROWS + 1  # more bases than are looked at from a piece on
 NO_HIT = -1
 
 
@@ -107,8 +108,9 @@ def _search(search: Any) -> Any:
                 at = trailing_zeros(wanted)
                 wanted &= wanted - ONE
                 bases = _bases_at(here, after, np.uint64(at))
-                if _is_in_gap(search, record, 64 * word + at):
-                    count = _settle_first(search, record, 64 * word + at, count)
+                place = 64 * word + at
+                if _matches_everything(search, record, place - table.widest, place + k):
+                    count = _settle_in_gap(search, record, place, count)
                     continue
                 most = NO_HIT if search.edits else table.most
                 left = _follow(bases, k, most, table.known, table.heads, table.entries,
@@ -243,26 +245,33 @@ def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
 
 
 @lean
-def _is_in_gap(search: Any, record: Any, position: Any) -> Any:
-    """Whether a window and the bases before it match everything, so that a piece there follows."""
-    table, planes = search.table, search.planes
-    if position - table.widest < search.offsets[record]:
+def _matches_everything(search: Any, record: Any, first: Any, stop: Any) -> Any:
+    """Whether all bases [first, stop) match every base, and are of the record."""
+    if search.strict or first < search.offsets[record] or stop > search.offsets[record + 1]:
         return False
-    for at in range(position + table.k - 1, position - table.widest - 1, -1):
+    for at in range(stop - 1, first - 1, -1):
         word = at >> 6
-        every = planes[word, 0] & planes[word, 1] & planes[word, 2] & planes[word, 3]
-        if search.strict or not every >> np.uint64(at & 63) & ONE:
+        planes = search.planes[word]
+        every = planes[0] & planes[1] & planes[2] & planes[3]
+        if not every >> np.uint64(at & 63) & ONE:
             return False
     return True
 
 
 @lean
-def _settle_first(search: Any, record: Any, position: Any, count: Any) -> Any:
-    """Keep what is found by the first pieces of patterns at a position: they follow none."""
+def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
+    """Keep what is found by the first pieces of patterns, as every other one follows another.
+
+    Far from the gap's ends the ends of hits with edits are one stretch, of which a part is enough.
+    """
     first = search.table.first
+    is_far = search.edits and _matches_everything(
+        search, record, position - search.table.widest - 1, position + GAP_AHEAD
+    )
     for p in range(first.shape[0] - 1):
-        if first[p] < first[p + 1]:
-            count = _settle(search, record, position, first[p], count)
+        if first[p] == first[p + 1] or (is_far and position % (search.target.most[p] + 1)):
+            continue
+        count = _settle(search, record, position, first[p], count)
     return count
 
 

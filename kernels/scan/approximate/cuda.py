@@ -118,10 +118,17 @@ class SeedTables:
     """Tables of seeds on the current device."""
 
     def __init__(
-        self, patterns: SeededPatterns, plans: Sequence[TablePlan], *, edits: bool, strict: bool
+        self,
+        patterns: SeededPatterns,
+        plans: Sequence[TablePlan],
+        *,
+        edits: bool,
+        strict: bool,
+        kept: dict[str, int],
     ) -> None:
+        """Make the tables; kept: FIRST and BEST of `hits.cuh`."""
         self._limits = patterns.limits
-        self._module = _module("seeds", FIRST=0, STRICT=int(strict), EDITS=int(edits))
+        self._module = _module("seeds", **kept, STRICT=int(strict), EDITS=int(edits))
         made = [patterns.make_table(plan) for plan in plans]
         self._tables = [table for table, _ in made]
         self._arrays = [arrays for _, arrays in made]
@@ -147,9 +154,10 @@ class CountedQueries:
     """A sweep of `mismatches.cu` on the current device.
 
     limits  int32[patterns, 4] on the device, as in `mismatches.cu`
+    kept    FIRST and BEST of `hits.cuh`
     """
 
-    def __init__(self, sweep: Sweep, limits: Any, strict: bool) -> None:
+    def __init__(self, sweep: Sweep, limits: Any, strict: bool, kept: dict[str, int]) -> None:
         # An array of no elements has no address.
         padded = [np.append(each, np.uint16(0)) for each in (sweep.sets, sweep.selected)]
         queries, counted, exact, sets, self._selected = self._arrays = [
@@ -163,7 +171,7 @@ class CountedQueries:
             exact_room=sweep.exact.shape[1] // STEPS, n_sets=len(sweep.sets), most=sweep.most,
         )  # fmt: skip
         self._module = _module(
-            "mismatches", FIRST=0, STRICT=int(strict), PLACES=sweep.places, ROWS=sweep.rows,
+            "mismatches", **kept, STRICT=int(strict), PLACES=sweep.places, ROWS=sweep.rows,
             COUNTERS=sweep.counters, LOOK=sweep.look,
         )  # fmt: skip
 
@@ -211,10 +219,13 @@ class Scanner:
         bases: float = EXPECTED_BASES,
     ) -> None:
         self.patterns, self.limits, self.edits = patterns, limits, edits
-        self.rules = Rules(first=False, strict=strict)
+        # Those with edits are chosen when all their ends are known.
+        one_each = wanted != "all" and not edits
+        self.rules = Rules(first=one_each, strict=strict)
+        kept = {"FIRST": int(one_each), "BEST": int(one_each and wanted == "best")}
         self.device = cupy.cuda.Device()
         self._wanted: Wanted = wanted
-        self.module = None  # first hits are chosen among all
+        self.module = _module("collect", STRICT=0, **kept) if one_each else None
         self._own = threading.local()
         self._arrays = pattern_arrays(patterns, cupy.asarray)
         n = len(patterns)
@@ -227,7 +238,7 @@ class Scanner:
         plan = plan_seeds(
             seeded.windows, patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
         )
-        self._seeds = SeedTables(seeded, plan.tables, edits=edits, strict=strict)
+        self._seeds = SeedTables(seeded, plan.tables, edits=edits, strict=strict, kept=kept)
         swept = select(patterns, limits, plan.swept)
         if edits:
             ends = EditQueries.of(*swept, strict)
@@ -237,7 +248,7 @@ class Scanner:
             sweeps = plan_sweeps(*swept) if len(plan.swept) else []
             for sweep in sweeps:
                 sweep.queries["pattern"] = plan.swept[sweep.queries["pattern"]]
-            self._sweeps = [CountedQueries(each, self._limits, strict) for each in sweeps]
+            self._sweeps = [CountedQueries(each, self._limits, strict, kept) for each in sweeps]
         cupy.cuda.get_current_stream().synchronize()
 
     def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:

@@ -5,7 +5,7 @@
 // before the warp looks whether any position is left (LOOK), and the meaning of ambiguous bases
 // (STRICT).
 
-#include "../scan.cuh"
+#include "hits.cuh"
 
 constexpr u32 BASES = 4;
 constexpr u32 EMPTY_ROW = PLACES * BASES;  // nothing differs there; sets of several bases follow
@@ -185,8 +185,8 @@ __device__ int count_all(const Samples& samples, const Patterns& patterns, int4 
 }
 
 // Keeps the hit of a query with so many errors at a position, if it is one.
-__device__ void keep_hit(const Samples& samples, const Patterns& patterns, const Hits& hits,
-                         const Queries& queries, const Query& query, u32 position, int errors) {
+__device__ void settle(const Samples& samples, const Patterns& patterns, const Hits& hits,
+                       const Queries& queries, const Query& query, u32 position, int errors) {
   const int start = int(position) - 32 * max(query.piece, 0);
   u32 record;
   if (!inside(samples, patterns, query.pattern, start, record)) return;
@@ -195,11 +195,8 @@ __device__ void keep_hit(const Samples& samples, const Patterns& patterns, const
     errors = count_all(samples, patterns, limit, query, queries.most, start);
     if (errors > limit.x) return;
   }
-  const u64 place = atomicAdd(hits.count, 1ull);
-  if (place < hits.capacity)
-    hits.list[place] = make_int4(record, query.pattern, start - int(samples.offsets[record]),
-                                 errors);
-  else *hits.full = 1;
+  const u32 start_in_record = start - int(samples.offsets[record]);
+  keep_hit(hits, patterns, record, query.pattern, start_in_record, errors);
 }
 
 // Which positions differ at a base that must match.
@@ -257,7 +254,7 @@ __device__ __forceinline__ void count(const u32* table, const Samples& samples,
 #pragma unroll
       for (u32 plane = 0; plane < COUNTERS; ++plane)
         errors += ((counter[plane] >> bit) & 1) << plane;
-      keep_hit(samples, patterns, hits, queries, query, position_of(bit), errors);
+      settle(samples, patterns, hits, queries, query, position_of(bit), errors);
     }
   }
 }

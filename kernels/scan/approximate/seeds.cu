@@ -1,12 +1,14 @@
 // Hits with mismatches, and candidates with edits, by seeds; see seeds.py. Compiled for what counts as
 // an error (EDITS) and for the meaning of ambiguous bases in samples (STRICT).
 
-#include "../scan.cuh"
+#include "hits.cuh"
 
 constexpr u32 CHECKED = 27;  // bases from a seed on that stand in the table
 constexpr u32 ROWS = 32;  // bases after a piece that are aligned
 constexpr u32 CROWDED = 8;  // lookups of choices take as long as comparing so many entries
+constexpr u32 GAP_AHEAD = CHECKED + 2 * ROWS + 1;  // more bases than are looked at from a piece on
 constexpr int NO_HIT = -1;
+constexpr u32 SEEDED = 1;  // marks an end found by seeds
 
 // See seeds.py.
 struct Table {
@@ -150,28 +152,26 @@ __device__ bool follows_piece(const Search& search, u32 record, u32 p, int piece
   return !count_mismatches(search, p, search.limits[p], u32(start), begin, end);
 }
 
-// Keeps record, pattern, start and mismatches; of edits the end of a hit with as many insertions after
-// the piece as deletions, and a mark that tells it from what the sweep finds.
+// Keeps what is found by a piece at a position; of edits the end of a hit with as many insertions
+// after the piece as deletions.
 __device__ void settle(const Search& search, u32 position, int piece) {
   const u32 p = search.table.pattern[piece];
   const int start = int(position) - search.table.begin[piece];
   const u32 record = record_of(search.samples, position);
   if (follows_piece(search, record, p, piece, start)) return;
-  int4 found;
+  const int in_record = start - int(search.samples.offsets[record]);
   if (EDITS) {
     if (!may_follow(search, position, search.samples.offsets[record + 1], p, piece)) return;
-    found = make_int4(record, p, start + search.patterns.lengths[p], 1);
-  } else {
-    u32 same;
-    if (!inside(search.samples, search.patterns, p, start, same) || same != record) return;
-    const int errors = count_errors(search, p, piece, start);
-    if (errors == NO_HIT) return;
-    found = make_int4(record, p, start, errors);
+    const u32 end = in_record + search.patterns.lengths[p];
+    keep_hit(search.hits, search.patterns, record, p, end, SEEDED);
+    return;
   }
-  found.z -= int(search.samples.offsets[record]);
-  const u64 place = atomicAdd(search.hits.count, 1ull);
-  if (place < search.hits.capacity) search.hits.list[place] = found;
-  else *search.hits.full = 1;
+  u32 same;
+  if (!inside(search.samples, search.patterns, p, start, same) || same != record) return;
+  if (never_kept(search.hits, search.patterns, record, p, in_record)) return;
+  const int errors = count_errors(search, p, piece, start);
+  if (errors == NO_HIT) return;
+  keep_hit(search.hits, search.patterns, record, p, in_record, errors);
 }
 
 __device__ __forceinline__ void compare_entry(const Search& search, u32 position, Bases bases,
@@ -211,18 +211,29 @@ __device__ __forceinline__ bool is_crowded(u32 mask, const Table& table) {
   return __popc(mask) == table.k || (CROWDED << (2 * __popc(mask))) > table.n;
 }
 
-// Whether a window and the bases before it match everything, so that a piece there follows another.
-__device__ bool is_in_gap(const Search& search, u32 position) {
+// Whether so many bases before a position and from it on match everything, in its record.
+__device__ bool is_in_gap(const Search& search, u32 position, u32 before, u32 after) {
   const Samples& samples = search.samples;
-  const u32 stop = position + search.table.k, widest = search.table.widest;
-  if (STRICT || position < widest) return false;
-  u32 at = position - widest;
-  if (at < u32(samples.offsets[record_of(samples, position)])) return false;
-  for (; at < stop; at += 32) {
+  const u32 record = record_of(samples, position), stop = position + after;
+  const i64 begin = i64(position) - before;
+  if (STRICT || begin < samples.offsets[record] || stop > samples.offsets[record + 1]) return false;
+  for (u32 at = u32(begin); at < stop; at += 32) {
     const uint4 bases = window(samples.planes, at);
     if (~(bases.x & bases.y & bases.z & bases.w) & below(stop - at)) return false;
   }
   return true;
+}
+
+// Settles first pieces at a position in a gap, where every other piece follows the one before it.
+// Far from its ends the ends of hits with edits are one stretch, of which a part is enough.
+__device__ void settle_in_gap(const Search& search, u32 position, u32 thread, u32 threads) {
+  const Table& table = search.table;
+  const bool is_far = EDITS && is_in_gap(search, position, table.widest + 1, GAP_AHEAD);
+  for (u32 p = thread; p < search.patterns.n; p += threads) {
+    if (table.first[p] == table.first[p + 1]) continue;
+    if (is_far && position % (search.limits[p].x + 1)) continue;
+    settle(search, position, table.first[p]);
+  }
 }
 
 // The lanes of a warp share the choices of bases in a window's ambiguous places.
@@ -292,9 +303,8 @@ extern "C" __global__ void __launch_bounds__(256)
     const Words here = words_at(samples, first_word + source);
     for (u32 rest = __shfl_sync(FULL, crowded, source); rest; rest &= rest - 1) {
       const u32 shift = __ffs(rest) - 1, position = (first_word + source) * 32 + shift;
-      if (is_in_gap(search, position)) {
-        for (u32 p = warp % slices * WARP + lane; p < patterns.n; p += slices * WARP)
-          if (table.first[p] < table.first[p + 1]) settle(search, position, table.first[p]);
+      if (is_in_gap(search, position, table.widest, table.k)) {
+        settle_in_gap(search, position, warp % slices * WARP + lane, slices * WARP);
         continue;
       }
       for (u32 entry = first + lane; entry < stop; entry += WARP)
