@@ -72,9 +72,11 @@ def approximate_cases(backend: Any, random: np.random.Generator) -> Iterator[str
     """Compare sweeps and seeds, short and long patterns, and selection by an exact end."""
     found_alone = replace(backend.COSTS, mismatch=1e6, edit=1e6)
     never_found = replace(backend.COSTS, position=1e12)
-    for costs, edits, share, strict, suffix in product(
-        (never_found, found_alone), (False, True), (0.0, 0.1, 0.6), (True, False), (0, 3)
-    ):
+    wanted: approximate.types.Wanted
+    for costs, edits, share, strict, (suffix, wanted) in product(
+        (never_found, found_alone), (False, True), (0.0, 0.1, 0.6), (True, False),
+        ((0, "all"), (0, "first"), (3, "best")),
+    ):  # fmt: skip
         lengths = [8, 20, 23, 31, 33, 64, 100]
         signatures = [letters(random, length, share / 2) for length in lengths]
         for signature in signatures[:3]:
@@ -91,12 +93,13 @@ def approximate_cases(backend: Any, random: np.random.Generator) -> Iterator[str
             chunk, patterns, limits, edits=edits, strict=strict
         )
         backend.COSTS = costs
-        scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted="all")
+        expected = expected.chosen(wanted, patterns.strands, by_end=edits)
+        scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
         found = scanner.scan(chunk)
         require(places(found) == places(expected), "the hits differ")
         way = "seeds" if costs is found_alone else "sweep"
         kind = "edits" if edits else "mismatches"
-        yield f"{way}, {kind}, {share:.0%} N, strict {strict}, exact {suffix}: {len(found)} hits"
+        yield f"{way}, {wanted} {kind}, {share:.0%} N, strict {strict}: {len(found)} hits"
 
 
 def letters(random: np.random.Generator, size: int, share: float) -> Any:

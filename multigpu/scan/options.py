@@ -13,7 +13,7 @@ PHRED_OFFSETS = (33, 64)
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
-SCAN_LANES = Lanes(6, together=12, least=3)
+SCAN_LANES = Lanes(8, together=12, least=3)
 SCAN_RATE = 2e10  # bytes a second on one GPU
 GPUS_KEPT_BUSY = 4  # by one process
 

@@ -201,7 +201,7 @@ def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("gpus", "scan", "docking", "copy_numbers"),
-    [(1, 6, 4, 3), (2, 6, 4, 5), (3, 4, 4, 5), (8, 3, 4, 5)],
+    [(1, 8, 4, 3), (2, 6, 4, 5), (3, 4, 4, 5), (8, 3, 4, 5)],
 )
 def test_lanes__go_by_the_number_of_gpus(
     gpus: int, scan: int, docking: int, copy_numbers: int

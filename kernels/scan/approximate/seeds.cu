@@ -168,7 +168,6 @@ __device__ void settle(const Search& search, u32 position, int piece) {
   }
   u32 same;
   if (!inside(search.samples, search.patterns, p, start, same) || same != record) return;
-  if (never_kept(search.hits, search.patterns, record, p, in_record)) return;
   const int errors = count_errors(search, p, piece, start);
   if (errors == NO_HIT) return;
   keep_hit(search.hits, search.patterns, record, p, in_record, errors);
@@ -228,10 +227,16 @@ __device__ bool is_in_gap(const Search& search, u32 position, u32 before, u32 af
 // Far from its ends the ends of hits with edits are one stretch, of which a part is enough.
 __device__ void settle_in_gap(const Search& search, u32 position, u32 thread, u32 threads) {
   const Table& table = search.table;
+  const u32 record = record_of(search.samples, position);
+  const u32 in_record = position - u32(search.samples.offsets[record]);
   const bool is_far = EDITS && is_in_gap(search, position, table.widest + 1, GAP_AHEAD);
   for (u32 p = thread; p < search.patterns.n; p += threads) {
     if (table.first[p] == table.first[p + 1]) continue;
     if (is_far && position % (search.limits[p].x + 1)) continue;
+    const u32 begin = table.begin[table.first[p]];
+    if (begin <= in_record &&
+        never_kept(search.hits, search.patterns, record, p, in_record - begin))
+      continue;
     settle(search, position, table.first[p]);
   }
 }
