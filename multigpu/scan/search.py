@@ -55,10 +55,10 @@ class Search(ABC):
     overlap: int
     allocate: Allocate
     _scanner: Any  # of a kernel, on this device
+    _buffers: Buffers  # for letters that are a choice of those loaded
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
         self.patterns, self._options = patterns, options
-        self._buffers = Buffers(lambda size: self.allocate(size))
 
     @abstractmethod
     def whole(self, pieces: Pieces) -> Any:
@@ -158,6 +158,7 @@ class PlaceSearch(Search):
             rules = Rules(first, strict)
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
         self.overlap = int(patterns.lengths.max()) - 1
+        self._buffers = Buffers(self.allocate)
         self._windows: Windows | None = None
         if options.max_ambiguous is not None:
             self._windows = Windows(options.max_ambiguous, patterns.lengths)
@@ -244,6 +245,7 @@ class EditSearch(Search):
             bases=bases,
         )
         self.overlap = longest_match(patterns.lengths, options)
+        self._buffers = Buffers(self.allocate)
 
     def whole(self, pieces: Pieces) -> EditWhole:
         chunk = Chunk(pieces.letters, pieces.offsets)
