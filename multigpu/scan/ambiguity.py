@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Chunk, allowed_bases
 from multigpu.kernels.scan.ambiguity import copy_stretches, find_gaps, mark_stretches
 from multigpu.kernels.scan.approximate import ErrorHits
@@ -90,15 +91,16 @@ class ShortGaps:
     missing: NDArray[np.int64]
 
     @classmethod
-    def find(cls, chunk: Chunk, longest: int, buffer: NDArray[np.uint8]) -> "ShortGaps | None":
+    def find(cls, chunk: Chunk, longest: int, buffers: Buffers) -> "ShortGaps | None":
         """Return the records without the middle of runs longer than `longest`, if there are any.
 
-        buffer  uint8[n], as long as the chunk's letters, or longer; the letters that stay lie in it
+        The letters that stay lie in one of the buffers.
         """
         room = np.empty((len(chunk.letters) // longest + 1, 2), np.int64)
         middles = room[: find_gaps(chunk.letters, chunk.offsets, longest, room)]
         if not len(middles):
             return None
+        buffer = buffers.take(len(chunk.letters))
         at, ends = 0, [*middles[:, 0], len(chunk.letters)]
         for begin, end in zip([0, *middles[:, 1]], ends, strict=True):
             buffer[at : at + end - begin] = chunk.letters[begin:end]

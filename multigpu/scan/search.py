@@ -85,15 +85,11 @@ class Search(ABC):
         seconds: dict[str, float] = self._scanner.seconds()
         return seconds
 
-    def short_gaps(self, chunk: Chunk) -> ShortGaps | None:
+    def _short_gaps(self, chunk: Chunk) -> ShortGaps | None:
         """Return the records with shorter runs of N where some are longer than matches by far."""
         if self._options.sample_n == "mismatch":
             return None
-        buffer = self._buffers.take(len(chunk.letters))
-        found = ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), buffer)
-        if found is None:
-            self._buffers.give(buffer)
-        return found
+        return ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), self._buffers)
 
     def give_back(self, part: Any) -> None:
         """Let the memory of a part made by `whole` be used for others."""
@@ -172,7 +168,7 @@ class PlaceSearch(Search):
             if origin is None:
                 self._buffers.give(buffer)
         elif self._options.most_errors and self._wanted != "all":
-            origin = self.short_gaps(chunk)
+            origin = self._short_gaps(chunk)
         if origin is not None:
             chunk = origin.chunk
         return PlacePart(chunk=chunk, limit=len(chunk.letters), origin=origin)
@@ -255,7 +251,7 @@ class EditSearch(Search):
             beyond = chunk.offsets[-1] - chunk.offsets[-2] - pieces.inside[-1]
             is_open = bool(beyond >= self.overlap)
         piece = Piece(self.overlap if pieces.lead else 0, is_open)
-        origin = self.short_gaps(chunk)
+        origin = self._short_gaps(chunk)
         return EditWhole(chunk=origin.chunk if origin else chunk, piece=piece, origin=origin)
 
     def halves(self, part: EditPart) -> tuple[EditPart, ...]:

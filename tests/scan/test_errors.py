@@ -181,8 +181,8 @@ def test_long_runs_of_n__have_the_rows_of_the_reference(
     missing = []
     find = ShortGaps.find
 
-    def find_and_count(chunk: Chunk, longest: int, buffer: Any) -> ShortGaps | None:
-        gaps = find(chunk, longest, buffer)
+    def find_and_count(chunk: Chunk, longest: int, buffers: Any) -> ShortGaps | None:
+        gaps = find(chunk, longest, buffers)
         missing.append(0 if gaps is None else gaps.missing[-1])
         return gaps
 
