@@ -30,7 +30,9 @@ FORGET_TIMEOUT = 1.0
 # … and that every worker has to answer: it may have thousands of files to look at.
 ANSWERS_TIMEOUT = 600.0
 LOOK_EVERY = 0.2  # seconds, until the first worker comes
-NO_ANSWER = (OSError, TimeoutError, CancelledError)
+# What a client raises that does not reach its scheduler. ValueError: the connection was lost after
+# it was made and before TLS began.
+NO_ANSWER = (OSError, TimeoutError, CancelledError, ValueError)
 
 
 class JobPlugin(WorkerPlugin):
@@ -190,7 +192,7 @@ class DaskWorkers:
         except TimeoutError as error:
             late = f"some worker, or the scheduler, gave no answer within {ANSWERS_TIMEOUT:g} s"
             raise Failure(late) from error
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Failure(f"the connection to the scheduler was lost ({error})") from error
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -259,6 +261,11 @@ async def _result(future: Future) -> tuple[Any, Exception | None]:
     except KilledWorker as error:
         return None, WorkerDied(error.last_worker.address, error.allowed_failures + 1)
     except (FutureCancelledError, CommClosedError, CancelledError) as error:
-        return None, Lost(f"the connection to the scheduler was lost ({error})")
+        return None, _lost(error)
     except Exception as error:  # noqa: BLE001 - whatever the task raised
-        return None, error
+        not_fetched = isinstance(error, NO_ANSWER) and future.status != "error"
+        return None, _lost(error) if not_fetched else error
+
+
+def _lost(error: BaseException) -> Lost:
+    return Lost(f"the connection to the scheduler was lost ({error})")

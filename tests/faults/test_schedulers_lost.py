@@ -19,7 +19,7 @@ from faults.harness import Job, Run, run
 from support.hosts import Host, wait_for
 
 from multigpu.cluster.deploy.start import workers_of_client
-from multigpu.cluster.errors import Failure, UsageError
+from multigpu.cluster.errors import Failure, Lost, UsageError
 from multigpu.cluster.workers import dask_workers
 
 UNDER_WAY = 3_000  # bytes of a journal
@@ -286,6 +286,38 @@ def test_scheduler__that_hangs_does_not_stop_what_is_begun_elsewhere_or_retired(
         each.cancel()
     with pytest.raises(Failure, match="the scheduler does not answer, for 1 s now"):
         workers.present()
+
+
+@pytest.fixture
+def broken_link(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every new connection to the scheduler is lost before TLS begins."""
+
+    async def lost(**_: Any) -> None:
+        raise ValueError("IOStream is not idle; cannot convert to SSL")
+
+    for question in ("ncores", "processing", "who_has", "gather", "broadcast"):
+        monkeypatch.setattr(client.scheduler, question, lost)
+
+
+@pytest.mark.usefixtures("broken_link")
+def test_scheduler__whose_connections_are_lost_before_tls_does_not_answer(client: Client) -> None:
+    with pytest.raises(Failure, match=r"^the scheduler does not answer, for 1 s now$"):
+        workers_of_client(client, None, worker_timeout=1)
+
+
+def test_result__that_cannot_be_fetched_is_lost_with_the_connection(
+    client: Client, request: pytest.FixtureRequest
+) -> None:
+    workers = workers_of_client(client, None, worker_timeout=10)
+    request.getfixturevalue("broken_link")
+    assert workers.idle() == 0
+    with pytest.raises(Failure, match=r"^the connection to the scheduler was lost \(IOStream"):
+        workers.everywhere(os.getpid)
+    inbox = workers.inbox()
+    for text in ("7", "no number"):
+        workers.submit(lambda *reported: inbox.put(reported), int, text)
+    errors = {type(inbox.get(timeout=20)[1]) for _ in range(2)}
+    assert errors == {Lost, ValueError}
 
 
 # ---- clients that are handed over --------------------------------------------------------------
