@@ -18,6 +18,8 @@ def occurrences(
     for offset, base in enumerate(pattern):
         under = sample[offset : offset + positions]
         same &= (under & ~base) == 0 if strict else (under & base) != 0
+        if not same.any():
+            break
     return np.flatnonzero(same)
 
 
