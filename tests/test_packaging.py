@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -69,8 +68,7 @@ def test_wheel__has_one_package_with_everything(wheel: Path) -> None:
 
 def test_sdist__builds_the_same_wheel(checkout: Path, wheel: Path, tmp_path: Path) -> None:
     archive = built(checkout, "sdist", tmp_path)
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xf", archive, "-C", tmp_path], check=True)  # Python's needs 3.11.4
     again = built(tmp_path / archive.name.removesuffix(".tar.gz"), "wheel", tmp_path)
     contents = [
         {n: file.read(n) for n in file.namelist() if not n.endswith("/RECORD")}
