@@ -131,7 +131,7 @@ def test_read__of_records_longer_than_blocks_and_than_the_room_for_letters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fastq, "ROOM", 2)
-    long = b"@long\n" + 5000 * b"ACGT\n" + b"+\n" + 2500 * b"IIIIIII5\n"
+    long = b"@long\n" + 500 * b"ACGT\n" + b"+\n" + 250 * b"IIIIIII5\n"
     text = b"@a\nA\n+\nI\n" + long + b"@b\nC\n+\nI\n"
     for border in (1, 20, len(text)):
         assert read(text, 0, border, 16) == parsed(text, 0, border)

@@ -243,7 +243,9 @@ def test_bound__is_not_exceeded_by_any_order() -> None:
     assert circular._largest_arc(room, 60, 2, 12)[0] == pytest.approx(bound)
 
 
-@pytest.mark.parametrize(("n", "b"), [(200, 3.7), (400, 4.0), (1000, 4.2)])
+@pytest.mark.parametrize(
+    ("n", "b"), [(200, 3.7), (400, 4.0), pytest.param(1000, 4.2, marks=pytest.mark.slow)]
+)
 def test_long_tail__is_how_often_noise_gets_there(n: int, b: float) -> None:
     rng, short, trials = np.random.default_rng(n), 25, 4000
     larger = 0
