@@ -24,10 +24,12 @@ def test_commands__are_found_with_what_they_print() -> None:
 def test_readme__prints_what_it_shows(tmp_path: Path) -> None:
     wanted = list(commands(README.read_text(encoding="utf-8")))
     assert len(wanted) > 15
-    outputs = printed(wanted, tmp_path, seconds=500)
+    said = tmp_path / "stderr"
+    with said.open("wb") as errors:
+        outputs = printed(wanted, tmp_path, 500, errors.fileno())
     for command, lines in zip(wanted, outputs, strict=True):
         shown = list(command.shown)
         if command.text.startswith(OF_THIS_MACHINE):
             assert len(lines) >= len(shown) - 2, command  # some notes are not on every machine
         elif shown:
-            assert lines == shown, command
+            assert lines == shown, (command, said.read_text()[-2000:])

@@ -2,8 +2,9 @@
 
 import json
 import logging
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 CONNECT_GRACE = 1.0  # seconds
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
+FILE_POLL = 0.05  # seconds
 PRIVATE_SCHEMES = ("tls://", "wss://", "inproc://")  # strangers cannot send tasks there
 
 
@@ -40,7 +42,7 @@ def _connect(deployment: Deployment) -> Any:
     """Return a client. Raises UsageError where no scheduler answers, or it may not be used."""
     scheduler: dict[str, Any] = {"address": deployment.scheduler}
     if deployment.scheduler_file:
-        _check_scheduler_file(Path(deployment.scheduler_file))
+        _check_scheduler_file(Path(deployment.scheduler_file), deployment.connect_timeout)
         scheduler = {"scheduler_file": deployment.scheduler_file}
     where = deployment.scheduler or deployment.scheduler_file
     limit = deployment.connect_timeout
@@ -56,17 +58,32 @@ def _connect(deployment: Deployment) -> Any:
         raise UsageError(f"{where}: {first_line(error)}") from error
 
 
-def _check_scheduler_file(path: Path) -> None:
-    """Raise UsageError for a file that Dask could not read."""
+def _check_scheduler_file(path: Path, seconds: float) -> None:
+    """Raise UsageError where no scheduler writes the file, or Dask could not read it."""
     try:
-        with path.open("rb") as file:
-            known = json.loads(file.read(LARGEST_SCHEDULER_FILE).decode())  # as Dask reads it
+        known = json.loads(_scheduler_file(path, seconds).decode())  # as Dask reads it
     except OSError as error:
-        raise UsageError(f"{path}: no such scheduler file") from error
+        raise UsageError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
     if not isinstance(known, dict) or not isinstance(known.get("address"), str):
         raise UsageError(f"{path}: this is no scheduler file: no address")
+
+
+def _scheduler_file(path: Path, seconds: float) -> bytes:
+    """Return what the file holds, once a scheduler that is starting has written it."""
+    deadline = time.monotonic() + seconds
+    told = False
+    while True:
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            if content := file.read(LARGEST_SCHEDULER_FILE):
+                return content
+        if time.monotonic() >= deadline:
+            raise UsageError(f"{path}: no scheduler has written this file within {seconds:g} s")
+        if not told:
+            logger.warning("multigpu: waiting for a scheduler to write %s", path)
+            told = True
+        time.sleep(FILE_POLL)
 
 
 def warn_of_listeners(client: Any) -> None:

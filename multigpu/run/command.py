@@ -50,7 +50,7 @@ CLUSTER = (
     ),
     click.option(
         "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
-        help="Seconds to wait for the scheduler to answer.",
+        help="Seconds to wait for the scheduler, or its file, to be there.",
     ),
     click.option(
         "--max-chunk-bytes", type=int, metavar="N",

@@ -51,7 +51,7 @@ class RunOptions:
     gpus             GPUs to use: "auto", "all", "none", or numbers and UUIDs, "0,1" or "0-3"
     scheduler        address of a running Dask scheduler
     scheduler_file   file of a running Dask scheduler
-    connect_timeout  seconds to wait for the scheduler to answer
+    connect_timeout  seconds to wait for the scheduler, or its file, to be there
     memory_fraction  share of a device's free memory to use
     max_chunk_bytes  maximum chunk size in bytes; None: automatic, 48 to 256 MiB
     threads          CPU threads, or chunks in progress on each GPU; 0: automatic

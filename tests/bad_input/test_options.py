@@ -177,7 +177,11 @@ WRONG_OPTIONS = [
     ("--workers 2147483648", "--threads and --workers are at most 4,096"),
     (f"--threads {'9' * 400}", "--threads and --workers are at most 4,096"),
     ("--scheduler-file /dev/zero", "/dev/zero: this is no scheduler file"),
-    ("--scheduler-file absent.json", "absent.json: no such scheduler file"),
+    (
+        "--scheduler-file absent.json --connect-timeout 0.5",
+        "absent.json: no scheduler has written this file within 0.5 s",
+    ),
+    ("--scheduler-file /", "/: Is a directory"),
     ("--scheduler a:1 --scheduler-file b", "give a scheduler's address or its file, not both"),
     ("--speed high", "No such option '--speed'"),
 ]

@@ -473,9 +473,9 @@ def test_remote_workers__that_do_not_come_are_given_up() -> None:
 
 
 def test_missing_scheduler_file__is_told() -> None:
-    missing = Deployment(scheduler_file="absent.json")
+    missing = Deployment(scheduler_file="absent.json", connect_timeout=0.1)
     with (
-        pytest.raises(UsageError, match=r"^absent\.json: no such scheduler file"),
+        pytest.raises(UsageError, match=r"^absent\.json: no scheduler has written this file"),
         workers(missing),
     ):
         pytest.fail("these are no workers")

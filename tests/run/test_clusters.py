@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from support.hosts import ROOT, Host, end, events, wait_for
+from support.hosts import PATIENCE, ROOT, Host, end, ended, events, wait_for
 
 from multigpu.cli import cli
 from multigpu.errors import Failure
@@ -98,10 +98,13 @@ def loading(host: Host, name: str, code: str) -> tuple[str, str]:
     return "--preload", str(path)
 
 
-def scan(host: Host, samples: str, signatures: str, *options: str) -> "subprocess.Popen[str]":
+def scan(
+    host: Host, samples: str, signatures: str, *options: str, log: str | None = None
+) -> "subprocess.Popen[str]":
     cluster = ("--scheduler-file", str(host.folder / "scheduler.json"))
     output = ("-o", str(host.folder / "hits.tsv"))
-    return host.start("multigpu", "scan", samples, "-s", signatures, *output, *cluster, *options)
+    command = ("multigpu", "scan", samples, "-s", signatures, *output, *cluster, *options)
+    return host.start(*command, log=log)
 
 
 # ---- before the work --------------------------------------------------------------------------
@@ -130,6 +133,21 @@ def test_workers__that_are_unfit_are_told_all_at_once_with_all_that_is_wrong(
     (bare,) = [line for line in lines if line != old]
     assert "cannot be asked; is the same multigpu installed there? (" in bare
     assert not (host.folder / "hits.tsv").exists()
+
+
+def test_command__waits_for_a_scheduler_that_is_starting(
+    host: Host, samples: str, signatures: str
+) -> None:
+    file = host.folder / "scheduler.json"
+    file.touch()  # the scheduler has opened the file and not written it yet
+    log = host.folder / "scan.log"
+    command = scan(host, samples, signatures, log=log.name)
+    with ended(command):
+        wait_for(lambda: "multigpu: waiting for a scheduler" in log.read_text(), "a scan")
+        file.unlink()
+        with host.scheduler(), host.worker():
+            assert command.wait(PATIENCE) == 0
+    assert (host.folder / "hits.tsv").exists()
 
 
 def test_examination__tells_a_file_that_is_missing_or_other(tmp_path: Path) -> None:

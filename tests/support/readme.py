@@ -50,13 +50,18 @@ def commands(page: str) -> Iterator[Command]:
             here = found.endswith(HERE)
 
 
-def printed(wanted: list[Command], folder: Path, seconds: float) -> list[list[str]]:
-    """Run all commands in one shell in `folder`; return the lines that each printed."""
+def printed(
+    wanted: list[Command], folder: Path, seconds: float, errors: int = subprocess.DEVNULL
+) -> list[list[str]]:
+    """Run all commands in one shell in `folder`; return the lines that each printed.
+
+    errors: descriptor of the file that takes their standard error
+    """
     script = "".join(f"{command.text}\nprintf '\\x1e'\n" for command in wanted)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     shell = subprocess.Popen(
         ["bash"], cwd=folder, env={**os.environ, "PATH": path, "CUDA_VISIBLE_DEVICES": ""},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
         start_new_session=True,
     )  # fmt: skip
     try:
