@@ -40,7 +40,7 @@ from multigpu.kernels.numerics.log2_exp2 import (
     reciprocal,
 )
 
-BLOCK = 64  # regions; the compiler makes vector instructions of loops over so many
+BLOCK = 128  # regions; the compiler makes vector instructions of loops over so many
 
 
 class Constants(NamedTuple):
