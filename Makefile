@@ -113,10 +113,12 @@ $(VENV)/.installed-uv: | $(VENV)/.created
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	@touch $@
 
+# A lock names all that it needs. Without --no-deps, pip's older versions look past the lock for what is asked
+# with extras (coverage[toml]), find a newer version, and refuse it for want of a hash.
 $(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(VENV)/.created
 	@for other in $(if $(filter cu12 cu13,$*),$(filter-out $*,$(INSTALLED_CUDA))); do \
 		echo "$(VENV) holds $$other, which cannot share it with $*: make clean first" >&2; exit 1; done
 	@echo "Installing requirements/$*.txt into $(VENV); this is done once."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
