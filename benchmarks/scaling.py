@@ -1,6 +1,6 @@
 """Every workload on 1, 2, 4, 8 devices, and resumed after a kill, with the same bytes.
 
-    python benchmarks/scaling.py [--only scan cnv dock] [--device gpu|cpu] [--small] [--json FILE]
+    python benchmarks/scaling.py [--only scan guides …] [--device gpu|cpu] [--small] [--json FILE]
 
 Prints a table of the figures. Nothing is timed that gives other bytes.
 """
@@ -8,8 +8,8 @@ Prints a table of the figures. Nothing is timed that gives other bytes.
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -18,8 +18,9 @@ import common
 import dock
 import numpy as np
 import psutil
+import scan_errors
 from common import Figure, require, say
-from data import DefaultSet, copy_prefix, in_page_cache, made
+from data import DefaultSet, Genome, copy_prefix, in_page_cache, made
 from processes import process, python
 from runs import Job, Ran, Running, contents
 
@@ -33,9 +34,10 @@ MOST_COPIES = 99
 GIVEN = 4  # times the FASTQ is given to the command: it is read in a second
 MEMORY_SHARE = 0.4  # of what is free, for the FASTQ in page cache
 DISK_LEFT = 8e9  # bytes
+GUIDES, SMALL_CHROMOSOME = 1000, 100_000
 GENOMES, SMALL_REGIONS = 8, 30_000
 LIGANDS, FEW_LIGANDS = 100_000, 400  # so many that they are read together
-FINE = "1.5"  # degrees
+FINE = "3"  # degrees
 KILLED_AT = 0.9  # of the chunks, before the resumed run
 STARTED = 9.0  # seconds until the first chunk
 RESUMED = 15.0  # per cent
@@ -80,12 +82,18 @@ class Bench:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A job, a check of its output, and how many times as fast 8 devices must be as one."""
+    """A job and a check of its output.
+
+    asked           how many times as fast as one device some numbers of devices must be
+    asked_gb_per_s  of eight devices
+    resumes         whether it runs long enough to be killed and resumed
+    """
 
     job: Job
     check: Callable[[Path], None]
-    asked: float | None = None
+    asked: Mapping[int, float] = field(default_factory=dict)
     asked_gb_per_s: float | None = None
+    resumes: bool = True
 
 
 def scan_case(bench: Bench) -> Case:
@@ -111,7 +119,28 @@ def scan_case(bench: Bench) -> Case:
         "scan", ("scan", *GIVEN * [str(samples)], *signatures, *more), "hits.tsv",
         GIVEN * samples.stat().st_size, single,
     )  # fmt: skip
-    return Case(job, check, asked_gb_per_s=GB)
+    return Case(job, check, {2: 1.6}, asked_gb_per_s=GB)
+
+
+def guides_case(bench: Bench) -> Case:
+    """Return the search for guides with mismatches in a genome, both strands, all places."""
+    genome = Genome(bench.folder, SMALL_CHROMOSOME if bench.small else scan_errors.CHROMOSOME)
+    for path in genome.chromosomes.iterdir():
+        in_page_cache(path)
+    guides, few = genome.guides(GUIDES), genome.guides(1)
+    rule = scan_errors.Rule("mismatches", 4, 3)
+    more = ("--strand", "both", "--hits", "all", *rule.options())
+
+    def check(out: Path) -> None:
+        rows = (out / "hits.tsv").read_text().splitlines()[1:]
+        scan_errors.check_rows(genome, guides, rule, rows)
+
+    job = Job(
+        "guides", ("scan", str(genome.chromosomes), "-s", str(guides), *more), "hits.tsv",
+        sum(path.stat().st_size for path in genome.chromosomes.iterdir()),
+        ("scan", str(genome.chromosomes / "chr1.fa"), "-s", str(few), *more),
+    )  # fmt: skip
+    return Case(job, check, {2: 1.8}, resumes=False)
 
 
 def cnv_case(bench: Bench) -> Case:
@@ -140,7 +169,7 @@ def cnv_case(bench: Bench) -> Case:
         "cnv", ("cnv", str(table), *options), "", table.stat().st_size,
         ("cnv", str(small), *options),
     )  # fmt: skip
-    return Case(job, check, asked=6.0)
+    return Case(job, check, {8: 6.0})
 
 
 def _write_parquet(part: Path, counts: Counts) -> None:
@@ -150,7 +179,9 @@ def _write_parquet(part: Path, counts: Counts) -> None:
     named.rename(part)
 
 
-def dock_case(bench: Bench, *search: str, name: str = "dock", asked: float | None = None) -> Case:
+def dock_case(
+    bench: Bench, *search: str, name: str = "dock", asked: Mapping[int, float] | None = None
+) -> Case:
     """Return the docking of a library in AutoGrid's pocket, or a random one.
 
     At 10° a ligand is read and written in more time than a GPU takes for it.
@@ -168,17 +199,18 @@ def dock_case(bench: Bench, *search: str, name: str = "dock", asked: float | Non
         name, ("dock", str(library), *options, *search, *more), "poses.pdbqt",
         library.stat().st_size, ("dock", str(few), *options, *search),
     )  # fmt: skip
-    return Case(job, check, asked)
+    return Case(job, check, asked or {})
 
 
 def fine_case(bench: Bench) -> Case:
     """Return the same docking at a precision at which GPUs are the bottleneck."""
     precision = "30" if bench.small else FINE
-    return dock_case(bench, "--precision", precision, name="fine", asked=7.2)
+    return dock_case(bench, "--precision", precision, name="fine", asked={2: 1.8, 8: 7.2})
 
 
 CASES: dict[str, Callable[[Bench], Case]] = {
     "scan": scan_case,
+    "guides": guides_case,
     "cnv": cnv_case,
     "dock": dock_case,
     "fine": fine_case,
@@ -239,15 +271,13 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     series, name = Series(bench, case), case.job.name
     series.warm()
     alone = series.median(1)
-    if bench.most == 1:
-        yield from undisturbed(bench, case, 1, alone, alone)
-        yield from resume(bench, series, alone)
-        return
-    whole = series.median(bench.most)
+    whole = alone if bench.most == 1 else series.median(bench.most)
     yield from undisturbed(bench, case, bench.most, whole, alone)
-    begun = series.run(bench.most, as_chosen=True)
-    yield from started(bench, case, bench.most, begun)
-    yield from resume(bench, series, begun)
+    if bench.most > 1:
+        whole = series.run(bench.most, as_chosen=True)
+        yield from started(bench, case, bench.most, whole)
+    if case.resumes:
+        yield from resume(bench, series, whole)
     for devices in bench.devices[1:-1]:
         ran = series.median(devices)
         yield from undisturbed(bench, case, devices, ran, alone)
@@ -264,12 +294,11 @@ def started(bench: Bench, case: Case, devices: int, ran: Ran) -> Iterator[Figure
 
 
 def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) -> Iterator[Figure]:
-    """Yield the figures of a run that nothing happens to; targets are for eight devices."""
+    """Yield the figures of a run that nothing happens to."""
     name, where = case.job.name, bench.named(devices)
-    eight = devices == 8
     if devices > 1:
         yield Figure("scaling", f"{name}, {where} against one, without start-up", "×",
-                     [alone.work / ran.work], case.asked if eight else None, at_most=False,
+                     [alone.work / ran.work], case.asked.get(devices), at_most=False,
                      note=f"work {ran.work:.3g} s, process {ran.seconds:.3g} s")  # fmt: skip
     else:
         yield from started(bench, case, 1, ran)
@@ -279,7 +308,7 @@ def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) ->
     if case.asked_gb_per_s is not None:
         rate = ran.gb_per_s(case.job.read)
         yield Figure("scaling", f"{name}, {where}: {case.job.read / 1e9:.3g} GB, steady state",
-                     "GB/s", [rate], case.asked_gb_per_s if eight else None, at_most=False,
+                     "GB/s", [rate], case.asked_gb_per_s if devices == 8 else None, at_most=False,
                      note=f"{case.job.read / ran.seconds / 1e9:.3g} in the whole run")  # fmt: skip
 
 

@@ -243,7 +243,7 @@ def _on_genome(
     more = ("--strand", "both", "--hits", "all", *rule.options())
     rows = scan_once(bench, *where, *more)[1].decode().splitlines()[1:]
     require(known in (None, len(rows)), f"{len(rows)} places of {known}")
-    _check_rows(genome, signatures, rule, rows)
+    check_rows(genome, signatures, rule, rows)
     seconds = seconds_of([scan_once(bench, *where, *more)[0] for _ in range(bench.runs)])
     size, count = CHROMOSOMES * genome.bases / 1e9, len(read_signatures([str(signatures)]))
     return Figure(
@@ -252,7 +252,7 @@ def _on_genome(
     )  # fmt: skip
 
 
-def _check_rows(genome: Genome, signatures: Path, rule: Rule, rows: Sequence[str]) -> None:
+def check_rows(genome: Genome, signatures: Path, rule: Rule, rows: Sequence[str]) -> None:
     """Require that places at the begin of the genome are those of the kernel on a CPU."""
     read = read_signatures([str(signatures)])
     patterns = Patterns.of(read.letters, both_strands=True)
