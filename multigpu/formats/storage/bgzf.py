@@ -1,16 +1,9 @@
 """BGZF by several threads: its blocks say how long they are, so each can be read alone."""
 
-import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from multigpu.formats.storage.decompress import (
-    HEADER,
-    Members,
-    Stored,
-    bgzf_size,
-    damaged,
-)
+from multigpu.formats.storage.decompress import HEADER, Members, Stored, bgzf_size, damaged
 
 BATCH = 1 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
@@ -87,8 +80,3 @@ def _decompress(blocks: bytes) -> bytes:
 
     content: bytes = igzip.decompress(blocks)  # type: ignore[no-untyped-call]
     return content
-
-
-def threads_for_bgzf() -> int:
-    """Return half of the number of processors: the others compute."""
-    return max(1, len(os.sched_getaffinity(0)) // 2)

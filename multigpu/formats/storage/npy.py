@@ -29,8 +29,9 @@ def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         return {
             name.removesuffix(SUFFIX): read_array(file.read(name))
-            for name in file.namelist() if name.endswith(SUFFIX)
-        }  # fmt: skip
+            for name in file.namelist()
+            if name.endswith(SUFFIX)
+        }
 
 
 def read_array(content: bytes) -> NDArray[Any]:
