@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +70,15 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
     """
     with _opened(path) as file:
         found = _found(file, stretch)
-        last = (-1, -1)
+        last = -1
         while rows := list(islice(found, BLOCK)):
-            if ordered and (last > rows[0][:2] or _unsorted(rows)):
+            columns = zip(zip(*rows, strict=True), READ_DTYPES.values(), strict=True)
+            block = Reads(*(np.array(column, dtype) for column, dtype in columns))
+            places = (block.chrom.astype(np.int64) << POSITION_BITS) | block.start
+            if ordered and (np.diff(places, prepend=last) < 0).any():
                 raise Unsorted(path, NOT_SORTED)
-            last = rows[-1][:2]
-            columns = zip(*rows, strict=True)
-            dtypes = READ_DTYPES.values()
-            yield Reads(*(np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)))
+            last = int(places[-1])
+            yield block
 
 
 @contextmanager
@@ -108,7 +109,3 @@ def _records(file: Any, stretch: Stretch) -> Iterator[Any]:
     for number in range(stretch.begin >> POSITION_BITS, stop + 1):
         end = stretch.end - place(number, 0) if number == stop else None
         yield from file.fetch(file.references[number], 0, end)
-
-
-def _unsorted(rows: list[tuple[int, int, int, int, int, bool]]) -> bool:
-    return any(a[:2] > b[:2] for a, b in pairwise(rows))

@@ -40,11 +40,6 @@ class Parsed:
     fault: Fault = Fault.NONE
     qualities: int = 0
 
-    @staticmethod
-    def none(stop: int) -> "Parsed":
-        """Return no records."""
-        return Parsed(table=empty_table(0), stop=stop)
-
 
 def empty_table(rows: int) -> NDArray[np.int64]:
     """Return a table with anything in it."""
@@ -62,8 +57,7 @@ def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> P
     tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
     while fault == TABLE_FULL:
         table = empty_table(ROWS)
-        found = fastq.parse(raw, stop, len(raw), final, offset, table)
-        count, stop, fault, qualities = found
+        count, stop, fault, qualities = fastq.parse(raw, stop, len(raw), final, offset, table)
         tables.append(table[:count])
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
 

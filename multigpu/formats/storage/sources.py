@@ -166,7 +166,10 @@ def _expand_one(path: str, kind: Kind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]
     if is_pattern(path):
-        return _matches(path, kind)
+        found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
+        if not found:
+            raise InputError(path, "no file matches this pattern")
+        return [file for match in found for file in _files(match, kind)]
     if kind is SEQUENCES and SEQUENCE.fullmatch(path) and not os.path.lexists(path):
         shown = path if len(path) <= QUOTED else path[:QUOTED] + "…"
         problem = (
@@ -185,13 +188,6 @@ def is_pattern(path: str) -> bool:
 def stands_for_others(path: str) -> bool:
     """Whether a path is a directory or a pattern."""
     return is_pattern(path) or os.path.isdir(path)  # noqa: PTH112  (a Path fails at a long name)
-
-
-def _matches(pattern: str, kind: Kind) -> list[str]:
-    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
-    if not found:
-        raise InputError(pattern, "no file matches this pattern")
-    return [file for path in found for file in _files(path, kind)]
 
 
 def _files(path: str, kind: Kind) -> list[str]:

@@ -187,18 +187,14 @@ def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if not samples:
         raise InputError(path, "there are no samples: a column for each follows chrom, start, end")
     for number, name in enumerate(samples):
-        if problem := _wrong_sample(name, samples[:number]):
-            raise InputError(path, problem, f"column {number + 4}")
+        where = f"column {number + 4}"
+        if not name:
+            raise InputError(path, "has no name", where)
+        if "\0" in name:
+            raise InputError(path, f"{quoted(name)} is no name of a sample", where)
+        if name in samples[:number]:
+            raise InputError(path, f"the sample {quoted(name)} is there twice", where)
     return samples
-
-
-def _wrong_sample(name: str, before: Sequence[str]) -> str:
-    """Return what is wrong with a sample's name; nothing where it is a good one."""
-    if not name:
-        return "has no name"
-    if "\0" in name:
-        return f"{quoted(name)} is no name of a sample"
-    return f"the sample {quoted(name)} is there twice" if name in before else ""
 
 
 # ---- text -------------------------------------------------------------------------------------
