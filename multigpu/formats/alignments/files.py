@@ -75,22 +75,21 @@ def files_of(paths: Sequence[str]) -> list[str]:
     Raises InputError where it stands for nothing.
     """
     return [
-        file for path in paths
+        file
+        for path in paths
         for file in (expand([path], ALIGNMENTS) if stands_for_others(path) else [path])
-    ]  # fmt: skip
+    ]
 
 
 def sample_of(file: Alignments) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
     text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
-    groups = [line.split("\t")[1:] for line in text.splitlines() if line.startswith(f"{RG}\t")]
-    found = dict.fromkeys(
-        field.removeprefix("SM:") for fields in groups for field in fields
-        if field.startswith("SM:")
-    )  # fmt: skip
+    groups = [line for line in text.splitlines() if line.startswith(f"{RG}\t")]
+    fields = [field for group in groups for field in group.split("\t")]
+    found = list(dict.fromkeys(field[3:] for field in fields if field.startswith("SM:")))
     if len(found) == 1:
-        return next(iter(found))
-    problem = f"its read groups name {several([*found])}, not one sample"
+        return found[0]
+    problem = f"its read groups name {several(found)}, not one sample"
     if not found:
         problem = "it has no read group that names a sample (SM)"
     raise InputError(file.path, f"{problem}: give --sample-names NAME,…")
@@ -173,18 +172,16 @@ def numbers_of(
     alike = {without_chr(name): number for number, (name, _) in enumerate(file.references)}
     found: dict[int, str] = {}
     for name in names:
-        number = exact.get(name)
-        if number is None and without_chr(name) in alike:
-            if not rename:
-                theirs = file.references[alike[without_chr(name)]][0]
-                same = "--rename auto takes them as the same"
-                raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
-            number = alike[without_chr(name)]
+        number = exact.get(name, alike.get(without_chr(name)))
         if number is None:
             missing = [
                 each for each in names if each not in exact and without_chr(each) not in alike
             ]
             raise InputError(source, _missing(missing, file, source, regions))
+        if name not in exact and not rename:
+            theirs = file.references[number][0]
+            same = "--rename auto takes them as the same"
+            raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
         if number in found:
             problem = f"{name} and {found[number]} are one reference of {file.path}"
             raise InputError(source, problem)
@@ -223,8 +220,9 @@ def with_index(file: Alignments, threads: int) -> Alignments:
         return replace(file, index=_make_index(file, threads))
     logger.warning(
         "multigpu: %s has no index and none can be made (%s): it is read from begin to end",
-        file.path, reason,
-    )  # fmt: skip
+        file.path,
+        reason,
+    )
     return file
 
 

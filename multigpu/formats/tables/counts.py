@@ -151,14 +151,13 @@ def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
         row = int(np.argmax(wrong))
         problem = no_region(int(rows.start[row]), int(rows.end[row]))
         raise InputError(path, problem, f"row {before + row + 1}")
-    if rows.values.min(initial=0) >= 0 and rows.values.max(initial=0) < MOST_READS:
-        return
     wrong = ~((rows.values >= 0) & (rows.values < MOST_READS))
-    row, column = divmod(int(np.argmax(wrong)), len(samples))
-    value = rows.values[row, column]
-    rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
-    problem = f"{value:g} is no count: counts are {rule}"
-    raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
+    if wrong.any():
+        row, column = divmod(int(np.argmax(wrong)), len(samples))
+        value = rows.values[row, column]
+        rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
+        problem = f"{value:g} is no count: counts are {rule}"
+        raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
 
 
 def _check_names(path: str, rows: _Rows, before: int) -> None:
@@ -220,10 +219,11 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
 
     if not file.peek(1):
         return
-    types = {name: pa.float64() for name in _unique(samples)}
+    # Names that no sample's name can clash with.
+    names = [*COLUMNS, *(f"sample {number}" for number in range(len(samples)))]
+    types = dict.fromkeys(names, pa.float64())
     types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
     types |= {"start": pa.int64(), "end": pa.int64()}
-    names = [*COLUMNS, *_unique(samples)]
     try:
         reader = csv.open_csv(
             file,
@@ -235,11 +235,6 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
         raise misread.translate(path, [*COLUMNS, *samples], str(error)) from error
-
-
-def _unique(samples: Sequence[str]) -> list[str]:
-    """Return names of columns that no sample's name can clash with."""
-    return [f"sample {number}" for number in range(len(samples))]
 
 
 # ---- Parquet ----------------------------------------------------------------------------------
@@ -268,11 +263,10 @@ def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tupl
         borders = list(accumulate(sizes, initial=0))
         whole = _Rows.empty(borders[-1], len(samples), kind, empty)
 
+    options = {"read_dictionary": ["chrom"], "buffer_size": COLUMN_BUFFER, "pre_buffer": False}
+
     def decode(number: int, first: int, stop: int) -> _Rows:
-        with _as_parquet(path), pq.ParquetFile(
-            path, metadata=metadata, read_dictionary=["chrom"], buffer_size=COLUMN_BUFFER,
-            pre_buffer=False,
-        ) as file:  # fmt: skip
+        with _as_parquet(path), pq.ParquetFile(path, metadata=metadata, **options) as file:
             # Arrow's own threads keep some megabytes each, for good.
             batches = file.iter_batches(ROWS, row_groups=[number], use_threads=False)
             return _placed(path, samples, batches, whole, first, stop)
@@ -322,14 +316,14 @@ def _check_numbers(path: str, rows: _Rows) -> None:
 
 def _check_there(path: str, batch: Any, before: int) -> None:
     """Raise InputError at the first row without chromosome, start or end."""
-    columns = zip(COLUMNS, batch.columns, strict=False)
     missing = [
-        (int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))), name)
-        for name, column in columns if column.null_count
-    ]  # fmt: skip
+        (column.is_null().index(True).as_py(), number)
+        for number, column in enumerate(batch.columns[:3])
+        if column.null_count
+    ]
     if missing:
-        row, name = min(missing, key=lambda place: place[0])
-        raise InputError(path, "is missing", f"row {before + row + 1}, column {name}")
+        row, number = min(missing)
+        raise InputError(path, "is missing", f"row {before + row + 1}, column {COLUMNS[number]}")
 
 
 @contextmanager
